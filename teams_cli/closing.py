@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from teams_cli import errors, processes
+from teams_cli import errors, extensions, processes
 from teams_cli.agents import ending
-from teams_cli.agents.landings import landings, queueing
-from teams_cli.agents.terminals import terminals, unattended
+from teams_cli.agents.seats import terminals, unattended
 from teams_cli.clients.seats import GONE, IDLE
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import leases, tasks
+from teams_cli.tasks import landings, leases, tasks
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import TEAM, Team
@@ -74,7 +73,8 @@ def close(store: Store, team_name: str, caller: Caller | None, force: bool = Fal
     if before is not team:
         history.note(store, team_name, name, "team closed")
     with suppress(errors.TeamsError):  # else the lander does it
-        queueing.refuse_all(store, team_name, "the team was closed")
+        if refuse_landings := extensions.provided("refuse all landings"):
+            refuse_landings(store, team_name, "the team was closed")
     return team
 
 

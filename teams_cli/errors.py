@@ -1,7 +1,7 @@
 """The refusals of `teams`, each with its exit status, named as `errors.Busy`.
 
     TeamsError (1)
-    ├── InvalidValue (2)      NoIdentity · NoTeam · WrongUsage
+    ├── InvalidValue (2)      ExtensionMissing · NoIdentity · NoTeam · WrongUsage
     ├── NotFound (10)         TeamNotFound · AgentNotFound · TaskNotFound · MessageNotFound · NothingReady
     ├── Conflict (11)         AlreadyExists · AlreadyHandled · CheckFailed · DependencyCycle · NobodyThere ·
     │                         NotChecked · PlanRequired · StaleClaim · StaleRevision · TaskBlocked · TaskClaimed ·
@@ -52,6 +52,10 @@ class InvalidValue(TeamsError):
 
 class WrongUsage(InvalidValue):
     """The words of a command do not fit together."""
+
+
+class ExtensionMissing(InvalidValue):
+    """A command or an option belongs to an extension that is not installed."""
 
 
 class NoIdentity(InvalidValue):

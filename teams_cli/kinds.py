@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from teams_cli.agents import outputs, sessions, usage
-from teams_cli.agents.landings import landings
-from teams_cli.agents.terminals import terminals
-from teams_cli.membership import shutdowns
+from teams_cli.agents.seats import terminals
 from teams_cli.messages import inboxes, messages
 from teams_cli.questions import questions
-from teams_cli.runs import runs
 from teams_cli.store.contract import Kind
-from teams_cli.tasks import evidence, plans, tasks
-from teams_cli.teams import pages, presence, teams
+from teams_cli.tasks import evidence, landings, plans, tasks
+from teams_cli.teams import pages, presence, shutdowns, teams
+from teams_cli.workflows import runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

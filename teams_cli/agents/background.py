@@ -8,8 +8,8 @@ import sys
 from teams_cli import errors, processes
 from teams_cli.agents import ending, logs, ports, sessions, started_here
 from teams_cli.agents.lone_processes import WAKER
+from teams_cli.agents.seats import is_seated
 from teams_cli.agents.sessions import Session
-from teams_cli.agents.terminals import is_seated
 from teams_cli.clients import environments, permissions, profiles
 from teams_cli.environment import SANDBOX
 from teams_cli.store.contract import Store

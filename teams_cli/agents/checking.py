@@ -6,10 +6,9 @@ import os
 import shlex
 import time
 
-from teams_cli import environment, errors, processes, text
+from teams_cli import environment, errors, extensions, processes, text
 from teams_cli.agents import checkouts
 from teams_cli.agents.checkouts import Checkout
-from teams_cli.agents.landings import outcomes
 from teams_cli.clients import environments
 from teams_cli.clock import parse_rfc3339
 from teams_cli.store.contract import Store
@@ -66,7 +65,9 @@ def change_task(
     """
     if edit.status == "completed" or files:
         at = require(store, team_name, caller, "update-task", word)
-        task = outcomes.up_to_date(store, at.team, tasks.get(store, team_name, word))
+        task = tasks.get(store, team_name, word)
+        if after_landing := extensions.provided("a task after its landing"):
+            task = after_landing(store, at.team, task)
         edit.keeping = bool(files)
         edit.refuse_senseless()
         if task.check is not None and task.status == IN_PROGRESS and edit.status == "completed":

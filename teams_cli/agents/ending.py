@@ -102,7 +102,7 @@ def _settled(store: Store, team: str, session: Session) -> Session:
     try:
         if not session.taken_by:
             return settle_lost(store, team, session.agent)
-        from teams_cli.agents.terminals import takeovers
+        from teams_cli.agents.seats import takeovers
 
         return takeovers.give_back(store, team, session) if takeovers.is_over(store, team, session) else session
     except errors.TeamsError:

@@ -6,8 +6,8 @@ import os
 
 from teams_cli import errors, processes
 from teams_cli.agents import ending, resuming, sessions, waking
+from teams_cli.agents.seats import stopping, takeovers, terminals, unattended
 from teams_cli.agents.sessions import SESSION, Session
-from teams_cli.agents.terminals import stopping, takeovers, terminals, unattended
 from teams_cli.clients.seats import GONE
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message

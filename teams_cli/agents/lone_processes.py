@@ -7,7 +7,7 @@ from functools import partial
 
 from teams_cli import errors, processes
 from teams_cli.agents import logs
-from teams_cli.agents.terminals import bindings
+from teams_cli.agents.seats import bindings
 from teams_cli.environment import SANDBOX
 from teams_cli.store import pace
 from teams_cli.store.contract import Store
@@ -85,4 +85,4 @@ def _tried(look: Callable[[], bool], complaints: logs.Complaints, complain: Call
 
 WAKER = LoneProcess("teams_cli.agents.waker", "wakers/{team}.lock")
 NOTIFIER = LoneProcess("teams_cli.agents.notifier", "wakers/{team}.notify")
-LANDER = LoneProcess("teams_cli.agents.landings.lander", "landers/{team}.lock")
+LANDER = LoneProcess("teams_cli.extensions.landing.lander", "landers/{team}.lock")

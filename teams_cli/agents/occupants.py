@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from teams_cli import errors
 from teams_cli.agents import ending, sessions
-from teams_cli.agents.terminals.terminals import TERMINAL
+from teams_cli.agents.seats.terminals import TERMINAL
 from teams_cli.store.contract import Store
 
 

@@ -9,10 +9,9 @@ from itertools import combinations
 from teams_cli import errors, text
 from teams_cli.agents import checkouts, git
 from teams_cli.agents.checkouts import Tree
-from teams_cli.agents.landings import landings
 from teams_cli.messages import messages
 from teams_cli.store.contract import Store
-from teams_cli.tasks import touching
+from teams_cli.tasks import landings, touching
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
 

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from teams_cli import errors
 from teams_cli.agents import interrupting, resuming, sessions, waking
+from teams_cli.agents.seats import takeovers
 from teams_cli.agents.sessions import BEGIN_AGAIN, SESSION, Session
-from teams_cli.agents.terminals import takeovers
 from teams_cli.clients import permissions
 from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE, Message

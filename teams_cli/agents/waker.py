@@ -15,8 +15,8 @@ from functools import partial
 from teams_cli import names
 from teams_cli.agents import ending, sessions, waking
 from teams_cli.agents.lone_processes import WAKER
+from teams_cli.agents.seats import rousing, unattended
 from teams_cli.agents.sessions import Session
-from teams_cli.agents.terminals import rousing, unattended
 from teams_cli.messages import messages
 from teams_cli.store import opening
 from teams_cli.store.contract import Store

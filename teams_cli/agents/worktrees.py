@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from teams_cli import errors, text
-from teams_cli.agents import checkouts, ending, git, keeping, occupants, origins, submodules, trial_trees
+from teams_cli.agents import checkouts, ending, git, keeping, merging, occupants, origins, submodules, trial_trees
 from teams_cli.agents import work as works
-from teams_cli.agents.landings import merging
 from teams_cli.names import HUMAN, is_name
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk

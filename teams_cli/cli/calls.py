@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.agents.terminals import terminals_directory
+from teams_cli.agents.seats import terminals_directory
 from teams_cli.commands.call import Call
 from teams_cli.environment import holder, look_up, root_directory, store_address
 from teams_cli.names import HUMAN
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from teams_cli.agents.terminals.bindings import Binding
+    from teams_cli.agents.seats.bindings import Binding
     from teams_cli.cli.person import PersonTerminal
 
     AtTerminal = Callable[[str, str], bool | None]
@@ -69,14 +69,14 @@ def _around(root: str, environ: Mapping[str, str], is_named: bool) -> Binding | 
     """Whose terminal this is; most machines have none, and nothing is loaded to say so."""
     if not os.path.isdir(terminals_directory(root)):
         return None
-    from teams_cli.agents.terminals import bindings
+    from teams_cli.agents.seats import bindings
 
     return bindings.around(root, environ, is_named)
 
 
 def _team_here(root: str) -> str:
     """The team that the current directory was bound to; empty if none was."""
-    from teams_cli.agents.terminals import bindings
+    from teams_cli.agents.seats import bindings
 
     return bindings.team_here(root, _directory())
 

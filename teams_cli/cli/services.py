@@ -18,7 +18,7 @@ def run(call: Call, service: Service) -> int:
     """Run the server until it ends; the exit status.
 
     Raises:
-        NotInstalled: The extra that brings what it needs is missing.
+        ExtensionMissing: The extra that brings what it needs is missing.
     """
     gc.set_threshold(700, 10, 10)
     try:
@@ -26,7 +26,7 @@ def run(call: Call, service: Service) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("teams_cli"):
             raise
-        raise errors.NotInstalled(
+        raise errors.ExtensionMissing(
             f"this needs the Python package {error.name}, which is not installed", to_install(service.extra)
         ) from None
     return int(module.run(call, service.settings))

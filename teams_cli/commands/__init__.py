@@ -5,6 +5,8 @@ A command is declared in one of the modules beside this one, in its table `COMMA
 
 from __future__ import annotations
 
+from teams_cli import extensions
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command
@@ -44,8 +46,6 @@ MODULES = {
     "set-up-roles": "teams_whole",
     # Tasks
     "get-evidence": "evidence",
-    "land": "landings",
-    "get-landings": "landings",
     "create-task": "tasks",
     "get-tasks": "tasks",
     "show-task": "tasks",
@@ -105,14 +105,10 @@ MODULES = {
     "list-workflows": "workflows",
     "check-workflow": "workflows",
     # Connect
-    "mcp": "connect",
-    "serve": "connect",
     "hook": "connect",
     "install": "connect",
     "uninstall": "connect",
-    "here": "terminals",
-    "open": "terminals",
-    "attach": "terminals",
+    "here": "connect",
     # Inspect
     "history": "inspection",
     "doctor": "inspection",
@@ -132,9 +128,15 @@ def find(name: str) -> Command | None:
     """The command of that name, or of one that begins with another word for looking, as `list-tasks` for `get-tasks`;
     None if there is none. Only the module that declares it is imported.
     """
-    for known in meaning_the_same(name):
+    meant = meaning_the_same(name)
+    for known in meant:
         if known in MODULES:
-            return _declared_in(MODULES[known])[known]
+            return _declared_in(f"{__name__}.{MODULES[known]}")[known]
+    brought = dict(extensions.commands())
+    for known in meant:
+        if known in brought:
+            return _declared_in(brought[known])[known]
+        extensions.refuse_missing(known)
     return None
 
 
@@ -159,13 +161,16 @@ def get(name: str) -> Command:
 def every() -> dict[str, Command]:
     """All commands by name, in the order of the help."""
     if not _every:  # filled at once, for other threads read it
-        _every.update({name: _declared_in(module)[name] for name, module in MODULES.items()})
+        modules = {**{name: f"{__name__}.{module}" for name, module in MODULES.items()}, **dict(extensions.commands())}
+        declared = [_declared_in(module)[name] for name, module in modules.items()]
+        declared.sort(key=lambda command: GROUPS.index(command.group))
+        _every.update({command.name: command for command in declared})
     return _every
 
 
 def names() -> list[str]:
     """The names of all commands, without importing the modules that declare them: Tab waits for it."""
-    return list(MODULES)
+    return [*MODULES, *dict(extensions.commands())]
 
 
 def groups() -> dict[str, list[Command]]:
@@ -174,5 +179,5 @@ def groups() -> dict[str, list[Command]]:
 
 
 def _declared_in(module: str) -> dict[str, Command]:
-    commands: dict[str, Command] = __import__(f"{__name__}.{module}", fromlist=["COMMANDS"]).COMMANDS
+    commands: dict[str, Command] = __import__(module, fromlist=["COMMANDS"]).COMMANDS
     return commands

@@ -192,7 +192,7 @@ class Call:
         those that sit in terminals. The message is stored: failing here is no failure of who sent it.
         """
         from teams_cli.agents import sessions
-        from teams_cli.agents.terminals import is_seated
+        from teams_cli.agents.seats import is_seated
 
         try:
             seated = is_seated(self.store.root, team)

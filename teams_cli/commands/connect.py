@@ -6,15 +6,15 @@ import os
 import sys
 
 from teams_cli import errors
-from teams_cli.agents.terminals import doorbells, terminals_directory
+from teams_cli.agents.seats import bindings, doorbells, terminals_directory
 from teams_cli.clients import installation, known, mcp_settings, places
 from teams_cli.clients.installation import FileChange
 from teams_cli.clients.places import SettingsFile
 from teams_cli.clients.settings_files import Ours
-from teams_cli.commands.answers import Service
 from teams_cli.commands.call import Call
-from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.declaration import Command, argument, switch, table
 from teams_cli.environment import to_install
+from teams_cli.teams import teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,23 +43,13 @@ A file that nobody changed since becomes byte for byte what it was before.
 Raises:
     DamagedRecord: The settings are not what the client could read; they are left as they are.
 """
-_SERVE = """Serve the teams over HTTP on this machine alone, with a board for the person, until interrupted.
+_HERE = """Have the clients that are started in this directory, and below it, be members of a team.
 
-Prints the address; what follows its `#` is the token that every change needs. When the port is taken, the next free
-one is used and told; `server.json` in the root says which, while the server runs. With --private, reading asks for the
-token too. With --open and a server that is running, its board is opened.
-
-Raises:
-    Conflict: A server of these teams is running.
-"""
-_PORT, _LAST_PORT = 9223, 65535
-_MCP = """Serve the commands as tools of the Model Context Protocol, over standard input and output.
-
-The environment says who calls and in which team, as everywhere. Tools that your role may not use are not offered;
-with no identity you can look, and join. `--tools all` offers also what is seldom used.
+It takes `teams install CLIENT`, once. Without a team, say which this directory belongs to; with --forget, to none any
+more. Commands that are given in it act in that team too, unless they say another.
 
 Raises:
-    NotInstalled: The extra `mcp` is missing.
+    TeamNotFound: There is no such team.
 """
 _NEXT = (
     "start the client anew with TEAMS_TEAM=TEAM, or in a directory that `teams here TEAM` bound; or: teams open CLIENT"
@@ -71,16 +61,17 @@ def _hook(call: Call, client: str) -> Any:
     raise errors.WrongUsage("a hook is answered before commands are looked at", "Call it as `teams hook CLIENT`.")
 
 
-def _mcp(call: Call, tools: str) -> Any:
-    return Service("mcp_server", "mcp", {"tools": tools})
-
-
-def _serve(call: Call, port: int, private: bool, browse: bool) -> Any:
-    if not 0 <= port <= _LAST_PORT:
-        raise errors.InvalidValue(
-            f"{port} is not a valid port", f"Give a number from 1 to {_LAST_PORT}, or 0 for any free one."
-        )
-    return Service("http_api.server", "serve", {"port": port, "private": private, "browse": browse})
+def _here(call: Call, name: str | None, forget: bool) -> Any:
+    place, root = os.path.realpath(call.directory), os.path.abspath(call.store.root)
+    if name and forget:
+        raise errors.WrongUsage("a directory is bound to a team, or forgotten", "Give a team, or --forget.")
+    if "\n" in place:
+        raise errors.InvalidValue("the name of this directory has a line break", "Use another directory.")
+    if name:
+        teams.get(call.store, name)
+    if name or forget:
+        bindings.bind_directory(root, place, name or "")
+    return {"directory": place, "team": bindings.team_here(root, place) or None}
 
 
 def _places(call: Call, client: str, project: bool, user: bool) -> list[SettingsFile]:
@@ -170,30 +161,6 @@ _SCOPE = (
 COMMANDS = table(
     "Connect",
     Command(
-        "mcp",
-        _mcp,
-        option("--tools", "Which: those of every day, or all.", choices=("default", "all"), default="default"),
-        doc=_MCP,
-        changes=False,
-        at_shell=True,
-        held="tools",
-        example="mcp",
-    ),
-    Command(
-        "serve",
-        _serve,
-        option("--port", "Where to listen, or the next free one.", type=int, metavar="N", default=_PORT),
-        switch("--private", "Ask for the token when reading too."),
-        switch("--open", "Open the board in a browser.", name="browse"),
-        doc=_SERVE,
-        in_team=False,
-        changes=False,
-        at_shell=True,
-        words="connect:serving",
-        example="serve",
-        also="board graph timeline dashboard web ui gui server",
-    ),
-    Command(
         "hook",
         _hook,
         argument("CLIENT", "Whose words are spoken.", name="client", choices=known.with_hooks()),
@@ -229,5 +196,17 @@ COMMANDS = table(
         words="connect:change",
         example="uninstall claude",
         also="disconnect",
+    ),
+    Command(
+        "here",
+        _here,
+        argument("TEAM", "The team; none: say which it is.", name="name", required=False),
+        switch("--forget", "Have it belong to no team any more."),
+        doc=_HERE,
+        in_team=False,
+        changes=False,
+        at_shell=True,
+        words="terminals:here",
+        example="here alpha",
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import environment, errors
+from teams_cli import environment, errors, extensions
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import refuse_stopped, to_document
 from teams_cli.names import each_name
@@ -98,10 +98,9 @@ def land_too(call: Call, task: Task) -> None:
     """Where what is completed lands by itself, queue it."""
     from teams_cli.teams import settings
 
-    if settings.value(call.load_team(), "landing") == "completed":
-        from teams_cli.commands import landings
-
-        landings.follow(call, task)
+    land = extensions.provided("land a completed task")
+    if land and settings.value(call.load_team(), "landing") == "completed":
+        land(call, task)
 
 
 def _note(call: Call, task: str, text: str) -> Any:

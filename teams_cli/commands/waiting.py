@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import errors
+from teams_cli import errors, extensions
 from teams_cli.commands.declaration import Command, option, switch, table
 from teams_cli.views import steps
 
@@ -77,10 +77,11 @@ def _go_on(call: Call) -> None:
     try:
         if _LANDING not in call.store.holds(call.team, _LANDING):
             return
-        from teams_cli.agents.landings import lander, landings  # loads all that tries and merges
+        from teams_cli.tasks import landings
 
-        if landings.open_ones(call.store, call.team):
-            lander.start(call.store, call.team, call.environ)
+        start = extensions.provided("land the queue") if landings.open_ones(call.store, call.team) else None
+        if start:
+            start(call.store, call.team, call.environ)
     except errors.TeamsError:  # whoever comes next tries again
         return
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from teams_cli import kinds
 from teams_cli.agents import ending, isolation, worktrees
+from teams_cli.agents.seats import unattended
 from teams_cli.agents.sessions import SESSION
-from teams_cli.agents.terminals import unattended
 from teams_cli.messages.inboxes import INBOX
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.messages.removed import hold_to_log

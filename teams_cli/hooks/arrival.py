@@ -6,9 +6,9 @@ import json
 import os
 
 from teams_cli import environment
-from teams_cli.agents.terminals import bindings, clients_here, sitting
-from teams_cli.agents.terminals.bindings import Binding
-from teams_cli.agents.terminals.sitting import Arrival
+from teams_cli.agents.seats import bindings, clients_here, sitting
+from teams_cli.agents.seats.bindings import Binding
+from teams_cli.agents.seats.sitting import Arrival
 from teams_cli.clients import known as clients
 from teams_cli.clients import seats
 from teams_cli.clients.seats import Seat

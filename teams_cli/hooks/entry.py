@@ -9,14 +9,14 @@ import sys
 import time
 
 from teams_cli import environment
-from teams_cli.agents.terminals import bindings
+from teams_cli.agents.seats import bindings
 from teams_cli.hooks import quiet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from teams_cli.agents.terminals.bindings import Binding
+    from teams_cli.agents.seats.bindings import Binding
 
 USAGE = (
     "usage: teams hook CLIENT [--wait | --ask] [--root DIR] [--store STORE] [--team TEAM] [--as AGENT],"

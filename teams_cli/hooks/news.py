@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from teams_cli import errors
 from teams_cli.agents import background, told_sessions
-from teams_cli.agents.terminals import bindings, sitting, terminals
+from teams_cli.agents.seats import bindings, sitting, terminals
 from teams_cli.clients import known
 from teams_cli.clients.dialects import COMMON, Dialect
 from teams_cli.clients.seats import GONE, IDLE, PERMISSION, TERMINAL_STATE, WORKING, permission_for, state_said

@@ -8,8 +8,8 @@ import os
 import sys
 import time
 
-from teams_cli.agents.terminals import bindings
-from teams_cli.agents.terminals.doorbells import LEAVE, LINE, STOP, Doorbell
+from teams_cli.agents.seats import bindings
+from teams_cli.agents.seats.doorbells import LEAVE, LINE, STOP, Doorbell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def wait(client: str, standpoint: "Standpoint", environ: "Mapping[str, str]") ->
 
 def _client(client: str, root: str) -> "tuple[int, bindings.Binding] | None":
     """The client that we wait beside. It joins by another hook at the same time, if it does."""
-    from teams_cli.agents.terminals import clients_here
+    from teams_cli.agents.seats import clients_here
     from teams_cli.clients import known
 
     pid, seat = bindings.nearest_client(os.getppid()), known.get(client).seat

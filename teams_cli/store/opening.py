@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import errors
+from teams_cli import errors, extensions
 from teams_cli.environment import absolute, to_install
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FILES, FileStore
@@ -32,26 +32,23 @@ def open_store(
 
     Raises:
         InvalidValue: There is no such kind of store.
-        StorageFailed: What it needs is not installed.
+        ExtensionMissing: What it needs is not installed.
     """
     if address == FILES:
         return FileStore(root, lock_timeout=max(patience, _TURN))
-    engine = _ENGINES[check_address(address).partition("://")[0]]
-    return engine(address, root, host, patience, environ)
-
-
-def _postgres(address: str, root: str, host: str, patience: float, environ: Mapping[str, str] | None) -> Store:
+    scheme = check_address(address).partition("://")[0]
     try:
-        from teams_cli.store.postgres.engine import PostgresStore
+        engine = extensions.needed(f"store of {scheme}", f"a store at {scheme}://", "postgres")
+        store: Store = engine(
+            address, root, host=host, patience=patience, lock_timeout=max(patience, _TURN), environ=environ
+        )
     except ImportError:
-        raise errors.StorageFailed("a store in PostgreSQL needs its client", to_install("postgres")) from None
-    return PostgresStore(
-        address, root, host=host, patience=patience, lock_timeout=max(patience, _TURN), environ=environ
-    )
+        raise errors.ExtensionMissing("a store in PostgreSQL needs its client", to_install("postgres")) from None
+    return store
 
 
-_ENGINES = {"postgresql": _postgres, "postgres": _postgres}
-"""What opens the stores whose addresses begin so."""
+_SCHEMES = ("postgresql", "postgres")
+"""How the addresses of stores begin that an extension opens."""
 
 
 def open_target(root: str, word: str, environ: Mapping[str, str], host: str = "") -> Store:
@@ -75,7 +72,7 @@ def check_address(address: str) -> str:
         InvalidValue: It does not.
     """
     scheme, mark, _ = address.partition("://")
-    if address != FILES and not (mark and scheme in _ENGINES):
+    if address != FILES and not (mark and scheme in _SCHEMES):
         raise errors.InvalidValue(
             f"{without_secrets(address)!r} is not a valid store address",
             f"Write {FILES}, or postgresql://USER@HOST:PORT/DATABASE.",

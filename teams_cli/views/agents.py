@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.agents import ending, limited
+from teams_cli.agents.seats import terminals
 from teams_cli.agents.sessions import Session
-from teams_cli.agents.terminals import terminals
 from teams_cli.clock import seconds_since
 from teams_cli.messages import counting, inboxes
 from teams_cli.store.contract import Store

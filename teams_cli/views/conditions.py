@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import errors
+from teams_cli import errors, extensions
 from teams_cli.clock import length
 from teams_cli.messages import inboxes, notices
 from teams_cli.store.contract import Kind, Store
@@ -106,7 +106,7 @@ def count_as_read(store: Store, team: str, agent: str, found: dict[str, Any]) ->
     """
     kinds: list[Kind[Any]] = [TASK, PLAN]
     if "landing" in found:
-        from teams_cli.agents.landings.landings import LANDING
+        from teams_cli.tasks.landings import LANDING
 
         kinds.append(LANDING)
     ends = [(kind, str(found[kind.name]["id"])) for kind in kinds if kind.name in found]
@@ -172,12 +172,13 @@ def landing_over(store: Store, team: str, word: str, go_on: Callable[[], object]
     """The landing landed, or came back, and its task knows, so that who waited finds the task in its hands again.
     *go_on* sees to it that somebody is at it: who was may have been killed.
     """
-    from teams_cli.agents.landings import landings, outcomes  # loads all that merges
+    from teams_cli.tasks import landings
 
+    settled = extensions.needed("a landing that its task knows of", "--landing", "landing")
     landing_id = landings.get(store, team, word).id
 
     def look(alarm: Alarm) -> dict[str, Any] | None:
-        landing = outcomes.settled(store, teams.get(store, team), landings.get(store, team, landing_id))
+        landing = settled(store, teams.get(store, team), landings.get(store, team, landing_id))
         if not landing.returned:
             go_on()
             alarm.ring_in(_ALIVE)

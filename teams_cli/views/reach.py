@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.agents import sessions
-from teams_cli.agents.terminals import terminals
+from teams_cli.agents.seats import terminals
 from teams_cli.clock import seconds_since
 from teams_cli.messages import inboxes
 from teams_cli.messages.inboxes import Inbox

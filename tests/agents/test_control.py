@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from teams_cli.agents.terminals.control import start_turn
-from teams_cli.agents.terminals.lines import is_there
+from teams_cli.agents.seats.control import start_turn
+from teams_cli.agents.seats.lines import is_there
 
 LONG = "x" * 300
 

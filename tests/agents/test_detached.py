@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.agents.terminals import bindings, doorbells, lines
+from teams_cli.agents.seats import bindings, doorbells, lines
 from tests.support.cli import ALPHA, Cli
 from tests.support.terminal import OPEN, Terminal, end_all, team_with_client, wait
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from teams_cli.agents.terminals import doorbells
-from teams_cli.agents.terminals.doorbells import Doorbell
+from teams_cli.agents.seats import doorbells
+from teams_cli.agents.seats.doorbells import Doorbell
 
 PID = 4711
 

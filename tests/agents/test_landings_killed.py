@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from teams_cli.agents.landings import landings, merging
-from teams_cli.agents.landings.landings import LANDING, Landing
+from teams_cli.agents import merging
 from teams_cli.agents.lone_processes import LANDER
 from teams_cli.store.retrying import update
+from teams_cli.tasks import landings
+from teams_cli.tasks.landings import LANDING, Landing
 from tests.agents.test_landings import CHECK, Shop, git, shop
 from tests.support.cli import ALPHA
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.agents.landings import known_here
+from teams_cli.extensions.landing import known_here
 from tests.agents.test_landings import Shop, git, shop
 from tests.support.agents import running
 from tests.support.cli import ALPHA, TIMEOUT
@@ -21,7 +21,7 @@ from tests.support.waits import until
 __all__ = ["shop"]
 
 URL = "https://forge.example/o/r/pull/7"
-LANDER = [sys.executable, "-m", "teams_cli.agents.landings.lander"]
+LANDER = [sys.executable, "-m", "teams_cli.extensions.landing.lander"]
 GH = """#!/bin/sh
 case "$2" in
 create)

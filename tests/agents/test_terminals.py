@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from teams_cli.agents.terminals import bindings, doorbells, sitting, terminals
-from teams_cli.agents.terminals.doorbells import Doorbell
+from teams_cli.agents.seats import bindings, doorbells, sitting, terminals
+from teams_cli.agents.seats.doorbells import Doorbell
 from tests.support.cli import ALPHA, Cli, make_team
 from tests.support.seated_client import SeatedClient
 from tests.support.waits import until

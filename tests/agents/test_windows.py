@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from teams_cli.agents import ending
+from teams_cli.agents.seats import bindings, doorbells
 from teams_cli.agents.sessions import Session
-from teams_cli.agents.terminals import bindings, doorbells
 from teams_cli.messages import inboxes
 from tests.support.cli import ALPHA, COMMAND, Cli
 from tests.support.terminal import OPEN, Terminal, end_all, team_with_client, wait

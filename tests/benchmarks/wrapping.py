@@ -26,7 +26,7 @@ def bench_wrapping(directory: Path, show: Callable[..., None], against: Callable
     whose = {"root": str(directory), "team": "alpha", "agent": "ann"}
     order = {"words": _CLIENT, **whose, "hook": ["true"], "titles": {}, "types": True}
     direct, _ = _typed(_CLIENT)
-    wrapped, size = _typed([sys.executable, "-m", "teams_cli.cli.wrapper", json.dumps(order)])
+    wrapped, size = _typed([sys.executable, "-m", "teams_cli.extensions.terminals.wrapper", json.dumps(order)])
     more = (wrapped - direct) * 1000
     show("a key", f"{direct * 1000:.3f}", f"{wrapped * 1000:.3f}", against(_LIMITS["ms a key more"], more))
     show("memory, MiB", "", size, against(_LIMITS["MiB"], size))

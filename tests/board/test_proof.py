@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from teams_cli.agents.landings.landings import LANDING, Landing
 from teams_cli.agents.usage import USAGE, TurnUsage, Usage
 from teams_cli.clients.usage import Tokens
+from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.teams import teams
 from tests.board.test_views import SIZES
 from tests.support.cli import ALPHA

@@ -40,10 +40,10 @@ FILES: dict[str, Edits] = {
             '        "priority": task["priority"],\n        "estimate": task.get("estimate"),\n',
         ),
     ],
-    "http_api/board/task_dialog.js": [
+    "extensions/http/board/task_dialog.js": [
         ("    ['Priority', task.priority],\n", "    ['Priority', task.priority],\n    ['Estimate', task.estimate],\n"),
     ],
-    "http_api/board/task_forms.js": [
+    "extensions/http/board/task_forms.js": [
         (
             "task.priority ?? 'normal' }),\n",
             "task.priority ?? 'normal' }),\n  field({ name: 'estimate', label: 'Hours' }),\n",

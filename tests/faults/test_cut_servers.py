@@ -14,9 +14,9 @@ import pytest
 from teams_cli.cli.parse import parse
 from teams_cli.commands.call import Call
 from teams_cli.errors import OutcomeUnknown, TeamsError
+from teams_cli.extensions.postgres.engine import PostgresStore
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FileStore
-from teams_cli.store.postgres.engine import PostgresStore
 from teams_cli.teams import config, presence
 from teams_cli.teams.caller import Caller
 from tests.conftest import new_address, server

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.agents.landings import lander, landings
-from teams_cli.agents.landings.landings import Landing
 from teams_cli.agents.lone_processes import LANDER
+from teams_cli.extensions.landing import lander
 from teams_cli.store.files.engine import FileStore
-from teams_cli.tasks import claims
+from teams_cli.tasks import claims, landings
+from teams_cli.tasks.landings import Landing
 from teams_cli.teams import settings
 from tests.faults.judging import State, difference, ill, owing, state
 from tests.faults.lab import CHANGING, NONE, Answer, Fault, command, warm

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from teams_cli.agents.terminals import bindings, doorbells
-from teams_cli.agents.terminals.doorbells import Doorbell
+from teams_cli.agents.seats import bindings, doorbells
+from teams_cli.agents.seats.doorbells import Doorbell
 from tests.support import hosts, postgres, waits
 from tests.support.cli import TIMEOUT
 from tests.support.hosts import Machine

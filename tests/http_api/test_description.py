@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from teams_cli.http_api import openapi, wording
+from teams_cli.extensions.http import openapi, wording
 from tests.support.cli import Cli, make_team
 from tests.support.serving import Server, serving
 

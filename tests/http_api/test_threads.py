@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from teams_cli.http_api.threads import Threads
+from teams_cli.extensions.http.threads import Threads
 
 
 def test_more_jobs_than_threads_come_to_their_ends() -> None:

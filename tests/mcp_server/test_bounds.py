@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from teams_cli.mcp_server import wording
+from teams_cli.extensions.mcp import wording
 from teams_cli.messages import messages
 from teams_cli.teams.caller import Caller
 from teams_cli.views import steps

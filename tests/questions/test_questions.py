@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.membership import joining
+from teams_cli.teams import joining
 from teams_cli.teams.caller import Caller
 from tests.questions.asking import Person, ask, by_responder, wait_for
 from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
@@ -95,7 +95,7 @@ def test_two_that_ask_each_other_both_get_an_answer(cli: Cli) -> None:
 
 
 def collectors(cli: Cli) -> list[int]:
-    return [pid for pid, line in processes_of(cli.root).items() if "teams_cli.agents.shadows.collector" in line]
+    return [pid for pid, line in processes_of(cli.root).items() if "teams_cli.agents.answer_collector" in line]
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ NOTICES = "tests/messages/test_notices.py"
 MUTANTS = [
     Mutant(
         "landed from where a login says",
-        "../agents/landings/queueing",
+        "../extensions/landing/queueing",
         "*known_here.trusted(store, team, said, directory)",
         "*said",
         f"tests/{LOGINS}_of_checks.py",
@@ -44,21 +44,21 @@ MUTANTS = [
     ),
     Mutant(
         "landings of a login anywhere",
-        "../agents/landings/lander",
+        "../extensions/landing/lander",
         "known_here.check(store, team, landing)\n                queueing",
         "pass\n                queueing",
         f"tests/{LOGINS}_of_checks.py",
     ),
     Mutant(
         "pull requests that a login names",
-        "../agents/landings/lander",
+        "../extensions/landing/lander",
         "if not pull_requests.is_of(landing, environ):",
         "if False:",
         f"tests/{LOGINS}_of_checks.py",
     ),
     Mutant(
         "options and branches for commits",
-        "../agents/landings/merging",
+        "../agents/merging",
         "return len(word) in _LENGTHS and _HEX.issuperset(word)",
         "return True",
         f"tests/{LOGINS}_of_checks.py",
@@ -97,7 +97,7 @@ MUTANTS = [
         "links in circles followed", "../clients/installation", "if os.path.islink(existing):", "if False:", INSTALL
     ),
     Mutant("logs without bound", "../agents/logs", "if turn < turns and (room", "if False and (room", LOGS),
-    Mutant("landed as it is, not as reviewed", "../agents/landings/queueing", "return submitted", "pass", REVIEWS),
+    Mutant("landed as it is, not as reviewed", "../extensions/landing/queueing", "return submitted", "pass", REVIEWS),
     Mutant(
         "what another stored taken for durable",
         "files/engine",

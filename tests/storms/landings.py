@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import teams_cli
-from teams_cli.agents.landings import landings
-from teams_cli.agents.landings.landings import LANDING, Landing
+from teams_cli.tasks import landings
+from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.tasks.tasks import PRIORITIES
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, add_tasks, make_team
 
@@ -176,7 +176,7 @@ class Storm:
                 except OSError:
                     continue
                 asks = b"land" in words and chance.random() < 0.3
-                if ours and (asks or b"teams_cli.agents.landings.lander" in words):
+                if ours and (asks or b"teams_cli.extensions.landing.lander" in words):
                     os.kill(int(pid), signal.SIGKILL)
                     with self.log.open("a") as log:
                         log.write("at some moment\n")

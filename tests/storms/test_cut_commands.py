@@ -17,18 +17,17 @@ from typing import Any
 import pytest
 
 from teams_cli.agents import sessions
-from teams_cli.agents.landings import landings
 from teams_cli.agents.sessions import SESSION
 from teams_cli.cli.parse import parse
 from teams_cli.commands.call import Call
 from teams_cli.environment import SANDBOX
 from teams_cli.errors import Busy
+from teams_cli.extensions.postgres.engine import PostgresStore
 from teams_cli.messages import inboxes
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FileStore
-from teams_cli.store.postgres.engine import PostgresStore
-from teams_cli.tasks import tasks
+from teams_cli.tasks import landings, tasks
 from teams_cli.teams import config, pages, teams
 from teams_cli.teams.caller import Caller
 from tests.conftest import new_address, server

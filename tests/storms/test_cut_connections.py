@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from teams_cli.errors import Busy, NothingReady, StaleClaim
+from teams_cli.extensions.postgres.engine import PostgresStore
 from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE
-from teams_cli.store.postgres.engine import PostgresStore
 from teams_cli.store.retrying import update
 from teams_cli.tasks import choosing, tasks
 from teams_cli.tasks.changes import Edit, change_task

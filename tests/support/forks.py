@@ -37,7 +37,7 @@ LOADED = [
     "teams_cli.views.reminders",
 ]
 REPOSITORY = Path(__file__).parents[2]
-DATABASE = "teams_cli.store.postgres.engine"
+DATABASE = "teams_cli.extensions.postgres.engine"
 _SAID_TO_THE_INTERPRETER = ("PYTHON", "LC_", "LANG")
 _PIPED = 1 << 15
 """Bytes that a pipe takes at once, on every system."""

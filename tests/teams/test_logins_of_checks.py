@@ -257,7 +257,7 @@ def test_this_machine_asks_about_no_pull_requests_but_those_that_it_opened(
     for url in HOSTILE:
         forged = FORGED_LANDING.format("url", url, own).replace("'state', 'queued'", "'state', 'checking'")
         assert office.psql("max", forged).stdout.startswith("landing-"), url
-    lander = [sys.executable, "-m", "teams_cli.agents.landings.lander"]
+    lander = [sys.executable, "-m", "teams_cli.extensions.landing.lander"]
     subprocess.run(lander, env=office.owner.environ("lea"), check=True, timeout=60)
     assert set(asked.read_text().split("\0")) == {"pr", "view", "--json", "state", "--jq", ".state", "--", REQUEST, ""}
 

@@ -40,7 +40,7 @@ def review(repository: Path, work: Path, *checks: str, **variables: str) -> Revi
     environ = {**os.environ, "TEAMS_WORK": str(work), **variables}
     said = {}
     for check in ("change", *(checks or CHECKS)):
-        words = [sys.executable, "-P", "-m", "teams_cli.workflows.review", check]
+        words = [sys.executable, "-P", "-m", "teams_cli.extensions.review", check]
         done = subprocess.run(words, cwd=repository, env=environ, capture_output=True, text=True, timeout=TIMEOUT)
         assert done.returncode == 0, done
         said[check] = done.stdout
@@ -315,7 +315,7 @@ def test_the_verdict_of_what_was_found_twice_and_of_what_was_not_done(tmp_path: 
     (tmp_path / "change.txt").write_text("1 file, +1 -0 lines since x\nM a.py +1 -0\n")
     (tmp_path / "a.txt").write_text("looked\nnote a.py:1: *small* [F401]\nSERIOUS a.py:2: big [S307]\nan aside\n")
     (tmp_path / "b.txt").write_text("looked, too\nSERIOUS a.py:2: big, by another [S307]\n")
-    words = [sys.executable, "-P", "-m", "teams_cli.workflows.review", "verdict"]
+    words = [sys.executable, "-P", "-m", "teams_cli.extensions.review", "verdict"]
     environ = {**os.environ, "TEAMS_RESULTS": str(tmp_path)}
     said = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=TIMEOUT).stdout
     assert said.startswith(

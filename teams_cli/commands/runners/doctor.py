@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import environment
+from teams_cli import environment, extensions
 from teams_cli.clients import known
 from teams_cli.commands.answers import Outcome
 from teams_cli.commands.call import Call
-from teams_cli.doctor import clients, teams, wakes
+from teams_cli.doctor import clients, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ def examine(call: Call, fix: bool, only: str | None, client: str | None, turn: b
         found = list(clients.examine(client, call.config, call.environ, os.getcwd(), turn))
         wake = wake or (not turn and known.get(client).seat is not None)
         if wake and found[0]["level"] == "good":
-            found.append(wakes.examine(client, call.config, call.environ, os.getcwd()))
+            see_it_wake = extensions.needed("see mail wake a client", "this examination", "terminals")
+            found.append(see_it_wake(client, call.config, call.environ, os.getcwd()))
     else:
         for team in call.store.teams():
             if only in (None, "", team):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.store.postgres.engine import PostgresStore
+from teams_cli.extensions.postgres.engine import PostgresStore
 from tests.conftest import new_address
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from teams_cli.errors import Busy, OutcomeUnknown
-from teams_cli.store.postgres.engine import PostgresStore
+from teams_cli.extensions.postgres.engine import PostgresStore
 from tests.conftest import server
 from tests.store.kinds import INBOX, TASK, TEAM, Inbox, Task, Team, make_team, send, texts
 from tests.support.postgres import schema_of

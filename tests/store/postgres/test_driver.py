@@ -10,8 +10,8 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from teams_cli.store.postgres import driver
-from teams_cli.store.postgres.connections import Server
+from teams_cli.extensions.postgres import driver
+from teams_cli.extensions.postgres.connections import Server
 from tests.conftest import server
 from tests.support.cli import TIMEOUT, add_tasks, make_team
 from tests.support.loaded import loaded_by
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 PARTS = {"re", "json", "decimal", "ssl", "socket", "enum", "threading", "psycopg2.extensions"}
 PATH = [*filter(None, sys.path)]
-OURS = "from teams_cli.store.postgres import driver"
+OURS = "from teams_cli.extensions.postgres import driver"
 USES = {
     "connections": "import psycopg2\nassert psycopg2.connect and psycopg2._psycopg is driver.library",
     "errors": "import psycopg2\nassert issubclass(psycopg2.errors.UniqueViolation, driver.library.IntegrityError)",

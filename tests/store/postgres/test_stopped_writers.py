@@ -16,10 +16,10 @@ import pytest
 
 from teams_cli import closing, copying, kinds
 from teams_cli.errors import WrongState
+from teams_cli.extensions.postgres.engine import PostgresStore
 from teams_cli.messages import messages
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FileStore
-from teams_cli.store.postgres.engine import PostgresStore
 from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.caller import Caller

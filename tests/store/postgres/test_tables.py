@@ -8,10 +8,10 @@ import threading
 import pytest
 
 from teams_cli.errors import Busy, DamagedRecord, InvalidValue, NotAllowed, StorageFailed
+from teams_cli.extensions.postgres import schema
+from teams_cli.extensions.postgres.engine import PostgresStore
 from teams_cli.store import opening
 from teams_cli.store.documents import encode
-from teams_cli.store.postgres import schema
-from teams_cli.store.postgres.engine import PostgresStore
 from tests.conftest import server
 from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Task, Team, make_team, send, texts, titles
 from tests.support.postgres import Postgres, schema_of

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from teams_cli.environment import SANDBOX
-from teams_cli.store.postgres import schema
-from teams_cli.store.postgres.engine import PostgresStore
-from teams_cli.store.postgres.line import Place, is_of_this_user, name_of
-from teams_cli.store.postgres.watches import HostWatch
+from teams_cli.extensions.postgres import schema
+from teams_cli.extensions.postgres.engine import PostgresStore
+from teams_cli.extensions.postgres.line import Place, is_of_this_user, name_of
+from teams_cli.extensions.postgres.watches import HostWatch
 from tests.conftest import new_address, server
 from tests.store.kinds import TASK, Task, make_team, send, texts
 from tests.support import pgbouncer
@@ -50,7 +50,7 @@ class Machine:
         directory = self.root / "watchers"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         name = name_of(self.store.server.whereabouts())
-        words = [sys.executable, "-m", "teams_cli.store.postgres.watcher", name, str(linger)]
+        words = [sys.executable, "-m", "teams_cli.extensions.postgres.watcher", name, str(linger)]
         environ = {**self.environ, **self.store.variables}
         self.begun.append(subprocess.Popen(words, env=environ, stdin=subprocess.DEVNULL))
         return self.begun[-1]

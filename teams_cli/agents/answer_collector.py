@@ -1,0 +1,195 @@
+"""Shadow agents: a copy of each agent asked, with its whole history, answers a question while the agent works on.
+
+A process of its own collects the answers of one question: a front end, started by whoever asks and outliving it. Agents
+that can't be copied are asked through their inbox.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Lock
+
+from teams_cli import errors, extensions, processes, text
+from teams_cli.agents import logs, sessions, started_here, told_sessions, waking
+from teams_cli.agents.answer_processes import SHORT, AnswerCommand, Shadow
+from teams_cli.agents.seats import terminals
+from teams_cli.clients import environments
+from teams_cli.messages import messages
+from teams_cli.questions import answering, asking, questions
+from teams_cli.questions.questions import Answer, Question
+from teams_cli.store import opening
+from teams_cli.store.contract import Store
+from teams_cli.teams import config, settings, teams
+from teams_cli.teams.config import Config
+from teams_cli.teams.teams import Member, Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LOOK_AGAIN = 0.2
+_DONE = "all were asked\n"
+
+
+def main() -> None:
+    """Collect the answers to the question that the command line names."""
+    processes.adopt_orphans()
+    store = opening.from_environment(os.environ)
+    user = config.load(store.root, os.environ)
+    store.on_append = waking.wakes(store, user, os.environ, [])
+    team, key = os.environ["TEAMS_TEAM"], sys.argv[1]
+    collect(store, team, key, user)
+    logs.end(store, team, key)
+    if os.path.exists(logs.path_of(store, team, key)):
+        _complain(_DONE)
+
+
+def start(store: Store, question: Question, environ: dict[str, str]) -> int | None:
+    """Ask at once whom nothing can be copied of; collect of the others, in a process that outlives the one who asks.
+    Its id; None if there is nothing to collect.
+    """
+    team = teams.get(store, question.team_name)
+    if all([_asked_at_once(store, question, member) for member in _asked(question, team)]):
+        return None
+    own = {**environments.unnamed(environ), **store.variables, "TEAMS_TEAM": question.team_name}
+    log = logs.begin(store, question.team_name, question.id)
+    return processes.start_own("teams_cli.agents.answer_collector", [question.id], own, log)
+
+
+def is_cut_off(store: Store, question: Question) -> bool:
+    """Whether a process that collected the answers, and ended, was killed before it was done, by its log: done, it
+    leaves none, or says so at the end.
+    """
+    try:
+        return not logs.read(logs.path_of(store, question.team_name, question.id), len(_DONE)).endswith(_DONE)
+    except OSError:
+        return False
+
+
+def _asked(question: Question, team: Team) -> list[Member]:
+    """The members of whom an answer is still to come."""
+    return [member for name in question.waiting_for if (member := team.member(name)) is not None]
+
+
+def _asked_at_once(store: Store, question: Question, member: Member) -> bool:
+    """Whether the member has the question in its inbox now; one with a session, a terminal or a command is copied."""
+    name = member.agent_id
+    ways = (sessions.find, terminals.find, told_sessions.find)
+    try:
+        if member.answer or any(find(store, question.team_name, name) for find in ways):
+            return False
+        _ask_itself(store, question, member)
+    except errors.TeamsError:  # the question is asked: the process tries it again
+        return False
+    return True
+
+
+def collect(store: Store, team_name: str, key: str, user: Config) -> None:
+    """Have all who were asked answer, at most `max_shadows` at once; each answer is recorded as it comes."""
+    question = questions.get(store, team_name, key)
+    team = teams.get(store, team_name)
+    at_once = int(settings.value(team, "max_shadows"))
+    writing = Lock()
+    with ThreadPoolExecutor(at_once) as pool:
+        for member in _asked(question, team):
+            pool.submit(_ask, store, question, member, user, writing)
+
+
+def _ask(store: Store, question: Question, member: Member, user: Config, writing: Lock) -> None:
+    """Have one member's shadow answer, or ask the member itself; whatever goes wrong is its answer."""
+    try:
+        shadow = _shadow(store, question, member, user)
+        content, failed = shadow.run(_patience(store, question)) if shadow else ("", True)
+        if shadow is None or (failed and shadow.may_be_gone):
+            _insist(store, question, lambda: _ask_itself(store, question, member))
+            return
+    except Exception as error:
+        traceback.print_exc()
+        content, failed = f"the shadow failed: {error}", True
+    try:
+        _insist(store, question, lambda: _record(store, question, member.agent_id, content, failed, writing))
+    except errors.TeamsError as error:  # it answered by itself meanwhile
+        _complain(f"{member.agent_id}: {error.message}\n")
+
+
+def _insist(store: Store, question: Question, write: Callable[[], None]) -> None:
+    """Write it down, again while that can't be done and the question's time is not over: an answer that was given is
+    waited for.
+    """
+    complaints = logs.Complaints()
+    while True:
+        try:
+            return write()
+        except (errors.Busy, errors.StorageFailed) as problem:
+            if complaints.is_new(problem):
+                _complain(f"{problem.message}\n")
+            if not questions.seconds_left(store, question):
+                raise
+            time.sleep(_LOOK_AGAIN)
+
+
+def _complain(line: str) -> None:
+    """Write it into the log, if the disk takes it."""
+    with suppress(OSError):
+        sys.stderr.write(line)
+
+
+def _patience(store: Store, question: Question) -> float:
+    """How many seconds an answer may take: those until the question's time is over, but some at least."""
+    return max(0.1, questions.seconds_left(store, question))
+
+
+def _shadow(store: Store, question: Question, member: Member, user: Config) -> Shadow | None:
+    session = sessions.find(store, question.team_name, member.agent_id)
+    if session and not started_here.is_ours(store, question.team_name, session):
+        session = None  # of another machine, or not as it was started here: what it says is not for us to run
+    copy_of = extensions.provided("a copy of an agent")
+    fork: Shadow | None = copy_of(store, question, member, session, user) if copy_of else None
+    here = member.answer_host in (None, store.host or None)
+    return fork or (AnswerCommand(store, question, member, os.environ, session) if member.answer and here else None)
+
+
+def _record(store: Store, question: Question, name: str, content: str, failed: bool, writing: Lock) -> None:
+    """Record the answer, and let the agent know what was said in its name; that wakes nobody. The answers to one
+    question are recorded one at a time: they would be in each other's way.
+    """
+    content = _cut(content)
+    given = Answer(responder=name, content=content, at=teams.now(store), failed=failed or None)
+    with writing:
+        answering.record(store, question.team_name, question.id, given)
+    if failed:
+        return
+    said = content if len(content) <= SHORT else content[:SHORT] + "..."
+    told = (
+        f'While you were working, {question.from_} asked: "{question.question}"\nYour shadow answered: "{said}"\n'
+        "(For your information; nothing is to be done.)"
+    )
+    messages.notify(store, question.team_name, name, told, f"{question.id}-told~{name}", "info")
+
+
+def _cut(content: str) -> str:
+    """The answer, not longer than an answer may be; what was cut off is said."""
+    data = content.encode(errors="replace")
+    if len(data) <= text.MAX_MESSAGE:
+        return content
+    note = f"\n[cut: the answer has {len(data)} bytes]"
+    return data[: text.MAX_MESSAGE - len(note)].decode(errors="ignore") + note
+
+
+def _ask_itself(store: Store, question: Question, member: Member) -> None:
+    """Put the question into the inbox of an agent that can't be copied, which resumes one that is idle."""
+    how = f"(Answer within {question.timeout:g} seconds: teams answer {question.id} TEXT)"
+    body = f"{question.question}\n{how}\n{asking.how_deep(question.depth)}"
+    uid = f"{question.id}-asked~{member.agent_id}"
+    messages.notify(
+        store, question.team_name, member.agent_id, body, uid, "question", question.from_, about=question.id
+    )
+
+
+if __name__ == "__main__":
+    main()

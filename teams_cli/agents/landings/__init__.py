@@ -1,1 +1,0 @@
-"""Landing: finished branches join the branch of the team one at a time, checked on the tip that they really join."""

@@ -1,0 +1,13 @@
+"""Seats: the clients that people sit in front of, as members of a team; their states, and how they are woken."""
+
+import os
+
+
+def terminals_directory(root: str) -> str:
+    """Where this machine keeps what belongs to its terminals; not there until a client joined from one."""
+    return f"{root}/terminals"
+
+
+def is_seated(root: str, team: str) -> bool:
+    """Whether any client of the team ever sat in a terminal of this machine."""
+    return os.path.isdir(f"{terminals_directory(root)}/teams/{team}")

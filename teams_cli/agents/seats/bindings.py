@@ -1,0 +1,264 @@
+"""Whose terminal a process runs in: small files of this machine, by the client's process and by its thread.
+
+A client that joined was not started by us, so the commands that its tools run don't carry its name in their
+environment; and the shared daemon of Codex runs the tools of every terminal in the environment of the first. Imports
+next to nothing: hooks and commands look here before anything is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli.agents.seats import terminals_directory
+from teams_cli.environment import OWN_PROGRAM
+from teams_cli.environment import of_process as said_of_process
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+THREAD = "CODEX_THREAD_ID"
+DAEMON = b"app-server"
+"""The word by which the daemon is known that runs the tools and hooks of all terminals of a user, Codex's."""
+DIRECTORIES = "directories"
+"""The file in the root that says which directories belong to which team, one a line."""
+_PLAIN = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")
+_LONGEST = 128
+_BETWEEN = ("sh", "dash", "bash", "zsh", "fish", "env", "ash", "busybox")
+_FAR_UP = 32
+
+
+class Binding:
+    """Who the client is in which team; its *token*, where the team asks for tokens."""
+
+    def __init__(self, team: str, agent: str, token: str = "") -> None:
+        self.team = team
+        self.agent = agent
+        self.token = token
+
+
+def of_thread(root: str, thread: str) -> Binding | None:
+    """Whose that thread is; None if nobody said."""
+    return _read(f"{terminals_directory(root)}/threads/{thread}", "") if is_plain(thread) else None
+
+
+def of_process(root: str, pid: int) -> Binding | None:
+    """Whose the client with that process id is, if it is the very process that joined."""
+    started, _ = stat_of(pid)
+    return _read(f"{terminals_directory(root)}/processes/{pid}", started) if started else None
+
+
+def around(root: str, environ: Mapping[str, str], is_named: bool = False) -> Binding | None:
+    """Whose terminal this process runs in: that of its thread, else of the nearest client above it.
+
+    What has a thread is its thread's alone: the process above may be a daemon, which another terminal started. So the
+    thread beats a name in the environment; for one that *is_named* there, nothing else does.
+    """
+    if environ.get("TEAMS_SHADOW"):
+        return None
+    if thread := environ.get(THREAD, ""):
+        return of_thread(root, thread)
+    return None if is_named else above(root, os.getppid())
+
+
+def above(root: str, pid: int) -> Binding | None:
+    """Whose the nearest process is, from that one upward, that joined."""
+    found = client_above(root, pid)
+    return found and found[1]
+
+
+def client_above(root: str, pid: int) -> tuple[int, Binding] | None:
+    """The nearest process, from that one upward, that joined, and whose it is."""
+    for ancestor in upward(pid):
+        if found := of_process(root, ancestor):
+            return ancestor, found
+    return None
+
+
+def nearest_client(pid: int) -> int:
+    """That process, or the nearest above it that is no shell between a client and what it runs; 0 if there is none."""
+    return next((ancestor for ancestor in upward(pid) if name_of(ancestor) not in _BETWEEN), 0)
+
+
+def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | None:
+    """The member below whose client that client runs, having been started by it; None for a client of its own.
+
+    A program of ours that goes on by itself, as the keeper of an agent, starts clients of their own.
+    """
+    if not os.path.isdir(terminals_directory(root)) or not client or of_process(root, client):
+        return None
+    for ancestor in upward(stat_of(client)[1]):
+        words = said_of_process(ancestor, "cmdline")
+        if OWN_PROGRAM.encode() in words:
+            return None
+        found = of_thread(root, environ.get(THREAD, "")) if DAEMON in words else of_process(root, ancestor)
+        if found:
+            return found
+    return None
+
+
+def has_another_client(root: str, binding: Binding, client: int) -> bool:
+    """Whether a process is the client of that agent, and it is not this one."""
+    try:
+        pids = [int(name) for name in os.listdir(f"{terminals_directory(root)}/processes") if name.isdigit()]
+    except OSError:
+        return False
+    if client in pids and of_process(root, client):
+        return False
+    found = (of_process(root, pid) for pid in pids)
+    return any(one and (one.team, one.agent) == (binding.team, binding.agent) for one in found)
+
+
+def is_below(pid: int, word: bytes) -> bool:
+    """Whether that process, or one above it, has the word in its command line."""
+    return any(word in said_of_process(ancestor, "cmdline") for ancestor in upward(pid))
+
+
+def upward(pid: int) -> Iterator[int]:
+    """That process, its parent, and so on."""
+    for _ in range(_FAR_UP):
+        if pid <= 1:
+            return
+        yield pid
+        pid = stat_of(pid)[1]
+
+
+def name_of(pid: int) -> str:
+    """What the program of a process is called, in 15 characters."""
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:
+            return file.read().decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def stat_of(pid: int) -> tuple[str, int]:
+    """When the process started, in ticks since the start of the machine, and its parent; empty if there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return "", 0
+    return ("" if fields[0] == b"Z" else fields[19].decode()), int(fields[1])
+
+
+def bind(root: str, binding: Binding, pid: int, thread: str = "") -> None:
+    """Note whose that process is, and that thread if the client has such."""
+    place = terminals_directory(root)
+    started = stat_of(pid)[0]
+    if started:
+        _write(f"{place}/processes", str(pid), started, binding)
+    if thread and is_plain(thread):
+        _write(f"{place}/threads", thread, "", binding)
+
+
+def bind_alone(root: str, binding: Binding, pid: int) -> None:
+    """Note whose that process is where nobody sits in front of it, and forget those that ended: nobody says so."""
+    bind(root, binding, pid)
+    for name in os.listdir(f"{terminals_directory(root)}/processes"):
+        if name.isdigit() and not stat_of(int(name))[0]:
+            release(root, int(name))
+
+
+def release(root: str, pid: int, thread: str = "") -> None:
+    """Forget a process that ended. A thread is kept: it may be resumed, and is then whose it was."""
+    _discard(f"{terminals_directory(root)}/processes/{pid}")
+    if thread and is_plain(thread):
+        _discard(f"{terminals_directory(root)}/threads/{thread}")
+
+
+def kept(root: str, team: str, agent: str, what: str) -> str:
+    """Where that agent's terminal has its *what* here: its doorbell, or what only this machine may know."""
+    return f"{terminals_directory(root)}/teams/{team}/{agent}.{what}"
+
+
+def note_state(root: str, team: str, agent: str, state: str) -> None:
+    """Have the state lie where the wrapper of the client sees it at once."""
+    path = kept(root, team, agent, "state")
+    temp = f"{path}.{os.getpid()}"
+    descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    os.write(descriptor, state.encode())
+    os.close(descriptor)
+    os.replace(temp, path)
+
+
+def bind_directory(root: str, path: str, team: str) -> None:
+    """Have clients that start in the directory belong to the team; with no team, to none any more."""
+    bound = bound_directories(root)
+    bound.pop(path, None)
+    if team:
+        bound[path] = team
+    os.makedirs(root, 0o700, exist_ok=True)
+    temp = f"{root}/.{DIRECTORIES}.{os.getpid()}"
+    with open(temp, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.writelines(f"{name} {where}\n" for where, name in bound.items())
+    os.replace(temp, f"{root}/{DIRECTORIES}")
+
+
+def team_here(root: str, path: str) -> str:
+    """The team that the directory was bound to, or the nearest above it; empty if none was."""
+    bound = bound_directories(root)
+    while path not in bound and path != os.path.dirname(path):
+        path = os.path.dirname(path)
+    return bound.get(path, "")
+
+
+def bound_directories(root: str) -> dict[str, str]:
+    """Which directories were bound to which team."""
+    try:
+        with open(f"{root}/{DIRECTORIES}", encoding="utf-8", errors="surrogateescape") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return {}
+    return {path: team for team, _, path in (line.partition(" ") for line in lines) if path}
+
+
+def is_locked(path: str) -> bool:
+    """Whether a process holds the lock of that file."""
+    import fcntl
+
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def is_plain(word: str) -> bool:
+    """Whether the word can be the name of a file."""
+    return 0 < len(word) <= _LONGEST and _PLAIN.issuperset(word)
+
+
+def _read(path: str, started: str) -> Binding | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().split("\n")
+    except (OSError, ValueError):
+        return None
+    if len(lines) < 4 or lines[0] != started:
+        return None
+    return Binding(*lines[1:4])
+
+
+def _write(place: str, name: str, started: str, binding: Binding) -> None:
+    os.makedirs(place, 0o700, exist_ok=True)
+    temp = f"{place}/.{name}.{os.getpid()}"
+    descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.write(descriptor, "\n".join([started, binding.team, binding.agent, binding.token, ""]).encode())
+    finally:
+        os.close(descriptor)
+    os.replace(temp, f"{place}/{name}")
+
+
+def _discard(path: str) -> None:
+    try:
+        os.remove(path)
+    except OSError:
+        return

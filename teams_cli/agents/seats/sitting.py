@@ -1,0 +1,222 @@
+"""Sitting down: how a client in a terminal becomes a member at its start, under the name that its session had."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from teams_cli import errors, processes
+from teams_cli.agents import sessions, started_here
+from teams_cli.agents.seats import bindings, terminals
+from teams_cli.agents.seats.bindings import Binding
+from teams_cli.agents.seats.terminals import TERMINAL, Terminal
+from teams_cli.names import HUMAN
+from teams_cli.store.contract import Store
+from teams_cli.store.files import disk
+from teams_cli.store.retrying import upsert
+from teams_cli.teams import history, joining, presence, teams
+from teams_cli.teams.caller import Caller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from teams_cli.agents.sessions import Session
+
+
+class Arrival:
+    """What a client that starts says of itself. *caller* is who it is told to be, None if nobody told it; *secrets*
+    is what only this machine may know: how to reach its socket, in what environment its own commands are run.
+    """
+
+    def __init__(
+        self,
+        client: str,
+        pid: int,
+        session_id: str,
+        directory: str,
+        *,
+        caller: Caller | None = None,
+        thread: str = "",
+        tty: str = "",
+        way: str = "",
+        source: str = "",
+        state: str = "idle",
+        secrets: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.client = client
+        self.pid = pid
+        self.session_id = session_id
+        self.directory = directory
+        self.caller = caller
+        self.thread = thread
+        self.tty = tty
+        self.way = way
+        self.source = source
+        self.state = state
+        self.secrets = secrets or {}
+
+
+def sit_down(store: Store, team: str, arrival: Arrival) -> Binding | None:
+    """Make the client a member, or find the member that it is; None for one that `teams` started and keeps.
+
+    Raises:
+        TeamNotFound: There is no such team.
+        NotAllowed: It may not join: it was shut down, or its token is wrong.
+    """
+    caller = arrival.caller or _returning(store, team, arrival)
+    if caller and not _has_place(store, team, caller.name, arrival.pid):
+        return None
+    known = secrets_of(store, team, caller.name) if caller else {}
+    if caller and not caller.token:
+        caller.token = str(known.get("token") or "")
+    member, token = joining.join(store, team, caller)
+    name = member.agent_id
+    token = token or (caller.token if caller else "")
+    _keep_secrets(store, team, name, {**arrival.secrets, "client": arrival.client, "token": token})
+    binding = Binding(team, name, token)
+    _register(store, team, name, arrival)
+    bindings.bind(store.root, binding, arrival.pid, arrival.thread)
+    return binding
+
+
+def _returning(store: Store, team: str, arrival: Arrival) -> Caller | None:
+    """Who had this process, or this session, before: it is the same agent. One session in two terminals is two."""
+    here = bindings.of_process(store.root, arrival.pid)
+    if here and here.team == team:
+        return Caller(here.agent, token=here.token)
+    found = terminals.of_session(store, team, arrival.client, arrival.session_id) if arrival.session_id else None
+    if found is None or not (found.state == "gone" or found.has_ended or found.pid == arrival.pid):
+        return None
+    member = teams.get(store, team).find(found.agent)
+    return Caller(found.agent) if member and not member.stopped_by else None
+
+
+def _has_place(store: Store, team: str, name: str, pid: int) -> bool:
+    """Whether the client may sit down under that name: not while a keeper runs one. An agent that `teams` keeps, and
+    that rests, is taken over by it: nobody resumes it as long as its person sits there.
+    """
+    session = sessions.find(store, team, name)
+    if session is None:
+        return True
+    if session.ended and not session.taken_by and session.outcome != "stopped" and session.host in ("", store.host):
+        from teams_cli.agents.seats import takeovers
+
+        try:
+            session = takeovers.hold(store, team, name, HUMAN, pid, session.state == "paused")
+        except errors.WrongState:
+            return False
+    return session.ended
+
+
+def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
+    """Note where the agent sits now; what it was woken for before stays noted."""
+    now = teams.now(store)
+    place: dict[str, Any] = {
+        "client": arrival.client,
+        "session_id": arrival.session_id or None,
+        "directory": arrival.directory,
+        "pid": arrival.pid,
+        "pid_started": processes.process_started(arrival.pid) or None,
+        "pid_boot": processes.pid_scope(store.host),
+        "tty": arrival.tty or None,
+        "way": arrival.way or None,
+    }
+    told: dict[str, Any] = {"state": arrival.state, "since": now, "source": arrival.source, "heard_at": now}
+
+    def change(terminal: Terminal) -> Terminal:
+        same = (terminal.pid, terminal.pid_started) == (place["pid"], place["pid_started"])
+        fresh = {} if same else {"joined_at": now, "version": None, "wakes": 0}
+        return terminal.having(**place, **told, **fresh, waits_for=None)
+
+    draft = Terminal(agent=name, joined_at=now, **place, **told)
+    before, terminal = upsert(store, team, TERMINAL, name, draft, change)
+    note_session(store, team, terminal)
+    presence.register_process(store, team, name, arrival.pid)
+    if before is draft or before.pid != arrival.pid:
+        history.note(store, team, name, "terminal joined", client=arrival.client)
+
+
+def note_session(store: Store, team: str, terminal: Terminal) -> None:
+    """Keep on this machine which session may be copied, or gone on with; of an agent that `teams` keeps beside what it
+    was started with.
+    """
+    kept = sessions.find(store, team, terminal.agent)
+    if kept is None:
+        started_here.note(store, team, as_session(terminal))
+    elif terminal.session_id and kept.harness == terminal.client and started_here.is_ours(store, team, kept):
+        started_here.note(store, team, kept.having(session_id=terminal.session_id))
+
+
+def to_reopen(store: Store, team: str, agent: str, client: str) -> Terminal | None:
+    """The terminal in which the agent sat, if its client is gone and its session can be opened here; None if it never
+    sat in one.
+
+    Raises:
+        WrongState: Its client is there still, is another one, sat on another machine, or said no session.
+        NotAllowed: This machine does not know the session that its record says.
+    """
+    found = terminals.find(store, team, agent)
+    if found is None:
+        return None
+    again = f"teams open {found.client} --resume {agent}"
+    if found.host not in ("", store.host):
+        raise errors.WrongState(f"{agent} sits on another machine, {found.host}", f"There: {again}")
+    if found.client != client:
+        raise errors.WrongState(f"{agent} sits in {found.client}, not in {client}", again)
+    if found.state != "gone" and not found.has_ended:
+        where = f", {found.tty}" if found.tty else ""
+        raise errors.WrongState(
+            f"the client of {agent} runs, in its terminal{where}", f"End it there first; then: {again}"
+        )
+    if not found.session_id:
+        raise errors.WrongState(
+            f"{agent} never said its session", f"Begin a new one: teams open {client} --agent-id {agent}"
+        )
+    started_here.check(store, team, as_session(found))
+    return found
+
+
+def stand_up(store: Store, team: str, agent: str, source: str) -> None:
+    """The client is gone: note it, and forget what only it needed. Its name is its session's still."""
+    found = terminals.find(store, team, agent)
+    if found is None:
+        return
+    terminals.end(store, team, agent, found.pid, source)
+    bindings.release(store.root, found.pid)
+    bell = bindings.kept(store.root, team, agent, "bell")
+    if not bindings.is_locked(f"{bell}.lock"):  # else the next client of the agent is about to join
+        for path in (bell, f"{bell}.lock"):
+            disk.discard(path)
+
+
+def as_session(terminal: Terminal) -> Session:
+    """The session of a client in a terminal, to be copied."""
+    said, where = terminal.session_id or "", terminal.directory
+    return sessions.of_client(terminal.agent, terminal.client, said, where, terminal.joined_at, terminal.turns)
+
+
+def secrets_of(store: Store, team: str, agent: str) -> dict[str, Any]:
+    """What only this machine knows of the terminal; empty if it is another machine's."""
+    try:
+        with open(bindings.kept(store.root, team, agent, "json"), encoding="utf-8") as file:
+            return dict(json.load(file))
+    except (OSError, ValueError):
+        return {}
+
+
+def _keep_secrets(store: Store, team: str, agent: str, secrets: Mapping[str, Any]) -> None:
+    path = bindings.kept(store.root, team, agent, "json")
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    temp = disk.write_temp(os.path.dirname(path), json.dumps(secrets).encode())
+    os.chmod(temp, 0o600)
+    os.replace(temp, path)
+
+
+def may_sit(store: Store, team: str) -> bool:
+    """Whether there is such a team, and it is open."""
+    try:
+        return teams.get(store, team).state != "closed"
+    except errors.TeamsError:
+        return False

@@ -1,0 +1,108 @@
+"""What each extension brings to the core, found by looking into the folders beside this file.
+
+An extension is a folder whose `__init__.py` holds one table, `EXTENSION`. The core names no extension: it asks here for
+a command, a kind of record or a function that it can do without, and nothing else of the folder is imported before.
+"""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli import errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
+
+
+class Extension:
+    """What one extension brings; each value names a module of its folder, or `module:name`.
+
+    *commands* says which module declares a command in its table `COMMANDS`; *kinds* are the kinds of record that it
+    keeps in a team; *provides* are the functions that the core calls by name, if they are there.
+    """
+
+    def __init__(
+        self,
+        commands: Mapping[str, str] | None = None,
+        kinds: Sequence[str] = (),
+        provides: Mapping[str, str] | None = None,
+    ) -> None:
+        self.commands = commands or {}
+        self.kinds = kinds
+        self.provides = provides or {}
+
+
+_BROUGHT_BY = {
+    "serve": "http",
+    "mcp": "mcp",
+    "open": "terminals",
+    "attach": "terminals",
+    "land": "landing",
+    "get-landings": "landing",
+}
+"""The extensions that commands of this version belong to, so that one that is missing can be named."""
+_EXTRAS = ("mcp", "postgres", "review")
+"""The extensions that pip installs more for; the others need no more than the core."""
+_present: dict[str, Extension] = {}
+
+
+def every() -> Mapping[str, Extension]:
+    """The tables of all extensions that are here, by name."""
+    if not _present:
+        here = sorted(entry.name for entry in os.scandir(__path__[0]) if os.path.exists(f"{entry.path}/__init__.py"))
+        _present.update({name: _named(f"{name}:EXTENSION", "") for name in here})
+    return _present
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    """The commands that extensions bring, each with the module that declares it."""
+    for name, extension in every().items():
+        for command, module in extension.commands.items():
+            yield command, f"{__name__}.{name}.{module}"
+
+
+def refuse_missing(command: str) -> None:
+    """Raises ExtensionMissing: The command belongs to an extension of this version that is not here."""
+    if command in _BROUGHT_BY:
+        raise _missing(f"`teams {command}`", _BROUGHT_BY[command])
+
+
+def kinds() -> list[Any]:
+    """The kinds of record that extensions keep in a team."""
+    return [_named(place, f"{name}.") for name, extension in every().items() for place in extension.kinds]
+
+
+def provided(function: str) -> Callable[..., Any] | None:
+    """The function of that name, if an extension is here that provides it."""
+    for name, extension in every().items():
+        if place := extension.provides.get(function):
+            found: Callable[..., Any] = _named(place, f"{name}.")
+            return found
+    return None
+
+
+def needed(function: str, what: str, extension: str) -> Callable[..., Any]:
+    """The function of that name.
+
+    Raises:
+        ExtensionMissing: The extension that provides it is not here; *what* is what needs it.
+    """
+    found = provided(function)
+    if found is None:
+        raise _missing(what, extension)
+    return found
+
+
+def _missing(what: str, extension: str) -> errors.ExtensionMissing:
+    from teams_cli.environment import to_install
+
+    extra = extension if extension in _EXTRAS else "all"
+    return errors.ExtensionMissing(f"{what} needs the extension {extension}, which is not installed", to_install(extra))
+
+
+def _named(place: str, package: str) -> Any:
+    """What `module:name` means in a package below this one."""
+    module, _, name = place.partition(":")
+    return getattr(__import__(f"{__name__}.{package}{module}", fromlist=[name]), name)

@@ -1,0 +1,5 @@
+"""Copies of agents that answer a question while the agents themselves go on working."""
+
+from teams_cli.extensions import Extension
+
+EXTENSION = Extension(provides={"a copy of an agent": "copies:copy_of"})

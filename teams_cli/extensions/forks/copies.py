@@ -1,0 +1,146 @@
+"""Copies of the sessions of agents, which answer a question while the agents go on working."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+
+from teams_cli import processes
+from teams_cli.agents import logs, sessions, started_here, told_sessions
+from teams_cli.agents.answer_processes import SHADOW, Shadow, run_to_end
+from teams_cli.agents.seats import sitting, terminals
+from teams_cli.clients import known, output, profiles
+from teams_cli.clients.profiles import Profile
+from teams_cli.questions import asking, questions
+from teams_cli.teams import roles, teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from teams_cli.agents.sessions import Session
+    from teams_cli.questions.questions import Question
+    from teams_cli.store.contract import Store
+    from teams_cli.teams.config import Config
+    from teams_cli.teams.teams import Member
+
+_TO_BEGIN = 30.0
+"""How many seconds a client that was started may take to begin its session."""
+_LOOK_AGAIN = 0.2
+
+
+class Fork(Shadow):
+    """The client's own copy of its session, with the whole history, no tools, and the question as the next turn."""
+
+    def __init__(
+        self,
+        store: Store,
+        question: Question,
+        member: Member,
+        environ: Mapping[str, str],
+        session: Session,
+        profile: Profile,
+        about: str,
+    ) -> None:
+        super().__init__(store, question, member, environ)
+        self.about = about
+        self.session = session
+        self.profile = profile
+        self.variables = profile.environment(environ, {SHADOW: "1", processes.TAG: self.tag})
+        self.session_id = self._session_id()
+        self.file = profiles.session_file(profile, self.session_id, self.variables) if self.session_id else None
+
+    @property
+    def possible(self) -> bool:
+        """Whether the client has said and written down by now what the copy is made of."""
+        return bool(self.session_id) and (self.profile.session_file is None or self.file is not None)
+
+    def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
+        values = {"session_id": self.session_id, "session_file": self.file or "", "profiles": known.DIRECTORY}
+        words = profiles.fill(self.profile.fork or [], {**values, "agent": self.member.agent_id})
+        given = instruction(self.question, self.member, self.about, self._unfinished())
+        return run_to_end(words, given, self.variables, self.session.directory, patience)
+
+    def _unfinished(self) -> str:
+        """What the agent has said in the turn that is going on: its client may not have written that down yet."""
+        if self.session.state != "running":
+            return ""
+        printed = logs.of_turn(self.store, self.question.team_name, self.member.agent_id, self.session.turns, "out")
+        return output.said_in(self.profile, printed).strip()[-logs.END :]
+
+    def _session_id(self) -> str:
+        """The client's session; one that makes its ids itself says it in the turn that is going on. Empty before."""
+        if self.session.session_known:
+            return self.session.session_id
+        name, turn = self.member.agent_id, self.session.turns
+        printed = logs.of_turn(self.store, self.question.team_name, name, turn, "out")
+        found = output.session_id_in(self.profile, printed) or ""
+        return found if started_here.is_session_id(found) else ""
+
+    def has_failed(self, done: subprocess.CompletedProcess[str]) -> bool:
+        return output.has_failed(self.profile, done.returncode, done.stdout)
+
+    def said(self, done: subprocess.CompletedProcess[str]) -> str:
+        return output.output_in(self.profile, done.stdout)
+
+
+def instruction(question: Question, member: Member, about: str = "", unfinished: str = "") -> str:
+    """What a copy of an agent is told: who it is and what its role is *about*, that it only answers, the question; and
+    what it said in its *unfinished* turn.
+    """
+    going = f"The last that you said in the turn that is going on:\n\n{unfinished}\n\n" if unfinished else ""
+    named = f"You are {member.agent_id}{f', {member.agent_type}' if member.agent_type else ''}"
+    asked = f"{named}, and {question.from_} asks you something while you work."
+    return (
+        f"{asked} {f'{about} ' if about else ''}This is a copy of you, made to answer: keep "
+        "your identity and your view, use what you know from your work so far, use no tools, answer in one message, "
+        f"and do not go on with your task.\n\n{going}{asking.how_deep(question.depth)}\n\n"
+        f"Question from {question.from_}:\n\n{question.question}\n\nYour answer:"
+    )
+
+
+def copy_of(store: Store, question: Question, member: Member, session: Session | None, user: Config) -> Fork | None:
+    """The copy of the session of an agent that `teams` keeps here, or of its client; None if there is none."""
+    profile = profiles.get(session.harness, user) if session else None
+    fork = _fork(store, question, member, profile, user) if profile and profile.fork else None
+    return fork or _fork_of_client(store, question, member, user)
+
+
+def _fork_of_client(store: Store, question: Question, member: Member, user: Config) -> Fork | None:
+    """The copy of the session of a client that nobody keeps, in a terminal of this machine or in none, once something
+    was said in it.
+    """
+    terminal = terminals.find(store, question.team_name, member.agent_id)
+    if terminal is None:
+        session = told_sessions.find(store, question.team_name, member.agent_id)
+    elif terminal.turns and terminal.session_id and terminal.host in ("", store.host):
+        session = sitting.as_session(terminal)
+        session = session if started_here.is_ours(store, question.team_name, session) else None
+    else:
+        session = None
+    profile = profiles.get(session.harness, user) if session else None
+    if session is None or profile is None or not profile.fork:
+        return None
+    fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, user))
+    fork.may_be_gone = terminal is None
+    return fork if fork.possible else None
+
+
+def _fork(store: Store, question: Question, member: Member, profile: Profile, user: Config) -> Fork | None:
+    """The copy of a session. One that just starts can be copied in a moment, and would hear of its inbox much later."""
+    give_up = time.monotonic() + min(_TO_BEGIN, max(0.1, questions.seconds_left(store, question)) / 2)
+    while session := sessions.find(store, question.team_name, member.agent_id):
+        fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, user))
+        elsewhere = session.host not in ("", store.host)  # where the client keeps its session
+        elsewhere = elsewhere or not started_here.is_ours(store, question.team_name, session)
+        if session.turns and fork.possible and not elsewhere:
+            return fork
+        if session.ended or elsewhere or time.monotonic() > give_up:
+            break
+        time.sleep(_LOOK_AGAIN)
+    return None
+
+
+def _about(store: Store, question: Question, member: Member, user: Config) -> str:
+    return roles.about(member, teams.get(store, question.team_name), user)

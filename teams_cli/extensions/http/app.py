@@ -1,0 +1,193 @@
+"""The application: which address is answered by what."""
+
+from __future__ import annotations
+
+import hmac
+import os
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from teams_cli.commands.call import Call
+from teams_cli.extensions.http import events, janus, openapi, refusals, wording
+from teams_cli.extensions.http.boards import Boards
+from teams_cli.extensions.http.bodies import Bodies
+from teams_cli.extensions.http.events import Streams
+from teams_cli.extensions.http.feeds import Feeds
+from teams_cli.extensions.http.guard import RequestGuard
+from teams_cli.extensions.http.operations import Operations
+from teams_cli.extensions.http.refusals import RETRY_AFTER, Document, RequestRefused
+from teams_cli.serving import requests
+from teams_cli.serving.watching import Departed, Watchers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from teams_cli.commands.declaration import Command
+
+    Handler = Callable[[Request], Awaitable[Response]]
+
+BOARD = f"{os.path.dirname(__file__)}/board"
+_ABOUT_REQUEST = ("team", "as")
+_ENDING = RequestRefused(503, "busy", "the server ends before there is an answer", "Ask the next one.", RETRY_AFTER)
+
+
+class Api:
+    """The state of a running server, and the handlers of its requests."""
+
+    def __init__(self, base: Call) -> None:
+        self.watchers = Watchers(base.store)
+        self.operations = Operations(base, self.watchers)
+        self.feeds = Feeds(self.watchers)
+        self.boards = Boards(self.operations, self.feeds)
+        self.streams = Streams()
+        self.bodies = Bodies()
+
+    def application(self, port: int, token: str, private: bool) -> ASGIApp:
+        """The ASGI application."""
+        words = [
+            Route("/agents", _answering(self.agents)),
+            Route("/board", _answering(self.boards.whole)),
+            Route("/proof", _answering(lambda request: _prove(request, token))),
+            Route("/events", _answering(self.events)),
+            *(self._route(command) for command in requests.offered()),
+        ]
+        api = [
+            Route("/{word}", _ByWord(words)),
+            Route("/agents/{name}/message", self.message, methods=["POST"]),
+            Route("/agents/{name}/log", _answering(self.log)),
+            Route("/board/teams", _answering(self.boards.teams)),
+            Route("/board/rows", _answering(self.boards.rows)),
+            Route("/board/messages", _answering(self.boards.messages)),
+            Route("/board/report", _answering(self.boards.report)),
+        ]
+        routes = [
+            Mount("/api", routes=api),
+            Route("/openapi.json", _answering(self.description)),
+            Mount("/", StaticFiles(directory=BOARD, html=True)),
+        ]
+        app = Starlette(routes=routes, exception_handlers={404: _unknown, 405: _wrong_method, Exception: _failed})
+        return RequestGuard(app, port, token, private)
+
+    def close(self) -> None:
+        """End what is open for clients."""
+        self.streams.closing.set()
+        self.operations.close()
+        self.watchers.close()
+
+    def _route(self, command: Command) -> Route:
+        async def handle(request: Request) -> Response:
+            given = _query(request, command) if command.reads else await self.bodies.read(request)
+            document, call = await self.operations.command(request, command, given)
+            damaged = {"X-Teams-Damaged": str(len(call.problems))} if call.problems else None
+            return self.operations.telling.expect(request, Document(document, headers=damaged), call)
+
+        return Route(f"/{command.name}", _answering(handle), methods=["GET" if command.reads else "POST"])
+
+    async def agents(self, request: Request) -> Response:
+        """The agents, as the Janus system lists them."""
+        return Document(await self.operations.call(request, janus.agents))
+
+    async def message(self, request: Request) -> Response:
+        """A message to an agent, as the Janus system sends it."""
+        name, interrupt = request.path_params["name"], request.query_params.get("interrupt")
+        try:
+            given = await self.bodies.read(request)
+            agent = given.get("sender")
+            found = await self.operations.call(
+                request,
+                lambda call: janus.send(call, name, given, interrupt),
+                agent=agent if isinstance(agent, str) else "",
+            )
+        except (Departed, ClientDisconnect):
+            return janus.refused(_ENDING)
+        except Exception as error:
+            return janus.refused(error)
+        return found
+
+    async def log(self, request: Request) -> Response:
+        """The end of an agent's log."""
+        name, lines = request.path_params["name"], request.query_params.get("lines")
+        return Document(await self.operations.call(request, lambda call: janus.log(call, name, lines)))
+
+    async def events(self, request: Request) -> Any:
+        """The stream of a team's changes."""
+        feed = await self.feeds.of(await self.operations.team(request))
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
+        return self.streams.stream(feed, events.last_event(request))
+
+    async def description(self, request: Request) -> Response:
+        """The description of the API."""
+        return Document(openapi.document())
+
+
+async def _prove(request: Request, token: str) -> Response:
+    """What only who has the token can make of the nonce: a page that was open while the server was away sends its
+    credentials again only to who can.
+    """
+    nonce = request.query_params.get("nonce", "")
+    return Document({"proof": hmac.new(token.encode(), nonce.encode(errors="replace"), "sha256").hexdigest()})
+
+
+class _ByWord:
+    """Answers each address that is one word by the route of that word, without a look at the others."""
+
+    def __init__(self, routes: list[Route]) -> None:
+        self._routes = {route.path[1:]: route for route in routes}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request."""
+        route = self._routes.get(scope["path_params"]["word"])
+        if route is None:
+            raise HTTPException(404)
+        await route.handle(scope, receive, send)
+
+
+def _query(request: Request, command: Command) -> dict[str, Any]:
+    """The values in the address; a parameter that may be many is a list."""
+    if not request.scope["query_string"]:
+        return {}
+    many = {requests.camel_case(p.key) for p in requests.parameters(command) if p.many}
+    said = request.query_params
+    keys = [key for key in said if key not in _ABOUT_REQUEST]
+    return {key: said.getlist(key) if key in many else said[key] for key in dict.fromkeys(keys)}
+
+
+def _answering(handle: Callable[[Request], Awaitable[Any]]) -> Handler:
+    """The handler, with refusals told as documents."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            found: Response = await handle(request)
+        except (Departed, ClientDisconnect):
+            return refusals.answer(_ENDING)
+        except Exception as error:
+            return refusals.answer(error, wording.preferred(request.headers.get("prefer", "")))
+        return found
+
+    return answer
+
+
+async def _unknown(request: Request, error: Exception) -> Response:
+    return refusals.answer(RequestRefused(404, "unknown_address", "there is nothing here", "See /openapi.json."))
+
+
+async def _wrong_method(request: Request, error: Exception) -> Response:
+    headers = getattr(error, "headers", None) or {}
+    allowed = headers.get("Allow", "another method")
+    return refusals.answer(
+        RequestRefused(405, "wrong_method", f"{request.method} is not for this", f"Use {allowed}.", headers)
+    )
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return refusals.answer(error)

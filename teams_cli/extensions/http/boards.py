@@ -1,0 +1,189 @@
+"""Boards as rows that are kept up to date: a page asks for what changed since the version that it has."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from typing import cast
+
+from teams_cli import errors
+from teams_cli.commands import team_documents
+from teams_cli.commands.call import Call
+from teams_cli.extensions.http.refusals import Document
+from teams_cli.extensions.http.remembered import Memory, RememberedStore
+from teams_cli.messages.messages import MESSAGE
+from teams_cli.store.contract import Store
+from teams_cli.teams import teams
+from teams_cli.views import board, rows
+from teams_cli.workflows import reports
+from teams_cli.workflows.runs import RUN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from teams_cli.extensions.http.feeds import Feeds
+    from teams_cli.extensions.http.operations import Operations
+    from teams_cli.teams.teams import Team
+    from teams_cli.views.rows import Rows
+
+_BOARDS = 32
+"""Boards that are kept at once; who asks for one that was dropped gets the whole."""
+_MESSAGES = 200
+
+
+class Board:
+    """The rows of a board as they were told last, each with the version in which it became so."""
+
+    def __init__(self) -> None:
+        self._epoch = secrets.token_hex(4)
+        self._version = 0
+        self._rows: dict[tuple[str, str], tuple[int, str]] = {}
+        self._gone: dict[tuple[str, str], int] = {}
+        self._lock = threading.Lock()
+
+    def take(self, tables: dict[str, Rows], after: str) -> dict[str, Any]:
+        """Take the rows as they are now; which are others than in version *after*, a row that is gone as None."""
+        with self._lock:
+            self._note(tables)
+            epoch, _, number = after.partition("-")
+            known = epoch == self._epoch and number.isascii() and number.isdigit() and int(number) <= self._version
+            since = int(number) if known else -1
+            changed: dict[str, dict[str, Any]] = {}
+            for (table, key), (version, _) in self._rows.items():
+                if version > since:
+                    changed.setdefault(table, {})[key] = tables[table][key]
+            for (table, key), version in self._gone.items() if known else ():
+                if version > since:
+                    changed.setdefault(table, {})[key] = None
+            return {"version": f"{self._epoch}-{self._version}", "whole": not known, "rows": changed}
+
+    def _note(self, tables: dict[str, Rows]) -> None:
+        """Find out which rows are others than before, and give them the next version."""
+        version = self._version + 1
+        now = {(table, key): json.dumps(row) for table, rows in tables.items() for key, row in rows.items()}
+        fresh = {place: said for place, said in now.items() if self._rows.get(place, (0, ""))[1] != said}
+        gone = [place for place in self._rows if place not in now]
+        if not fresh and not gone:
+            return
+        for place in gone:
+            del self._rows[place]
+            self._gone[place] = version
+        for place, said in fresh.items():
+            self._rows[place] = version, said
+            self._gone.pop(place, None)
+        self._version = version
+
+
+class Boards:
+    """The boards of a server, by team and by how much of it is shown, and what else a page asks about a team."""
+
+    def __init__(self, operations: Operations, feeds: Feeds) -> None:
+        self._operations = operations
+        self._feeds = feeds
+        self._boards: dict[tuple[str, int], Board] = {}
+        self._lock = threading.Lock()
+        self._memory = Memory()
+
+    async def whole(self, request: Request) -> Response:
+        """The team at a glance."""
+
+        def look(call: Call) -> dict[str, Any]:
+            position, team = self._position_and_team(call)
+            document = {
+                "team": team_documents.to_document(team),
+                **board.board(call.store, team, call.config, call.problems),
+            }
+            problems = [problem.message for problem in call.problems]
+            return {**document, "problems": problems, "position": position}
+
+        return Document(await self._operations.call(request, look))
+
+    def _position_and_team(self, call: Call) -> tuple[int, Team]:
+        """Where the team's history ends, and then the team: all that is read behind it is younger, so events from
+        there on miss nothing.
+        """
+        position = self._feeds.end_of(call.load_team().name)
+        return position, call.load_team()
+
+    async def rows(self, request: Request) -> Response:
+        """The board as rows: those that changed since the version `after`, and the messages after number `messages`."""
+        finished = _number(request, "finished", rows.FINISHED, 100_000)
+        seen = _number(request, "messages", 0)
+        after = request.query_params.get("after", "")
+
+        def look(call: Call) -> dict[str, Any]:
+            position, team = self._position_and_team(call)
+            store = cast("Store", RememberedStore(call.store, self._memory))
+            tables = rows.rows(store, team, call.config, finished, call.problems)
+            tables["facts"]["team"] = team_documents.to_document(team)
+            if run := _run(call, team.name):
+                tables["facts"]["run"] = run
+            tables["facts"]["problems"] = [problem.message for problem in call.problems]
+            document = self._board(team.name, finished).take(tables, after)
+            start = 0 if document["whole"] else seen
+            document["messages"] = rows.newest(store, team.name, start, _MESSAGES, call.problems)
+            return {**document, "now": teams.now(call.store), "position": position}
+
+        return Document(await self._operations.call(request, look))
+
+    async def messages(self, request: Request) -> Response:
+        """The messages before the number `before`, as many as `limit` says; oldest first."""
+        before, limit = _number(request, "before", 1 << 40), _number(request, "limit", _MESSAGES, 1000)
+        whole = _number(request, "whole", 0, 1) == 1
+
+        def look(call: Call) -> list[dict[str, Any]]:
+            last = call.store.last(call.team, MESSAGE) + 1
+            found = rows.older(call.store, call.load_team().name, min(before, last), limit, call.problems)
+            return [rows.letter(message, whole) for message in found]
+
+        return Document(await self._operations.call(request, look))
+
+    async def report(self, request: Request) -> Response:
+        """The run that made the team and its report as Markdown, as far as there is one."""
+        return Document(
+            await self._operations.call(request, lambda call: reports.report_of(call.store, call.load_team().name))
+        )
+
+    async def teams(self, request: Request) -> Response:
+        """All teams by name, each with its state, what it is for, and the run that made it, if one did."""
+        return Document(await self._operations.call(request, lambda call: list(_teams(call))))
+
+    def _board(self, team: str, finished: int) -> Board:
+        """The board of that team with so many finished tasks."""
+        with self._lock:
+            found = self._boards.pop((team, finished), None) or Board()
+            self._boards[team, finished] = found
+            while len(self._boards) > _BOARDS:
+                del self._boards[next(iter(self._boards))]
+            return found
+
+
+def _teams(call: Call) -> Iterator[dict[str, Any]]:
+    for team in teams.all_of(call.store, call.problems):
+        yield {"name": team.name, "state": team.state, "description": team.description, "run": _run(call, team.name)}
+
+
+def _run(call: Call, team: str) -> dict[str, Any] | None:
+    """The run that made the team, in short."""
+    made = [run for run, _ in call.store.scan(team, RUN, call.problems)]
+    return {"workflow": made[-1].workflow, "status": made[-1].status} if made else None
+
+
+def _number(request: Request, name: str, default: int, most: int = 1 << 40) -> int:
+    """The number that the request gives as *name*.
+
+    Raises:
+        InvalidValue: It is none, or too large.
+    """
+    said = request.query_params.get(name)
+    if said is None:
+        return default
+    if not (said.isascii() and said.isdigit() and len(said) < 14 and int(said) <= most):
+        raise errors.InvalidValue(f"{said!r} is not a valid {name}", f"Give a whole number from 0 to {most}.")
+    return int(said)

@@ -1,0 +1,51 @@
+"""The command that serves the HTTP API and the board."""
+
+from __future__ import annotations
+
+from teams_cli import errors
+from teams_cli.commands.answers import Service
+from teams_cli.commands.declaration import Command, option, switch, table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.commands.call import Call
+
+_SERVE = """Serve the teams over HTTP on this machine alone, with a board for the person, until interrupted.
+
+Prints the address; what follows its `#` is the token that every change needs. When the port is taken, the next free
+one is used and told; `server.json` in the root says which, while the server runs. With --private, reading asks for the
+token too. With --open and a server that is running, its board is opened.
+
+Raises:
+    Conflict: A server of these teams is running.
+"""
+_PORT, _LAST_PORT = 9223, 65535
+
+
+def _serve(call: Call, port: int, private: bool, browse: bool) -> Any:
+    if not 0 <= port <= _LAST_PORT:
+        raise errors.InvalidValue(
+            f"{port} is not a valid port", f"Give a number from 1 to {_LAST_PORT}, or 0 for any free one."
+        )
+    return Service("extensions.http.server", "http", {"port": port, "private": private, "browse": browse})
+
+
+COMMANDS = table(
+    "Connect",
+    Command(
+        "serve",
+        _serve,
+        option("--port", "Where to listen, or the next free one.", type=int, metavar="N", default=_PORT),
+        switch("--private", "Ask for the token when reading too."),
+        switch("--open", "Open the board in a browser.", name="browse"),
+        doc=_SERVE,
+        in_team=False,
+        changes=False,
+        at_shell=True,
+        words="connect:serving",
+        example="serve",
+        also="board graph timeline dashboard web ui gui server",
+    ),
+)

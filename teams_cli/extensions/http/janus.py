@@ -1,0 +1,123 @@
+"""The two endpoints of the Janus system: who is there, and a message to one of them."""
+
+from __future__ import annotations
+
+from teams_cli import errors
+from teams_cli.agents import interrupting, logs, sessions
+from teams_cli.extensions.http import refusals
+from teams_cli.extensions.http.refusals import Document
+from teams_cli.names import HUMAN
+from teams_cli.teams import teams
+from teams_cli.teams.teams import Team
+from teams_cli.views.agents import agent_rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.commands.call import Call
+
+_YES, _NO = ("true", "1", "yes"), ("false", "0", "no", "")
+_LINES = 100
+
+
+def agents(call: Call) -> list[dict[str, Any]]:
+    """The agents that can be written to, each with its team; `status` is `active` or `idle`. Where no team is said,
+    they are those of all teams that are open.
+    """
+    named = [call.said_team] if call.said_team else call.likely_teams()
+    return [row for name in named or [call.team] for row in _of_team(call, teams.get(call.store, name))]
+
+
+def _of_team(call: Call, team: Team) -> list[dict[str, Any]]:
+    active = set(team.active_names())
+    rows = agent_rows(call.store, team, call.problems)
+    return [{**_row(row), "team": team.name} for row in rows if row["name"] in active]
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: row[key] for key in ("role", "agentType", "state", "queueDepth", "lastSeen")}
+    status = "active" if row["state"] == "active" else "idle"
+    return {"name": row["name"], "status": status, "announced": row["status"], **kept}
+
+
+def send(call: Call, name: str, given: dict[str, Any], interrupt: str | None) -> Document:
+    """Deliver a message; the answer says whether it was stored, and whether a turn was ended for it."""
+    body, sender = given.get("message"), given.get("sender")
+    if not (isinstance(body, str) and isinstance(sender, str) and body.strip() and sender):
+        return _undelivered(400, "Missing message or sender")
+    try:
+        call.said_team = call.said_team or _meant(call, name)
+        return _send(call, name, body, given.get("uid"), _flag(interrupt))
+    except errors.AgentNotFound as missing:
+        return _missing(call, name, missing)
+
+
+def _meant(call: Call, name: str) -> str:
+    """The team of a message where none is said: the only one that has both, or else that has who is written to; empty
+    where that does not tell.
+
+    Raises:
+        AgentNotFound: There are several teams, and none has one of that name.
+    """
+    known = [teams.get(call.store, team) for team in call.likely_teams()]
+    there = [team for team in known if _has(team, name)]
+    if len(known) > 1 and not there:
+        raise errors.AgentNotFound(f"no team has an agent {name!r}", "GET /api/agents lists those of all teams.")
+    meant = [team for team in there if _has(team, call.agent)] or there
+    return meant[0].name if len(meant) == 1 else ""
+
+
+def _has(team: Team, name: str) -> bool:
+    return name in (HUMAN, "leader") or team.member(name) is not None
+
+
+def _send(call: Call, name: str, body: str, uid: object, now: bool | None) -> Document:
+    if uid is not None and not isinstance(uid, str):
+        raise errors.InvalidValue("uid is not a string", "Use 1 to 64 letters, digits, '-' and '_'.")
+    target = teams.get_recipient(call.load_team(), name)
+    if target == call.agent:
+        return _undelivered(400, "Cannot send message to self")
+    sent, ended = interrupting.deliver(call.store, call.team, call.known, target, body, call.environ, now, uid)
+    call.note_seen()
+    return Document({"delivered": True, "target": target, "id": sent.id, "number": sent.number, "interrupted": ended})
+
+
+def refused(error: Exception) -> Document:
+    """The answer to a message that was not delivered."""
+    said = refusals.refused(error)
+    return _undelivered(said.status, said.message, said.headers, code=said.code, hint=said.hint)
+
+
+def _undelivered(status: int, error: str, headers: dict[str, str] | None = None, **more: Any) -> Document:
+    return Document({"delivered": False, "error": error, **more}, status, headers)
+
+
+def _missing(call: Call, name: str, missing: errors.AgentNotFound) -> Document:
+    known = [call.said_team] if call.said_team else call.likely_teams()
+    available = [agent for team in known or [call.team] for agent in teams.get(call.store, team).active_names()]
+    return _undelivered(404, f'Agent "{name}" not found', available=available, code=missing.code, hint=missing.hint)
+
+
+def _flag(word: str | None) -> bool | None:
+    if word is None or word.lower() in _YES + _NO:
+        return None if word is None else word.lower() in _YES
+    raise errors.InvalidValue(f"{word!r} is neither true nor false", "Use ?interrupt=true, or leave it out.")
+
+
+def log(call: Call, name: str, lines: str | None) -> dict[str, Any]:
+    """The last lines that an agent printed in its turns, the newest last.
+
+    Raises:
+        AgentNotFound: `teams` started no agent of that name.
+    """
+    wanted = lines if lines is not None else str(_LINES)
+    if not (wanted.isascii() and wanted.isdigit() and 0 < int(wanted[:9]) <= 10_000):
+        raise errors.InvalidValue(f"{wanted!r} is not a valid number of lines", "Give one from 1 to 10000.")
+    session = sessions.find(call.store, call.load_team().name, name)
+    if session is None:
+        raise errors.AgentNotFound(f"teams started no agent {name!r}", "Only of agents that it started it has logs.")
+    return {
+        "agent": session.agent,
+        "lines": logs.tail(call.store, call.team, session.agent, session.turns, int(wanted)),
+    }

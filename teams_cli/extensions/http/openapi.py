@@ -1,0 +1,203 @@
+"""The description of the API, in OpenAPI 3.1, derived from the declarations of the commands."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from teams_cli import __version__
+from teams_cli.agents import interrupting
+from teams_cli.extensions.http import limits, schemas
+from teams_cli.extensions.http.wording import description, in_requests
+from teams_cli.serving import requests
+from teams_cli.views import board, rows
+from teams_cli.workflows import reports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from teams_cli.commands.declaration import Command
+
+_ABOUT = """The operations of `teams` over HTTP, on this machine alone. A request is a command with JSON values.
+
+Reading needs no token unless the server is private; whatever changes something needs the bearer token. The caller is
+the human unless `as` says otherwise; in a team made with --secure the caller's own token is needed too. When records
+could not be read, the header X-Teams-Damaged of an answer says how many. Refusals name requests; asked with
+`Prefer: hints=shell` they name commands, for people.
+"""
+_REFUSALS = {
+    "400": "A value is not valid, or the body is not JSON.",
+    "401": "The server's token is missing or wrong.",
+    "403": "The caller may not do this, or the request comes from a page of another site.",
+    "404": "It was not found.",
+    "405": "The address is for another method.",
+    "408": "The time to wait was over, or the body did not come in time.",
+    "409": "The state of the team does not admit the change.",
+    "413": f"The body has more than {limits.BODY} bytes.",
+    "415": "The body is of another type than JSON.",
+    "421": "The server does not go by the name in Host.",
+    "422": "Another failure that was to be expected.",
+    "500": "A record on disk is damaged, or a bug.",
+    "503": "Busy: a retry is safe.",
+}
+_AGENTS, _BOARD = "Agents", "Board"
+_TAGS = {
+    "Teams": "Making teams, joining and leaving them, and who one is.",
+    "Tasks": "Creating tasks, taking them, and bringing them to their end.",
+    "Messages": "Writing to others, and reading one's mail.",
+    "Questions": "Asking the other agents and the person.",
+    _AGENTS: "Starting, interrupting and stopping agents.",
+    "Plans and shutdown": "Proposing and deciding plans; asking agents to end.",
+    "Inspect": "Looking at what happened, and at settings.",
+    _BOARD: "What a page needs that shows a team and keeps up with it.",
+}
+_RETRY = {"Retry-After": {"schema": {"type": "string"}, "description": "With 503: seconds to wait before the retry."}}
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The OpenAPI document."""
+    paths = _janus() | _views()
+    for command in requests.offered():
+        paths[f"/api/{command.name}"] = {"get" if command.reads else "post": _command(command)}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "teams", "version": __version__, "description": _ABOUT},
+        "tags": [{"name": name, "description": what} for name, what in _TAGS.items()],
+        "paths": paths,
+        "components": {
+            "schemas": schemas.components(),
+            "parameters": {"team": _TEAM, "as": _AS},
+            "responses": {"Refused": _refusal(schemas.ref("Error"))},
+            "securitySchemes": {
+                "server": {"type": "http", "scheme": "bearer"},
+                "caller": {"type": "apiKey", "in": "header", "name": "X-Teams-Token"},
+            },
+        },
+    }
+
+
+def _refusal(schema: dict[str, Any]) -> dict[str, Any]:
+    """Every other answer of an operation, with what each status means."""
+    rows = [f"| {status} | {what} |" for status, what in _REFUSALS.items()]
+    told = "\n".join(["The request is refused, and changed nothing.", "", "| status | |", "|---|---|", *rows])
+    return {"description": told, "headers": _RETRY, "content": _json(schema)}
+
+
+def _json(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}
+
+
+def _query(name: str, schema: dict[str, Any], help: str, required: bool = False) -> dict[str, Any]:
+    return {"name": name, "in": "query", "required": required, "schema": schema, "description": help}
+
+
+_STRING = {"type": "string"}
+_TEAM = _query("team", {"type": "string"}, "The team to act in; the only one unless said.")
+_AS = _query("as", {"type": "string"}, "Who asks: an agent; the human unless said.")
+_NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}, "description": "The agent."}
+_WHERE = [{"$ref": "#/components/parameters/team"}, {"$ref": "#/components/parameters/as"}]
+
+
+def _command(command: Command) -> dict[str, Any]:
+    schema = requests.schema(command.name, requests.camel_case)
+    found = _operation(command.group, command.name, command.doc, schemas.answer(command), changes=not command.reads)
+    if command.reads:
+        needed = schema.get("required", ())
+        rest = [
+            _query(
+                key,
+                {k: v for k, v in field.items() if k != "description"},
+                in_requests(field["description"]),
+                key in needed,
+            )
+            for key, field in schema["properties"].items()
+        ]
+        return {**found, "parameters": _WHERE + rest}
+    for field in schema["properties"].values():
+        field["description"] = in_requests(field["description"])
+    body = {"required": bool(schema.get("required")), "content": _json(schema)}
+    return {**found, "parameters": _WHERE, "requestBody": body}
+
+
+def _operation(tag: str, name: str, doc: str, answer: dict[str, Any], changes: bool) -> dict[str, Any]:
+    """One operation; of its docstring the first paragraph is the summary."""
+    summary, rest = description(doc)
+    done = {"description": "Done.", "content": _json(answer)}
+    responses = {"200": done, "default": {"$ref": "#/components/responses/Refused"}}
+    found: dict[str, Any] = {"operationId": name, "tags": [tag], "summary": summary, "responses": responses}
+    found |= {"description": rest} if rest else {}
+    return {**found, "security": [{"server": []}, {"server": [], "caller": []}] if changes else [{}, {"server": []}]}
+
+
+def _janus() -> dict[str, Any]:
+    listed = _operation(_AGENTS, "agents", "List the agents that can be written to.", schemas.AGENTS, changes=False)
+    sent = _operation(_AGENTS, "message", _doc(interrupting.deliver), schemas.ref("Delivered"), changes=True)
+    # What the guard refuses it tells as everywhere.
+    sent["responses"]["default"] = _refusal({"oneOf": [schemas.ref("Undelivered"), schemas.ref("Error")]})
+    sent["requestBody"] = {"required": True, "content": _json(schemas.MESSAGE)}
+    now = _query("interrupt", {"type": "boolean"}, "End the running turn; as the setting `delivery` says unless given.")
+    lines = _query("lines", {"type": "integer", "minimum": 1, "maximum": 10_000}, "How many; 100 unless said.")
+    logged = _operation(
+        _AGENTS, "log", "The last lines that an agent printed, newest last.", schemas.ref("Log"), changes=False
+    )
+    return {
+        "/api/agents": {"get": {**listed, "parameters": _WHERE}},
+        "/api/agents/{name}/message": {"post": {**sent, "parameters": [_NAME, _WHERE[0], now]}},
+        "/api/agents/{name}/log": {"get": {**logged, "parameters": [_NAME, *_WHERE, lines]}},
+    }
+
+
+def _views() -> dict[str, Any]:
+    looked = _operation(_BOARD, "board", _doc(board.board), schemas.ref("Board"), changes=False)
+    streamed = _operation(_BOARD, "events", _STREAM, {}, changes=False)
+    streamed["responses"]["200"] = {
+        "description": "Events, until the client or the server ends.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
+    seen = _query("lastEventId", {"type": "string"}, "As the header, for clients that can't set it.")
+    header = {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}, "description": "Where to go on."}
+    return {
+        "/api/board": {"get": {**looked, "parameters": _WHERE}},
+        **_parts_of_board(),
+        "/api/events": {"get": {**streamed, "parameters": [*_WHERE, seen, header]}},
+    }
+
+
+def _parts_of_board() -> dict[str, Any]:
+    """What a page asks for that keeps up a board by what changes."""
+    number: dict[str, Any] = {"type": "integer", "minimum": 0}
+    after = _query("after", _STRING, "The version that is known; only what changed since is told, a row gone as null.")
+    seen = _query("messages", number, "The number of the newest message that is known.")
+    finished = _query(
+        "finished", {**number, "maximum": 100_000}, "How many finished tasks, the newest; 100 unless said."
+    )
+    before = _query("before", number, "The number of a message; the newest unless said.")
+    limit = _query("limit", {**number, "maximum": 1000}, "How many; 200 unless said.")
+    whole = _query("whole", {"enum": [0, 1]}, "1 for long messages to their end, of which else the beginning is told.")
+    found = {
+        "rows": (_doc(rows.rows), schemas.ref("Rows"), [after, seen, finished]),
+        "messages": ("Read the messages before a number, oldest first.", schemas.MESSAGES, [before, limit, whole]),
+        "report": (_doc(reports.report_of), schemas.ref("Report"), []),
+        "teams": ("List all teams, with the run that made each.", schemas.TEAMS, []),
+    }
+    return {
+        f"/api/board/{name}": {
+            "get": {**_operation(_BOARD, f"board-{name}", doc, answer, changes=False), "parameters": [*_WHERE, *more]}
+        }
+        for name, (doc, answer, more) in found.items()
+    }
+
+
+_STREAM = """Stream the team's changes as server-sent events.
+
+Each entry of the team's history is an event `change`, whose id is its position; a stream goes on behind the
+`Last-Event-ID`, or with what is to come. The event `reset` says that what was seen is not in the history any more.
+"""
+
+
+def _doc(function: Callable[..., Any]) -> str:
+    from inspect import getdoc
+
+    return getdoc(function) or ""

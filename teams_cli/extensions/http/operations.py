@@ -1,0 +1,136 @@
+"""Running commands for requests: in threads, since the store blocks, and no longer than somebody waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, cast
+
+import anyio
+
+from teams_cli.commands.call import Call
+from teams_cli.extensions.http import limits
+from teams_cli.extensions.http.refusals import RETRY_AFTER, RequestRefused
+from teams_cli.extensions.http.telling import Telling
+from teams_cli.extensions.http.threads import Threads
+from teams_cli.names import HUMAN
+from teams_cli.serving import requests
+from teams_cli.serving.watching import Requester, WatchedStore, Watchers
+from teams_cli.store.contract import Store
+from teams_cli.teams import config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    from starlette.requests import Request
+
+    from teams_cli.commands.declaration import Command
+
+    T = TypeVar("T")
+
+_PATIENCE = 5.0
+
+
+class Operations:
+    """What runs the operations of a server that was started with *base*."""
+
+    def __init__(self, base: Call, watchers: Watchers) -> None:
+        self.base = base
+        self.watchers = watchers
+        self._quick = anyio.CapacityLimiter(limits.QUICK)
+        self._long = anyio.CapacityLimiter(limits.WAITING)
+        self._threads = Threads(limits.QUICK + limits.WAITING)
+        self.telling = Telling(self._threads)
+        self._clients: set[Requester] = set()
+
+    async def command(self, request: Request, command: Command, given: dict[str, Any]) -> tuple[Any, Call]:
+        """The document with which a command answers a request, and its call, which says what was damaged on the way.
+
+        Raises:
+            TeamsError: The command refuses.
+            Refused: Too many others wait.
+            Departed: The client did not wait for it.
+        """
+
+        def run(call: Call) -> tuple[Any, Call]:
+            return requests.answer(call, command.name, given, requests.camel_case), call
+
+        return await self.call(request, run, command.long)
+
+    async def call(self, request: Request, run: Callable[[Call], T], long: bool = False, agent: str = "") -> T:
+        """What *run* makes of the call of a request, in a thread, by *agent* or as the request says.
+
+        One that may take *long*, or that may have to ask the person for leave, takes no place of those that the
+        person's own requests wait for, and ends when its client goes.
+
+        Raises:
+            Refused: Too many others wait.
+            Departed: The client did not wait for it.
+        """
+        agent = agent or _in_address(request, "as") or HUMAN
+        await self.telling.settle(agent)
+        client = Requester()
+        may_wait = long or agent != HUMAN
+        limiter = self._long if may_wait else self._quick
+        watch = asyncio.create_task(_look_out(request, client)) if may_wait else None
+        self._clients.add(client)
+        try:
+            await _acquire(limiter, client)
+            try:
+                return await self._threads.run(lambda: run(self._made(request, agent, client)))
+            finally:
+                limiter.release_on_behalf_of(client)
+        finally:
+            self._clients.discard(client)
+            if watch:
+                watch.cancel()
+
+    async def team(self, request: Request) -> str:
+        """The name of the team that the request is about."""
+        return await self.call(request, lambda call: call.load_team().name)
+
+    def _made(self, request: Request, agent: str, client: Requester) -> Call:
+        """The call of a request; the user's rules are those of now."""
+        base = self.base
+        store = cast("Store", WatchedStore(self.watchers, client))
+        fresh = Call(
+            store,
+            config.load(store.root, base.environ),
+            team=base.said_team,
+            sources=base.sources,
+            environ=base.environ,
+            directory=base.said_directory,
+        )
+        said = _in_address(request, "team") or base.said_team
+        call = requests.call_as(fresh, agent, said or fresh.only_team(), request.headers.get("x-teams-token", ""))
+        call.elsewhere = True
+        return call
+
+    def close(self) -> None:
+        """Let nobody wait any more."""
+        for client in list(self._clients):
+            client.leave()
+
+
+def _in_address(request: Request, key: str) -> str:
+    """What the address of the request says under that key; most say nothing, and need not be taken apart."""
+    return request.query_params.get(key, "") if request.scope["query_string"] else ""
+
+
+async def _look_out(request: Request, client: Requester) -> None:
+    """Note when the client goes; the body was read before."""
+    while True:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            return client.leave()
+
+
+async def _acquire(limiter: anyio.CapacityLimiter, client: Requester) -> None:
+    with suppress(anyio.WouldBlock):  # mostly there is room
+        return limiter.acquire_on_behalf_of_nowait(client)
+    try:
+        with anyio.fail_after(_PATIENCE):
+            await limiter.acquire_on_behalf_of(client)
+    except TimeoutError:
+        raise RequestRefused(503, "busy", "too many requests wait already", "Try again.", RETRY_AFTER) from None

@@ -1,0 +1,163 @@
+"""The server: listens on this machine alone, until it is interrupted or told to end."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+
+import uvicorn
+
+from teams_cli import errors
+from teams_cli.commands.call import Call
+from teams_cli.extensions.http import limits, registration
+from teams_cli.extensions.http.app import Api
+from teams_cli.extensions.http.connections import HttpConnection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+_HOST = "127.0.0.1"
+_TRIES = 100
+_LAST_PORT = 65535
+_PATIENCE = 3
+INTERRUPTED = 130
+
+
+def run(call: Call, settings: Mapping[str, Any]) -> int:
+    """Serve until a signal says to end: 0 for SIGTERM, 130 for an interrupt. Where the board is to be opened and a
+    server of this root is running, it is that one's: 0.
+
+    Raises:
+        Conflict: A server of this root is running, or no port is free.
+    """
+    if settings["browse"] and (found := registration.running(call.store.root)):
+        import webbrowser
+
+        call.say(f"a server of these teams is running; to end it: kill {found['pid']}")
+        call.show(_shown(found))
+        webbrowser.open(_address(found["url"], found["token"]))
+        return 0
+    with _listen(call, settings["port"]) as listener:
+        server = HttpServer(call, listener, secrets.token_urlsafe(32), settings["private"], settings["browse"])
+        try:
+            server.run([listener])
+        finally:
+            registration.unregister(call.store.root)
+    return INTERRUPTED if server.interrupted else 0
+
+
+def _open(address: str) -> None:
+    """Open the address in the person's browser, for which nobody waits."""
+    import threading
+    import webbrowser
+
+    threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
+
+
+def _shown(found: dict[str, Any]) -> dict[str, Any]:
+    """What is told of a server that was found."""
+    return {key: found[key] for key in ("url", "token", "pid")}
+
+
+def _address(url: str, token: str) -> str:
+    """Where its board is opened, by who may change what it shows."""
+    return f"{url}/#token={token}"
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn's server, which also ends the streams and the waiting when it ends."""
+
+    def __init__(self, call: Call, listener: socket.socket, token: str, private: bool, browse: bool) -> None:
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        self._call = call
+        self._port = listener.getsockname()[1]
+        self._token = token
+        self._private = private
+        self._browse = browse
+        self.interrupted = False
+        self.api: Api | None = None
+        super().__init__(
+            uvicorn.Config(
+                self._application,
+                interface="asgi3",
+                loop="asyncio",
+                http=HttpConnection,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                backlog=limits.CONNECTIONS,
+                h11_max_incomplete_event_size=limits.HEAD,
+                timeout_keep_alive=limits.KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=_PATIENCE,
+            )
+        )
+
+    async def _application(self, scope: Any, receive: Any, send: Any) -> None:
+        """The application, made within the loop that it is to run in."""
+        await self._made(scope, receive, send)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve, and say so; signals are taken already.
+
+        Raises:
+            Conflict: A server of this root is running.
+        """
+        found = registration.register(self._call.store.root, f"http://{_HOST}:{self._port}", self._token)
+        self.api = Api(self._call)
+        self._made = self.api.application(self._port, self._token, self._private)
+        await super().startup(sockets)
+        self._call.show(_shown(found))
+        if sys.stderr.isatty():
+            self._call.say("Ctrl-C ends the server")
+        if self._browse:
+            _open(_address(found["url"], found["token"]))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End: whoever waits is let go first."""
+        if self.api:
+            self.api.close()
+        await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Take a signal to end."""
+        self.interrupted = self.interrupted or sig == signal.SIGINT
+        super().handle_exit(sig, frame)
+        self._captured_signals.clear()  # it is not to be raised again: the status says it
+
+
+def _listen(call: Call, wanted: int) -> socket.socket:
+    """A socket on the port, or on the next free one.
+
+    Raises:
+        Conflict: None is free.
+    """
+    for port in range(wanted, min(wanted + _TRIES, _LAST_PORT + 1)):
+        # asyncio gives TCP_NODELAY only to sockets that say that they are TCP; without, each answer takes 40 ms more.
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.UNTAKEN)
+        if os.name == "posix":
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((_HOST, port))
+            listener.listen(limits.CONNECTIONS)
+        except OSError as error:
+            listener.close()
+            if error.errno != errno.EADDRINUSE:
+                raise errors.StorageFailed(
+                    f"can't listen on port {port}: {error.strerror}", "Choose another: --port"
+                ) from None
+            continue
+        if port != wanted:
+            call.say(f"teams: port {wanted} is taken; serving on port {port}")
+        return listener
+    raise errors.Conflict(f"no port from {wanted} on is free", "Choose another: --port")

@@ -1,0 +1,14 @@
+"""Landing: finished branches join the branch of the team one at a time, checked on the tip that they really join."""
+
+from teams_cli.extensions import Extension
+
+EXTENSION = Extension(
+    commands={"land": "commands", "get-landings": "commands"},
+    provides={
+        "land a completed task": "commands:follow",
+        "land the queue": "lander:start",
+        "a landing that its task knows of": "outcomes:settled",
+        "a task after its landing": "outcomes:up_to_date",
+        "refuse all landings": "queueing:refuse_all",
+    },
+)

@@ -1,0 +1,110 @@
+"""Commands on landings."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from teams_cli import errors
+from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.extensions.landing import lander, queueing
+from teams_cli.tasks import landings
+from teams_cli.tasks.landings import Landing
+from teams_cli.tasks.tasks import Task
+from teams_cli.views import conditions, steps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from teams_cli.commands.call import Call
+
+_GET = """List the landings, by number: what waits, is checked, landed, or came back; with an id that one in full.
+
+One that is `red` failed its check on the tip that it was to join, a `conflict` names the files; both are their owners'
+again, and the branch is as it was. One that is `refused` could not be tried.
+
+Raises:
+    LandingNotFound: There is none of that id.
+"""
+
+
+_SOON = 2.0
+"""Seconds in which most landings are over; who asked for one needs no second command then."""
+
+
+def _land(call: Call, task: str, onto: str | None, via: str, no_wait: bool) -> Any:
+    landing = queueing.land(call.store, call.team, call.caller, task, onto, call.workplace, via)
+    start = partial(lander.start, call.store, call.team, call.environ)
+    call.try_to(start)
+    found = landings.to_document(landing) if no_wait else _soon(call, landing, start)
+    call.follows = steps.after_landing(found, call.agent)
+    return found
+
+
+def _soon(call: Call, landing: Landing, go_on: Callable[[], object]) -> dict[str, Any]:
+    """The landing once it is over; as it is by then, where it takes longer."""
+    try:
+        over = conditions.landing_over(call.store, call.team, landing.id, go_on)
+        found = conditions.wait(call.store, call.team, [over], _SOON)
+        call.once_told(lambda: conditions.count_as_read(call.store, call.team, call.agent, found))
+        return dict(found["landing"])
+    except errors.TeamsError:  # it is asked for, whatever can't be told of it yet
+        return landings.to_document(landing)
+
+
+def follow(call: Call, task: Task) -> None:
+    """Queue what was just completed, if its owner has a branch to land."""
+    if queueing.by_itself(call.store, call.team, call.known, task, call.workplace):
+        lander.start(call.store, call.team, call.environ)
+
+
+def _get(call: Call, landing: str | None, open: bool, limit: int | None) -> Any:
+    team = call.load_team()
+    call.try_to(lambda: lander.start(call.store, team.name, call.environ))
+    if landing is not None:
+        call.words = "landings:whole"
+        return [landings.to_document(landings.get(call.store, team.name, landing))]
+    found = [one for one in landings.all_of(call.store, team.name, call.problems) if not (open and one.over)]
+    return [landings.to_document(one) for one in found[-(limit or len(found)) :]]
+
+
+COMMANDS = table(
+    "Tasks",
+    Command(
+        "land",
+        _land,
+        argument("ID", "The task: 7, #7 or task-7.", name="task"),
+        option("--onto", "The branch to join; that of the main checkout unless given.", metavar="BRANCH", seldom=True),
+        option(
+            "--via",
+            "`pr`: push the branch and open a pull request, where the branch takes nothing else.",
+            choices=queueing.WAYS,
+            default=queueing.WAYS[0],
+            seldom=True,
+        ),
+        switch("--no-wait", "Answer at once; else it is waited for two seconds.", seldom=True),
+        doc=queueing.land,
+        words="landings:asked",
+        answers=Landing,
+        repeatable=True,
+        held="task no_wait",
+        example="land 7",
+        also="merge push pr pull-request merge-task land-task submit-task",
+    ),
+    Command(
+        "get-landings",
+        _get,
+        argument("ID", "One of them in full: 3, #3 or landing-3.", name="landing", required=False),
+        switch("--open", "Only those that are not over."),
+        option("--limit", "Show at most the N newest.", type=int, metavar="N"),
+        doc=_GET,
+        reads=True,
+        words="landings:rows",
+        answers=list[Landing],
+        gist=("id", "task", "state", "onto", "owner", "files"),
+        held="landing open limit",
+        example="get-landings --open",
+        also="landings merge-queue show-landing queue-status",
+    ),
+)

@@ -1,0 +1,221 @@
+"""The lander: a small process that takes the landings of a team from the queue, one at a time, and ends with the last.
+
+It may be ended at any moment: what it has begun is nothing until the branch moves, and whoever comes next begins it
+again, or finds it done. This is a front end: it reads the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from teams_cli import errors
+from teams_cli.agents import merging
+from teams_cli.agents.lone_processes import LANDER
+from teams_cli.clients import environments
+from teams_cli.extensions.landing import known_here, outcomes, progress, pull_requests, queueing, together, trials
+from teams_cli.store import opening
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
+from teams_cli.tasks import landings
+from teams_cli.tasks.landings import LANDING, Landing
+from teams_cli.teams import teams
+from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PAUSE = 0.5
+
+
+def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
+    """Start this machine's lander of the team if something is queued here, unless there is one. None is started inside
+    a client's sandbox, which would end it.
+    """
+    if not (_queue(store, team) or _requested(store, team)):
+        return
+    try:
+        LANDER.start(store, team, environ, {**environments.clean(environ), **store.variables})
+    except OSError as error:
+        raise errors.StorageFailed(
+            f"what lands can't be started: {error}", "It is queued: teams get-landings"
+        ) from None
+
+
+def main() -> None:
+    """Land what is queued on this machine, until nothing is, or what it is written in fails."""
+    try:
+        _land_all(opening.from_environment(os.environ), os.environ["TEAMS_TEAM"], environments.clean(os.environ))
+    except errors.TeamsError as problem:  # whoever comes next begins anew
+        sys.exit(problem.message)
+
+
+def _land_all(store: Store, team: str, environ: Mapping[str, str]) -> None:
+    _look_after_requests(store, team, environ)
+    while _queue(store, team) and (held := LANDER.hold(store, team)) is not None:
+        try:
+            if not work(store, team, environ):
+                return
+        finally:
+            os.close(held)
+
+
+def _look_after_requests(store: Store, team: str, environ: Mapping[str, str]) -> None:
+    """Note what became of pull requests."""
+    for landing in _requested(store, team):
+        try:
+            known_here.check(store, team, landing)
+            _refuse_foreign(store, team, landing, environ)
+        except errors.NotAllowed as problem:
+            sys.stderr.write(f"{landing.id}: {problem.message}\n")
+            continue
+        if state := pull_requests.outcome(landing, environ):
+            reason = None if state == "landed" else f"{landing.url} was closed"
+            outcomes.end(store, teams.get(store, team), landing, state, reason=reason)
+
+
+def _refuse_foreign(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> None:
+    """Look after no request but those that this machine opened, as it noted; where it could not note that, or did not
+    yet, those of the landing's branch that have its commit.
+
+    Raises:
+        NotAllowed: It is none of these.
+    """
+    if known_here.has_opened(store, team, landing):
+        return
+    if not pull_requests.is_of(landing, environ):
+        raise errors.NotAllowed(f"this machine opened no {landing.url!r}", "Look who says so: teams history")
+    _note(store, team, landing)
+
+
+def _note(store: Store, team: str, landing: Landing) -> None:
+    """Keep that this machine opened the request; where that can't be it is found by its branch."""
+    try:
+        known_here.note(store, team, landing.url or "")
+    except errors.StorageFailed as problem:
+        sys.stderr.write(f"{landing.id}: {problem.message}\n")
+
+
+def work(store: Store, team: str, environ: Mapping[str, str]) -> bool:
+    """Land what is queued, best first; who calls has the lock. False where that can't be: a member's login may not."""
+    apart: set[str] = set()
+    trials.clear_left(store, team)
+    while found := _queue(store, team):
+        of_now = teams.get(store, team)
+        try:
+            for landing in reversed(found):  # the first is the last that is looked at
+                known_here.check(store, team, landing)
+                queueing.check(store, team, landing)
+            if progress.forget_unmoved(store, of_now, found):
+                continue
+            group = together.group(of_now, found, apart)
+            if group and together.step(store, of_now, group, environ):
+                continue
+            apart.update(one.id for one in group)
+            step(store, of_now, landing, environ)
+        except errors.Busy:  # others have their turn
+            time.sleep(_PAUSE)
+        except errors.TeamsError as problem:
+            sys.stderr.write(f"{landing.id}: {problem.message}\n")
+            if not _give_up(store, team, landing, problem, environ):
+                return False
+    return True
+
+
+def _queue(store: Store, team: str) -> list[Landing]:
+    """The landings that have their turn on this machine, the next one first."""
+    found = landings.open_ones(store, team)
+    return [one for one in found if (one.host or "") == store.host and (one.over or not one.url)]
+
+
+def _requested(store: Store, team: str) -> list[Landing]:
+    """The landings of this machine that wait for others to merge their pull requests."""
+    found = landings.open_ones(store, team)
+    return [one for one in found if (one.host or "") == store.host and one.url and not one.over]
+
+
+def _give_up(store: Store, team: str, landing: Landing, problem: errors.TeamsError, environ: Mapping[str, str]) -> bool:
+    """Refuse what can't be tried, so that it does not hold up the others. False when that can't be said either, or it
+    has happened and only that can't be said: whoever comes next finds it done.
+    """
+    try:
+        now = landings.get(store, team, landing.id)
+        if now.over or not _has_happened(store, team, now, environ):
+            outcomes.end(store, teams.get(store, team), now, "refused", reason=problem.message)
+        elif now.via == "pr" or isinstance(problem, errors.StorageFailed):
+            return False
+        else:
+            _say_landed(store, teams.get(store, team), now)
+    except errors.TeamsError as worse:
+        sys.stderr.write(f"{landing.id}: {worse.message}\n")
+        return False
+    return True
+
+
+def _say_landed(store: Store, team: Team, landing: Landing) -> Landing:
+    checkout = merging.checked_out(landing.repository, landing.onto)
+    return progress.landed(store, team, landing, merging.tip(landing.repository, landing.onto), checkout)
+
+
+def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> bool:
+    """Whether the branch has it, or a request for it is open."""
+    try:
+        known_here.check(store, team, landing)
+    except errors.NotAllowed:  # nothing is run where others say
+        return False
+    if landing.via == "pr":
+        return bool(pull_requests.found(landing, environ))
+    return merging.is_on_branch(landing.repository, landing.onto, landing.head)
+
+
+def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> Landing:
+    """Bring one landing on: to its end, unless the branch moved meanwhile, by another's hand."""
+    if landing.over:
+        return outcomes.give_back(store, team, landing)
+    if landing.via == "pr":
+        return _request(store, team, landing, environ)
+    base = merging.tip(landing.repository, landing.onto)
+    if not base:
+        return outcomes.end(store, team, landing, "refused", reason=f"there is no branch {landing.onto} any more")
+    checkout = merging.checked_out(landing.repository, landing.onto)
+    if merging.holds(landing.repository, base, landing.head):
+        return progress.landed(store, team, landing, base, checkout)
+    try:
+        commit = merging.merged(landing.repository, base, landing.head, landing.words(team.name))
+    except merging.Clash as clash:
+        return outcomes.end(store, team, landing, "conflict", base=base, merge=None, files=clash.files)
+    if why := merging.in_the_way(checkout, base, commit) if checkout else "":
+        return outcomes.end(store, team, landing, "refused", base=base, merge=None, reason=f"{checkout}: {why}")
+    wanted = trials.commands(store, team, landing)
+    landing = progress.begun(store, team, landing, base, wanted)
+    check = next(reversed(trials.tried(store, team, landing, commit, wanted, environ)), None)
+    if check and not check.passed:
+        return outcomes.end(store, team, landing, "red", checked=check.to_json())
+    if why := merging.in_the_way(checkout, base, commit) if checkout and wanted else "":  # trying takes its time
+        return outcomes.end(store, team, landing, "refused", reason=f"{checkout}: {why}")
+    landing = progress.about_to_move(store, team, landing, commit, check.to_json() if check else None)
+    if not merging.move(landing.repository, landing.onto, base, commit, f"teams: {landing.id}"):
+        return landing  # the branch moved meanwhile: again, on the tip that it has now
+    return progress.landed(store, team, landing, commit, checkout)
+
+
+def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> Landing:
+    """Open a pull request: others check and merge that."""
+    try:
+        url = pull_requests.opened(landing, environ)
+    except errors.Conflict as problem:
+        return outcomes.end(store, team, landing, "refused", reason=f"{problem.message}. {problem.hint}")
+
+    def change(found: Landing) -> Landing:
+        progress.refuse_over(found)
+        return found.having(state="checking", url=url, updated_at=teams.now(store))
+
+    asked = update(store, team.name, LANDING, landing.id, change)[1]
+    _note(store, team.name, asked)
+    return asked
+
+
+if __name__ == "__main__":
+    main()

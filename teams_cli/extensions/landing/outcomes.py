@@ -1,0 +1,145 @@
+"""What becomes of a landing, and of its task: landed, or back to its owner with what has to be mended."""
+
+from __future__ import annotations
+
+from teams_cli import errors, text
+from teams_cli.agents import merging
+from teams_cli.messages.notices import deliver
+from teams_cli.names import SYSTEM
+from teams_cli.records.owed import Owed, owing
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
+from teams_cli.tasks import checks, landings, reviews, tasks
+from teams_cli.tasks.checks import CHECK_STALE
+from teams_cli.tasks.landings import LANDING, Landing
+from teams_cli.tasks.tasks import TASK, Task
+from teams_cli.teams import history, teams
+from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_BACK = ("red", "conflict")
+_UNCHECKED = ", unchecked (no check is set: teams set landingCheck COMMAND)"
+
+
+def end(store: Store, team: Team, landing: Landing, state: str, **more: Any) -> Landing:
+    """Decide the landing, unless it is decided: who it concerns is told, and the task knows."""
+    now = teams.now(store)
+
+    def change(found: Landing) -> Landing:
+        if found.over:
+            return found
+        done = found.having(state=state, ended_at=now, updated_at=now, **more)
+        return owing(done, *_notices(team, done))
+
+    before, done = update(store, team.name, LANDING.also_closed, landing.id, change)
+    if before is not done:
+        told = {"task": done.task, "commit": done.merge, "onto": done.onto, "reason": done.reason}
+        history.note(store, team.name, SYSTEM, f"landing {state}", landing=done.id, **told)
+    done = give_back(store, team, done)  # first: who is told that the task is back shall find it so
+    deliver(store, team.name, LANDING, done)
+    return done
+
+
+def _notices(team: Team, landing: Landing) -> list[Owed]:
+    """What its owner is told, or who asked for it; a red or clashing one comes back with the task. The leader of an
+    open team is told of a refused one: what was called completed has not landed, for a reason in the main checkout.
+    """
+    to = landing.owner if landing.owner and team.member(landing.owner) else landing.by
+    uid = f"{landing.id}-{landing.state}"
+    if landing.state == "landed":
+        return [Owed(to=to, message=said(landing), uid=uid, type="info", about=landing.id)]
+    leader = [team.leader] if landing.state == "refused" and team.state == "active" else []
+    told = dict.fromkeys((to, landing.by, *leader))
+    return [Owed(to=name, message=said(landing), uid=f"{uid}~{name}", about=landing.id) for name in told]
+
+
+def said(landing: Landing) -> str:
+    """What became of it, in words."""
+    what = f"{landing.id} of {landing.task} ({landing.title})"
+    check = landing.result
+    if landing.state == "landed":
+        return f"{what} landed: {_where(landing)}" + ("" if check or landing.url else _UNCHECKED)
+    if landing.state == "conflict":
+        files = text.listed(landing.files or [])
+        return f"{what} conflicts with {landing.onto} in {files}: merge that into your branch, and land again"
+    if landing.state == "red":
+        told = check.told if check else landing.reason
+        return f"{what} is red on {landing.onto}: {told}"
+    return f"{what} was refused: {landing.reason}"
+
+
+def give_back(store: Store, team: Team, landing: Landing) -> Landing:
+    """Have the task know what became of its landing; done once, and again if it was interrupted."""
+    if landing.returned or not landing.over:
+        return landing
+
+    def change(task: Task) -> Task:
+        if task.landing == landing.id:
+            return task
+        known = task.having(landing=landing.id, checked=_checked(task, landing))
+        if landing.state in _BACK and (task.status, task.claim) == ("completed", landing.claim):
+            return _reopened(store, team, known, landing)
+        return known.noted(teams.now(store), SYSTEM, landing.state, _why(landing))
+
+    try:
+        before, task = update(store, team.name, TASK, landing.task, change)
+        if before.status != task.status:
+            history.note(store, team.name, SYSTEM, "task reopened", task=task.id, reason=_why(landing))
+        if task.checked != before.checked:
+            history.note(store, team.name, SYSTEM, CHECK_STALE, task=task.id, landing=landing.id)
+    except (errors.Busy, errors.StorageFailed):  # whoever comes next has it know
+        raise
+    except errors.TeamsError:  # it is gone, the team is closed, or another's login changes it: it stands in the landing
+        pass
+    return update(store, team.name, LANDING.also_closed, landing.id, lambda found: found.having(returned=True))[1]
+
+
+def settled(store: Store, team: Team, landing: Landing) -> Landing:
+    """The landing; where it was decided on this machine by one that was ended right after, its task knows now."""
+    return give_back(store, team, landing) if (landing.host or "") == store.host else landing
+
+
+def up_to_date(store: Store, team: Team, task: Task) -> Task:
+    """The task, as it is once it knows what was decided of its landings: completed it may be its owner's again."""
+    if task.status != "completed":
+        return task
+    for landing in landings.open_ones(store, team.name):
+        if landing.task == task.id and landing.over:
+            settled(store, team, landing)
+            task = tasks.get(store, team.name, task.id)
+    return task
+
+
+def _reopened(store: Store, team: Team, task: Task, landing: Landing) -> Task:
+    """The task in progress again; its owner is told by the landing."""
+    again = reviews.given_back(store, team, task, SYSTEM, "reopened", _why(landing))
+    return again.having(owed=task.owed)
+
+
+def _why(landing: Landing) -> str:
+    if landing.state == "landed":
+        return f"{landing.id}: {_where(landing)}"
+    about = ", ".join(landing.files or ()) if landing.state == "conflict" else landing.reason
+    check = landing.result
+    about = about or (f"exit status {check.status}" if check else "")
+    return f"{landing.id} is {landing.state}" + (f": {about}" if about else "")
+
+
+def _where(landing: Landing) -> str:
+    """Where it is now."""
+    if landing.url:
+        return f"{landing.url} was merged"
+    return f"{landing.onto} is {(landing.merge or landing.head)[:10]}"
+
+
+def _checked(task: Task, landing: Landing) -> Any:
+    """The task's check, stale where its commit is no part of what landed."""
+    check = checks.of(task)
+    if check is None or check.commit is None or landing.state != "landed":
+        return task.checked
+    if merging.holds(landing.repository, landing.merge or landing.head, check.commit):
+        return task.checked
+    return check.having(stale=True).to_json()

@@ -1,0 +1,241 @@
+"""Asking for a landing: what a task has to be for it, and from where it comes."""
+
+from __future__ import annotations
+
+from teams_cli import errors
+from teams_cli.agents import checking, checkouts, git, merging
+from teams_cli.agents.checkouts import Checkout
+from teams_cli.extensions.landing import known_here, outcomes
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
+from teams_cli.tasks import checks, landings, tasks
+from teams_cli.tasks.landings import LANDING, Landing
+from teams_cli.tasks.owners import state_of
+from teams_cli.tasks.tasks import IN_PROGRESS, Task
+from teams_cli.teams import history, teams
+from teams_cli.teams.permission import Standing, require, standing_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+WAYS = ("merge", "pr")
+_STANDING = ("queued", "checking", "landed")
+
+
+def land(
+    store: Store,
+    team_name: str,
+    caller: Caller | None,
+    word: str,
+    onto: str | None,
+    directory: str,
+    via: str = WAYS[0],
+) -> Landing:
+    """Queue the commits of a task, to be merged onto the tip of the team's branch, checked there, and only then landed.
+
+    They are those of its owner's worktree, else of the checkout that one is in, or that it was checked in: up to the
+    commit that was checked when it was completed. They land on the branch that the repository's main checkout has, or
+    --onto. Asking again while it is queued changes nothing.
+
+    Raises:
+        TaskNotFound: There is no such task.
+        NotAllowed: It is another member's.
+        WrongState: It is neither completed nor in progress, or has to be reviewed first.
+        InvalidValue: There is no checkout that has its commits.
+        Conflict: Something in the worktree is not committed, or the branch has all of it already.
+    """
+    at = require(store, team_name, caller, "land", word)
+    task = outcomes.up_to_date(store, at.team, tasks.get(store, team_name, word))
+    if task.owner != at.name and not (at.leads or at.manages):
+        raise errors.NotAllowed(f"{task.id} is {state_of(task)}, and not yours", "Its owner lands it, or the leader.")
+    _refuse_unready(task)
+    source = _source(store, at, task, directory, onto)
+    if source is None:
+        raise errors.InvalidValue(
+            f"{task.id} has no worktree, and {directory or 'here'} is in no git repository",
+            "Go to the checkout with its commits, and ask again.",
+        )
+    return _queued(store, at, task, source, onto, via)
+
+
+def by_itself(store: Store, team: str, caller: Caller | None, task: Task, directory: str) -> Landing | None:
+    """Queue what was completed just now, whoever completed it; None where its owner has nothing to land: no
+    branch of its own that has what the team's has not, and no worktree with what is not committed.
+    """
+    at = standing_of(teams.get(store, team), caller)
+    if at is None:
+        return None
+    worktree = checkouts.worktree_of(store, team, task.owner or "")
+    source = _source(store, at, task, directory if task.owner == at.name else "", None)
+    if source is None or not (_has_news(source) or (worktree and source.uncommitted())):
+        return None
+    return _queued(store, at, task, source, None, WAYS[0])
+
+
+def _has_news(source: Checkout) -> bool:
+    """Whether its branch is one beside that of the main checkout, and has what that has not."""
+    target = checkouts.branch_of(source.main)
+    tip = merging.tip(source.main, target) if target else ""
+    return bool(tip) and source.branch != target and not merging.holds(source.main, tip, source.head)
+
+
+def _queued(store: Store, at: Standing, task: Task, source: Checkout, onto: str | None, via: str) -> Landing:
+    _refuse_unseen(store, task)
+    team = at.team.name
+    target = onto or _target(source)
+    head = _head(source, task)
+    last = landings.last_of(store, team, task.id)
+    if last and (last.head, last.onto, last.claim) == (head, target, task.claim) and last.state in _STANDING:
+        return last
+    _refuse_senseless(source, task, head, target)
+    draft = _draft(store, at, task, source).having(head=head, onto=target, base=merging.tip(source.main, target))
+    draft = draft if via == WAYS[0] else draft.having(via=via)
+    known_here.note(store, team, source.main)
+    landing, _ = store.create(team, LANDING, None, draft)
+    history.note(store, team, at.name, "landing asked for", landing=landing.id, task=task.id, head=head)
+    return landing
+
+
+def _refuse_unready(task: Task) -> None:
+    if task.status not in ("completed", IN_PROGRESS):
+        raise errors.WrongState(f"{task.id} is {state_of(task)}", "It lands once it is completed.")
+    if task.review_by and task.status != "completed":
+        raise errors.WrongState(
+            f"{task.id} has to be accepted by {task.review_by} before it lands",
+            f"Complete it: teams update-task {task.id} --status completed",
+        )
+
+
+def _refuse_unseen(store: Store, task: Task) -> None:
+    """Where others write to the same store, nothing lands of which nobody said what it was when it was reviewed."""
+    if store.host and task.review_by and not task.submitted:
+        said = f"no commit of {task.id} was handed in for its review"
+        raise errors.Conflict(
+            said, f"Have it handed in from its checkout: teams update-task {task.id} --status pending"
+        )
+
+
+def _source(store: Store, at: Standing, task: Task, directory: str, onto: str | None) -> Checkout | None:
+    """The checkout whose commits the task's are: the first of those that may be it which is not on the branch to join;
+    None if none of them is there.
+    """
+    check, owner, team = checks.of(task), task.owner or "", at.team.name
+    said = [place for place in (checkouts.seen_in(store, team, owner), check.directory if check else None) if place]
+    places = [
+        checkouts.worktree_of(store, team, owner),
+        directory if owner == at.name else None,
+        *known_here.trusted(store, team, said, directory),
+        directory,
+    ]
+    found = [one for place in dict.fromkeys(places) if place and (one := checkouts.at(place))]
+    apart = [one for one in found if one.branch != (onto or checkouts.branch_of(one.main))]
+    return next(iter(apart + found), None)
+
+
+def _target(source: Checkout) -> str:
+    """The branch of the main checkout.
+
+    Raises:
+        InvalidValue: It has none.
+    """
+    branch = checkouts.branch_of(source.main)
+    if not branch:
+        raise errors.InvalidValue(f"{source.main} has no branch checked out", "Say where to: --onto BRANCH")
+    return branch
+
+
+def _head(source: Checkout, task: Task) -> str:
+    """The commit to land: of a completed task the one that was checked, if it is still part of the branch; of one that
+    was reviewed the one that was handed in for that, or one that holds the very same.
+    """
+    if task.review_by and task.submitted and task.status == "completed":
+        return _reviewed(source, task, task.submitted)
+    check = checks.of(task)
+    commit = check.commit if check and check.passed and task.status == "completed" else None
+    return commit if commit and merging.holds(source.main, source.head, commit) else source.head
+
+
+def _reviewed(source: Checkout, task: Task, submitted: str) -> str:
+    if merging.holds(source.main, source.head, submitted):
+        return submitted
+    if merging.is_same(source.main, submitted, source.head):
+        return source.head
+    raise errors.Conflict(
+        f"{task.id} was reviewed at {submitted[:10]}, which {source.branch or source.top} has not",
+        f"Go to where it is, or have it reviewed anew: teams update-task {task.id} --status pending",
+    )
+
+
+def check(store: Store, team: str, landing: Landing) -> None:
+    """Refuse what is not what was reviewed, whoever wrote that it is to land, and not there already.
+
+    Raises:
+        NotAllowed, Conflict: It is not.
+    """
+    task = tasks.get(store, team, landing.task)
+    if landing.over:
+        return
+    _refuse_unseen(store, task)
+    if not (task.review_by and task.submitted):
+        return
+    same = merging.is_commit(task.submitted) and landing.head == task.submitted
+    same = same or merging.is_same(landing.repository, task.submitted, landing.head)
+    if not same and not merging.is_on_branch(landing.repository, landing.onto, landing.head):
+        said = f"{landing.head[:10]} was not reviewed: {task.id} was, at {task.submitted[:10]}"
+        raise errors.NotAllowed(said, f"Ask for that: teams land {task.id}")
+
+
+def _refuse_senseless(source: Checkout, task: Task, head: str, target: str) -> None:
+    last = checks.of(task)
+    checking.refuse_dirty(task, source.uncommitted(last.left if last else None), source.top)
+    if source.branch == target:
+        raise errors.Conflict(
+            f"{source.top} is on {target} itself, so nothing is there to land",
+            "Work on a branch of your own: git switch -c NAME; or say where to: --onto BRANCH",
+        )
+    base = merging.tip(source.main, target)
+    if not base:
+        raise errors.InvalidValue(f"{source.main} has no branch {target!r}", "Choose one: git branch --list")
+    if merging.holds(source.main, base, head):
+        raise errors.Conflict(
+            f"{target} holds {head[:10]} already, so nothing is there to land",
+            f"Commit the work of {task.id}, and ask again; if it landed with another task, nothing is left to do.",
+        )
+    if git.run(source.main, "merge-base", base, head).returncode:
+        raise errors.Conflict(f"{head[:10]} and {target} have no commit in common", "Is it the right repository?")
+
+
+def _draft(store: Store, at: Standing, task: Task, source: Checkout) -> Landing:
+    return Landing(
+        team_name=at.team.name,
+        task=task.id,
+        title=task.title,
+        owner=task.owner,
+        by=at.name,
+        claim=task.claim,
+        priority=task.priority,
+        repository=source.main,
+        host=store.host or None,
+        branch=source.branch or None,
+        onto="",
+        head="",
+        created_at=teams.now(store),
+    )
+
+
+def refuse_all(store: Store, team: str, why: str) -> list[str]:
+    """Take what is queued from the queue of a closed team; their ids. What is about to move its branch does so."""
+    gone = []
+
+    def change(landing: Landing) -> Landing:
+        if landing.over or landing.merge:
+            return landing
+        now = teams.now(store)
+        return landing.having(state="refused", reason=why, ended_at=now, updated_at=now, returned=True)
+
+    for landing in landings.open_ones(store, team):
+        before, after = update(store, team, LANDING.also_closed, landing.id, change)
+        if before is not after:
+            gone.append(landing.id)
+    return gone

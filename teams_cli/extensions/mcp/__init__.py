@@ -1,0 +1,5 @@
+"""The MCP server: commands as tools, and what is in the team as resources, over standard input and output."""
+
+from teams_cli.extensions import Extension
+
+EXTENSION = Extension(commands={"mcp": "commands"})

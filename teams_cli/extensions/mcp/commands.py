@@ -1,0 +1,40 @@
+"""The command that serves the commands as tools of the Model Context Protocol."""
+
+from __future__ import annotations
+
+from teams_cli.commands.answers import Service
+from teams_cli.commands.declaration import Command, option, table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.commands.call import Call
+
+_MCP = """Serve the commands as tools of the Model Context Protocol, over standard input and output.
+
+The environment says who calls and in which team, as everywhere. Tools that your role may not use are not offered;
+with no identity you can look, and join. `--tools all` offers also what is seldom used.
+
+Raises:
+    ExtensionMissing: The extra `mcp` is missing.
+"""
+
+
+def _mcp(call: Call, tools: str) -> Any:
+    return Service("extensions.mcp.stdio", "mcp", {"tools": tools})
+
+
+COMMANDS = table(
+    "Connect",
+    Command(
+        "mcp",
+        _mcp,
+        option("--tools", "Which: those of every day, or all.", choices=("default", "all"), default="default"),
+        doc=_MCP,
+        changes=False,
+        at_shell=True,
+        held="tools",
+        example="mcp",
+    ),
+)

@@ -1,0 +1,112 @@
+"""Whom the server speaks for: the environment says it, and who joins through the server is it from then on."""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli import environment, errors
+from teams_cli.agents.seats import bindings
+from teams_cli.commands.call import Call
+from teams_cli.extensions.mcp.work import Stop, stoppable
+from teams_cli.questions import asking
+from teams_cli.serving import requests
+from teams_cli.teams import config, permission, roles
+from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+
+class Identity:
+    """An agent, its team and its token; each may be missing."""
+
+    def __init__(self, base: Call) -> None:
+        self._base = base
+        client = bindings.nearest_client(os.getppid())
+        self._is_below = bindings.parent_of(base.store.root, client, base.environ) is not None
+        """The client runs below that of a member, and so is nobody until it joins."""
+        if self._is_below:
+            base.caller = None
+        self.agent = base.caller.name if base.caller else ""
+        self.token = base.caller.token if base.caller else ""
+        self._team = base.said_team
+
+    @property
+    def team(self) -> str:
+        """The team that was said, else the only one; empty if there is none or more than one."""
+        return self._team or self._base.only_team()
+
+    def call(self, stop: Stop) -> Call:
+        """The call of one request; it goes by the user's rules as they are now, and ends when *stop* is set.
+
+        Raises:
+            DamagedRecord: The user's rules can't be read.
+        """
+        base = self._base
+        self._look_around()
+        settings = self.rules()
+        store = stoppable(base.store, stop)
+        whole = Call(store, settings, None, "", base.sources, environ=base.environ, directory=base.said_directory)
+        call = requests.call_as(whole, self.agent, self.team, self.token)
+        if call.caller is not None and base.caller is not None:
+            call.caller.display, call.caller.type = base.caller.display, base.caller.type
+        return call
+
+    def rules(self) -> config.Config:
+        """The user's rules as they are now.
+
+        Raises:
+            DamagedRecord: They can't be read.
+        """
+        return config.load(self._base.store.root, self._base.environ)
+
+    def _look_around(self) -> None:
+        """Speak for the client in whose terminal the server runs, once that has joined; a daemon may be anybody's."""
+        if self.agent or self._is_below or bindings.is_below(os.getppid(), bindings.DAEMON):
+            return
+        found = bindings.above(self._base.store.root, os.getppid())
+        if found and self._team in ("", found.team):
+            self.agent, self._team, self.token = found.agent, found.team, found.token
+
+    def adopt(self, joined: Mapping[str, Any]) -> None:
+        """Speak for who has just joined, where nobody was said before."""
+        if not self.agent:
+            self.agent, self._team = joined["agentId"], joined["team"]
+            self.token = joined.get("token", "")
+        elif not self._team:
+            self._team = joined["team"]
+
+
+class Rights:
+    """What the team's files and the user's rules let a caller do at this moment."""
+
+    def __init__(self, call: Call) -> None:
+        self.has_identity = call.caller is not None
+        self.is_held = environment.holder(call.environ) is not None
+        self._config = call.config
+        self._team = _team_of(call)
+        at = permission.standing_of(self._team, call.caller) if self._team else None
+        self.role = at.role if at else None
+
+    @property
+    def asks(self) -> str:
+        """How readily it should ask others; empty where questions are off."""
+        return asking.how_readily(self._team) if self._team else ""
+
+    def may(self, operation: str) -> bool:
+        """Whether the operation is not denied; what the human is to be asked about is not."""
+        if self.role is None:
+            return operation == "join-team" or (self.has_identity and operation == "spawn-team")
+        try:
+            return roles.verdict(self.role, operation, self._team, self._config) != "deny"
+        except errors.TeamsError:  # a role that nobody defines any more may do nothing
+            return False
+
+
+def _team_of(call: Call) -> Team | None:
+    try:
+        return call.load_team()
+    except errors.TeamsError:
+        return None

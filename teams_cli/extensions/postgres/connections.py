@@ -1,0 +1,398 @@
+"""Connections to a PostgreSQL server: made when needed, lent to one user at a time, replaced when they break.
+
+Every change writes a row of its own into `changes`. When a connection breaks while a change may have been committed,
+another connection looks for that row, and if there is none puts a row in its place that names no team: then the
+change never was made, and never will be, and can be made again. Such a row says the same to whoever asks once more.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from _thread import get_ident  # as `threading` has it, without that
+
+from teams_cli import errors
+from teams_cli.extensions.postgres.driver import IDLE, connect, library
+from teams_cli.names import is_name
+from teams_cli.store.documents import team_closed
+from teams_cli.store.retrying import jitter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+
+SCHEMA = "teams"
+_CLOSED = "TC001"
+_REST = 5.0
+_LOST = ("08", "57P", "25P03", "25P04")
+_AGAIN = ("40001", "40P01", "53300", "57P03")
+_NO_TABLES = ("42P01", "3F000")
+_IN_USE = "23505"
+_NO_TURN = ("55P03", "57014")
+_NOT_ALLOWED = "42501"
+_REFUSE = "INSERT INTO changes (id, team) VALUES (%s, '') ON CONFLICT DO NOTHING"
+_OURS = (library.ProgrammingError, library.DataError, library.NotSupportedError)
+_HOPELESS = (
+    "authentication",
+    "does not exist",
+    "pg_hba",
+    "translate host name",
+    "not permitted",
+    "support SSL",
+    "certificate",
+)
+_FULL = ("too many clients", "too many connections", "connection slots are reserved", "no more connections allowed")
+_MAKE_ROOM = (
+    "Nothing was changed: try again when others have ended. To make room raise max_connections of the server, or put "
+    "PgBouncer before it: see docs/postgres.md."
+)
+_LOOK = "When the server is back, look before you repeat it: teams get-tasks, teams sent, or what shows the record."
+SOCKET = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,  # milliseconds: a cable that is cut is noticed
+    "target_session_attrs": "read-write",  # a standby is behind, so it is not read from either
+    "application_name": "teams",
+}
+
+
+class Lost(Exception):
+    """The connection broke while a statement was under way."""
+
+
+class Again(Exception):
+    """The server undid the statement for reasons that pass; nothing was changed."""
+
+
+class Missing(Exception):
+    """The tables are not there."""
+
+
+class Taken(Exception):
+    """A unique value is in use."""
+
+
+def number_taken(kind: str) -> errors.StorageFailed:
+    """What is wrong when a record has the number that is given next."""
+    return errors.StorageFailed(f"the next number of {kind} is taken", "Look at the table counters.")
+
+
+class Connection:
+    """One connection, in a transaction only between `begin` and `commit`."""
+
+    def __init__(self, link: Any, schema: str, lock_timeout: float) -> None:
+        self.link = link
+        self.used_at = 0.0
+        self.sharer = 0
+        """The thread that listens on it while it is lent to that."""
+        link.autocommit = True
+        self._path = f'SET LOCAL search_path TO "{schema}";'
+        self._limits = f"{self._path} SET LOCAL lock_timeout TO {int(lock_timeout * 1000)};"
+        self._also_closed = f"{self._limits} SET LOCAL teams.also_closed TO on;"
+
+    def rows(self, sql: str, values: Any = (), begin: str = "") -> list[tuple[Any, ...]]:
+        """The rows of the last statement in *sql*.
+
+        Raises:
+            Lost, Again, Missing, Taken: See there.
+            Busy, NotAllowed, StorageFailed: The server refused; nothing was changed.
+        """
+        try:
+            with self.link.cursor() as cursor:
+                cursor.execute(begin + sql, values or None)
+                return list(cursor.fetchall()) if cursor.description else []
+        except library.Error as error:
+            raise self._meaning(error) from None
+
+    def look(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
+        """The rows of a statement that changes nothing."""
+        return self.rows(sql, values, self._path)
+
+    def change(self, sql: str, values: Any = (), also_closed: bool = False) -> list[tuple[Any, ...]]:
+        """The rows of a statement that is a transaction of its own, in a closed team too if *also_closed*."""
+        return self.rows(sql, values, self._also_closed if also_closed else self._limits)
+
+    def begin(self, sql: str, values: Any = (), also_closed: bool = False) -> list[tuple[Any, ...]]:
+        """Begin a transaction with a statement; who goes away in the middle of it holds its locks a few seconds."""
+        limits = f"BEGIN ISOLATION LEVEL READ COMMITTED; {self._also_closed if also_closed else self._limits}"
+        return self.rows(sql, values, f"{limits} SET LOCAL idle_in_transaction_session_timeout TO 5000;")
+
+    def commit(self, sql: str, values: Any = ()) -> None:
+        """End the transaction with a statement."""
+        self.rows(f"{sql}; COMMIT", values)
+
+    def roll_back(self) -> None:
+        """Undo a transaction, if one is under way."""
+        if not self.link.closed and self.link.info.transaction_status != IDLE:
+            self.rows("ROLLBACK")
+
+    def close(self) -> None:
+        """End the connection."""
+        try:
+            self.link.close()
+        except library.Error:
+            return
+
+    def _meaning(self, error: library.Error) -> Exception:
+        code, said = error.pgcode or "", str(error).strip().partition("\n")[0]
+        if code in _AGAIN:
+            return Again(said)
+        if self.link.closed or code.startswith(_LOST) or (not code and not isinstance(error, _OURS)):
+            self.close()  # what it says next may be the answer to something else
+            return Lost(said)
+        if code in _NO_TABLES:
+            return Missing(said)
+        if code == _IN_USE:
+            return Taken(said)
+        if code == _CLOSED:
+            return team_closed(error.diag.message_detail or "")
+        if code in _NO_TURN:
+            return errors.Busy(f"the database did not give us our turn: {said}", "Try again.")
+        if code == _NOT_ALLOWED:
+            return errors.NotAllowed(
+                f"the database does not allow it: {said}", "Use the login that may, or ask its owner."
+            )
+        return errors.StorageFailed(f"the database refused: {said}", "See what its log says, then try again.")
+
+
+class Server:
+    """One store in one database. Whatever can't be done for *patience* seconds is given up as `Busy`."""
+
+    def __init__(self, address: str, patience: float, lock_timeout: float) -> None:
+        self.schema, self.options, self._elsewhere = _parse(address)
+        self.reached: tuple[str, ...] = ()
+        """What the last connection leads to: host, port, database, whatever says so."""
+        self.patience = patience
+        self.lock_timeout = lock_timeout
+        self.version = 0
+        self._idle: list[Connection] = []
+        self._shared: dict[int, Connection] = {}
+
+    @property
+    def name(self) -> str:
+        """The address for people: without what is secret."""
+        said = self.options
+        user = f"{said['user']}@" if "user" in said else ""
+        port = f":{said['port']}" if "port" in said else ""
+        schema = "" if self.schema == SCHEMA else f"?schema={self.schema}"
+        return f"postgresql://{user}{said.get('host', '')}{port}/{said.get('dbname', '')}{schema}"
+
+    @property
+    def listens_elsewhere(self) -> bool:
+        """Whether the address is that of a pooler, and says where the server itself is."""
+        return bool(self._elsewhere)
+
+    def direct(self) -> Server:
+        """The server itself, for who listens to it."""
+        import copy
+
+        made = copy.copy(self)
+        made.options = {**self.options, **self._elsewhere}
+        made._idle, made._shared = [], {}
+        return made
+
+    def whereabouts(self) -> tuple[str, ...]:
+        """What tells this store from others: where its server was found, its schema, and where it is listened to."""
+        if not self.reached:
+            self.do(lambda connection: None)
+        return (*self.reached, self.schema, *map(str, self._elsewhere.values()))
+
+    def look(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
+        """The rows of a statement that changes nothing; none where there are no tables yet."""
+        try:
+            return self.do(lambda connection: connection.look(sql, values))
+        except Missing:
+            return []
+
+    def do(self, job: Callable[[Connection], T]) -> T:
+        """Do what may be done twice, on another connection when one breaks."""
+        give_up = time.monotonic() + self.patience
+        while True:
+            connection = self._own() or self._lend(give_up)
+            try:
+                return job(connection)
+            except (Lost, Again) as problem:
+                self._pause(give_up, str(problem))
+            finally:
+                self.give_back(connection)
+
+    def do_once(self, job: Callable[[Connection, str, Callable[[T], None]], T]) -> T:
+        """Make a change, exactly once however often the connection breaks.
+
+        *job* is given a connection, the id to commit with the change, and what to call with its answer just before the
+        statement that may commit it.
+
+        Raises:
+            Busy: The server could not be reached; nothing was changed.
+            OutcomeUnknown: It went away just then, and did not come back in time.
+        """
+        give_up = time.monotonic() + self.patience
+        doubts: list[tuple[str, T]] = []
+        while True:
+            change_id = f"change-{os.urandom(12).hex()}"
+            sent: list[T] = []
+            try:
+                connection = self._own() or self._lend(give_up)
+                try:
+                    if doubts and _was_made(connection, doubts[0][0]):
+                        return doubts[0][1]
+                    doubts.clear()
+                    return job(connection, change_id, sent.append)
+                except Lost as problem:
+                    doubts += [(change_id, answer) for answer in sent[-1:]]
+                    self._pause(give_up, str(problem))
+                except Again as problem:
+                    self._pause(give_up, str(problem))
+                finally:
+                    self.give_back(connection)
+            except errors.TeamsError as refusal:
+                if doubts:
+                    raise errors.OutcomeUnknown(f"whether it was done is not known: {refusal.message}", _LOOK) from None
+                raise
+
+    def _pause(self, give_up: float, problem: str) -> None:
+        if time.monotonic() > give_up:
+            if any(word in problem for word in _FULL):
+                raise errors.Busy(f"{self.name} has no connection free: {problem}", _MAKE_ROOM)
+            raise errors.Busy(f"{self.name} can't be reached: {problem}", "Try again when the server is back.")
+        time.sleep(0.02 + jitter(0.1))
+
+    def _lend(self, give_up: float) -> Connection:
+        """A connection that nobody else has."""
+        while True:
+            try:
+                return self._idle.pop()
+            except IndexError:
+                pass
+            try:
+                return self._connect()
+            except (Lost, Again) as problem:
+                self._pause(give_up, str(problem))
+
+    def share(self, connection: Connection | None) -> None:
+        """Have this thread use the connection on which it listens for all else too; None: no more."""
+        if connection is None:
+            self._shared.pop(get_ident(), None)
+        else:
+            self._shared.setdefault(get_ident(), connection)
+
+    def _own(self) -> Connection | None:
+        """The connection on which this thread listens, unless it is in use or broken."""
+        connection = self._shared.pop(get_ident(), None)
+        if connection is None or connection.link.closed:
+            return None
+        connection.sharer = get_ident()
+        return connection
+
+    def borrow(self, job: Callable[[Connection], T]) -> tuple[Connection, T]:
+        """A connection on which *job* was done, and what it returned; to be given back."""
+        give_up = time.monotonic() + self.patience
+        while True:
+            connection = self._lend(give_up)
+            try:
+                return connection, job(connection)
+            except (Lost, Again) as problem:
+                self.give_back(connection)
+                self._pause(give_up, str(problem))
+
+    def give_back(self, connection: Connection) -> None:
+        """Keep the connection for the next user; what it was doing is undone."""
+        try:
+            connection.roll_back()
+        except Exception:
+            connection.close()
+        if connection.link.closed:
+            return
+        if connection.sharer:
+            self._shared[connection.sharer] = connection
+            connection.sharer = 0
+        else:
+            connection.used_at = time.monotonic()
+            self._idle.append(connection)
+
+    def rest(self) -> None:
+        """End the connections that nobody used for some seconds: who waits long leaves them to others."""
+        for _ in range(len(self._idle)):
+            try:
+                connection = self._idle.pop(0)
+            except IndexError:  # another thread was first
+                return
+            if time.monotonic() - connection.used_at < _REST:
+                self._idle.append(connection)
+            else:
+                connection.close()
+
+    def close(self) -> None:
+        """End all connections that nobody uses."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _connect(self) -> Connection:
+        try:
+            link = connect(self.options)
+        except library.OperationalError as error:
+            said = " ".join(str(error).split())
+            if any(word in said for word in _HOPELESS):
+                raise errors.StorageFailed(f"{self.name}: {said}", "Correct the address of the store.") from None
+            raise Lost(said) from None
+        except library.Error as error:
+            raise errors.StorageFailed(
+                f"{self.name}: {type(error).__name__}", "Correct the address of the store."
+            ) from None
+        self.reached = (link.info.host or "", str(link.info.port), link.info.dbname)
+        return Connection(link, self.schema, self.lock_timeout)
+
+
+def _was_made(connection: Connection, change_id: str) -> bool:
+    """Whether the change of that id is committed; if not, it can't be from now on.
+
+    If it is being committed at this moment, its row is waited for. What is found may be the row that an earlier look
+    put there, of whose answer nothing was heard: that names no team.
+    """
+    try:
+        found = connection.change(f"{_REFUSE}; SELECT team FROM changes WHERE id = %s", [change_id, change_id])
+    except Missing:
+        return False
+    return found != [("",)]
+
+
+def _parse(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """The schema and where to listen, which are ours to understand, and what the client library is told."""
+    rest, _, query = address.partition("?")
+    schema, others, elsewhere = SCHEMA, [], {}
+    for part in query.split("&") if query else ():
+        if part.startswith("schema="):
+            schema = part[7:]
+        elif part.startswith("listen="):
+            elsewhere = _elsewhere(part[7:])
+        else:
+            others.append(part)
+    if not is_name(schema) or len(schema) > 48:
+        raise errors.InvalidValue(
+            "the schema in the address of the store can't be one", "Use letters, digits, '-' and '_'."
+        )
+    try:
+        said = library.parse_dsn(f"{rest}?{'&'.join(others)}" if others else rest)
+    except library.Error:  # its text shows the whole address
+        raise errors.InvalidValue("not a valid store address", "Write postgresql://USER@HOST:PORT/DATABASE.") from None
+    return schema, {**SOCKET, **said}, elsewhere
+
+
+def _elsewhere(place: str) -> dict[str, Any]:
+    """Host and port of the server itself, and its database where the pooler calls that otherwise.
+
+    Raises:
+        InvalidValue: The address says something else there.
+    """
+    from urllib.parse import unquote
+
+    host, _, rest = unquote(place).rpartition(":")
+    port, _, database = rest.partition("/")
+    if not host or not port.isdecimal():
+        raise errors.InvalidValue("listen= in the address of the store names no server", "Write listen=HOST:PORT.")
+    return {"host": host, "port": port, **({"dbname": database} if database else {})}

@@ -1,0 +1,394 @@
+"""The engine for many machines: records in PostgreSQL as jsonb to read with SQL, beside their exact text.
+
+Each operation is one transaction. Numbers are given under the lock of a row of the team, so that their order is that
+of commitment; a revision is the transaction that wrote the record; the time is the server's. Nothing is kept in a
+session of the server from one transaction to the next, so that a pooler may give each another; who waits is told of
+changes by the watcher of its machine, see `watches.py`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli import errors
+from teams_cli.extensions.postgres import journal, whole_team
+from teams_cli.extensions.postgres.connections import Connection, Missing, Server, Taken, number_taken
+from teams_cli.extensions.postgres.session import PASS, TAKE, Session
+from teams_cli.names import is_name
+from teams_cli.records.records import Record
+from teams_cli.store.contract import Kind, Store, topics_of
+from teams_cli.store.documents import encode
+from teams_cli.store.files import disk
+from teams_cli.store.files.message_log import check_addressees
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, TypeVar
+
+    from teams_cli.clock import Clock
+    from teams_cli.extensions.postgres.line import Place
+    from teams_cli.store.contract import Finding, Watch
+
+    R = TypeVar("R", bound=Record)
+    T = TypeVar("T")
+
+_INSERT = "INSERT INTO records (team, kind, key, label, body) VALUES (%s, %s, %s, %s, %s)"
+_CREATE = f"{_INSERT} ON CONFLICT DO NOTHING RETURNING 1"
+_CREATE_NEXT = f"{_INSERT} RETURNING 1"
+_REPLACE = """UPDATE records SET label = %s, body = %s, changed_at = clock_timestamp()
+    WHERE team = %s AND kind = %s AND key = %s AND xmin = %s::xid RETURNING 1"""
+_LOCK_ALL = """SELECT 1 FROM records, unnest(%s::text[], %s::text[]) AS old (key, revision) WHERE team = %s
+    AND kind = %s AND records.key = old.key AND records.xmin = old.revision::xid FOR UPDATE OF records"""
+_REPLACE_ALL = """UPDATE records SET label = new.label, body = new.body, changed_at = clock_timestamp()
+    FROM unnest(%s::text[], %s::text[], %s::text[]) AS new (key, label, body)
+    WHERE team = %s AND kind = %s AND records.key = new.key RETURNING 1"""
+_APPEND = "INSERT INTO messages (team, number, uid, recipients, body) VALUES (%s, %s, %s, %s, %s) RETURNING 1"
+_NEWS = """SELECT last, number, body FROM counters LEFT JOIN messages
+    ON messages.team = counters.team AND number > %s AND %s = ANY (recipients)
+    WHERE counters.team = %s AND kind = %s ORDER BY number"""
+
+_CREATE_ALL = """INSERT INTO records (team, kind, key, label, body)
+    SELECT %s, %s, new.key, new.label, new.body
+    FROM unnest(%s::text[], %s::text[], %s::text[]) AS new (key, label, body) RETURNING 1"""
+_FIRST = 64
+"""How many keys are fetched before somebody asks for more."""
+_LABELLED = """SELECT key FROM records WHERE team = %s AND kind = %s AND label = ANY (%s)
+    AND (length(key), key) > (%s, %s) ORDER BY length(key), key LIMIT %s"""
+_BY_LABEL = """SELECT coalesce(label, ''), array_agg(key) FROM records WHERE team = %s AND kind = %s
+    GROUP BY coalesce(label, '')"""
+# What was changed since it was read has its label from who changed it.
+_LABEL = """UPDATE records SET label = found.label
+    FROM unnest(%s::text[], %s::text[], %s::text[]) AS found (key, label, revision)
+    WHERE team = %s AND kind = %s AND records.key = found.key AND records.xmin = found.revision::xid
+        AND records.label IS DISTINCT FROM found.label"""
+
+
+class PostgresStore(Store):
+    """Records in the database at *address*; *root* is for what belongs to this machine, which is called *host*.
+
+    A change waits at most *lock_timeout* seconds for its turn, and everything *patience* seconds for the server. With
+    *environ*, what it inherits, it may start the watcher of this machine, which is woken for all who wait here.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        root: str,
+        clock: Clock | None = None,
+        host: str = "",
+        patience: float = 10.0,
+        lock_timeout: float = 10.0,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.root = os.path.abspath(root)
+        self.host = _host(host or os.uname().nodename)
+        self.variables = {"TEAMS_HOME": self.root, "TEAMS_STORE": address, "TEAMS_HOST": self.host}
+        disk.check_owner(self.root)
+        self.lock_timeout = lock_timeout
+        self.server = Server(address, patience, lock_timeout)
+        self.address = self.server.name
+        self.session = Session(self.server, self.root)
+        self._look = self.session.look
+        self.clock = clock or self.session.clock
+        self.environ = environ or {}
+        self.place: Place | None = None
+        """Where the watcher of this machine is, once it was looked for."""
+
+    @property
+    def changed(self) -> int:  # type: ignore[override]  # counted where the changes are made
+        return self.session.changed
+
+    def teams(self) -> list[str]:
+        return sorted(name for (name,) in self._look("SELECT team FROM records WHERE kind = 'team'"))
+
+    def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, str]:
+        if key is None:
+            encode(kind.numbering(record, 1))  # refused before a number is taken
+            return self._numbered(team, kind, record, None)
+        body = encode(record)
+        values = [_checked(team), kind.name, _checked(key), label := _label(kind, record), body.decode()]
+        revision = self.session.change(team, kind, _CREATE, values, topics=topics_of(kind, key, label))
+        if revision is None:
+            raise errors.AlreadyExists(f"there is a {kind.name} {key} already", "Choose another name.")
+        return record, revision
+
+    def _numbered(
+        self, team: str, kind: Kind[R], record: R, message: tuple[Sequence[str], str] | None
+    ) -> tuple[R, str]:
+        """Create a record or append a message under the next number of its kind."""
+
+        def job(connection: Connection, change_id: str, sending: Callable[[tuple[R, str]], None]) -> tuple[R, str]:
+            bump = f"{TAKE}, pg_current_xact_id()::xid::text"
+            number, revision = connection.begin(bump, [_checked(team), kind.name, 1], kind.while_closed)[0]
+            numbered = kind.numbering(record, number)
+            body = encode(numbered).decode()
+            key, label = getattr(numbered, kind.key), _label(kind, numbered)
+            values, topics = [team, kind.name, key, label, body], topics_of(kind, key, label)
+            if message is not None:
+                values = [team, number, message[1], list(message[0]), body]
+                topics = frozenset({"message", *(f"message/{name}" for name in message[0])})
+            sending((numbered, revision))
+            connection.commit(
+                *self.session.as_change(_APPEND if message else _CREATE_NEXT, values, change_id, team, topics)
+            )
+            return numbered, revision
+
+        try:
+            made = self.session.prepared().do_once(job)
+            self.session.changed += 1
+            return made
+        except Taken:
+            if message is not None:
+                raise
+            raise number_taken(kind.name) from None
+
+    def create_all(self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
+        _checked(team)
+
+        def job(connection: Connection, change_id: str, sending: Callable[[list[R]], None]) -> list[R]:
+            [(last,)] = connection.begin(TAKE, [team, kind.name, count], kind.while_closed)
+            records = kind.numbering_all(last - count + 1, count, make)
+            keys = [getattr(record, kind.key) for record in records]
+            labels = [_label(kind, record) for record in records]
+            bodies = [encode(record).decode() for record in records]
+            topics = frozenset().union(*(topics_of(kind, key, label) for key, label in zip(keys, labels, strict=True)))
+            sending(records)
+            values = [team, kind.name, keys, labels, bodies]
+            connection.commit(*self.session.as_change(_CREATE_ALL, values, change_id, team, topics))
+            return records
+
+        try:
+            made = self.session.prepared().do_once(job)
+        except Taken:
+            raise number_taken(kind.name) from None
+        self.session.changed += 1
+        return made
+
+    def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, str]:
+        if kind.name == "message":
+            sql = "SELECT body, '' FROM messages WHERE team = %s AND number = %s"
+            found = self._look(sql, [_checked(team), kind.number_in(key)])
+        else:
+            sql = "SELECT body, xmin::text FROM records WHERE team = %s AND kind = %s AND key = %s"
+            found = self._look(sql, [_checked(team), kind.name, _checked(key)])
+        if not found:
+            raise errors.NotFound(f"there is no {kind.name} {key}")
+        return self.session.decode(team, kind, key, found[0][0]), found[0][1]
+
+    def scan(
+        self, team: str, kind: Kind[R], problems: list[errors.TeamsError], keys: Collection[str] | None = None
+    ) -> Iterator[tuple[R, str]]:
+        sql, these = "SELECT key, body, xmin::text FROM records WHERE team = %s AND kind = %s", []
+        if keys is not None:
+            sql, these = f"{sql} AND key = ANY (%s)", [list(keys)]
+        found = self._look(sql, [_checked(team), kind.name, *these])
+        for key, body, revision in sorted(found, key=lambda row: (kind.number_in(row[0]), row[0])):
+            try:
+                yield self.session.decode(team, kind, key, body), revision
+            except errors.TeamsError as problem:
+                problems.append(problem)
+
+    def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
+        _checked(team)
+        behind = ""
+        for limit in (_FIRST, None):
+            found = self._look(_LABELLED, [team, kind.name, list(labels), len(behind), behind, limit])
+            yield from (key for (key,) in found)
+            if limit is None or len(found) < limit:
+                return
+            behind = found[-1][0]
+
+    def by_label(self, team: str, kind: Kind[R]) -> Mapping[str, Collection[str]]:
+        return dict(self._look(_BY_LABEL, [_checked(team), kind.name]))
+
+    def mark_anew(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
+        """Label anew what an older version labelled in another way, or not at all."""
+        found = list(self.scan(team, kind, [], keys)) if kind.label else []
+        if not found or kind.label is None:
+            return
+        named = [getattr(record, kind.key) for record, _ in found]
+        labels = [kind.label(record) for record, _ in found]
+        values = [named, labels, [revision for _, revision in found], _checked(team), kind.name]
+        try:
+            self.server.do(lambda connection: connection.change(_LABEL, values, also_closed=True))
+        except (errors.TeamsError, Missing):  # a login of an agent may not, or somebody is changing one
+            return
+
+    def holds(self, team: str, *kinds: str) -> set[str]:
+        sql = """SELECT asked FROM unnest(%s::text[]) AS asked
+            WHERE EXISTS (SELECT FROM records WHERE team = %s AND kind = asked)"""
+        return {kind for (kind,) in self._look(sql, [[*kinds], _checked(team)])}
+
+    def owing(self, team: str) -> list[tuple[str, str]]:
+        sql = "SELECT kind, key FROM records WHERE team = %s AND record ? 'owed' ORDER BY kind, length(key), key"
+        return list(self._look(sql, [_checked(team)]))
+
+    def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: str, lasting: bool = True) -> str:
+        body, label = encode(record).decode(), _label(kind, record)
+        where = [_checked(team), kind.name, _checked(key)]
+        topics = topics_of(kind, key, label)
+        made = self.session.change(team, kind, _REPLACE, [label, body, *where, revision], topics=topics)
+        if made is None:
+            found = self._look("SELECT xmin::text FROM records WHERE team = %s AND kind = %s AND key = %s", where)
+            if not found:
+                raise errors.NotFound(f"there is no {kind.name} {key}")
+            if found == [(revision,)]:  # seen, and not to be changed: row-level security
+                raise errors.NotAllowed(f"the database does not let you change {kind.name} {key}", "It is another's.")
+            raise errors.StaleRevision(f"{kind.name} {key} was changed meanwhile", "Look at it again.")
+        return made
+
+    def replace_all(self, team: str, kind: Kind[R], changed: Sequence[tuple[R, str]]) -> None:
+        _checked(team)
+        keys = [getattr(record, kind.key) for record, _ in changed]
+        labels = [_label(kind, record) for record, _ in changed]
+        bodies = [encode(record).decode() for record, _ in changed]
+        topics = frozenset().union(*(topics_of(kind, key, label) for key, label in zip(keys, labels, strict=True)))
+
+        def job(connection: Connection, change_id: str, sending: Callable[[None], None]) -> None:
+            revisions = [revision for _, revision in changed]
+            if len(connection.begin(_LOCK_ALL, [keys, revisions, team, kind.name], kind.while_closed)) < len(keys):
+                connection.roll_back()
+                raise errors.StaleRevision(f"one {kind.name} was changed meanwhile", "Look at it again.")
+            sending(None)
+            values = [keys, labels, bodies, team, kind.name]
+            connection.commit(*self.session.as_change(_REPLACE_ALL, values, change_id, team, topics))
+
+        self.session.prepared().do_once(job)
+        self.session.changed += 1
+
+    def confirm(self, team: str, kind: Kind[R], key: str) -> None:
+        """Do nothing: a server that was not told otherwise shows nothing before it is durable."""
+
+    def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
+        check_addressees(to, uid)
+        encode(kind.numbering(record, 1))
+        earlier = self._with_uid(team, kind, uid) if uid is not None else None
+        if earlier is None:
+            try:
+                return self._numbered(team, kind, record, (to, uid or os.urandom(8).hex()))[0], True
+            except Taken:
+                earlier = self._with_uid(team, kind, str(uid))
+        if earlier is None:
+            raise errors.Busy(f"a message with the uid {uid} was being stored", "Try again.")
+        return earlier, False
+
+    def _with_uid(self, team: str, kind: Kind[R], uid: str) -> R | None:
+        found = self._look("SELECT number, body FROM messages WHERE team = %s AND uid = %s", [_checked(team), uid])
+        return self.session.decode(team, kind, f"{kind.prefix}-{found[0][0]}", found[0][1]) if found else None
+
+    def read(
+        self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[errors.TeamsError], limit: int = 0
+    ) -> list[R]:
+        mine = "" if agent is None else " AND %s = ANY (recipients)"
+        values = [_checked(team), after, *([] if agent is None else [agent]), limit or None]
+        return self._messages(team, kind, f"number > %s{mine} ORDER BY number LIMIT %s", values, problems)
+
+    def news(
+        self, team: str, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
+    ) -> tuple[list[R], int]:
+        """See the contract. Both are of one moment, so they take one round trip."""
+        rows = self._look(_NEWS, [after, agent, _checked(team), kind.name])
+        last = max([after, *(int(row[0]) for row in rows[:1])])
+        found = [(number, body) for _, number, body in rows if number is not None]
+        return self._decoded(team, kind, found, problems), last
+
+    def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
+        where = "team = %s AND number > %s"
+        yield from self._look(f"SELECT number, uid, recipients FROM messages WHERE {where}", [_checked(team), after])
+
+    def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[errors.TeamsError]) -> list[R]:
+        return self._messages(team, kind, "number = ANY (%s) ORDER BY number", [team, list(numbers)], problems)
+
+    def _messages(
+        self, team: str, kind: Kind[R], where: str, values: Sequence[object], problems: list[errors.TeamsError]
+    ) -> list[R]:
+        rows = self._look(f"SELECT number, body FROM messages WHERE team = %s AND {where}", values)
+        return self._decoded(team, kind, rows, problems)
+
+    def _decoded(
+        self, team: str, kind: Kind[R], rows: Iterable[tuple[Any, ...]], problems: list[errors.TeamsError]
+    ) -> list[R]:
+        found = []
+        for number, body in rows:
+            try:
+                found.append(self.session.decode(team, kind, f"{kind.prefix}-{number}", body))
+            except errors.TeamsError as problem:
+                problems.append(problem)
+        return found
+
+    def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
+        from teams_cli.extensions.postgres.search import search
+
+        return search(self.session, _checked(team), kind, words, problems)
+
+    def last(self, team: str, kind: Kind[R]) -> int:
+        found = self._look("SELECT last FROM counters WHERE team = %s AND kind = %s", [_checked(team), kind.name])
+        return int(found[0][0]) if found else 0
+
+    def reserve(self, team: str, kind: Kind[R], number: int) -> None:
+        if number > self.last(team, kind):
+            self.session.prepared().do(lambda connection: connection.change(PASS, [_checked(team), kind.name, number]))
+
+    def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
+        return whole_team.pack(self.session, _checked(team), kind)
+
+    def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
+        whole_team.put(self.session, _checked(team), kind, key, data)
+
+    def put_messages(self, team: str, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
+        whole_team.put_messages(self.session, _checked(team), kind, packed)
+
+    def drop(self, team: str, kind: Kind[R], revision: str) -> None:
+        whole_team.drop(self.session, _checked(team), kind, revision)
+
+    def journal(self, team: str, entry: dict[str, Any]) -> None:
+        """Note it; the change that it tells of is made already, so a server that refuses is no reason to fail."""
+        try:
+            self.put_history(team, [entry])
+        except (errors.TeamsError, Taken):
+            return
+
+    def put_history(self, team: str, entries: Sequence[dict[str, Any]]) -> None:
+        journal.note(self.session.prepared(), _checked(team), entries, self.session.channel(team, "h"))
+
+    def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
+        return journal.entries(self.session.look, _checked(team), after, backwards)
+
+    def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
+        from teams_cli.extensions.postgres.line import Place, name_of
+        from teams_cli.extensions.postgres.watches import watch
+
+        if self.place is None:
+            whereabouts = name_of(self.server.whereabouts())
+            self.place = Place(self.root, whereabouts, self.variables, self.environ)
+        return watch(self.session, self.place, _checked(team), topics)
+
+    def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
+        from teams_cli.extensions.postgres.logins import admit
+
+        return admit(self.session.prepared(), _checked(team), agents, kinds)
+
+    def examine(self, kinds: Sequence[Kind[Any]], fix: bool, only: str = "") -> Iterable[Finding]:
+        from teams_cli.extensions.postgres.examination import examine
+
+        return examine(self.session, self, kinds, only)
+
+    def close(self) -> None:
+        self.server.close()
+
+
+def _host(name: str) -> str:
+    """The name without what would not fit into a record."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in name)[:64]
+
+
+def _label(kind: Kind[R], record: R) -> str | None:
+    return kind.label(record) if kind.label else None
+
+
+def _checked(name: str) -> str:
+    """The name; what is none, nothing is called."""
+    if not is_name(name):
+        raise errors.NotFound(f"there is nothing called {name!r}")
+    return name

@@ -1,0 +1,158 @@
+"""A session with one store in PostgreSQL: looking, changing, decoding, and the time by its server."""
+
+from __future__ import annotations
+
+from teams_cli.clock import SystemClock, of_epoch
+from teams_cli.extensions.postgres import schema
+from teams_cli.extensions.postgres.connections import Connection, Server
+from teams_cli.store import documents
+from teams_cli.store.contract import EVERY_TOPIC
+from teams_cli.store.files import disk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+    from datetime import datetime
+    from typing import Any, TypeVar
+
+    from teams_cli.records.records import Record
+    from teams_cli.store.contract import Kind
+
+    R = TypeVar("R", bound=Record)
+
+_PUT = """INSERT INTO counters (team, kind, last) VALUES (%s, %s, %s)
+    ON CONFLICT (team, kind) DO UPDATE SET last = """
+TAKE = f"{_PUT}counters.last + excluded.last RETURNING last"
+"""Takes so many numbers of a kind in a team, and answers with the last of them."""
+PASS = f"{_PUT}greatest(counters.last, excluded.last)"
+"""Has no number of a kind in a team up to that one taken any more."""
+_PAYLOAD = 7900
+"""Bytes; a notification takes 8,000."""
+_MADE = """WITH {before}made AS ({sql})
+    INSERT INTO changes (id, team) SELECT %s, %s FROM made LIMIT 1 RETURNING xmin::text, {told}"""
+_TOLD = "pg_notify(%s, %s)"
+_ASK_AGAIN = 30.0
+"""Seconds."""
+_TIME = "extract(epoch FROM clock_timestamp())::float8"
+
+
+class Session:
+    """What all that reads and changes one store goes through; *root* is for what belongs to this machine."""
+
+    def __init__(self, server: Server, root: str) -> None:
+        self.server = server
+        self.clock = ServerClock(server)
+        self.changed = 0
+        """How many changes were made through it."""
+        self._root = root
+        self._made = False
+
+    @property
+    def address(self) -> str:
+        """The address for people."""
+        return self.server.name
+
+    def prepared(self) -> Server:
+        """The server, with tables as this version needs them."""
+        if not self._made:
+            disk.make_directories(f"{self._root}/tmp", self._root)
+            schema.prepare(self.server)
+            self._made = True
+        return self.server
+
+    def look(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a statement that changes nothing."""
+        if not self._made:
+            self._made = self.clock.begin() == schema.VERSION
+        return self.server.look(sql, values)
+
+    def decode(self, team: str, kind: Kind[R], key: str, body: str) -> R:
+        """The record that a row holds."""
+        return documents.decode(body.encode(), kind, key, f"{self.address}: {team}/{kind.name}/{key}")
+
+    def change(
+        self,
+        team: str,
+        kind: Kind[R],
+        sql: str,
+        values: Sequence[object],
+        before: str = "",
+        topics: Collection[str] = EVERY_TOPIC,
+    ) -> str | None:
+        """Carry out a statement that is the whole change; the revision that it makes, None if it changes nothing.
+
+        *before* is what is to be done with it, as a `name AS (…), ` of its WITH.
+        """
+
+        def job(connection: Connection, change_id: str, sending: Callable[[str], None]) -> str | None:
+            sending(change_id)
+            made = connection.change(*self.as_change(sql, values, change_id, team, topics, before), kind.while_closed)
+            return str(made[0][0]) if made else None
+
+        revision = self.prepared().do_once(job)
+        self.changed += revision is not None
+        if revision is None or revision.isdigit():
+            return revision
+        return str(self.look("SELECT xmin::text FROM changes WHERE id = %s", [revision])[0][0])  # the connection broke
+
+    def as_change(
+        self, sql: str, values: Sequence[object], change_id: str, team: str, topics: Collection[str], before: str = ""
+    ) -> tuple[str, list[object]]:
+        """The statement with which the change also gets its row, and those are told who wait for it; its values."""
+        noted = [change_id, team, self.channel(team), told(topics)]
+        return _MADE.format(before=before, sql=sql, told=_TOLD), [*values, *noted]
+
+    def channel(self, team: str, suffix: str = "") -> str:
+        """What is notified of every change in the team; with the suffix `h`, of notes in its history."""
+        try:
+            from _md5 import md5  # type: ignore[import-not-found]  # as `hashlib` has it, at a tenth of the cost
+        except ImportError:
+            from hashlib import md5
+        return f"teams{suffix}_{md5(f'{self.server.schema} {team}'.encode(), usedforsecurity=False).hexdigest()}"
+
+
+def told(topics: Collection[str]) -> str:
+    """What those who listen are told of a change: its topics, as far as a notification holds them."""
+    said = " ".join(sorted(topics))
+    return said if len(said) < _PAYLOAD else "*"
+
+
+class ServerClock:
+    """The server's clock: asked now and then, and counted on from there by this machine's steady one."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._local = SystemClock()
+        self._asked = -_ASK_AGAIN
+        self._ahead = 0.0
+        self._epoch = ""
+
+    def begin(self) -> int:
+        """Ask for the time together with the version of the tables, which whoever begins to look has to know; see
+        `schema.check`.
+        """
+        self._server.whereabouts()  # connects, if need be: that is no time of the question's
+        return schema.known(self._server, self._ask(f"SELECT {_TIME}, store, version FROM format"))
+
+    def now(self) -> datetime:
+        """The time by the server, aware, UTC; right to within the time that a question and its answer take."""
+        return of_epoch(self.steady()[1])
+
+    def steady(self) -> tuple[str, float]:
+        """The identity of the store, and the server's time: it goes on through restarts, on whichever machine."""
+        seconds = self._local.steady()[1]
+        if seconds - self._asked >= _ASK_AGAIN:
+            self._ask(f"SELECT {_TIME}, store FROM format") or self._ask(f"SELECT {_TIME}, ''")
+            seconds = self._local.steady()[1]
+        return self._epoch, seconds + self._ahead
+
+    def _ask(self, sql: str) -> list[tuple[Any, ...]]:
+        before = self._local.steady()[1]
+        found = self._server.look(sql)
+        after = self._local.steady()[1]
+        if found:
+            seconds, self._epoch = found[0][:2]
+            self._ahead = seconds - (before + after) / 2
+            if self._epoch:  # there are tables by now
+                self._asked = after
+        return found

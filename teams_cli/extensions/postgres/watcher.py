@@ -1,0 +1,316 @@
+"""The watcher: one small process for each store and user of a machine, which listens to the server for all who wait.
+
+It is started by whoever waits first, and ends when nobody has been there for a while. It knows nothing that is needed:
+who loses it finds another, or listens by itself. This is a front end: it reads the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import sys
+import time
+from contextlib import suppress
+
+from teams_cli import errors
+from teams_cli.extensions.postgres import schema
+from teams_cli.extensions.postgres.connections import Again, Connection, Lost, Server
+from teams_cli.extensions.postgres.engine import PostgresStore
+from teams_cli.extensions.postgres.line import BEAT, COUNTS, LISTENS, Place, asked, is_of_this_user
+from teams_cli.extensions.postgres.watches import Counts, listen
+from teams_cli.store import opening
+from teams_cli.store.contract import EVERY_TOPIC, concerns
+from teams_cli.store.files import disk, locks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+_LINGER = 30.0
+_ROUND, _LONG_ROUND = 1.0, 5.0
+_TRY_AGAIN = 0.5
+_PRUNE_EVERY = 600.0
+_PATIENCE = 2.0
+_LONGEST_WISH = 1 << 20
+_MOST_LATE = 1 << 16
+
+
+class Waiter:
+    """One who waits, at the other end of a line."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self.line = line
+        self.said = b""
+        self.team = ""
+        self.channels: frozenset[str] = frozenset()
+        self.topics: Collection[str] | None = None
+        self.is_served = False
+        self._late = b""
+
+    def hear(self) -> bool:
+        """Take what came on the line; whether it goes on.
+
+        Raises:
+            ValueError: It is nothing that can be waited for.
+        """
+        try:
+            said = self.line.recv(65536)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self.said += said
+        if self.channels or not self.said.endswith(b"\n"):
+            return bool(said) and len(self.said) < _LONGEST_WISH
+        wanted = asked(self.said)
+        self.team, self.channels = str(wanted["team"]), frozenset(map(str, wanted["channels"]))
+        self.topics = None if wanted["topics"] is None else frozenset(map(str, wanted["topics"]))
+        return True
+
+    def tell(self, topics: frozenset[str]) -> None:
+        """Say on the line what changed, if it was asked for and nobody can know it without us."""
+        if self.is_served and topics and concerns(self.topics, topics):
+            said = topics if self.topics is None else topics & {*self.topics, *EVERY_TOPIC}
+            self._send(" ".join(sorted(said)).encode() + b"\n")
+
+    def serve(self, word: bytes) -> None:
+        """Say that nothing will be missed from now on, and how it is seen."""
+        self.is_served = True
+        self._send(word)
+
+    def beat(self) -> None:
+        """Say that we are there."""
+        if self.is_served:
+            self._send(b"\n")
+
+    def _send(self, data: bytes) -> None:
+        """Say that, after what could not be said yet. To who has not listened for long it is that all changed."""
+        self._late += data
+        if len(self._late) > _MOST_LATE:
+            self._late = self._late[: self._late.index(b"\n") + 1] + b"*\n"
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Say what is still to be said, as far as the line takes it."""
+        try:
+            if self._late:
+                self._late = self._late[self.line.send(self._late) :]
+        except BlockingIOError:
+            return
+        except OSError:  # it is gone, which is seen when its line is read
+            self._late = b""
+
+
+class Watcher:
+    """Listens to one server, and tells those who wait on this machine."""
+
+    def __init__(self, server: Server, door: socket.socket) -> None:
+        self._server = server
+        self._door = door
+        self._waiters: dict[int, Waiter] = {}
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(door, selectors.EVENT_READ)
+        self._connection: Connection | None = None
+        self._descriptor = -1
+        self._listening: set[str] = set()
+        self._counts: Counts | None = None
+        self._next = 0.0
+        """When to count again, or to try again to connect."""
+        self._beat_at = time.monotonic() + BEAT
+        self._prune_at = time.monotonic() + _PRUNE_EVERY * os.urandom(1)[0] / 256
+        self.alone_since = time.monotonic()
+
+    def connect(self) -> None:
+        """Listen to the server, or where only a pooler is reached, begin to count.
+
+        Raises:
+            Busy, StorageFailed: It can't be reached.
+        """
+        connection, direct = listen(self._server, [])
+        if direct:
+            self._connection, self._descriptor = connection, connection.link.fileno()
+            self._selector.register(self._descriptor, selectors.EVENT_READ)
+        else:
+            self._server.give_back(connection)
+            self._counts = Counts(self._server, [])
+
+    def round(self) -> None:
+        """Wait for whatever comes first, and do what is due."""
+        for key, _ in self._selector.select(_LONG_ROUND if self._connection and self._waiters else _ROUND):
+            if key.fileobj is self._door:
+                self._open()
+            elif key.fd in self._waiters:
+                self._attend(self._waiters[key.fd])
+        try:
+            if self._is_connected():
+                self._serve()
+                self._pass_on()
+        except Exception as problem:
+            self._lose(problem)
+        is_beat = time.monotonic() > self._beat_at
+        if is_beat:
+            self._beat_at = time.monotonic() + BEAT
+        for waiter in self._waiters.values():
+            if is_beat:
+                waiter.beat()
+            else:
+                waiter.catch_up()
+        if time.monotonic() > self._prune_at:
+            self._prune_at += _PRUNE_EVERY
+            schema.prune(self._server)
+            self._server.close()
+        if self._waiters:
+            self.alone_since = time.monotonic()
+
+    def _open(self) -> None:
+        with suppress(OSError):
+            line, _ = self._door.accept()
+            if not is_of_this_user(line):
+                line.close()
+                return
+            line.setblocking(False)
+            self._waiters[line.fileno()] = Waiter(line)
+            self._selector.register(line, selectors.EVENT_READ)
+
+    def _attend(self, waiter: Waiter) -> None:
+        try:
+            goes_on = waiter.hear()
+        except ValueError:
+            goes_on = False
+        if not goes_on:
+            self._selector.unregister(waiter.line)
+            del self._waiters[waiter.line.fileno()]
+            waiter.line.close()
+
+    def _serve(self) -> None:
+        """Have those who are new not miss anything from now on, and listen for no more than somebody waits for."""
+        new = [waiter for waiter in self._waiters.values() if waiter.channels and not waiter.is_served]
+        wanted = {channel for waiter in self._waiters.values() for channel in waiter.channels}
+        if self._counts:
+            if new:
+                self._count(self._counts)
+        elif self._connection and wanted != self._listening:
+            said = [f'LISTEN "{channel}"' for channel in sorted(wanted - self._listening)]
+            said += [f'UNLISTEN "{channel}"' for channel in sorted(self._listening - wanted)]
+            self._connection.rows("; ".join(said))
+            self._listening = wanted
+        for waiter in new:
+            waiter.serve(COUNTS if self._counts else LISTENS)
+
+    def _pass_on(self) -> None:
+        """Tell those whom it concerns what was heard or counted."""
+        if self._counts and time.monotonic() >= self._next:
+            self._count(self._counts)
+        if self._connection is None:
+            return
+        link, heard = self._connection.link, dict[str, set[str]]()
+        link.poll()
+        for notice in link.notifies:
+            heard.setdefault(notice.channel, set()).update((notice.payload or "*").split())
+        link.notifies.clear()
+        for waiter in self._waiters.values() if heard else ():
+            waiter.tell(frozenset().union(*(heard.get(channel, ()) for channel in waiter.channels)))
+
+    def _count(self, counts: Counts) -> None:
+        """Tell all who wait for changes in the teams in which something changed."""
+        self._next = time.monotonic() + _ROUND
+        teams = {waiter.team for waiter in self._waiters.values() if waiter.channels}
+        changed = counts.changed(sorted(teams)) if teams else ()
+        for waiter in self._waiters.values():
+            if waiter.team in changed:
+                waiter.tell(EVERY_TOPIC)
+
+    def _lose(self, problem: Exception) -> None:
+        """The connection broke: have all look, who find out what it means for them, and try for another."""
+        _say(f"the connection is lost: {problem or type(problem).__name__}")
+        if self._connection:
+            self._selector.unregister(self._descriptor)
+            self._connection.close()
+        self._connection, self._listening, self._counts = None, set(), None
+        self._next = time.monotonic() + _TRY_AGAIN
+        self._tell_all()
+
+    def _is_connected(self) -> bool:
+        """Whether there is a connection, or again one. What was committed in between was told to nobody."""
+        if self._connection is None and self._counts is None:
+            if time.monotonic() < self._next:
+                return False
+            self._next = time.monotonic() + _TRY_AGAIN
+            try:
+                self.connect()
+                self._serve()
+            except (errors.Busy, Lost, Again):
+                return False
+            self._tell_all()
+        return True
+
+    def _tell_all(self) -> None:
+        for waiter in self._waiters.values():
+            waiter.tell(EVERY_TOPIC)
+
+
+class Tenancy:
+    """The place of the watcher, as long as we have it."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.door = place.listen()
+        self._path = f"{place.directory}/{place.name}"
+        self._ours = os.stat(self._path).st_ino
+        self._look_at = 0.0
+
+    def holds(self) -> bool:
+        """Whether those who look for the watcher find us."""
+        if time.monotonic() < self._look_at:
+            return True
+        self._look_at = time.monotonic() + _LONG_ROUND
+        try:
+            return os.stat(self._path).st_ino == self._ours
+        except OSError:
+            return False
+
+    def end(self) -> None:
+        """Leave the place. Who is at the door already finds it closed, and looks for another."""
+        if self.holds():
+            disk.discard(self._path)
+        self.door.close()
+
+
+def _say(what: str) -> None:
+    sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {what}\n")
+    sys.stderr.flush()
+
+
+def _allow_many() -> None:
+    """A line is a file: raise the limit of these as far as we may."""
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def main() -> None:
+    """Serve those who wait, until nobody did for a while (by default half a minute) or another has the place."""
+    linger = float(sys.argv[2]) if len(sys.argv) > 2 else _LINGER
+    store = opening.from_environment(os.environ, _PATIENCE)
+    assert isinstance(store, PostgresStore)
+    place = Place(store.root, sys.argv[1], {}, {})
+    held = locks.hold(f"{place.directory}/{place.name}.lock", store.root)
+    if held is None:
+        return
+    _allow_many()
+    try:
+        listen(store.server.direct(), [])[0].close()  # who can't reach the server is no help to anybody
+        tenancy = Tenancy(place)
+        watcher = Watcher(store.server.direct(), tenancy.door)
+        while tenancy.holds() and time.monotonic() - watcher.alone_since < linger:
+            watcher.round()
+        tenancy.end()
+    except errors.TeamsError as problem:
+        _say(problem.message)
+
+
+if __name__ == "__main__":
+    main()

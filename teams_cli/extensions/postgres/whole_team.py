@@ -1,0 +1,95 @@
+"""Whole teams: taken out of PostgreSQL and put into it, to the byte, and removed in one transaction."""
+
+from __future__ import annotations
+
+from teams_cli import errors
+from teams_cli.extensions.postgres.session import PASS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import TypeVar
+
+    from teams_cli.extensions.postgres.session import Session
+    from teams_cli.records.records import Record
+    from teams_cli.store.contract import Kind
+
+    R = TypeVar("R", bound=Record)
+
+_SEVERAL = "@"
+_COUNTED = f"counted AS ({PASS}), "
+_PUT = """INSERT INTO records (team, kind, key, label, body) VALUES (%s, %s, %s, %s, %s)
+    ON CONFLICT (team, kind, key) DO UPDATE SET label = excluded.label, body = excluded.body,
+    changed_at = clock_timestamp() RETURNING 1"""
+_PUT_MESSAGES = """INSERT INTO messages (team, number, uid, recipients, body)
+    SELECT %s, new.number, new.uid, string_to_array(new.recipients, ' '), new.body
+    FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[]) AS new (number, uid, recipients, body)
+    ON CONFLICT DO NOTHING RETURNING 1"""
+
+
+def pack(session: Session, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
+    """See the contract."""
+    if kind.name == "message":
+        yield from _pack_messages(session, team, kind)
+        return
+    found = session.look("SELECT key, body FROM records WHERE team = %s AND kind = %s", [team, kind.name])
+    for key, body in sorted(found, key=lambda row: (kind.number_in(row[0]), row[0])):
+        session.decode(team, kind, key, body)
+        yield key, body.encode()
+
+
+def _pack_messages(session: Session, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
+    for number, uid, body in session.look(
+        "SELECT number, uid, body FROM messages WHERE team = %s ORDER BY number", [team]
+    ):
+        message = session.decode(team, kind, f"{kind.prefix}-{number}", body)
+        to = _SEVERAL if message.recipients else message.to  # type: ignore[attr-defined]
+        yield f"{number}.{to}.{uid}", body.encode()
+
+
+def put(session: Session, team: str, kind: Kind[R], key: str, data: bytes) -> None:
+    """See the contract."""
+    body = data.decode()
+    record = session.decode(team, kind, key, body)
+    label = kind.label(record) if kind.label else None
+    values = [team, kind.name, key, label, body]
+    if kind.numbered:
+        counted = [team, kind.name, kind.number_in(key)]
+        session.change(team, kind.also_closed, _PUT, [*counted, *values], _COUNTED)
+    else:
+        session.change(team, kind.also_closed, _PUT, values)
+
+
+def put_messages(session: Session, team: str, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
+    """See the contract."""
+    numbers, uids, recipients, bodies = [], [], [], []
+    for key, data in packed:
+        number, _, rest = key.partition(".")
+        record = session.decode(team, kind, f"{kind.prefix}-{number}", body := data.decode())
+        if not (uid := rest.partition(".")[2]):
+            hint = "Look where it comes from."
+            raise errors.DamagedRecord(f"{session.address}: {key!r}: no message is called that", hint)
+        numbers.append(int(number))
+        uids.append(uid)
+        recipients.append(" ".join(record.recipients or [record.to]))  # type: ignore[attr-defined]
+        bodies.append(body)
+    values = [team, kind.name, max(numbers), team, numbers, uids, recipients, bodies]
+    session.change(team, kind.also_closed, _PUT_MESSAGES, values, _COUNTED)
+
+
+_OF_GONE = "team = %s AND EXISTS (SELECT 1 FROM gone)"
+_DROP = f"""gone AS (DELETE FROM records WHERE team = %s AND kind = %s AND key = %s AND xmin = %s::xid
+    AND record->>'state' = 'closed' RETURNING 1),
+    no_records AS (DELETE FROM records WHERE kind <> 'team' AND {_OF_GONE}),
+    no_messages AS (DELETE FROM messages WHERE {_OF_GONE}), no_history AS (DELETE FROM history WHERE {_OF_GONE}),
+    no_counters AS (DELETE FROM counters WHERE {_OF_GONE}), no_logins AS (DELETE FROM logins WHERE {_OF_GONE}), """
+
+
+def drop(session: Session, team: str, kind: Kind[R], revision: str) -> None:
+    """See the contract."""
+    where = [team, kind.name, team]
+    values = [*where, revision, *[team] * _DROP.count("%s")][: _DROP.count("%s")]
+    if session.change(team, kind, "SELECT 1 FROM gone", values, _DROP) is None:
+        if not session.look("SELECT 1 FROM records WHERE team = %s AND kind = %s AND key = %s", where):
+            raise errors.NotFound(f"there is no {kind.name} {team}")
+        raise errors.StaleRevision(f"{kind.name} {team} was changed meanwhile", "Look at it again.")

@@ -1,0 +1,220 @@
+"""The change under review: which files, which of their lines, and how they were before."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+from teams_cli.extensions.review.git import Git, GitFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+LARGEST = 1 << 20
+"""Bytes of a file that is read."""
+_DIFF = ("diff", "-M", "-l2000", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "--no-color")
+
+
+class ChangedFile:
+    """One changed file. *old* is where it was before; *added* are the numbers of its new lines."""
+
+    def __init__(self, path: str, status: str, old: str, added: list[int], deleted: int, size: int) -> None:
+        self.path = path
+        self.status = status
+        self.old = old
+        self.added = added
+        self.deleted = deleted
+        self.size = size
+        self.lines = frozenset(added)
+
+    @property
+    def read(self) -> bool:
+        """Whether its content was looked at: it is a regular file with text of a sensible size."""
+        return 0 <= self.size <= LARGEST and self.status != "D"
+
+
+class Change:
+    """What is compared with what. *head* and *base* are directories with the changed files as they are and were."""
+
+    def __init__(self, repo: str, work: str, base: str, called: str, files: list[ChangedFile]) -> None:
+        self.repo = repo
+        self.work = work
+        self.base = base
+        self.called = called
+        self.files = files
+        self.head_tree = os.path.join(work, "head")
+        self.base_tree = os.path.join(work, "base")
+
+    def file(self, path: str) -> ChangedFile | None:
+        """The changed file of that path."""
+        return next((file for file in self.files if file.path == path), None)
+
+    def readable(self) -> list[str]:
+        """The paths of the files whose content can be looked at, in order."""
+        return [file.path for file in self.files if os.path.isfile(os.path.join(self.head_tree, file.path))]
+
+
+def content(tree: str, path: str) -> str:
+    """The text of a file in one of the trees; empty if it is not there."""
+    try:
+        with open(os.path.join(tree, path), encoding="utf-8", errors="replace", newline="") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def collect(repo: str, work: str, asked: str, environ: Mapping[str, str]) -> Change:
+    """Collect what changed in the checkout since *asked*.
+
+    If that is empty: since the branch left the default branch, else in the last commit. Files that are not committed or
+    not even added count, too. Nothing is written to the repository: what git has to note, it notes in our own index.
+
+    Raises:
+        GitFailed: There is no such revision, or git can't read the repository.
+    """
+    os.makedirs(work, exist_ok=True)
+    git = Git(repo, environ)
+    _copy_index(git, work)
+    git = git.writing_to(work)
+    base, called = _base(git, asked)
+    git("add", "--intent-to-add", "--", ".")
+    change = Change(repo, work, base, called, sorted(_files(git, repo, base), key=lambda file: file.path))
+    for file in change.files:
+        if file.read:
+            _keep(git, change, file)
+    save(change)
+    return change
+
+
+def _copy_index(git: Git, work: str) -> None:
+    """An index like the repository's, for `add --intent-to-add`, by which git sees renames of files not added yet."""
+    copy = os.path.join(work, "index")
+    own = os.path.join(git.directory, os.fsdecode(git("rev-parse", "--git-path", "index")).rstrip("\n"))
+    if os.path.isfile(own):
+        shutil.copy2(own, copy)  # with its time, by which git knows what may have changed since
+    elif os.path.exists(copy):
+        os.unlink(copy)
+
+
+def _base(git: Git, asked: str) -> tuple[str, str]:
+    """The revision to compare with, and what to call it."""
+    if asked:
+        found = "" if asked.startswith("-") else git.said("rev-parse", "--verify", "--quiet", f"{asked}^{{tree}}")
+        if not found:
+            raise GitFailed(f"base: there is no revision {asked!r}")
+        return found, asked
+    head, main = git.said("rev-parse", "--verify", "--quiet", "HEAD"), _default_branch(git)
+    fork = git.said("merge-base", "HEAD", main) if head and main and main != head else ""
+    if fork and fork != head:
+        return fork, "the branch left the default branch"
+    if parent := git.said("rev-parse", "--verify", "--quiet", "HEAD~1"):
+        return parent, "the commit before the last"
+    return git("hash-object", "-t", "tree", "--stdin", given=b"").decode().strip(), "nothing"
+
+
+def _default_branch(git: Git) -> str:
+    head = git.said("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
+    names = [head, "main", "master"] if head else ["main", "master"]
+    found = (git.said("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") for name in names)
+    return next((revision for revision in found if revision), "")
+
+
+def _files(git: Git, repo: str, base: str) -> Iterator[ChangedFile]:
+    rows = _statuses(git, base)
+    hunks = dict(_hunks(git, base, [path for path, (status, _) in rows.items() if status in "MR"]))
+    deleted = _deleted(git, base)
+    for path, (status, old) in rows.items():
+        where = os.path.join(repo, path)
+        regular = os.path.isfile(where) and not os.path.islink(where)
+        size = os.path.getsize(where) if regular else -1
+        if status in "MR":
+            added, minus = hunks.get(path, ([], 0))
+        else:
+            added = list(range(1, _line_count(where) + 1)) if 0 <= size <= LARGEST else []
+            minus = deleted.get(path, 0)
+        yield ChangedFile(path, status, old, added, minus, size)
+
+
+def _statuses(git: Git, base: str) -> dict[str, tuple[str, str]]:
+    """Of each changed path the letter that git has for it, and where it was before."""
+    words = git.names(*_DIFF, "--name-status", "-z", base, "--")
+    found: dict[str, tuple[str, str]] = {}
+    while words:
+        status, path = words.pop(0)[0], words.pop(0)
+        old = path
+        if status in "RC":
+            path = words.pop(0)
+        found[path] = ("R" if status == "R" else "U" if "U" in (status, found.get(path, ("",))[0]) else status, old)
+    return found
+
+
+def _hunks(git: Git, base: str, paths: list[str]) -> Iterator[tuple[str, tuple[list[int], int]]]:
+    """The numbers of the new lines of each modified or renamed file, and how many old ones went."""
+    chunks = git(*_DIFF, "--diff-filter=MR", "-U0", base, "--").split(b"\ndiff --git ")
+    if len(chunks) != len(paths):  # a type changed, or a file is in conflict: ask for each
+        chunks = [git("--literal-pathspecs", *_DIFF, "-U0", base, "--", path) for path in paths]
+    for path, chunk in zip(paths, chunks, strict=True):
+        added: list[int] = []
+        minus = 0
+        for line in chunk.split(b"\n"):
+            if line.startswith(b"@@ -"):
+                before, after = (_span(word) for word in line.split(b" ")[1:3])
+                added += range(after[0], after[0] + after[1])
+                minus += before[1]
+        yield path, (added, minus)
+
+
+def _span(word: bytes) -> tuple[int, int]:
+    """`+12,3` is 3 lines from the 12th on, `+12` one."""
+    first, _, count = word[1:].partition(b",")
+    return int(first), int(count) if count else 1
+
+
+def _deleted(git: Git, base: str) -> dict[str, int]:
+    found = {}
+    for row in git.names(*_DIFF, "--diff-filter=DT", "--numstat", "-z", base, "--"):
+        _, minus, path = row.split("\t", 2)
+        found[path] = int(minus) if minus != "-" else 0
+    return found
+
+
+def _line_count(path: str) -> int:
+    with open(path, "rb") as file:
+        data = file.read()
+    return 0 if b"\0" in data[:8000] else data.count(b"\n") + (data[-1:] not in (b"\n", b""))
+
+
+def _keep(git: Git, change: Change, file: ChangedFile) -> None:
+    """Keep the file as it is and as it was, both under its new name, so that the two can be compared."""
+    with open(os.path.join(change.repo, file.path), "rb") as source:
+        data = source.read()
+    if b"\0" in data[:8000]:
+        return
+    _write(os.path.join(change.head_tree, file.path), data)
+    if file.status in "MR":
+        try:
+            _write(os.path.join(change.base_tree, file.path), git("cat-file", "blob", f"{change.base}:{file.old}"))
+        except GitFailed:  # it was a submodule or a link
+            return
+
+
+def _write(path: str, data: bytes) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def save(change: Change) -> None:
+    """Keep the change for the checks, which are processes of their own."""
+    rows = [[file.path, file.status, file.old, file.added, file.deleted, file.size] for file in change.files]
+    with open(os.path.join(change.work, "change.json"), "w", encoding="utf-8") as out:
+        json.dump([change.repo, change.base, change.called, rows], out)
+
+
+def load(work: str) -> Change:
+    """The change that `collect` kept below *work*."""
+    with open(os.path.join(work, "change.json"), encoding="utf-8") as file:
+        repo, base, called, rows = json.load(file)
+    return Change(repo, work, base, called, [ChangedFile(*row) for row in rows])

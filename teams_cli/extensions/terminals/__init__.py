@@ -1,0 +1,13 @@
+"""Terminals: clients that `teams open` starts, in this terminal, in a window of tmux, or where nobody sits."""
+
+from teams_cli.extensions import Extension
+
+EXTENSION = Extension(
+    commands={"open": "commands", "attach": "commands"},
+    provides={
+        "agents of unattended clients": "unattended:agents_of",
+        "end unattended clients": "unattended:end_all",
+        "end an unattended client": "unattended:end",
+        "see mail wake a client": "wakes:examine",
+    },
+)

@@ -1,0 +1,196 @@
+"""Commands about the clients that people sit in front of."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from teams_cli import errors
+from teams_cli.agents import ending
+from teams_cli.agents.seats import sitting, takeovers
+from teams_cli.clients import known
+from teams_cli.commands.answers import Service
+from teams_cli.commands.call import Call
+from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.extensions.terminals import detached, opening, windows
+from teams_cli.extensions.terminals.opening import Opened, OpenRequest
+from teams_cli.names import HUMAN
+from teams_cli.teams import history, presence, teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.agents.sessions import Session
+
+_OPENING = "extensions.terminals.opening_here"
+_OPEN = """Open a client in this terminal as a member of the team, set up for this one run.
+
+Your settings stay as they are. Mail wakes it when it is idle; one that knows no way to be woken is run in a wrapper,
+which types a line for it when nobody else types. What follows `--` are options of the client itself.
+
+Raises:
+    InvalidValue: There is no such client.
+    NotFound: It is not installed.
+    WrongState: The agent can't be taken over: it is another client's or machine's, or somebody sits there.
+"""
+
+
+_ATTACH = """Show the terminal of an agent that was opened with `open --detach`, to look on and to type.
+
+Ctrl-\\ detaches, and leaves the client running; in a window of tmux, the keys of tmux do. Several may look on.
+
+Raises:
+    NotFound: It has no such terminal on this machine.
+"""
+
+
+def _open(
+    call: Call,
+    client: str,
+    agent_id: str | None,
+    wrap: bool,
+    resume: str | None,
+    detach: bool,
+    tmux: bool,
+    options: list[str],
+) -> Any:
+    if resume and (detach or tmux):
+        raise errors.WrongUsage("an agent is taken over into this terminal", "Leave --detach and --tmux out.")
+    if tmux:
+        windows.program(call.environ)
+    in_window = tmux or (detach and windows.found(call.environ) is not None)
+    if resume:
+        if _words_to_show(call, resume):
+            raise errors.WrongState(f"{resume} runs in a detached terminal", f"Show it: teams attach {resume}")
+        if opened := _reopened(call, client, resume, wrap, options):
+            return Service(_OPENING, "", {"opened": opened})
+        takeovers.check(call.store, call.team, ending.current(call.store, call.team, resume), resume, client)
+        return Service(_OPENING, "", {"taking": TakingOver(call, client, resume, wrap, options)})
+    wish = OpenRequest(client, options, call.directory, agent=_named(call, agent_id), wrap=wrap)
+    opened = opening.prepare(call.store, call.team, wish, call.config, call.environ)
+    pid = os.getpid()
+    if in_window:
+        pid = windows.open_window(sys.executable, call.store.root, call.team, opened, call.environ)
+    elif detach:
+        pid = detached.start(call.store, call.team, opened)
+    call.try_to(lambda: presence.register_process(call.store, call.team, opened.agent, pid))
+    if detach:
+        return {"agent": opened.agent, "client": client, "team": call.team}
+    if tmux:
+        return _attach(call, opened.agent)
+    return Service(_OPENING, "", {"opened": opened})
+
+
+def _named(call: Call, agent_id: str | None) -> str | None:
+    """The name of the member that the client becomes: `--as` says it, too."""
+    by_flag = call.caller is not None and not call.caller.is_human and call.sources["agent"][1] == "flag"
+    if not (call.caller and by_flag):
+        return agent_id
+    if agent_id not in (None, call.caller.name):
+        raise errors.WrongUsage(
+            f"--as {call.caller.name} and --agent-id {agent_id} name two members", "Leave --as out: a person opens it."
+        )
+    return call.caller.name
+
+
+def _reopened(call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> Opened | None:
+    """The client of an agent that sat in a terminal here, in its session again; None for one that `teams` keeps."""
+    if ending.current(call.store, call.team, agent) is not None:
+        return None
+    found = sitting.to_reopen(call.store, call.team, agent, client)
+    if found is None:
+        return None
+    wish = OpenRequest(client, options, call.directory, wrap=wrap, session=sitting.as_session(found), is_kept=False)
+    return opening.prepare(call.store, call.team, wish, call.config, call.environ)
+
+
+def _words_to_show(call: Call, of: str) -> list[str]:
+    """The words that show the detached terminal of an agent; none if it has none here."""
+    words = detached.attach_words(sys.executable, call.store, call.team, of)
+    return words or windows.attach_words(call.team, of, call.environ)
+
+
+def _attach(call: Call, of: str) -> Any:
+    words = _words_to_show(call, of)
+    if not words:
+        name = teams.get_recipient(teams.get(call.store, call.team), of)
+        raise errors.NotFound(
+            f"{name} has no detached terminal on this machine",
+            "Open its client in one: teams open CLIENT --detach --agent-id NAME",
+        )
+    by = call.caller.name if call.caller else HUMAN
+    history.note(call.store, call.team, by, "terminal attached", agent=of)
+    return Service(_OPENING, "", {"attach": words})
+
+
+class TakingOver:
+    """Having a person sit in the place of a headless agent, from `begin` to `end`."""
+
+    def __init__(self, call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> None:
+        self.call = call
+        self.client = client
+        self.agent = agent
+        self.wrap = wrap
+        self.options = options
+        self.session: Session | None = None
+
+    def begin(self) -> Opened:
+        """Wait until the agent rests, and say what its client is to be started with.
+
+        Raises:
+            AgentNotFound, WrongState, NotFound: It can't be taken over; it goes on then.
+        """
+        from teams_cli.agents import interrupting
+
+        call = self.call
+        session = ending.current(call.store, call.team, self.agent)
+        if session and not session.ended:
+            call.say(f"{self.agent} is at work: it is yours when its turn is over. Ctrl-C leaves it alone.")
+        self.session = interrupting.take_over(call.store, call.team, call.caller, self.agent, self.client, call.environ)
+        try:
+            wish = OpenRequest(self.client, self.options, call.directory, wrap=self.wrap, session=self.session)
+            return opening.prepare(call.store, call.team, wish, call.config, call.environ)
+        except BaseException:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """Have the agent go on by itself."""
+        from teams_cli.agents import interrupting
+
+        if self.session:
+            call, session, self.session = self.call, self.session, None
+            interrupting.give_back(call.store, call.team, session, call.caller, call.environ)
+
+
+COMMANDS = table(
+    "Connect",
+    Command(
+        "open",
+        _open,
+        argument("CLIENT", "Which client.", name="client", choices=known.installable()),
+        option("--agent-id", "Its name, instead of the next alias.", metavar="AGENT"),
+        switch("--wrap", "Run it in the wrapper, though it can be woken without."),
+        switch("--detach", "Leave it running where nobody sits, in tmux if that is there: `teams attach` shows it."),
+        switch("--tmux", "Open it in a window of tmux, in the session of the team, and show that."),
+        option("--resume", "Go on as this agent: take over one that `teams` keeps, until you leave.", metavar="AGENT"),
+        argument("OPTIONS", "Options of the client itself, after `--`.", name="options", required=False, many=True),
+        doc=_OPEN,
+        changes=False,
+        at_shell=True,
+        words="terminals:opened",
+        for_person=True,
+        example="open claude -- --model opus",
+    ),
+    Command(
+        "attach",
+        _attach,
+        argument("AGENT", "Which one.", name="of"),
+        doc=_ATTACH,
+        changes=False,
+        at_shell=True,
+        words="terminals:opened",
+        example="attach bob",
+    ),
+)

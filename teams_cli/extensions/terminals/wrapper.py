@@ -1,0 +1,308 @@
+"""The wrapper: runs a client in a terminal of its own inside ours, so that it can be woken by a line typed for it.
+
+Only a client that has no other way needs it. Everything goes through as bytes. A line is typed only while the client
+says that it is idle and its person has typed nothing; that is looked at again before Enter, and Enter is pressed once.
+This is a program of its own, which imports next to nothing: it stands between a person and every key.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+import tty
+
+from teams_cli.agents.seats import bindings
+from teams_cli.agents.seats.doorbells import LINE, MAIL, Doorbell
+from teams_cli.agents.seats.reports import LISTENING, Reports, Typing
+from teams_cli.clients.seats import IDLE, WORKING
+from teams_cli.store.files.disk import write_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, NoReturn
+
+QUIET, SETTLED, BEFORE_ENTER = 2.0, 0.3, 0.3
+"""Seconds: since the last key and since the client drew last, since it became idle, and from when it showed the line
+to Enter.
+"""
+RESTLESS, UNSHOWN = 30.0, 3.0
+"""Seconds after which one that is idle and draws on and on, or does not show the line, is not waited for. One that
+starts says that it is idle before it takes keys, and draws until then; one that is slow takes an Enter that comes with
+the line for a part of it.
+"""
+_TICK = 0.25
+_CHUNK = 1 << 16
+
+
+def main() -> None:
+    """Run the client that the first argument describes, as JSON; exit as it does."""
+    order = json.loads(sys.argv[1])
+    if not os.isatty(0) or not os.isatty(1):
+        sys.exit("teams: the wrapper needs a terminal")
+    sys.exit(Wrapper(order).run())
+
+
+class Wrapper:
+    """One client in its terminal. *order* has its `words`, `root`, `team`, `agent`, `hook` (the words that tell our
+    hook), what the client's title means (`titles`), and whether it is to be woken by what we type (`types`).
+    """
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        self.order = order
+        self.reports = Reports(order["titles"])
+        self.typing = Typing()
+        self.bell = Doorbell(bindings.kept(order["root"], order["team"], order["agent"], "bell"))
+        self.hears = False
+        self.pending = False
+        self.told: str | None = None
+        self.changed_at = self.drew_at = time.monotonic()
+        self.held: bytearray | None = None
+        self.typed_at = 0.0
+        self.master = -1
+        self.stops = -1
+        self.signals = -1
+
+    def run(self) -> int:
+        """Run it to its end; its exit status."""
+        leader = self.begin()
+        self.signals, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wakeup)
+        signal.signal(signal.SIGWINCH, lambda *_: self.resize())
+        self.before = termios.tcgetattr(0)
+        try:
+            tty.setraw(0)
+            self.loop()
+        finally:
+            termios.tcsetattr(0, termios.TCSADRAIN, self.before)
+            self.bell.close()
+        return os.waitstatus_to_exitcode(os.waitpid(leader, 0)[1])
+
+    def begin(self) -> int:
+        """Start the client in a terminal of its own; the process that leads that."""
+        self.master, slave = os.openpty()
+        self.resize()
+        leader, self.stops = start(self.order["words"], slave)
+        os.close(slave)
+        return leader
+
+    def loop(self) -> None:
+        """Pass on what comes until the client ends."""
+        while True:
+            self.hears = self.hears or (self.order["types"] and self.bell.take())
+            own = [self.master, self.stops, *([self.bell.fileno()] if self.hears else [])]
+            ready = self.wait(own, BEFORE_ENTER / 3 if self.held is not None else _TICK)
+            if not self.serve(ready):
+                return
+            if self.master in ready and not self.show():
+                return
+            if self.stops in ready and not self.after_stop():
+                return
+            if self.hears and self.bell.fileno() in ready:
+                self.pending = self.bell.heard() == MAIL or self.pending
+            self.wake_if_it_may_be()
+
+    def wait(self, own: Sequence[int], seconds: float) -> Sequence[Any]:
+        """Wait for something to come, there or from the person; from where it did."""
+        return select.select([0, self.signals, *own], [], [], seconds)[0]
+
+    def serve(self, ready: Sequence[Any]) -> bool:
+        """Take what came from the person; False when there will be no more."""
+        if self.signals in ready:
+            os.read(self.signals, 512)
+        if 0 not in ready:
+            return True
+        data = os.read(0, _CHUNK)
+        self.pass_keys(data)
+        return bool(data)
+
+    def pass_keys(self, data: bytes) -> None:
+        """Pass on what the person typed; while our own line waits for its Enter, after that."""
+        self.typing.feed(data, time.monotonic())
+        if self.held is None:
+            write_all(self.master, data)
+        else:
+            self.held += data
+
+    def print(self, data: bytes) -> None:
+        """Have the person see it."""
+        write_all(1, data)
+
+    def show(self) -> bool:
+        """Pass on what the client printed; False when it has ended."""
+        try:
+            data = os.read(self.master, _CHUNK)
+        except OSError:
+            return False
+        self.drew_at = time.monotonic()
+        self.print(self.reports.feed(data) if self.order["types"] else data)
+        if self.reports.asked:
+            self.reports.asked = False
+            write_all(self.master, LISTENING)
+        while self.reports.said:
+            self.tell(self.reports.said.pop(0))
+        return bool(data)
+
+    def tell(self, state: str) -> None:
+        """Have our hook note what the client said of itself."""
+        self.told, self.changed_at = state, time.monotonic()
+        if state == WORKING:
+            self.pending = False
+            self.typing.is_dirty = False  # what was in the line is what it works on
+        event = {"hook_event_name": "TerminalState", "state": state, "source": "terminal"}
+        run_aside(self.order["hook"], json.dumps(event).encode())
+
+    @property
+    def state(self) -> str:
+        """What the client is doing, as it says itself; if it says nothing, as its hooks last said."""
+        return self.told or self.by_hooks()
+
+    def by_hooks(self) -> str:
+        """What the hooks of the client said last; empty if nothing."""
+        try:
+            path = bindings.kept(self.order["root"], self.order["team"], self.order["agent"], "state")
+            with open(path, encoding="ascii") as file:
+                return file.read()
+        except (OSError, ValueError):
+            return ""
+
+    def wake_if_it_may_be(self) -> None:
+        """Type the line when there is mail and nothing speaks against it; then, a moment later, Enter."""
+        now = time.monotonic()
+        if self.held is not None:
+            if self.may_enter(now):
+                self.press_enter()
+        elif self.pending and self.may_type(now):
+            mark = (b"\x1b[200~", b"\x1b[201~") if self.reports.pastes else (b"", b"")
+            write_all(self.master, mark[0] + LINE.encode() + mark[1])
+            self.held, self.typed_at = bytearray(), now
+
+    def may_type(self, now: float) -> bool:
+        """Whether the client waits for its person, who is not typing."""
+        settled = now - self.changed_at
+        drawn = now - self.drew_at >= QUIET or settled >= RESTLESS
+        calm = self.typing.quiet_for(now) >= QUIET and settled >= SETTLED
+        return calm and drawn and not self.typing.is_dirty and self.state == IDLE
+
+    def may_enter(self, now: float) -> bool:
+        """Whether the client has shown the line, a moment ago."""
+        shown = self.drew_at > self.typed_at and now - self.drew_at >= BEFORE_ENTER
+        return shown or now - self.typed_at >= UNSHOWN
+
+    def press_enter(self) -> None:
+        """End the line that was typed, once, if the client is idle still; then let through what the person typed.
+
+        Until the client works, the line is taken to be full: nothing more is typed into it.
+        """
+        held, self.held = self.held or bytearray(), None
+        if self.state == IDLE:
+            write_all(self.master, b"\r")
+        self.pending = False
+        self.typing.is_dirty = True
+        write_all(self.master, bytes(held))
+
+    def resize(self) -> None:
+        """Give the client's terminal the size of ours."""
+        size = fcntl.ioctl(1, termios.TIOCGWINSZ, struct.pack("HHHH", 0, 0, 0, 0))
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, size)
+
+    def after_stop(self) -> bool:
+        """The client was stopped, by Ctrl-Z: so are we, and when we go on, it goes on; False if it ended instead."""
+        if not os.read(self.stops, 1):
+            self.drain()
+            return False
+        self.stop()
+        os.killpg(os.tcgetpgrp(self.master), signal.SIGCONT)
+        return True
+
+    def stop(self) -> None:
+        """Be stopped as the client is, until the person goes on with us."""
+        ours = termios.tcgetattr(0)
+        termios.tcsetattr(0, termios.TCSAFLUSH, self.before)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        termios.tcsetattr(0, termios.TCSADRAIN, ours)  # what the person typed meanwhile is the client's
+        self.resize()
+
+    def drain(self) -> None:
+        """Show the last that the client printed."""
+        while select.select([self.master], [], [], 0.05)[0] and self.show():
+            continue
+
+
+def start(words: list[str], slave: int) -> tuple[int, int]:
+    """Start the client as what stands in front of its terminal, below a process that leads the session and tells of
+    its stops: a stopped client without one would hang for ever. That process, and where it tells.
+    """
+    told, telling = os.pipe()
+    leader = os.fork()
+    if leader:
+        os.close(telling)
+        return leader, told
+    os.close(told)
+    os.setsid()
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    client = os.fork()
+    if client == 0:
+        become(words, slave)
+    lead(client, telling)
+
+
+def become(words: list[str], slave: int) -> NoReturn:
+    """Be the client, in the foreground of its terminal."""
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    os.tcsetpgrp(slave, os.getpid())
+    for number in (signal.SIGTTOU, signal.SIGHUP):  # what we ignore it would ignore too
+        signal.signal(number, signal.SIG_DFL)
+    for descriptor in (0, 1, 2):
+        os.dup2(slave, descriptor)
+    os.closerange(3, 256)
+    try:
+        os.execvp(words[0], words)
+    except OSError as error:
+        os.write(2, f"teams: {words[0]} can't be started: {error.strerror}\r\n".encode())
+        os._exit(127)
+
+
+def lead(client: int, telling: int) -> NoReturn:
+    """Tell of the client's stops; end as it ends."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
+        signal.signal(number, signal.SIG_IGN)
+    os.closerange(3, telling)  # the wrapper alone holds the other end: the client hears when that is gone
+    os.closerange(telling + 1, 256)
+    while True:
+        _, status = os.waitpid(client, os.WUNTRACED)
+        if os.WIFSTOPPED(status):
+            os.write(telling, b"s")
+            continue
+        code = os.waitstatus_to_exitcode(status)
+        os._exit(code if code >= 0 else 128 - code)
+
+
+def run_aside(words: list[str], given: bytes) -> None:
+    """Run a command that nobody waits for, with that on its standard input."""
+    source, sink = os.pipe()
+    os.write(sink, given)
+    os.close(sink)
+    if (child := os.fork()) == 0:
+        if os.fork():
+            os._exit(0)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(source, 0)
+        os.dup2(nothing, 1)
+        os.dup2(nothing, 2)
+        os.closerange(3, 256)
+        os.execv(words[0], words)
+    os.close(source)
+    os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""The HTTP API and the board: a server for programs and people on this machine, over the operations of the commands."""

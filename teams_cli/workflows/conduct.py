@@ -1,0 +1,145 @@
+"""Runs: a workflow carried out by a team of its own, begun here or gone on with; led by this process."""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+from teams_cli import closing, errors
+from teams_cli.store.contract import Store
+from teams_cli.tasks import leases
+from teams_cli.teams import founding, permission, settings, teams
+from teams_cli.teams.caller import Caller
+from teams_cli.workflows import clients, orders, runs, steps, worker_crew
+from teams_cli.workflows.leader import Ended, Leader
+from teams_cli.workflows.live import LiveRun
+from teams_cli.workflows.model import Workflow
+from teams_cli.workflows.runs import RUN, Run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from teams_cli.records.types import Permissions
+    from teams_cli.teams.config import Config
+    from teams_cli.workflows.leader import Progress
+    from teams_cli.workflows.surroundings import Surroundings
+
+LEADER_NAME = "leader"
+
+
+class RunRequest:
+    """What is asked for: which workflow, with which variables, by how many agents, in which team, reported where."""
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        file: str,
+        given: Mapping[str, str],
+        agents: int | None = None,
+        team: str = "",
+        report: str = "",
+        harness: str = runs.SHELL,
+        model: str | None = None,
+        permissions: Permissions | None = None,
+    ) -> None:
+        self.workflow = workflow
+        self.file = file
+        self.given = given
+        self.agents = agents
+        self.team = team
+        self.report = report
+        self.harness = harness
+        self.model = model
+        self.permissions = permissions
+
+
+def start(store: Store, caller: Caller, request: RunRequest, surroundings: Surroundings, progress: Progress) -> Ended:
+    """Run a workflow: spawn a team, create the tasks, start the workers, wait for them, synthesize, and report.
+
+    Raises:
+        InvalidValue: A variable is unknown, missing or wrong, the agents are too few, or a client is not there or
+            can't start; nothing was changed.
+        AlreadyExists: There is a team of the name that was asked for.
+        TaskFailed: The command that finds what to do failed; nothing was changed.
+    """
+    users = dict(caller.config.agent) if caller.config else {}
+    values = orders.variables(request.workflow, request.given, surroundings)
+    assigned = orders.staff(request.workflow, request.agents, caller.name, users)
+    draft = Run(
+        workflow=request.workflow.name,
+        file=request.file,
+        definition=request.workflow.to_json(),
+        variables=values,
+        agents=assigned,
+        leader=caller.name,
+        harness=request.harness,
+        model=request.model,
+        permissions=request.permissions,
+        mark=secrets.token_hex(8),
+        report=request.report,
+        started_at="",
+    )
+    clients.refuse_missing(draft, caller.config, surroundings)
+    if not draft.thinks:
+        orders.refuse_impossible(request.workflow, values, surroundings, progress.say)
+    chosen = orders.settings(request.workflow, caller)
+    items = orders.items(request.workflow, values, surroundings, progress.say)
+    team = _spawn(store, caller, request)
+    for key, value in chosen.items():
+        settings.change(store, team, caller, key, value)
+    report = request.report or os.path.join(store.root, "runs", team, "report.md")
+    draft = draft.having(items=items, report=report, started_at=teams.now(store))
+    run = store.create(team, RUN, None, draft.led_by_us(store.host))[0]
+    return Leader(LiveRun(store, team, run, caller, surroundings), progress).lead()
+
+
+def _spawn(store: Store, caller: Caller, request: RunRequest) -> str:
+    """A new team: of the name that was asked for, else the workflow's with the first number that is free."""
+    description = " ".join(request.workflow.description.split())
+    if request.team:
+        founding.spawn_team(store, request.team, caller, description)
+        return request.team
+    stem, number = request.workflow.name[:56], 1
+    while True:
+        name = f"{stem}-{number}"
+        number += 1
+        if name.lower() not in {known.lower() for known in store.teams()}:
+            try:
+                founding.spawn_team(store, name, caller, description)
+                return name
+            except errors.AlreadyExists:  # another run was first
+                continue
+
+
+def resume(
+    store: Store,
+    caller: Caller | None,
+    config: Config,
+    team: str,
+    surroundings: Surroundings,
+    progress: Progress,
+    report: str = "",
+) -> Ended:
+    """Finish a run that was interrupted, killed, or had tasks that failed: these are tried again.
+
+    What is completed stays so; variables, agents and leader are those of the start.
+
+    Raises:
+        NotFound: The team is of no run.
+        NotAllowed: The caller is neither its leader nor a task-manager nor the human.
+        WrongState: The run is going on.
+    """
+    run = runs.get(store, team)
+    leader = Caller(run.leader, config=config)
+    if teams.get(store, team).state == "closed":
+        closing.restore(store, team, caller or leader)
+    permission.require(store, team, caller or leader, "create-task", "run --resume")
+    clients.refuse_missing(run, config, surroundings)
+    run = runs.take(store, team, run)
+    worker_crew.reap(run)
+    leases.release_all(store, teams.get(store, team))
+    if reopened := steps.reopen_failed(store, team):
+        progress.say(f"tried again: {', '.join(reopened)}")
+    run = run.having(report=report or run.report)
+    return Leader(LiveRun(store, team, run, leader, surroundings), progress).lead()

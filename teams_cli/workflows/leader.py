@@ -1,0 +1,250 @@
+"""The leader of a run: creates the tasks, starts the workers, watches them, synthesizes, and reports."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from teams_cli import closing, errors, text
+from teams_cli.agents import worktrees
+from teams_cli.messages import messages
+from teams_cli.store import pace
+from teams_cli.store.pace import paced
+from teams_cli.tasks import attempts, dependencies, leases, tasks
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import presence, role_definitions
+from teams_cli.views import spending
+from teams_cli.workflows import agent_crew, checks, reports, runs, steps, templates
+from teams_cli.workflows.crew import Crew
+from teams_cli.workflows.runs import COMPLETED, FAILED, INCOMPLETE, INTERRUPTED, Run
+from teams_cli.workflows.synthesis import LeaderAnswer, LeaderTurn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from teams_cli.workflows.live import LiveRun
+
+    class Progress(Protocol):
+        """Whoever shows how a run gets on."""
+
+        def begins(self, team: str) -> None:
+            """The run begins, in that team."""
+
+        def say(self, line: str) -> None:
+            """Tell of something worth a line that happened."""
+
+        def update(self, found: list[Task], living: list[str]) -> None:
+            """Tell how the tasks are now, and which workers run."""
+
+
+_LEAVE_TAKING = 5.0
+_SEEN_EVERY = 10.0
+
+
+class Ended:
+    """A run at its end."""
+
+    def __init__(self, team: str, run: Run, found: list[Task], text: str) -> None:
+        self.team = team
+        self.run = run
+        self.tasks = found
+        self.text = text
+
+
+class Leader:
+    """Leads a run from where it stands to its end."""
+
+    def __init__(self, run: LiveRun, progress: Progress) -> None:
+        self.run = run
+        self.progress = progress
+        self.crew = Crew(run)
+        self.synthesis = LeaderTurn(run)
+        self.troubles: list[str] = []
+
+    def lead(self) -> Ended:
+        """Carry the run on to its end; when that fails, all workers end and the state stays."""
+        try:
+            self._prepare()
+            self.progress.begins(self.run.team)
+            if self._unsettled():
+                self._work()
+            return self._report(self._synthesize())
+        except BaseException:
+            self._give_up()
+            raise
+
+    def _prepare(self) -> None:
+        for name, role in self.run.workflow.roles.items():
+            self._define(name, **role)
+        if not self.run.leader.is_human:
+            presence.register_process(self.run.store, self.run.team, self.run.leader.name, os.getpid())
+        planned = steps.expand(self.run.workflow, self.run.record.variables, self.run.record.items)
+        steps.create_missing(self.run.store, self.run.team, self.run.leader, planned, bool(self.run.record.thinks))
+        workers = ", ".join(agent.name for agent in self.run.record.agents)
+        self.progress.say(f"team {self.run.team}: {text.counted(len(planned), 'task')} for {workers}")
+
+    def _define(
+        self,
+        name: str,
+        extends: str,
+        skill: list[str] | None = None,
+        description: str | None = None,
+        allow: list[str] | None = None,
+        deny: list[str] | None = None,
+    ) -> None:
+        role_definitions.define(
+            self.run.store,
+            self.run.team,
+            self.run.leader,
+            name,
+            extends=extends,
+            skills=skill,
+            description=description,
+            allow=allow,
+            deny=deny,
+        )
+
+    def _work(self) -> None:
+        try:
+            self.crew.start()
+            self._broadcast()
+            pace.sleep_until(self.run.store, self.run.team, paced(self._look), None)
+            self.crew.wait(_LEAVE_TAKING)
+            self._note_fallen()  # who fell meanwhile, as it ended
+        finally:
+            self.crew.stop()
+        self.progress.update(self._tasks(), [])
+
+    def _broadcast(self) -> None:
+        """Tell all workers, once they have joined, what the workflow has to say to them."""
+        if not self.run.workflow.broadcast:
+            return
+        pace.sleep_until(self.run.store, self.run.team, self._all_joined, None)
+        body = templates.fill(self.run.workflow.broadcast, self.run.record.variables)
+        try:
+            sent = messages.broadcast(
+                self.run.store, self.run.team, self.run.leader, body, f"{self.run.record.id}-broadcast"
+            )
+        except errors.NobodyThere:  # they are done, or dead, already
+            return
+        self.progress.say(f"broadcast to {', '.join(sent.recipients or [])}: {steps.one_line(body)}")
+
+    def _all_joined(self) -> bool:
+        self._note_fallen()
+        joined = self.run.load_team().active_names()
+        return set(self.crew.living()) <= set(joined)
+
+    def _look(self) -> bool:
+        """Look at how far it is; whether it is over."""
+        self._note_fallen()
+        if self.run.store.host and not self.run.leader.is_human:  # other machines see by this that the run is led
+            presence.saw(self.run.store, self.run.team, self.run.leader.name, every=_SEEN_EVERY)
+        found = self._tasks()
+        living = self.crew.living()
+        self.progress.update(found, living)
+        self.crew.call(found)
+        if self._give_up_tasks(found):
+            return False  # look again, at what is left
+        if any(task.status == "in_progress" for task in found):
+            leases.release_all(self.run.store, self.run.load_team())
+            return False
+        return not self._open(found, living)
+
+    def _give_up_tasks(self, found: list[Task]) -> bool:
+        """Let tasks fail that came back too often, or that nobody takes; whether there were any."""
+        reasons = {
+            task.id: f"nobody took it, though all who can were called {agent_crew.CALLS} times"
+            for task in self.crew.untaken(found)
+        }
+        for task in found:
+            if task.status == "pending" and (tries := attempts.made(task)) >= self._attempts(task):
+                reasons[task.id] = f"claimed {tries} times, and given back each time: {attempts.last_reason(task)}"
+        given_up = [key for key, why in reasons.items() if self._give_up_task(key, why)]
+        return bool(given_up)
+
+    def _give_up_task(self, key: str, why: str) -> bool:
+        done = attempts.give_up(self.run.store, self.run.team, self.run.leader.name, key, why)
+        if done:
+            self.progress.say(f"{key} failed: {why}")
+        return done
+
+    def _attempts(self, task: Task) -> int:
+        """How often the task is tried."""
+        key = steps.key_of(task)
+        own = next((t.attempts for t in self.run.workflow.tasks if t.id in (key, templates.made_of(key))), None)
+        return own or self.run.workflow.attempts
+
+    def _note_fallen(self) -> None:
+        for worker in self.crew.fallen():
+            trouble = f"{worker.name} died ({worker.how_it_ended()})"
+            self.troubles.append(f"{trouble}; what it had in progress went to others.")
+            self.progress.say(trouble)
+
+    def _open(self, found: list[Task], living: list[str]) -> bool:
+        """Whether a living worker could do any of the tasks, now or later."""
+        pending = [task for task in found if task.status == "pending"]
+        skills = self._skills(living)
+        beyond = {task.id for task in pending if not any(known.issuperset(task.require) for known in skills)}
+        seen = [task.having(status="cancelled") if task.id in beyond else task for task in found]
+        return len(pending) > len(beyond | dependencies.stuck_tasks(seen))
+
+    def _skills(self, living: list[str]) -> list[set[str]]:
+        users = self.run.leader.config.agent if self.run.leader.config else {}
+        known = {**users, **self.run.workflow.roles}
+        return [
+            checks.skills_of(agent.role, agent.type, known) for agent in self.run.record.agents if agent.name in living
+        ]
+
+    def _unsettled(self) -> bool:
+        return self._open(self._tasks(), [agent.name for agent in self.run.record.agents])
+
+    def _tasks(self) -> list[Task]:
+        return list(tasks.all_of(self.run.store, self.run.team, []))
+
+    def _synthesize(self) -> LeaderAnswer:
+        """The leader's answer, if the workflow says how to make one."""
+        if not self.synthesis.wanted:
+            return LeaderAnswer(None)
+        self.progress.say(f"{self.run.leader.name} synthesizes")
+        made = self.synthesis.answer(self._tasks())
+        if made.problem:
+            self.troubles.append(f"The synthesis failed: {made.problem}")
+            self.progress.say(self.troubles[-1])
+        return made
+
+    def _report(self, answer: LeaderAnswer) -> Ended:
+        found = self._tasks()
+        status = FAILED if answer.problem else _status(found)
+        run = self.run.record.having(status=status, verdict=answer.verdict)
+        spent = spending.spent(self.run.store, self.run.load_team(), "model", [])
+        text = reports.markdown(run, self.run.team, found, answer.text, self.troubles, self._worktrees(), spent)
+        reports.write(run.report, text)
+        runs.settle(self.run.store, self.run.team, self.run.record, status, answer.verdict)
+        if status == COMPLETED:
+            self._close()
+        return Ended(self.run.team, run, found, text)
+
+    def _worktrees(self) -> list[str]:
+        """What agents left in worktrees of their own, a line each."""
+        return [tree.line(self.run.team) for tree in worktrees.all_of(self.run.store, self.run.team)]
+
+    def _close(self) -> None:
+        """Close the team, whose work is done; this process is the last that works for it."""
+        with suppress(errors.TeamsError):  # what it made is reported; that it is open still hurts nobody
+            closing.close(self.run.store, self.run.team, self.run.leader, force=True)
+
+    def _give_up(self) -> None:
+        try:
+            leases.release_all(self.run.store, self.run.load_team())
+            runs.settle(self.run.store, self.run.team, self.run.record, INTERRUPTED)
+        except errors.TeamsError:  # what can't be noted now is seen by whoever resumes: this process is gone then
+            return
+        finally:
+            self.progress.say(f"stopped; go on with: teams run --resume --team {self.run.team}")
+
+
+def _status(found: list[Task]) -> str:
+    if any(task.status == "failed" for task in found):
+        return FAILED
+    return COMPLETED if all(task.status in ("completed", "cancelled") for task in found) else INCOMPLETE

@@ -1,0 +1,237 @@
+"""The report of a run: what came out, who did what, and what was not done, as Markdown."""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli import errors
+from teams_cli.clock import parse_rfc3339
+from teams_cli.store.contract import Store
+from teams_cli.tasks import attempts, dependencies, tasks
+from teams_cli.tasks.dependencies import Blocker
+from teams_cli.tasks.tasks import FINISHED, Task
+from teams_cli.teams import teams
+from teams_cli.views import spending
+from teams_cli.workflows import runs, steps
+from teams_cli.workflows.runs import Assigned, Run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_SHOWN = 30
+"""Lines of a failed task's output that the report shows."""
+_LONGEST = 1 << 20
+_STATUS = {
+    "completed": "completed",
+    "failed": "FAILED",
+    "pending": "not run",
+    "in_progress": "not finished",
+    "in_review": "in review",
+}
+_HEADLINES = {
+    runs.COMPLETED: "All tasks are completed.",
+    runs.FAILED: "Something failed, and what waits for it was not run.",
+    runs.INCOMPLETE: "Tasks are left that no worker was there to do.",
+}
+
+
+def markdown(
+    run: Run,
+    team: str,
+    found: list[Task],
+    synthesis: str | None,
+    troubles: list[str],
+    left: list[str],
+    spent: dict[str, Any],
+) -> str:
+    """The whole report: first what came out, then how. *synthesis* is the leader's, or None for a section with the
+    result of each task; *left* is what agents left in worktrees of their own, *spent* what their clients took.
+    """
+    headline = "" if run.status == runs.COMPLETED and synthesis is not None else _HEADLINES[run.status]
+    parts = [f"# Report: {run.workflow}\n\n{headline}", _troubles(troubles)]
+    parts.append(synthesis if synthesis is not None else _results(found))
+    parts += [
+        _failures(found, team),
+        _again(run, team),
+        _worktrees(left),
+        _run(run, team),
+        _table(found),
+        _usage(spent),
+    ]
+    return "\n".join(f"{printable(part).strip()}\n" for part in parts if part.strip())
+
+
+def _run(run: Run, team: str) -> str:
+    repo = run.variables.get("repo", "")
+    chosen = "".join(f"* {name}: {code(value)}\n" for name, value in run.variables.items() if name != "repo" and value)
+    return (
+        f"## The run\n\n* team: {team}, led by {run.leader}; agents: {', '.join(_agent(run, a) for a in run.agents)}\n"
+        f"* repository: {code(repo)}\n* started: {run.started_at}\n{chosen}"
+    )
+
+
+def _agent(run: Run, agent: Assigned) -> str:
+    """The agent, with what it is started with where that is not a worker."""
+    harness = run.harness_of(agent)
+    model = agent.model or run.model
+    return agent.name if harness == runs.SHELL else f"{agent.name} ({harness}{f', {model}' if model else ''})"
+
+
+def _worktrees(left: list[str]) -> str:
+    return "## Worktrees\n\n" + "".join(f"* {line}\n" for line in left) if left else ""
+
+
+def _troubles(troubles: list[str]) -> str:
+    return "## Troubles\n\n" + "".join(f"* {trouble}\n" for trouble in troubles) if troubles else ""
+
+
+def _results(tasks: list[Task]) -> str:
+    done = [task for task in tasks if task.status == "completed"]
+    return "\n".join(f"## {escaped(task.title)}\n\n{fenced(task.result or 'no output')}\n" for task in done)
+
+
+def _again(run: Run, team: str) -> str:
+    """How to go on: with the same run, which is kept as it was begun, or with a new one."""
+    if run.status == runs.COMPLETED:
+        return ""
+    return (
+        f"To try again what failed, as it stands here: `teams run --resume --team {team}`. To change it, run it anew.\n"
+    )
+
+
+def _failures(tasks: list[Task], team: str) -> str:
+    failed = "\n".join(_failure(task, team) for task in tasks if task.status == "failed")
+    titles = {task.id: task for task in tasks}
+    waiting = "".join(_not_run(task, titles) for task in tasks if task.status not in FINISHED)
+    parts = [f"## Failed\n\n{failed}" if failed else "", f"## Not run\n\n{waiting}" if waiting else ""]
+    return "\n".join(part for part in parts if part)
+
+
+def _failure(task: Task, team: str) -> str:
+    by = f"{f'By {task.owner}. ' if task.owner else ''}See all of it: `teams show-task {task.id} --team {team}`."
+    return f"### {escaped(task.title)}\n\n{fenced(attempts.why_failed(task, _SHOWN))}\n\n{by}\n"
+
+
+def _said(blocker: Blocker, known: dict[str, Task]) -> str:
+    name = steps.key_of(known[blocker.id]) if blocker.id in known else blocker.id
+    return f"{name} ({_STATUS.get(blocker.status, blocker.status)})"
+
+
+def _not_run(task: Task, known: dict[str, Task]) -> str:
+    blockers = dependencies.open_blockers(task, dependencies.among(known.values()))
+    waits = ", ".join(_said(blocker, known) for blocker in blockers)
+    why = f"waits for {waits}" if waits else "no worker was left to do it"
+    return f"* {escaped(task.title)}: {why}\n"
+
+
+def _table(tasks: list[Task]) -> str:
+    rows = [
+        f"| {steps.key_of(task)} | {task.id} | {cell(task.title)} | {_STATUS.get(task.status, task.status)} "
+        f"| {task.owner or '-'} | {_took(task)} |"
+        for task in tasks
+    ]
+    head = "## Tasks\n\n| step | task | title | status | by | took |\n|---|---|---|---|---|---|\n"
+    return head + "\n".join(rows) + "\n"
+
+
+def _usage(spent: dict[str, Any]) -> str:
+    """What the agents took by model; nothing where none had a client that takes tokens."""
+    if not spent["total"]["turns"] - spent["total"]["uncounted"]:
+        return ""
+    rows = [
+        f"| {cell(row['model'])} | {row['turns']} | {_count(row, 'input')} | {_count(row, 'cached')} "
+        f"| {_count(row, 'output')} |"
+        for row in spent["rows"]
+    ]
+    head = "## Usage\n\n| model | turns | input | of that cached | output |\n|---|---|---|---|---|\n"
+    unknown = spent["total"]["uncounted"]
+    more = f"\nOf {unknown} turns the client did not say.\n" if unknown else ""
+    return f"{head}{chr(10).join(rows)}\n{more}\nCoordination (turns for mail alone): {spent['coordination']:.0%}.\n"
+
+
+def _count(row: dict[str, Any], kind: str) -> str:
+    return "unknown" if row[kind] is None else f"{row[kind]:,}"
+
+
+def _took(task: Task) -> str:
+    if not task.claimed_at or not task.completed_at:
+        return "-"
+    return f"{(parse_rfc3339(task.completed_at) - parse_rfc3339(task.claimed_at)).total_seconds():.1f} s"
+
+
+def fenced(text: str) -> str:
+    """The text as a block that nothing in it can end."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}\n{text.strip(chr(10))}\n{fence}"
+
+
+def code(text: str) -> str:
+    """The text as code within a line."""
+    line = " ".join(text.split())
+    ticks = "`"
+    while ticks in line:
+        ticks += "`"
+    return f"{ticks} {line} {ticks}" if "`" in line else f"`{line}`"
+
+
+def escaped(text: str) -> str:
+    """The text as it stands, whatever marks it holds."""
+    return "".join(f"\\{c}" if c in "\\`*_[]<>|#~&" else c for c in text)
+
+
+def cell(text: str) -> str:
+    """The text as a cell of a table."""
+    return escaped(" ".join(text.split()))
+
+
+def printable(text: str) -> str:
+    """The text without characters that steer a terminal; they are spelt out."""
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in text)
+
+
+def report_of(store: Store, team: str) -> dict[str, Any]:
+    """The run that made the team, and its report as it was written, or while there is none as it would be without words
+    of its leader; nothing of a run that is going on.
+
+    Raises:
+        NotFound: No run made the team.
+    """
+    run = runs.get(store, team)
+    text = _written(run.report)
+    if text is None and run.status in _HEADLINES:
+        spent = spending.spent(store, teams.get(store, team), "model", [])
+        text = markdown(run, team, list(tasks.all_of(store, team, [])), None, [], [], spent)
+    shown = ("id", "workflow", "status", "startedAt", "endedAt", "leader", "report")
+    document = run.to_json()
+    return {key: document.get(key) for key in shown} | {"markdown": text}
+
+
+def _written(path: str) -> str | None:
+    """What the file says; None if it is not there, or is no text of a size to be shown."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(_LONGEST + 1)
+    except (OSError, ValueError):
+        return None
+    return text if len(text) <= _LONGEST else None
+
+
+def write(path: str, text: str) -> None:
+    """Write the report to a file.
+
+    Raises:
+        StorageFailed: It can't be written.
+    """
+    try:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise errors.StorageFailed(
+            f"can't write {path}: {error.strerror}", "Choose another file with --report."
+        ) from None

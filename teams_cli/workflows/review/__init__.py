@@ -1,1 +1,0 @@
-"""Review a change without a model: parsers, linters and the repository's own tools, told by the lines that changed."""

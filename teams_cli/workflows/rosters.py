@@ -1,0 +1,270 @@
+"""Bringing up the team of a repository as its roster says, and ending it. Repeating adds nothing and takes nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+
+from teams_cli import closing, errors
+from teams_cli.agents import ending, interrupting, starting
+from teams_cli.agents.sessions import SESSION, Session
+from teams_cli.agents.starting import StartRequest
+from teams_cli.messages import messages
+from teams_cli.store.contract import Store
+from teams_cli.store.files import locks
+from teams_cli.store.retrying import update
+from teams_cli.tasks import creating, holding, tasks
+from teams_cli.tasks.creating import Planned
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import founding, joining, pages, role_definitions, roles, settings, sharing, teams
+from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import require
+from teams_cli.teams.teams import Team
+from teams_cli.workflows import roster as rosters
+from teams_cli.workflows.model import TaskTemplate
+from teams_cli.workflows.roster import MemberTemplate, Roster
+from teams_cli.workflows.runs import SHELL
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from teams_cli.teams.config import Config
+
+_LEADER = "lead"
+_PROMPT = """\
+You are {name}{kind} in the team {team}. Work as a member of it: do what the line `next:` of `teams brief` says."""
+_LOOK = "teams brief"
+"""The same for one that is no model, but a shell."""
+_FOR = "What you are for: "
+_AGAIN = "The team is up again. Go on where you were: teams brief"
+_DOWN = "the team was taken down"
+_PATIENCE, _PAUSE = 60.0, 0.05
+
+
+def up(
+    store: Store, caller: Caller | None, path: str, config: Config, environ: Mapping[str, str], name: str = ""
+) -> dict[str, Any]:
+    """Make or resume the team that the roster says: members with a harness are started, the others are expected. What
+    is there already stays as it is. It takes several steps: broken off, it goes on when it is repeated.
+
+    Raises:
+        InvalidValue: The file is not valid; names everything that is wrong.
+        WorkflowNotFound: There is no such file, here or above.
+        NotAllowed: The caller does not lead the team.
+    """
+    read = rosters.read(path)
+    with _alone(store, name or read.name):
+        return _Rise(store, caller, path, config, environ, name, read).rise()
+
+
+@contextmanager
+def _alone(store: Store, team: str) -> Iterator[None]:
+    """Wait until nobody else of this machine brings up the team: what is there would be looked for by two at once.
+
+    Raises:
+        Busy: Another takes too long.
+    """
+    give_up = time.monotonic() + _PATIENCE
+    while (held := locks.hold(f"{store.root}/rosters/{team}.lock", store.root)) is None:
+        if time.monotonic() > give_up:
+            raise errors.Busy(f"another brings up {team} since {_PATIENCE:g} seconds", "Wait for it, then repeat.")
+        time.sleep(_PAUSE)
+    try:
+        yield
+    finally:
+        os.close(held)
+
+
+class _Rise:
+    """Bringing up one roster, the file *path*, under its own name or another; agents inherit *environ*."""
+
+    def __init__(
+        self,
+        store: Store,
+        caller: Caller | None,
+        path: str,
+        config: Config,
+        environ: Mapping[str, str],
+        name: str,
+        roster: Roster,
+    ) -> None:
+        self.store = store
+        self.path = path
+        self.environ = environ
+        self.roster = roster
+        self.said = rosters.descriptions(path)
+        self.templates = rosters.tasks_of(self.roster, path)
+        self.team = name or self.roster.name
+        self.caller = caller or Caller(self._leader(), config=config)
+
+    def _leader(self) -> str:
+        """Who leads the team, or will."""
+        there = self.team in self.store.teams()
+        return teams.get(self.store, self.team).leader if there else self.roster.leader or _LEADER
+
+    def rise(self) -> dict[str, Any]:
+        """Make or resume the team, and give it what the roster says and it does not have yet."""
+        created = self._open()
+        require(self.store, self.team, self.caller, "up")
+        if self.roster.rules is not None:
+            settings.change(self.store, self.team, self.caller, settings.RULES, self.roster.rules)
+        self._define_roles()
+        shared = [key for key, body in self.roster.pages.items() if self._share(key, body)]
+        made = self._create_tasks()
+        members = [self._member(member) for member in self.roster.members]
+        return {
+            "team": self.team,
+            "leader": teams.get(self.store, self.team).leader,
+            "created": created,
+            "members": members,
+            "pages": shared,
+            "tasks": made,
+        }
+
+    def _open(self) -> bool:
+        """Make the team, or open it again; whether it was made now."""
+        if self.team not in self.store.teams():
+            leader = self.roster.leader or ("" if self.caller.is_human else self.caller.name) or _LEADER
+            if not self.caller.is_human and leader != self.caller.name:
+                raise errors.NotAllowed(
+                    f"{self.caller.name} does not lead {self.team}: {leader} does, by {self.path}",
+                    f"Bring it up with --as {leader} or --as human.",
+                )
+            founding.spawn_team(self.store, self.team, Caller(leader, config=self.caller.config))
+            return True
+        if teams.get(self.store, self.team).state == "closed":
+            closing.restore(self.store, self.team, self.caller)
+        return False
+
+    def _define_roles(self) -> None:
+        """Make roles of what members are said to be and nobody defined, where a file of an agent says what that is."""
+        for member in self.roster.members:
+            team = teams.get(self.store, self.team)
+            if roles.role_for(member.role, team, self.caller.config) is None and member.role in self.said:
+                about = self.said[member.role]
+                role_definitions.define(self.store, self.team, self.caller, member.role, description=about)
+            roles.known_role(member.role, teams.get(self.store, self.team), self.caller.config)
+
+    def _share(self, key: str, body: str) -> bool:
+        """Share a page that never was there: what the team made of one since is left alone."""
+        if pages.find(self.store, self.team, key) is not None:
+            return False
+        sharing.share(self.store, self.team, self.caller, key, body, 0)
+        return True
+
+    def _create_tasks(self) -> list[str]:
+        """Create those of its tasks that were not created before; their ids."""
+        there = {task.step: task.id for task in tasks.all_of(self.store, self.team, []) if task.step}
+        missing = [template for template in self.templates if template.id not in there]
+        planned = [
+            Planned(template.id, self._draft(template), [there.get(key, key) for key in template.blocked_by])
+            for template in missing
+        ]
+        coming = [member.name for member in self.roster.members]
+        made = creating.create_all(self.store, self.team, self.caller, planned, coming) if planned else []
+        return [task.id for task in made]
+
+    def _draft(self, template: TaskTemplate) -> Task:
+        return creating.of_template(self.team, template, os.path.dirname(self.path)).having(step=template.id)
+
+    def _member(self, member: MemberTemplate) -> dict[str, Any]:
+        """Start, resume or expect a member; how it is now. It keeps the role that it has, whatever is *said* by now."""
+        role = roles.known_role(member.role, teams.get(self.store, self.team), self.caller.config)
+        state = self._state(member, role)
+        found = teams.get(self.store, self.team).member(member.name)
+        now = found.role if found else role
+        return {"name": member.name, "role": now, "state": state, **({} if now == role else {"said": role})}
+
+    def _state(self, member: MemberTemplate, role: str) -> str:
+        team = teams.get(self.store, self.team)
+        session = ending.current(self.store, self.team, member.name)
+        if session is not None:
+            if not session.ended:
+                return "running"
+            return self._resumed(session, member.model) if member.harness else "done"
+        if member.name == team.leader:
+            return "leads"
+        there = team.member(member.name) is not None
+        if member.harness and not there:
+            starting.run_agent(self.store, self.team, self.caller, self._request(member, role))
+            return "started"
+        if not there:
+            joining.join(self.store, self.team, Caller(member.name, config=self.caller.config), role)
+        if about := self._about(member):
+            messages.notify(self.store, self.team, member.name, about, f"roster-{member.name}", "info")
+        return "here" if there else "expected"
+
+    def _about(self, member: MemberTemplate) -> str:
+        """What it is told that it is for; empty where no file of an agent says so."""
+        said = self.said.get(member.name) or self.said.get(member.role)
+        return f"{_FOR}{said}" if said else ""
+
+    def _request(self, member: MemberTemplate, role: str) -> StartRequest:
+        about = self._about(member)
+        kind = f" ({role})" if role not in roles.BUILT_IN else ""
+        asked = _PROMPT.format(name=member.name, kind=kind, team=self.team) + (f"\n{about}" if about else "")
+        prompt = member.prompt or (_LOOK if member.harness == SHELL else asked)
+        return StartRequest(
+            prompt,
+            agent=member.name,
+            description=about.removeprefix(_FOR)[:100] or None,
+            harness=member.harness,
+            model=member.model,
+            type=role,
+            worktree=member.worktree,
+            permissions=member.permissions,
+            directory=os.path.dirname(self.path),
+            environ=self.environ,
+        )
+
+    def _resumed(self, session: Session, model: str | None) -> str:
+        """Have an agent that `down` ended go on, with the model that is said by now; one that is done is called by its
+        mail.
+        """
+        if session.outcome == "completed":
+            return "done"
+
+        def unstopped(found: Session) -> Session:
+            ended = {"stop_asked": None, "failure": None, "pause_asked": None}
+            return found.having(outcome="completed", state="done", model=model or found.model, **ended)
+
+        update(self.store, self.team, SESSION, session.agent, unstopped)
+        messages.send(self.store, self.team, self.caller, session.agent, _AGAIN)
+        return "resumed"
+
+
+def down(
+    store: Store, caller: Caller | None, path: str, config: Config, environ: Mapping[str, str], name: str = ""
+) -> dict[str, Any]:
+    """End the team of this repository: its agents are stopped, their tasks are free, the team is closed. Nothing is
+    lost: `teams up` goes on with it. Clients that were opened with --detach end, unless somebody looks at them.
+
+    Raises:
+        TeamNotFound: It was never brought up.
+        WorkflowNotFound: There is no `teams.yaml`, here or above.
+        Conflict: An agent did not end in time.
+        NotAllowed: The caller does not lead the team.
+    """
+    name = name or rosters.read(path).name
+    caller = caller or Caller(teams.get(store, name).leader, config=config)
+    team = require(store, name, caller, "down").team
+    if team.state == "closed":
+        return {"team": name, "state": "closed", "stopped": []}
+    stopped = _stop_all(store, team, caller)
+    closed = closing.close_with_clients(store, name, caller, True, environ)
+    left = {"leftClients": closed.left} if closed.left else {}
+    return {"team": name, "state": "closed", "stopped": stopped + closed.ended, **left}
+
+
+def _stop_all(store: Store, team: Team, caller: Caller) -> list[str]:
+    """Stop the agents that were started; those that were at work."""
+    stopped = []
+    for session in ending.all_of(store, team.name, []):
+        if not session.ended:
+            interrupting.stop(store, team.name, caller, session.agent)
+            stopped.append(session.agent)
+        holding.release_tasks_of(store, team, session.agent, caller.name, _DOWN)
+    return stopped

@@ -1,0 +1,173 @@
+"""The leader's answer at the end of a run: by the workflow's script, or with a model by a turn with its prompt."""
+
+from __future__ import annotations
+
+import re
+
+from teams_cli.agents import ending, interrupting, outputs, shell, starting
+from teams_cli.agents.starting import StartRequest
+from teams_cli.messages.messages import MESSAGE
+from teams_cli.store import pace
+from teams_cli.tasks.tasks import Task
+from teams_cli.workflows import hand_offs, steps, templates
+from teams_cli.workflows.model import REPO
+from teams_cli.workflows.templates import RESULT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.workflows.live import LiveRun
+
+NAME = "synthesis"
+_TRIES = 2
+_LONGEST = 1800.0
+"""Seconds that one turn of the leader may take."""
+_IN_HAND = 6000
+"""Characters of each result that the prompt holds; the rest is in the file."""
+_ALL = 60_000
+_INSTRUCTIONS = """\
+You take the last turn of {leader}, who leads the team {team}, which carried out the workflow "{workflow}": {about}
+All tasks are over. You do not claim tasks, and change nothing in the repository. What you answer is the report.
+
+{prompt}
+
+What came of the tasks is in the directory {given}, a file each, with index.json. It follows here:
+
+{results}"""
+_AGAIN = """
+
+Your last answer had no verdict: a part of it must match the regular expression {pattern}"""
+
+
+class LeaderAnswer:
+    """What the leader says: the text, None if there is nothing to say; and what went wrong, if anything did."""
+
+    def __init__(self, text: str | None, problem: str = "", verdict: str | None = None) -> None:
+        self.text = text
+        self.problem = problem
+        self.verdict = verdict
+
+
+class LeaderTurn:
+    """The leader's last work in a run."""
+
+    def __init__(self, run: LiveRun) -> None:
+        self.run = run
+        self.how = run.workflow.synthesize
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the workflow says how to make an answer of what these agents say.
+
+        A script was made for what the commands of tasks print; what models say it does not understand.
+        """
+        return bool(self.how.prompt if self.run.record.thinks else self.how.run)
+
+    def answer(self, found: list[Task]) -> LeaderAnswer:
+        """Make the answer of all tasks."""
+        root, team, leader = self.run.store.root, self.run.team, self.run.leader.name
+        given = hand_offs.give(root, team, leader, found)
+        try:
+            # Where nothing was to be done there is nothing that a script could misread, and a model could tell of.
+            thinks = self.run.record.thinks and (found or not self.how.run)
+            made = self._thought(given, found) if thinks else self._scripted(given)
+        finally:
+            hand_offs.take_back(root, team, leader)
+        return made
+
+    def _scripted(self, given: str) -> LeaderAnswer:
+        variables = self.run.record.variables
+        own = self.run.environment_of(self.run.leader.name, "team-leader")
+        work = hand_offs.directory(self.run.store.root, self.run.team, "work")
+        environment = {**own, **variables, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
+        done = shell.run(self.how.run or "", variables[REPO], environment, "the synthesis")
+        if done.status:
+            return LeaderAnswer(None, steps.one_line(done.reason))
+        return LeaderAnswer(done.output, "", self._verdict(done.output))
+
+    def _thought(self, given: str, found: list[Task]) -> LeaderAnswer:
+        """A turn with a model; another one when the verdict that the workflow wants is not in its answer."""
+        prompt = self._prompt(given, found)
+        text = ""
+        for _ in range(_TRIES):
+            said = self._turn(prompt)
+            if said.text is None:
+                return said
+            text, verdict = said.text, self._verdict(said.text)
+            if not self.how.verdict or verdict:
+                return LeaderAnswer(text, "", verdict)
+            prompt += _AGAIN.format(pattern=self.how.verdict.pattern)
+        assert self.how.verdict
+        return LeaderAnswer(
+            text, f"the leader's answer has no verdict: nothing in it matches {self.how.verdict.pattern}"
+        )
+
+    def _turn(self, prompt: str) -> LeaderAnswer:
+        request = StartRequest(
+            prompt,
+            agent=self._free_name(),
+            description=f"{self.run.record.workflow}: the leader's summary",
+            harness=self.run.record.thinks,
+            model=self.run.record.model,
+            permissions=self.run.record.permissions,
+            directory=self.run.record.variables[REPO],
+            environ=self.run.surroundings.environ,
+            variables={**self.run.record.variables, "PYTHON": self.run.surroundings.python},
+        )
+        name = starting.run_agent(self.run.store, self.run.team, self.run.leader, request).agent
+        try:
+            in_time = pace.sleep_until(self.run.store, self.run.team, lambda: self._ended(name), _LONGEST)
+        finally:
+            if not self._ended(name):
+                interrupting.stop(self.run.store, self.run.team, self.run.leader, name)
+        session = ending.current(self.run.store, self.run.team, name)
+        said = outputs.find(self.run.store, self.run.team, name) or ""
+        if session is None or session.outcome != "completed":
+            late = "" if in_time else f"it took longer than {_LONGEST:.0f} s; "
+            return LeaderAnswer(
+                None, late + steps.one_line((session and session.failure) or "the leader's turn failed")
+            )
+        return LeaderAnswer(said) if said.strip() else LeaderAnswer(None, "the leader's turn said nothing")
+
+    def _ended(self, name: str) -> bool:
+        session = ending.current(self.run.store, self.run.team, name)
+        return session is None or session.ended
+
+    def _free_name(self) -> str:
+        taken = {member.agent_id.lower() for member in self.run.load_team().roster()}
+        names = (NAME if number == 1 else f"{NAME}-{number}" for number in range(1, len(taken) + 2))
+        return next(name for name in names if name not in taken)
+
+    def _prompt(self, given: str, found: list[Task]) -> str:
+        results = {f"{RESULT}{steps.key_of(task)}": task.result or "" for task in found}
+        said = [_told(task) for task in found] + self._replies()
+        return _INSTRUCTIONS.format(
+            leader=self.run.leader.name,
+            team=self.run.team,
+            workflow=self.run.record.workflow,
+            about=self.run.about,
+            prompt=templates.fill(self.how.prompt or "", {**self.run.record.variables, **results}),
+            given=given,
+            results="\n\n".join(said)[:_ALL],
+        )
+
+    def _replies(self) -> list[str]:
+        """What members answered to a broadcast of the leader's."""
+        found = self.run.store.read(self.run.team, MESSAGE, self.run.leader.name, 0, [])
+        replies = [message for message in found if message.type == "reply"]
+        return [f"{message.from_} replied:\n{message.message[:_IN_HAND]}" for message in replies]
+
+    def _verdict(self, text: str) -> str | None:
+        """The last verdict in the text, where the workflow says how to find it."""
+        if not self.how.verdict:
+            return None
+        found = list(re.finditer(self.how.verdict.pattern, text))
+        return (found[-1][1] if found[-1].re.groups else found[-1][0]).strip() if found else None
+
+
+def _told(task: Task) -> str:
+    """What came of a task, as the leader reads it."""
+    head = f"{steps.key_of(task)} ({task.title}), {task.status}, by {task.owner or 'nobody'}:"
+    notes = [note.reason for note in task.notes if note.what == "failed" and note.reason]
+    said = task.result or (notes[-1] if notes else "no result")
+    more = "" if len(said) <= _IN_HAND else f"\n[…: all of it is in {steps.key_of(task)}.txt]"
+    return f"{head}\n{said[:_IN_HAND]}{more}"

@@ -1,0 +1,244 @@
+"""A worker without a model: `python -m teams_cli.workflows.worker RUN PARENT`, started by `teams run`.
+
+Its identity is in the environment. It joins, claims what is ready, runs the task's command, and goes when all is
+settled or its parent is gone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+
+from teams_cli import errors, processes
+from teams_cli.agents import checking, shell
+from teams_cli.messages import messages
+from teams_cli.store import opening, pace
+from teams_cli.store.pace import insist, paced
+from teams_cli.tasks import changes as task_changes
+from teams_cli.tasks import choosing, holding, tasks
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import config, joining, leaving, presence, teams
+from teams_cli.teams.caller import Caller
+from teams_cli.views import conditions
+from teams_cli.workflows import hand_offs, runs, steps
+from teams_cli.workflows.runs import Run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import FrameType
+
+_PARENT_DEATH_SIGNAL = 1
+_SEEN_EVERY = 20.0
+_KILL = (("KILL", 1.0),)
+
+
+class _Stopped(BaseException):
+    """The run is over for this worker: it was told so, or its parent is gone."""
+
+
+class Worker:
+    """One worker of a run."""
+
+    def __init__(self, environ: Mapping[str, str], run: str, parent: int) -> None:
+        self.environ = environ
+        self.store = opening.from_environment(environ)
+        self.team = environ["TEAMS_TEAM"]
+        self.run: Run = self.store.get(self.team, runs.RUN, run)[0]
+        self.parent = parent
+        self.caller = Caller(environ["TEAMS_AGENT_ID"], config=config.load(self.store.root, environ))
+
+    def work(self) -> None:
+        """Do tasks until none is left that this worker could wait for."""
+        self._join()
+        while task := self._next():
+            self._do(task)
+        leaving.leave(self.store, self.team, self.caller)
+
+    def stop(self) -> None:
+        """Give the tasks back, and leave; the running command has ended by now."""
+        self._reap()
+        with suppress(errors.TeamsError):
+            team = teams.get(self.store, self.team)
+            holding.release_tasks_of(self.store, team, self.caller.name, self.caller.name, "the run was interrupted")
+            leaving.leave(self.store, self.team, self.caller)
+
+    def _join(self) -> None:
+        own = next(agent for agent in self.run.agents if agent.name == self.caller.name)
+        insist(lambda: joining.join(self.store, self.team, self.caller, own.role, own.type))
+        team = teams.get(self.store, self.team)
+        holding.release_tasks_of(self.store, team, own.name, own.name, "its worker was started anew")
+        presence.register_process(self.store, self.team, own.name, os.getpid())
+
+    def _next(self) -> Task | None:
+        """The next task, once one is ready; None when nothing is left to wait for."""
+        found: list[Task] = []
+
+        def ready() -> bool:
+            self._refuse_orphan()
+            try:
+                found[:] = [
+                    insist(lambda: choosing.claim_next(self.store, self.team, self.caller, wanted=self._wanted))
+                ]
+            except errors.NothingReady:
+                presence.saw(self.store, self.team, self.caller.name, every=_SEEN_EVERY)
+                return conditions.all_settled(self.store, self.team).look(pace.Alarm()) is not None
+            return True
+
+        pace.sleep_until(self.store, self.team, paced(ready), None)
+        return found[0] if found else None
+
+    def _wanted(self, task: Task) -> bool:
+        """Whether it is for a worker: beside agents with a model, what has no command is for these."""
+        return bool(task.run) or not self.run.thinks
+
+    def _do(self, task: Task) -> None:
+        with suppress(errors.TeamsError):  # what others see of the work is not the work
+            presence.announce(self.store, self.team, self.caller, f"{task.id}: {task.title}"[:300])
+        try:
+            finished = self._run(task)
+        except errors.StaleClaim as problem:  # it is another's by now
+            print(f"{task.id}: {problem.message}", file=sys.stderr)
+            return
+        except errors.TeamsError as problem:
+            self._fail(task, None, f"{problem.message} {problem.hint}")
+            return
+        if finished.status == 0:
+            self._complete(task, finished.output)
+        else:
+            self._fail(task, shell.fitting(f"{finished.output}\n[{finished.reason}]\n".lstrip("\n")), finished.reason)
+
+    def _run(self, task: Task) -> shell.Finished:
+        """Run the task's command, saying all the while that it is being worked on.
+
+        Raises:
+            TaskFailed: It has no command, or the command can't be started.
+            StaleClaim: The task was taken away meanwhile.
+        """
+        if not task.run:
+            raise errors.TaskFailed(f"{task.id} has no command", "Workers without a model need `run`.")
+        self._end_earlier(task)
+        given = self._prepare(task)
+        try:
+            command = shell.ShellCommand(task.run, self.run.variables["repo"], self._environment(task, given))
+        except OSError as error:
+            raise errors.TaskFailed(
+                f"its command can't be started: {error.strerror}", "Is the repository there?"
+            ) from None
+        try:
+            self._wait(task, command)
+            return command.finish()
+        except BaseException:
+            command.end()
+            raise
+        finally:
+            self._reap()
+            hand_offs.take_back(self.store.root, self.team, self.caller.name)
+
+    def _end_earlier(self, task: Task) -> None:
+        """End what an earlier owner left running when it was killed: the task must not be done twice at a time."""
+        for name in {note.by for note in task.notes if note.what == "claimed"} - {self.caller.name}:
+            if presence.is_gone(presence.load(self.store, self.team, name)):
+                processes.end_tagged(self.run.tag_of(name), _KILL)
+
+    def _prepare(self, task: Task) -> str:
+        blockers = [tasks.get(self.store, self.team, key) for key in task.blocked_by]
+        if task.description:
+            results = {steps.key_of(blocker): blocker.result or "" for blocker in blockers}
+            filled = steps.fill_results(task.description, results)[: 16 * 1024]
+            if filled != task.description:
+                changes = task_changes.Edit(description=filled, claim=task.claim)
+                task_changes.change_task(self.store, self.team, self.caller, task.id, changes)
+        return hand_offs.give(self.store.root, self.team, self.caller.name, blockers)
+
+    def _environment(self, task: Task, given: str) -> dict[str, str]:
+        item = {} if task.item is None else {steps.ITEM: task.item}
+        work = hand_offs.directory(self.store.root, self.team, "work")
+        ours = {"TEAMS_TASK_ID": task.id, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
+        return {**self.environ, **self.run.variables, **item, **ours}
+
+    def _wait(self, task: Task, command: shell.ShellCommand) -> None:
+        lease = teams.get(self.store, self.team).silence
+        every, beat = min(lease / 4, 30.0), time.monotonic()
+        while not command.wait(min(every, 1.0)):
+            self._refuse_orphan()
+            if time.monotonic() - beat >= every:
+                beat = time.monotonic()
+                insist(lambda: holding.heartbeat(self.store, self.team, self.caller, task.id))
+
+    def _complete(self, task: Task, result: str) -> None:
+        try:
+            done = self._finish(task, task_changes.Edit(status="completed", result=result, claim=task.claim))
+        except errors.CheckFailed as problem:
+            self._fail(task, result, problem.message)
+            return
+        if done:
+            first = next((line for line in result.splitlines() if line.strip()), "no output")
+            self._tell(task, f"{task.id} ({task.title}) is completed: {first[:300]}")
+
+    def _fail(self, task: Task, result: str | None, reason: str) -> None:
+        """The leader is told of a failure by the change itself."""
+        changes = task_changes.Edit(status="failed", result=result, reason=reason[:4000], claim=task.claim)
+        self._finish(task, changes)
+
+    def _finish(self, task: Task, changes: task_changes.Edit) -> bool:
+        place = checking.Workplace(self.run.variables["repo"], self.environ, as_it_is=True)
+        try:
+            insist(lambda: checking.change_task(self.store, self.team, self.caller, task.id, changes, place))
+        except errors.StaleClaim as problem:
+            print(f"{task.id}: {problem.message}", file=sys.stderr)
+            return False
+        return True
+
+    def _tell(self, task: Task, body: str) -> None:
+        uid = f"done-{task.id}-{task.claim}"
+        with suppress(errors.TeamsError):  # the result is stored
+            insist(lambda: messages.send(self.store, self.team, self.caller, self.run.leader, body, uid))
+
+    def _refuse_orphan(self) -> None:
+        if os.getppid() != self.parent:
+            raise _Stopped
+
+    def _reap(self) -> None:
+        """End what a command left running outside its group."""
+        processes.end_descendants(self.environ["TEAMS_RUN_ID"], _KILL)
+
+
+def _die_with_parent() -> None:
+    """Be told when the parent ends, where the system can; elsewhere it is looked for every second."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):  # once is enough, and what follows must not be disturbed
+        signal.signal(number, signal.SIG_IGN)
+    raise _Stopped
+
+
+def main(words: list[str], environ: Mapping[str, str]) -> int:
+    """Work; the exit status."""
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGINT, _stop)
+    worker = None
+    try:
+        _die_with_parent()
+        processes.adopt_orphans()
+        worker = Worker(environ, words[0], int(words[1]))
+        worker.work()
+        return 0
+    except _Stopped:
+        if worker:
+            worker.stop()
+        return 128 + signal.SIGTERM
+    except errors.TeamsError as problem:
+        print(f"{problem.message}  {problem.hint}", file=sys.stderr)
+        return problem.status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], os.environ))
