@@ -64,8 +64,7 @@ def _rule_files(top: str) -> list[str]:
     """The files beside `.gitignore` whose rules git follows there."""
     own = git.must(top, "rev-parse", "--path-format=absolute", "--git-path", "info/exclude").removesuffix("\n")
     users = git.said(top, "config", "--path", "core.excludesFile")
-    base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    return [own, os.path.join(top, users) if users else f"{base}/git/ignore"]
+    return [own, *([os.path.join(top, users)] if users else [])]
 
 
 def lines_of(path: str) -> list[str]:

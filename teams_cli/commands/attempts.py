@@ -23,13 +23,15 @@ class Attempt:
     """A command of these *words*, for a `with` block that makes its change under the uid."""
 
     def __init__(self, call: Call, *words: str) -> None:
+        self._held: int | None = None
         self._call = call
         self._words = "\0".join([call.store.address, call.team, call.agent, *words]).encode(errors="surrogatepass")
         self._path = f"{call.store.root}/tmp/command-{crc32(self._words):08x}"
-        self._held: int | None = None
 
     def __enter__(self) -> str:
         fresh = f"c-{os.urandom(9).hex()}"
+        if not os.path.isdir(self._call.store.root):  # a command that will be refused makes no root
+            return fresh
         try:
             self._held = locks.hold(self._path, self._call.store.root)
             process, uid, words = self._content()

@@ -38,7 +38,7 @@ def test_it_is_shown_as_it_was(cli: Cli, tmp_path: Path) -> None:
     assert cli.ok("get-evidence", "1", "report.txt", agent="lea")["text"].encode() == REPORT
     assert b64decode(cli.ok("get-evidence", "1", "evidence-2", agent="lea")["base64"]) == PICTURE
     assert "teams get-evidence task-1 evidence-2" in cli("show-task", "1", agent="lea").stdout
-    assert "3 of 3 passed\nall of them\n" in cli("get-evidence", "1", "1", agent="lea").stdout
+    assert "  3 of 3 passed\n  all of them\n" in cli("get-evidence", "1", "1", agent="lea").stdout
     copy = tmp_path / "copy.png"
     assert cli.ok("get-evidence", "1", "picture.png", "--out", str(copy), agent="lea")["path"] == str(copy)
     assert copy.read_bytes() == PICTURE

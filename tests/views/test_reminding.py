@@ -10,6 +10,11 @@ from teams_cli.views.reminders import reminder
 from tests.support.cli import ALPHA
 
 
+def told(store: Store) -> str:
+    """The line for bob, noted as told when it is out."""
+    return reminder(store, ALPHA, "bob", lambda note: note()).line
+
+
 def to_mia(store: Store, count: int) -> None:
     for number in range(count):
         messages.send(store, ALPHA, Caller("lea"), "mia", f"number {number}")
@@ -19,22 +24,22 @@ def test_mail_is_told_of_also_behind_many_messages_for_others(team: Store) -> No
     """Of a few the envelopes are looked at; of more the inbox is asked, and how far that was is noted."""
     joining.join(team, ALPHA, Caller("mia"))
     to_mia(team, 5)
-    assert reminder(team, ALPHA, "bob").line == ""
+    assert told(team) == ""
     assert presence.load(team, ALPHA, "bob").told_to is None
     messages.send(team, ALPHA, Caller("lea"), "bob", "hello")
-    assert reminder(team, ALPHA, "bob").line == "1 unread (msg-6 from lea)"
+    assert told(team) == "1 unread (msg-6 from lea)"
     to_mia(team, 40)
-    assert reminder(team, ALPHA, "bob").line == ""
+    assert told(team) == ""
     assert presence.load(team, ALPHA, "bob").told_to == 46
     messages.broadcast(team, ALPHA, Caller("lea"), "all of you")
-    assert reminder(team, ALPHA, "bob").line == "2 unread (msg-6 from lea, msg-47 from lea)"
-    assert reminder(team, ALPHA, "bob").line == ""
+    assert told(team) == "2 unread (msg-6 from lea, msg-47 from lea)"
+    assert told(team) == ""
 
 
 def test_who_has_read_all_is_asked_once_for_many_messages(team: Store) -> None:
     joining.join(team, ALPHA, Caller("mia"))
     to_mia(team, 40)
-    assert reminder(team, ALPHA, "bob").line == ""
+    assert told(team) == ""
     assert presence.load(team, ALPHA, "bob").told_to == 40
     messages.send(team, ALPHA, Caller("lea"), "bob", "hello")
-    assert reminder(team, ALPHA, "bob").line == "1 unread (msg-41 from lea)"
+    assert told(team) == "1 unread (msg-41 from lea)"
