@@ -54,7 +54,10 @@ def parsed(text: str, what: str, hint: str) -> Any:
         InvalidValue: It is not valid, or too large.
     """
     try:
-        return loaded(text)[1]
+        node, document = loaded(text)
+        if node is not None:
+            _refuse_twice(node, set())
+        return document
     except TooManyValues:
         raise errors.InvalidValue(f"{what} {TOO_MANY}", hint) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -74,7 +77,6 @@ def loaded(text: str) -> tuple[yaml.Node | None, Any]:
         if node is None:
             return None, None
         _size(node, {})
-        _refuse_twice(node, set())
         return node, loader.construct_document(node)
     finally:
         loader.dispose()

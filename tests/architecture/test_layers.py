@@ -24,14 +24,14 @@ PACKAGE = Path(teams_cli.__file__).parent
 # Lowest first: a module imports only what stands before it. What is not named here stands above the operations and
 # below the commands; within a package the order is free, but nothing in them looks up.
 LAYERS = """
-    errors names text clock environment processes streams bugs | records | store | teams
-    | messages questions clients workflows | tasks | membership | agents | views hooks closing | runs | kinds
-    | doctor copying | commands | cli serving | mcp_server http_api
+    errors extensions names text clock environment processes streams bugs | records | store | teams
+    | messages questions clients | tasks | agents | views hooks closing | workflows | kinds
+    | doctor copying | commands | cli serving
 """.replace("|", " ").split()
-FRONT_ENDS = {"cli", "__main__", "mcp_server", "http_api", "hooks", "environment", "streams"}
+FRONT_ENDS = {"cli", "__main__", "extensions", "hooks", "environment", "streams"}
 HEAVY = {"typer", "pydantic", "filelock", "rich", "yaml", "click", "mcp", "anyio", "starlette", "uvicorn"}
 HEAVY_OURS = {"records.validation", "records.types", "workflows.model", "workflows.files", "commands.runners.workflows"}
-CORE = [name for name in LAYERS[: LAYERS.index("commands") + 1] if name not in ("workflows", "runs")]
+CORE = [name for name in LAYERS[: LAYERS.index("commands") + 1] if name not in ("workflows", "extensions")]
 
 
 def modules() -> dict[str, Path]:
@@ -86,9 +86,9 @@ def is_program(name: str) -> bool:
 
 
 def layer(name: str) -> int:
-    """The place of a module in the order."""
-    top = name.partition(".")[0]
-    return LAYERS.index(top)
+    """The place of a module in the order; what is inside an extension stands above everything."""
+    top, dot, _ = name.partition(".")
+    return len(LAYERS) if dot and top == "extensions" else LAYERS.index(top)
 
 
 def test_imports_go_one_way() -> None:

@@ -91,7 +91,7 @@ REFUSED = [
     ("serve", "--port", "0"),
     ("up",),
     ("worktree", "remove", "ann", "--force"),
-    ("get-tasks", "--root", "own"),
+    ("get-tasks", "--root", "/own"),
     ("get-tasks", "--store", "postgresql://localhost/teams"),
 ]
 

@@ -376,7 +376,11 @@ MUTANTS = [
         STOPPED,
     ),
     Mutant(
-        "closing without waiting, there", "postgres/schema.sql", "PERFORM pg_advisory_xact_lock(", "PERFORM (", STOPPED
+        "closing without waiting, there",
+        "../extensions/postgres/schema.sql",
+        "PERFORM pg_advisory_xact_lock(",
+        "PERFORM (",
+        STOPPED,
     ),
     Mutant("missed before there is a watch", "../serving/watching", "team), EVERY_TOPIC", "team), frozenset()", WAITS),
     Mutant("keys not compared", "documents", "if key and getattr(record, kind.key) != key:", "if False:", DAMAGE),
