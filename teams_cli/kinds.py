@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from teams_cli.agents import outputs, sessions, usage
 from teams_cli.agents.seats import terminals
+from teams_cli.membership import shutdowns
 from teams_cli.messages import inboxes, messages
 from teams_cli.questions import questions
+from teams_cli.runs import runs
 from teams_cli.store.contract import Kind
 from teams_cli.tasks import evidence, landings, plans, tasks
-from teams_cli.teams import pages, presence, shutdowns, teams
-from teams_cli.workflows import runs
+from teams_cli.teams import pages, presence, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

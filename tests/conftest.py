@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from teams_cli.membership import founding, joining
 from teams_cli.store.files.engine import FileStore
-from teams_cli.teams import founding, joining
 from teams_cli.teams.caller import Caller
 from tests.support import forks, postgres
 from tests.support.cli import ALPHA

@@ -6,9 +6,9 @@ import signal
 import sys
 
 from teams_cli.cli import output
+from teams_cli.runs.steps import key_of
 from teams_cli.tasks.tasks import Task
 from teams_cli.text import one_part, safe
-from teams_cli.workflows.steps import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.membership import shutting_down
+from teams_cli.membership.shutdowns import Shutdown
 from teams_cli.names import each_name
 from teams_cli.tasks import plans
 from teams_cli.tasks.plans import Plan
-from teams_cli.teams import sharing, shutting_down, teams
-from teams_cli.teams.shutdowns import Shutdown
+from teams_cli.teams import sharing, teams
 from teams_cli.views import steps
 
 TYPE_CHECKING = False

@@ -9,8 +9,9 @@ from teams_cli.agents import logs
 from teams_cli.commands import team_documents
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.membership import founding, joining, leaving
 from teams_cli.tasks import tasks
-from teams_cli.teams import founding, joining, leaving, role_definitions, settings, teams
+from teams_cli.teams import role_definitions, settings, teams
 from teams_cli.teams.teams import MEMBER, Member, Team
 from teams_cli.views import conditions, steps
 

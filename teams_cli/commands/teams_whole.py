@@ -10,8 +10,8 @@ from teams_cli.agents import worktrees
 from teams_cli.commands import team_documents
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.membership import logins
 from teams_cli.store import opening
-from teams_cli.teams import logins
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from teams_cli.clients import environments, known, permissions, places, profiles
 from teams_cli.clients.dialects import COMMON
 from teams_cli.clients.hook_settings import WAIT
 from teams_cli.clients.places import SettingsFile
+from teams_cli.membership import founding, joining
 from teams_cli.messages import messages
 from teams_cli.store.files.engine import FileStore
-from teams_cli.teams import founding, joining
 from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False

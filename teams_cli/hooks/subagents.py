@@ -15,10 +15,11 @@ from teams_cli.clients import known
 from teams_cli.clients.dialects import COMMON, Dialect
 from teams_cli.hooks import exchange, replies
 from teams_cli.hooks.replies import Reply
+from teams_cli.membership import joining, leaving
 from teams_cli.messages import handling, inboxes, messages
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
-from teams_cli.teams import joining, leaving, permission, presence, teams
+from teams_cli.teams import permission, presence, teams
 from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.clock import parse_rfc3339
+from teams_cli.membership import shutdowns
 from teams_cli.messages import messages
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
 from teams_cli.store.contract import Store
 from teams_cli.tasks import changes, dependencies, landings, leases, plans, tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import pages, settings, shutdowns, teams
+from teams_cli.teams import pages, settings, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.teams import Team
 from teams_cli.views import agents, course

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
+from teams_cli.membership import shutdowns
 from teams_cli.messages import inboxes, receipts
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN, SYSTEM
@@ -15,7 +16,7 @@ from teams_cli.tasks.claims import may_claim
 from teams_cli.tasks.overviews import Overview
 from teams_cli.tasks.plans import Plan
 from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, Task
-from teams_cli.teams import pages, presence, roles, settings, shutdowns, teams
+from teams_cli.teams import pages, presence, roles, settings, teams
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.teams import Team
 from teams_cli.views import steps, work

@@ -188,7 +188,7 @@ class Facts:
     def _is_asked_to_end(self) -> bool:
         if SHUTDOWN not in self.there:
             return False
-        from teams_cli.teams import shutdowns
+        from teams_cli.membership import shutdowns
 
         return shutdowns.is_asked_to_end(self.store, self.team, self.caller.name)
 

@@ -4,13 +4,13 @@ saw elsewhere that its plan is approved, would wait for what is its own to bring
 
 from __future__ import annotations
 
+from teams_cli.membership import shutdowns
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.names import SYSTEM
 from teams_cli.questions import questions
 from teams_cli.store.contract import Store
 from teams_cli.tasks import plans, tasks
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
-from teams_cli.teams import shutdowns
 from teams_cli.teams.teams import Team
 from teams_cli.views import steps, work
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from teams_cli.membership import shutdowns
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
-from teams_cli.teams import shutdowns, teams
+from teams_cli.teams import teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

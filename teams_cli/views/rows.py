@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.clock import parse_rfc3339
+from teams_cli.membership import shutdowns
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN
@@ -12,7 +13,7 @@ from teams_cli.records.records import key_of
 from teams_cli.store.contract import Store
 from teams_cli.tasks import changes, checks, landings, leases, tasks
 from teams_cli.tasks.tasks import EDITABLE, Task
-from teams_cli.teams import pages, settings, shutdowns, teams
+from teams_cli.teams import pages, settings, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.teams import Team
 from teams_cli.views import board, course, reach, trouble

@@ -13,8 +13,9 @@ import pytest
 
 from teams_cli.agents import sessions, waking
 from teams_cli.agents.sessions import SESSION
+from teams_cli.membership import joining
 from teams_cli.store.retrying import update
-from teams_cli.teams import joining, teams
+from teams_cli.teams import teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.teams import TEAM
 from tests.support.agents import (

@@ -24,14 +24,14 @@ PACKAGE = Path(teams_cli.__file__).parent
 # Lowest first: a module imports only what stands before it. What is not named here stands above the operations and
 # below the commands; within a package the order is free, but nothing in them looks up.
 LAYERS = """
-    errors extensions names text clock environment processes streams bugs | records | store | teams
-    | messages questions clients | tasks | agents | views hooks closing | workflows | kinds
+    errors names text clock environment extensions processes streams bugs | records | store | teams
+    | messages questions clients workflows | tasks | membership | agents | views hooks closing | runs | kinds
     | doctor copying | commands | cli serving
 """.replace("|", " ").split()
 FRONT_ENDS = {"cli", "__main__", "extensions", "hooks", "environment", "streams"}
 HEAVY = {"typer", "pydantic", "filelock", "rich", "yaml", "click", "mcp", "anyio", "starlette", "uvicorn"}
 HEAVY_OURS = {"records.validation", "records.types", "workflows.model", "workflows.files", "commands.runners.workflows"}
-CORE = [name for name in LAYERS[: LAYERS.index("commands") + 1] if name not in ("workflows", "extensions")]
+CORE = [name for name in LAYERS[: LAYERS.index("commands") + 1] if name not in ("workflows", "runs", "extensions")]
 
 
 def modules() -> dict[str, Path]:

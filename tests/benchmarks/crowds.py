@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from teams_cli.membership import founding, joining
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.store.documents import encode
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.opening import open_store
-from teams_cli.teams import founding, joining
 from teams_cli.teams.caller import Caller
 from tests.benchmarks.measuring import spent, spent_by
 from tests.support import postgres

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from teams_cli.membership import founding, joining
 from teams_cli.messages.inboxes import Inbox
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.records.records import Record
@@ -14,7 +15,7 @@ from teams_cli.store.files.engine import FileStore
 from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import founding, joining, presence, settings
+from teams_cli.teams import presence, settings
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA
 

@@ -11,10 +11,10 @@ import sys
 import time
 from pathlib import Path
 
+from teams_cli.membership import founding
 from teams_cli.messages.messages import Message
 from teams_cli.store.documents import encode
 from teams_cli.store.files.engine import FileStore
-from teams_cli.teams import founding
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, COMMAND, Cli
 from tests.support.serving import serving

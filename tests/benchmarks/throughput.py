@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from teams_cli.membership import founding, joining
 from teams_cli.store.files.engine import FILES
 from teams_cli.store.opening import open_store
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import founding, joining
 from teams_cli.teams.caller import Caller
 from tests.benchmarks.places import Place
 from tests.support import postgres

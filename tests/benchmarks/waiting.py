@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from teams_cli.membership import founding, joining
 from teams_cli.messages import messages
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FILES
 from teams_cli.store.opening import open_store
-from teams_cli.teams import founding, joining, presence
+from teams_cli.teams import presence
 from teams_cli.teams.caller import Caller
 from tests.benchmarks.measuring import spent_by
 from tests.support import postgres

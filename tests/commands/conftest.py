@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from teams_cli.membership import shutting_down
 from teams_cli.messages import messages
 from teams_cli.tasks import claims, plans
-from teams_cli.teams import shutting_down
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from teams_cli import closing
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.clock import rfc3339
+from teams_cli.membership import joining, leaving, shutting_down
 from teams_cli.messages import messages
 from teams_cli.questions import asking
 from teams_cli.store.contract import Store
@@ -18,7 +19,7 @@ from teams_cli.store.files.engine import FileStore
 from teams_cli.store.retrying import update
 from teams_cli.tasks import claims, plans
 from teams_cli.tasks.changes import Edit, change_task
-from teams_cli.teams import joining, leaving, presence, settings, shutting_down
+from teams_cli.teams import presence, settings
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from teams_cli.membership import joining
 from teams_cli.serving.watching import Requester, SharedWatch, Watchers
-from teams_cli.teams import joining
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, Cli
 from tests.support.serving import Events, Server, received

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teams_cli.errors import Conflict, NotAllowed, TeamsError, WrongState
+from teams_cli.membership import joining, leaving, shutdowns, shutting_down
+from teams_cli.membership.shutdowns import ShutdownNotFound
 from teams_cli.messages import messages, reading
 from teams_cli.messages.reading import Selection
 from teams_cli.tasks import choosing, claims, holding, tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import joining, leaving, shutdowns, shutting_down, teams
+from teams_cli.teams import teams
 from teams_cli.teams.caller import Caller
-from teams_cli.teams.shutdowns import ShutdownNotFound
 from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
 from tests.support.waits import at_once
 

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 from teams_cli.errors import TeamsError
+from teams_cli.membership import founding, joining
 from teams_cli.messages import counting, handling, inboxes, messages, reading
 from teams_cli.messages.reading import Selection
 from teams_cli.store.files.engine import FileStore
-from teams_cli.teams import founding, joining
 from teams_cli.teams.caller import Caller
 from tests.support.waits import at_once
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from teams_cli.errors import AgentNotFound, AlreadyHandled, MessageNotFound, StorageFailed, TeamsError, WaitRanOut
+from teams_cli.membership import joining, leaving
 from teams_cli.messages import arrivals, handling, inboxes, messages, reading
 from teams_cli.messages.inboxes import INBOX, Inbox, Open
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.messages.reading import Selection
 from teams_cli.store import pace
 from teams_cli.store.files.engine import FileStore
-from teams_cli.teams import joining, leaving, teams
+from teams_cli.teams import teams
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team, tree
 from tests.support.waits import at_once

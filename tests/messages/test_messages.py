@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teams_cli.errors import AgentNotFound, InvalidValue, NobodyThere, NotAllowed
+from teams_cli.membership import founding, joining, leaving
 from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE, quote
-from teams_cli.teams import founding, joining, leaving, presence, teams
+from teams_cli.teams import presence, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.views import agents
 from tests.support.cli import ALPHA, make_team

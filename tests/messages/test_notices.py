@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 
 from teams_cli import kinds
+from teams_cli.membership import founding, joining
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.messages.notices import deliver, settle
 from teams_cli.records.owed import Owed, owing
@@ -16,7 +17,6 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.tasks.tasks import STATUSES, TASK, Task
-from teams_cli.teams import founding, joining
 from teams_cli.teams.caller import Caller
 from tests.store.crashsim import Killed, Recorder, collecting, durable, fresh_places, power_cuts, put
 from tests.store.histories import cheap_fsync, explained

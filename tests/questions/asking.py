@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from teams_cli.teams import joining
+from teams_cli.membership import joining
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, make_team
 

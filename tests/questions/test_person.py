@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from teams_cli.membership import founding
 from teams_cli.questions import asking
-from teams_cli.teams import founding, settings, teams
+from teams_cli.teams import settings, teams
 from teams_cli.teams.caller import Caller
 from tests.support.agents import end_all, team_of_agents
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, make_team

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.teams import joining
+from teams_cli.membership import joining
 from teams_cli.teams.caller import Caller
 from tests.questions.asking import ask, by_responder, wait_for
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from teams_cli.errors import Busy
+from teams_cli.membership import founding
 from teams_cli.store.files.closing import Closing
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.files.locks import LOCK
-from teams_cli.teams import founding, settings
+from teams_cli.teams import settings
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA
 

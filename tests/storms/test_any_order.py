@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from teams_cli.errors import StorageFailed, TeamsError
+from teams_cli.membership import founding, joining, leaving, shutting_down
 from teams_cli.messages import handling, inboxes, messages, reading
 from teams_cli.messages.reading import Selection
 from teams_cli.records.records import Record
@@ -25,7 +26,7 @@ from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks import choosing, claims, holding, leases, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import founding, joining, leaving, presence, shutting_down, teams
+from teams_cli.teams import presence, teams
 from teams_cli.teams.caller import Caller
 from tests.conftest import FakeClock, postgres_store
 from tests.support.cli import ALPHA, tree

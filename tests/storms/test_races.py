@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.tasks import tasks
-from teams_cli.teams import joining
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team
 

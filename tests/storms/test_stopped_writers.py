@@ -17,11 +17,12 @@ import pytest
 
 from teams_cli import closing, copying
 from teams_cli.errors import Busy, Conflict, NotAllowed, TeamsError
+from teams_cli.membership import leaving
 from teams_cli.messages import handling, messages
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import claims, plans, tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import leaving, presence, settings
+from teams_cli.teams import presence, settings
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.teams import TEAM
 from tests.store.faults import Signal

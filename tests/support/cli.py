@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from teams_cli.errors import WaitRanOut
+from teams_cli.membership import founding, joining
 from teams_cli.store import opening
 from teams_cli.store.files.engine import FILES
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import founding, joining
 from teams_cli.teams.caller import Caller
 from tests.support import forks
 

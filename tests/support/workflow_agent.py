@@ -11,9 +11,9 @@ import os
 import subprocess
 import sys
 
+from teams_cli.runs import hand_offs
 from teams_cli.store import opening
 from teams_cli.tasks.tasks import get
-from teams_cli.workflows import hand_offs
 
 TEAMS = [sys.executable, "-m", "teams_cli"]
 TEAM = os.environ.get("TEAMS_TEAM", "")

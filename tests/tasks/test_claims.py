@@ -18,10 +18,10 @@ from teams_cli.errors import (
     TeamsError,
     WrongState,
 )
+from teams_cli.membership import joining
 from teams_cli.tasks import changes, choosing, claims, holding, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import joining
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 

@@ -11,13 +11,14 @@ import pytest
 
 from teams_cli.clock import parse_rfc3339
 from teams_cli.errors import NothingReady, StaleClaim, TaskClaimed
+from teams_cli.membership import founding, joining, leaving, shutting_down
 from teams_cli.messages import reading
 from teams_cli.messages.reading import Selection
 from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks import choosing, claims, holding, leases, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import founding, joining, leaving, presence, settings, shutting_down, teams
+from teams_cli.teams import presence, settings, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.views import agents
 from tests.support.agents import NEEDS_PROC

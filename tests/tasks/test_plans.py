@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teams_cli.errors import NotAllowed, PlanRequired, WrongState
+from teams_cli.membership import joining, leaving
 from teams_cli.messages import reading
 from teams_cli.messages.reading import Selection
 from teams_cli.tasks import changes, claims, plans, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import joining, leaving
 from teams_cli.teams.caller import Caller
 from tests.support.waits import at_once
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from teams_cli.errors import DependencyCycle, NotAllowed, StaleClaim, TaskNotFound, TeamsError, WrongState
+from teams_cli.membership import founding, joining
 from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import founding, joining
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, make_team
 from tests.support.waits import at_once

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from teams_cli import text
 from teams_cli.errors import InvalidValue
+from teams_cli.membership import founding, joining
 from teams_cli.tasks import choosing, tasks, touching
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import founding, joining
 from teams_cli.teams.caller import Caller
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, TeamsError, WrongState
-from teams_cli.teams import joining, pages, sharing
+from teams_cli.membership import joining
+from teams_cli.teams import pages, sharing
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.pages import PageNotFound
 from teams_cli.teams.sharing import StaleVersion

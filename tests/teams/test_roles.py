@@ -12,6 +12,7 @@ import pytest
 
 from teams_cli import closing
 from teams_cli.errors import InvalidValue, NeedsHuman, NotAllowed
+from teams_cli.membership import founding, joining, leaving, shutting_down
 from teams_cli.messages import handling, messages, reading
 from teams_cli.messages.reading import Selection
 from teams_cli.store.files.engine import FileStore
@@ -19,7 +20,7 @@ from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks import choosing, claims, holding, plans, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import founding, joining, leaving, presence, role_definitions, roles, settings, shutting_down
+from teams_cli.teams import presence, role_definitions, roles, settings
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.config import Config
 from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team, tree

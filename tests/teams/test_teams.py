@@ -10,10 +10,11 @@ import pytest
 
 from teams_cli import closing, names
 from teams_cli.errors import AlreadyExists, Conflict, NotAllowed, WrongState, WrongUsage
+from teams_cli.membership import founding, joining, leaving
 from teams_cli.messages import messages
 from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import founding, joining, leaving, teams
+from teams_cli.teams import teams
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team, tree
 

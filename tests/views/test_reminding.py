@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.store.contract import Store
-from teams_cli.teams import joining, presence
+from teams_cli.teams import presence
 from teams_cli.teams.caller import Caller
 from teams_cli.views.reminders import reminder
 from tests.support.cli import ALPHA

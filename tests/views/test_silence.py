@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from teams_cli.errors import WaitRanOut
+from teams_cli.membership import founding, joining
 from teams_cli.store.contract import Store
 from teams_cli.tasks import changes, claims, holding, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import founding, joining, settings
+from teams_cli.teams import settings
 from teams_cli.teams.caller import Caller
 from teams_cli.views import concerns
 from teams_cli.views.concerns import Wanted

@@ -10,11 +10,12 @@ from teams_cli.agents import sessions, started_here
 from teams_cli.agents.seats import bindings, terminals
 from teams_cli.agents.seats.bindings import Binding
 from teams_cli.agents.seats.terminals import TERMINAL, Terminal
+from teams_cli.membership import joining
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.store.retrying import upsert
-from teams_cli.teams import history, joining, presence, teams
+from teams_cli.teams import history, presence, teams
 from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False

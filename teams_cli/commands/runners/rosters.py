@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from teams_cli.commands.call import Call
-from teams_cli.workflows import rosters
+from teams_cli.runs import rosters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

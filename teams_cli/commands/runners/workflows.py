@@ -11,11 +11,12 @@ from teams_cli.clients import permissions as levels
 from teams_cli.commands import console
 from teams_cli.commands.answers import Outcome
 from teams_cli.commands.call import Call
+from teams_cli.runs import conduct, runs
+from teams_cli.runs.leader import Ended
+from teams_cli.runs.steps import key_of
+from teams_cli.runs.surroundings import Surroundings
 from teams_cli.teams.caller import Caller
-from teams_cli.workflows import conduct, files, places, runs
-from teams_cli.workflows.leader import Ended
-from teams_cli.workflows.steps import key_of
-from teams_cli.workflows.surroundings import Surroundings
+from teams_cli.workflows import files, places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from teams_cli.commands.call import Call
 from teams_cli.extensions.http.refusals import Document
 from teams_cli.extensions.http.remembered import Memory, RememberedStore
 from teams_cli.messages.messages import MESSAGE
+from teams_cli.runs import reports
+from teams_cli.runs.runs import RUN
 from teams_cli.store.contract import Store
 from teams_cli.teams import teams
 from teams_cli.views import board, rows
-from teams_cli.workflows import reports
-from teams_cli.workflows.runs import RUN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

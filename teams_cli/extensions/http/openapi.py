@@ -8,9 +8,9 @@ from teams_cli import __version__
 from teams_cli.agents import interrupting
 from teams_cli.extensions.http import limits, schemas
 from teams_cli.extensions.http.wording import description, in_requests
+from teams_cli.runs import reports
 from teams_cli.serving import requests
 from teams_cli.views import board, rows
-from teams_cli.workflows import reports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

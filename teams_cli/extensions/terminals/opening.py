@@ -12,9 +12,9 @@ from teams_cli.agents import ports
 from teams_cli.agents.seats import sitting, terminals_directory
 from teams_cli.agents.sessions import Session
 from teams_cli.clients import environments, hook_settings, known, places, profiles
+from teams_cli.membership import joining
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
-from teams_cli.teams import joining
 from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False

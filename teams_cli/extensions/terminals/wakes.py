@@ -21,10 +21,10 @@ from teams_cli.clients.seats import IDLE
 from teams_cli.doctor.clients import finding
 from teams_cli.extensions.terminals import opening
 from teams_cli.extensions.terminals.opening import Opened, OpenRequest
+from teams_cli.membership import founding
 from teams_cli.messages import inboxes, messages
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FileStore
-from teams_cli.teams import founding
 from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False

@@ -6,14 +6,14 @@ import os
 
 from teams_cli import errors
 from teams_cli.clock import parse_rfc3339
+from teams_cli.runs import runs, steps
+from teams_cli.runs.runs import Assigned, Run
 from teams_cli.store.contract import Store
 from teams_cli.tasks import attempts, dependencies, tasks
 from teams_cli.tasks.dependencies import Blocker
 from teams_cli.tasks.tasks import FINISHED, Task
 from teams_cli.teams import teams
 from teams_cli.views import spending
-from teams_cli.workflows import runs, steps
-from teams_cli.workflows.runs import Assigned, Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,17 +15,18 @@ from contextlib import suppress
 
 from teams_cli import errors, processes
 from teams_cli.agents import checking, shell
+from teams_cli.membership import joining, leaving
 from teams_cli.messages import messages
+from teams_cli.runs import hand_offs, runs, steps
+from teams_cli.runs.runs import Run
 from teams_cli.store import opening, pace
 from teams_cli.store.pace import insist, paced
 from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks import choosing, holding, tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import config, joining, leaving, presence, teams
+from teams_cli.teams import config, presence, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.views import conditions
-from teams_cli.workflows import hand_offs, runs, steps
-from teams_cli.workflows.runs import Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

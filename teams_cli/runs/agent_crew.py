@@ -9,19 +9,19 @@ from teams_cli.agents import ending, interrupting, sessions, starting
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.starting import StartRequest
 from teams_cli.messages import messages
+from teams_cli.runs import hand_offs
+from teams_cli.runs.runs import SHELL, Assigned
 from teams_cli.store import pace
 from teams_cli.tasks import dependencies
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import roles, teams
-from teams_cli.workflows import hand_offs
 from teams_cli.workflows.model import REPO
-from teams_cli.workflows.runs import SHELL, Assigned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from teams_cli.workflows.live import LiveRun
+    from teams_cli.runs.live import LiveRun
 
 _INSTRUCTIONS = """\
 You are {name}{kind} in the team {team}, which carries out the workflow "{workflow}": {description}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from teams_cli.runs import agent_crew, worker_crew
 from teams_cli.tasks.tasks import Task
-from teams_cli.workflows import agent_crew, worker_crew
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from teams_cli.workflows.live import LiveRun
+    from teams_cli.runs.live import LiveRun
 
     class Fallen(Protocol):
         """One who ended by something going wrong."""

@@ -6,24 +6,25 @@ import os
 import secrets
 
 from teams_cli import closing, errors
+from teams_cli.membership import founding
+from teams_cli.runs import clients, orders, runs, steps, worker_crew
+from teams_cli.runs.leader import Ended, Leader
+from teams_cli.runs.live import LiveRun
+from teams_cli.runs.runs import RUN, Run
 from teams_cli.store.contract import Store
 from teams_cli.tasks import leases
-from teams_cli.teams import founding, permission, settings, teams
+from teams_cli.teams import permission, settings, teams
 from teams_cli.teams.caller import Caller
-from teams_cli.workflows import clients, orders, runs, steps, worker_crew
-from teams_cli.workflows.leader import Ended, Leader
-from teams_cli.workflows.live import LiveRun
 from teams_cli.workflows.model import Workflow
-from teams_cli.workflows.runs import RUN, Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from teams_cli.records.types import Permissions
+    from teams_cli.runs.leader import Progress
+    from teams_cli.runs.surroundings import Surroundings
     from teams_cli.teams.config import Config
-    from teams_cli.workflows.leader import Progress
-    from teams_cli.workflows.surroundings import Surroundings
 
 LEADER_NAME = "leader"
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from teams_cli import errors, names, text
+from teams_cli.membership.shutting_down import refuse_return
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import holding, overviews
 from teams_cli.teams import chronicle, history, permission, roles, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.permission import hash_token, new_token, verify
-from teams_cli.teams.shutting_down import refuse_return
 from teams_cli.teams.teams import MEMBER, TEAM, Member, Team
 
 

@@ -8,12 +8,12 @@ import subprocess
 import time
 
 from teams_cli import errors, processes
-from teams_cli.workflows import hand_offs
-from teams_cli.workflows.runs import SHELL, Assigned, Run
+from teams_cli.runs import hand_offs
+from teams_cli.runs.runs import SHELL, Assigned, Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.workflows.live import LiveRun
+    from teams_cli.runs.live import LiveRun
 
 _GRACE = 6.0
 _KILL = (("KILL", 2.0),)
@@ -28,7 +28,7 @@ class WorkerProcess:
         self.log = os.path.join(hand_offs.directory(run.store.root, run.team, "logs"), f"{self.name}.log")
         environment = run.environment_of(self.name, assigned.type or assigned.role)
         # -P: the repository must not be searched for modules of our names.
-        words = [run.surroundings.python, "-P", "-m", "teams_cli.workflows.worker", run.record.id, str(os.getpid())]
+        words = [run.surroundings.python, "-P", "-m", "teams_cli.runs.worker", run.record.id, str(os.getpid())]
         try:
             with open(self.log, "wb") as log:
                 self.process = subprocess.Popen(

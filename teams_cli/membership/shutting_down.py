@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
+from teams_cli.membership.shutdowns import NOTHING, SHUTDOWN, Said, Shutdown, approval, as_decided, get, open_requests
 from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import id_of
 from teams_cli.records.owed import Owed, owing
@@ -10,7 +11,6 @@ from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import history, teams
 from teams_cli.teams.permission import require, verify
-from teams_cli.teams.shutdowns import NOTHING, SHUTDOWN, Said, Shutdown, approval, as_decided, get, open_requests
 from teams_cli.teams.teams import TEAM, Member, Team
 
 TYPE_CHECKING = False

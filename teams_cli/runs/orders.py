@@ -5,10 +5,12 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.agents import shell
 from teams_cli.names import is_name
+from teams_cli.runs import repositories
+from teams_cli.runs.runs import Assigned
 from teams_cli.teams import settings as team_settings
 from teams_cli.teams.roles import ALIASES
 from teams_cli.teams.teams import MANAGER, MEMBER
-from teams_cli.workflows import checks, repositories, templates
+from teams_cli.workflows import checks, templates
 from teams_cli.workflows.model import (
     GIT_CHECKOUT,
     MAX_AGENTS,
@@ -18,15 +20,14 @@ from teams_cli.workflows.model import (
     Workflow,
     checked_value,
 )
-from teams_cli.workflows.runs import Assigned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from teams_cli.runs.surroundings import Surroundings
     from teams_cli.teams.caller import Caller
     from teams_cli.workflows.checks import Roles
-    from teams_cli.workflows.surroundings import Surroundings
 
 
 def variables(workflow: Workflow, given: Mapping[str, str], surroundings: Surroundings) -> dict[str, str]:

@@ -9,13 +9,13 @@ from shutil import which
 from teams_cli import errors
 from teams_cli.clients import known, permissions, profiles
 from teams_cli.clients.profiles import Profile
+from teams_cli.runs.runs import SHELL, Run
 from teams_cli.workflows.model import REPO
-from teams_cli.workflows.runs import SHELL, Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from teams_cli.runs.surroundings import Surroundings
     from teams_cli.teams.config import Config
-    from teams_cli.workflows.surroundings import Surroundings
 
 _PATIENCE = 60.0
 

@@ -7,11 +7,11 @@ from teams_cli.workflows.model import Workflow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from teams_cli.runs.runs import Run
+    from teams_cli.runs.surroundings import Surroundings
     from teams_cli.store.contract import Store
     from teams_cli.teams.caller import Caller
     from teams_cli.teams.teams import Team
-    from teams_cli.workflows.runs import Run
-    from teams_cli.workflows.surroundings import Surroundings
 
 
 class LiveRun:

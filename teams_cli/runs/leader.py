@@ -8,22 +8,23 @@ from contextlib import suppress
 from teams_cli import closing, errors, text
 from teams_cli.agents import worktrees
 from teams_cli.messages import messages
+from teams_cli.runs import agent_crew, reports, runs, steps
+from teams_cli.runs.crew import Crew
+from teams_cli.runs.runs import COMPLETED, FAILED, INCOMPLETE, INTERRUPTED, Run
+from teams_cli.runs.synthesis import LeaderAnswer, LeaderTurn
 from teams_cli.store import pace
 from teams_cli.store.pace import paced
 from teams_cli.tasks import attempts, dependencies, leases, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, role_definitions
 from teams_cli.views import spending
-from teams_cli.workflows import agent_crew, checks, reports, runs, steps, templates
-from teams_cli.workflows.crew import Crew
-from teams_cli.workflows.runs import COMPLETED, FAILED, INCOMPLETE, INTERRUPTED, Run
-from teams_cli.workflows.synthesis import LeaderAnswer, LeaderTurn
+from teams_cli.workflows import checks, templates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from teams_cli.workflows.live import LiveRun
+    from teams_cli.runs.live import LiveRun
 
     class Progress(Protocol):
         """Whoever shows how a run gets on."""

@@ -13,8 +13,8 @@ import os
 import shutil
 
 from teams_cli import errors
+from teams_cli.runs.steps import key_of
 from teams_cli.tasks.tasks import Task
-from teams_cli.workflows.steps import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,21 +10,22 @@ from teams_cli import closing, errors
 from teams_cli.agents import ending, interrupting, starting
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.starting import StartRequest
+from teams_cli.membership import founding, joining
 from teams_cli.messages import messages
+from teams_cli.runs.runs import SHELL
 from teams_cli.store.contract import Store
 from teams_cli.store.files import locks
 from teams_cli.store.retrying import update
 from teams_cli.tasks import creating, holding, tasks
 from teams_cli.tasks.creating import Planned
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import founding, joining, pages, role_definitions, roles, settings, sharing, teams
+from teams_cli.teams import pages, role_definitions, roles, settings, sharing, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
 from teams_cli.workflows import roster as rosters
 from teams_cli.workflows.model import TaskTemplate
 from teams_cli.workflows.roster import MemberTemplate, Roster
-from teams_cli.workflows.runs import SHELL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,15 +7,16 @@ import re
 from teams_cli.agents import ending, interrupting, outputs, shell, starting
 from teams_cli.agents.starting import StartRequest
 from teams_cli.messages.messages import MESSAGE
+from teams_cli.runs import hand_offs, steps
 from teams_cli.store import pace
 from teams_cli.tasks.tasks import Task
-from teams_cli.workflows import hand_offs, steps, templates
+from teams_cli.workflows import templates
 from teams_cli.workflows.model import REPO
 from teams_cli.workflows.templates import RESULT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.workflows.live import LiveRun
+    from teams_cli.runs.live import LiveRun
 
 NAME = "synthesis"
 _TRIES = 2

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from teams_cli import errors
+from teams_cli.membership import shutdowns
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import assigning, holding, leases, tasks
-from teams_cli.teams import history, shutdowns, teams
+from teams_cli.teams import history, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.permission import require, verify
 from teams_cli.teams.teams import LEADER, MEMBER, TEAM, Team
