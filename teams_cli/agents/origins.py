@@ -63,7 +63,8 @@ def own_directory(top: str) -> str:
 def _rule_files(top: str) -> list[str]:
     """The files beside `.gitignore` whose rules git follows there."""
     own = git.must(top, "rev-parse", "--path-format=absolute", "--git-path", "info/exclude").removesuffix("\n")
-    users = git.said(top, "config", "--path", "core.excludesFile")
+    default = "~/.config/git/ignore"  # git itself knows the home
+    users = git.said(top, "config", "--type=path", "--default", default, "--get", "core.excludesFile")
     return [own, *([os.path.join(top, users)] if users else [])]
 
 

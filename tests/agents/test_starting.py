@@ -81,7 +81,10 @@ def test_agents_are_three_deep_at_most(cli: Cli) -> None:
     second = '$T spawn "$THIRD" --cwd $D --wait'
     cli.more["THIRD"] = third
     cli.more["SECOND"] = second
-    assert run_agent(cli, '$T spawn "$SECOND" --cwd $D --wait')["output"].split()[-1] == "11"
+    assert (
+        run_agent(cli, '$T spawn "$SECOND" --cwd $D --wait')["output"]
+        == "agentB: completed\n  agentC: completed\n    11\n"
+    )
     assert json.loads(lines(cli, "refusal")[0])["error"]["code"] == "conflict"
     assert [row["name"] for row in cli.ok("recall")["agents"]] == ["lea", "bob", "mia", "agentA", "agentB", "agentC"]
     assert [session(cli, name).depth for name in ("agentA", "agentB", "agentC")] == [1, 2, 3]
@@ -103,7 +106,7 @@ def test_a_failure_is_told_as_one(cli: Cli) -> None:
 def test_spawn_and_wait(cli: Cli) -> None:
     """Prints the output, and leaves nothing unread."""
     answer = cli("spawn", "echo done; exit 0", "--wait", agent="bob")
-    assert (answer.status, answer.stdout.split()[-1]) == (0, "done")
+    assert (answer.status, answer.stdout) == (0, "agentA: completed\n  done\n")
     assert unread(cli, "bob") == [] and cli.ok("read-messages", agent="bob") == []
     failed = cli("spawn", "exit 4", "--wait", agent="bob")
     assert (failed.status, failed.stdout) == (1, "agentB: failed: exit status 4\n")
