@@ -269,7 +269,7 @@ def test_with_nothing_to_say_nothing_is_imported(cli: Cli) -> None:
     )
     ours = {"teams_cli", "teams_cli.hooks", "teams_cli.environment", "__future__"}
     ours |= {"teams_cli.hooks.entry", "teams_cli.hooks.quiet"}
-    ours |= {"teams_cli.agents", "teams_cli.extensions.terminals", "teams_cli.agents.seats.bindings"}
+    ours |= {"teams_cli.agents", "teams_cli.agents.seats", "teams_cli.agents.seats.bindings"}
     assert set(done.stdout.decode().split()) - set(bare.stdout.decode().split()) <= ours
 
 

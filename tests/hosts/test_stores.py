@@ -58,7 +58,7 @@ def test_without_the_client_it_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "psycopg2.py").write_text("raise ImportError('not here')\n")
     cli = Cli(tmp_path / "root", "lea", PYTHONPATH=str(tmp_path))
     answer = cli("spawn-team", ALPHA, "--store", "postgresql://x/y", "--json")
-    assert answer.status == 1 and ".[postgres]" in answer.error["hint"]
+    assert answer.status == 2 and ".[postgres]" in answer.error["hint"]
 
 
 def test_the_client_is_loaded_only_for_a_database(tmp_path: Path) -> None:

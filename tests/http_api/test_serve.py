@@ -139,5 +139,5 @@ def test_what_serve_refuses(cli: Cli, tmp_path: Path) -> None:
     blocked.mkdir(parents=True)
     (blocked / "__init__.py").write_text("raise ModuleNotFoundError('no', name='starlette')")
     answer = cli("serve", "--port", "0", "--json", PYTHONPATH=f"{blocked.parent}:{os.getcwd()}")
-    assert answer.error["code"] == "not_installed" and ".[serve]" in answer.error["hint"]
+    assert answer.error["code"] == "extension_missing" and "install" in answer.error["hint"]
     assert not (cli.root / "server.json").exists()

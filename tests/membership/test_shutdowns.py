@@ -114,7 +114,7 @@ def test_the_leader_is_not_shut_down(team: Store) -> None:
 
 KILLED = """
 import os, signal, sys
-from teams_cli.teams import shutting_down
+from teams_cli.membership import shutting_down
 from teams_cli.teams.caller import Caller
 from teams_cli.store.files.engine import FileStore
 

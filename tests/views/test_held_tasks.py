@@ -104,13 +104,15 @@ def test_who_is_asked_to_end_answers_that_first(cli: Cli) -> None:
     assert "task-1 is yours" not in cli("wait", "--timeout", "0", agent="bob").stderr
 
 
-def test_what_cannot_be_noted_is_not_told_again_and_again(tmp_path: Path) -> None:
+def test_what_cannot_be_noted_is_told_with_a_warning_and_told_again(tmp_path: Path) -> None:
     cli, temporary = make_team(tmp_path / "root", "bob"), tmp_path / "root/tmp"
     add_tasks(cli, "one")
     cli.ok("claim-task", "1", agent="bob")
     temporary.rename(tmp_path / "kept")
     temporary.write_text("nothing can be written here")
-    assert cli("wait", "--claim", "--timeout", "0", agent="bob").status == 14
+    answer = cli("wait", "--claim", "--timeout", "0", agent="bob")
+    assert answer.status == 0 and "task-1 is yours" in answer.stdout and "be noted" in answer.stderr
     temporary.unlink()
     (tmp_path / "kept").rename(temporary)
     assert told(cli) == ["held"]
+    assert told(cli) == []

@@ -36,8 +36,9 @@ class Slow(FileStore):
         if before:
             before()
         stored = super().replace(team, kind, key, record, revision, lasting)
-        if self.when_noted:
-            self.when_noted()
+        noted, self.when_noted = self.when_noted, None
+        if noted:
+            noted()
         return stored
 
 

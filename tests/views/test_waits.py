@@ -175,7 +175,7 @@ def test_any_of_several_conditions_ends_it_and_is_named(cli: Cli) -> None:
     cli.ok("update-task", "1", "--status", "completed", "--result", "it works", agent="bob")
     found = ended(waiting)
     assert (found["because"], found["task"]["result"]) == (["task"], "it works")
-    assert cli("wait", "--task", "1", agent="mia").stdout == "task-1: completed by bob\nit works\n"
+    assert cli("wait", "--task", "1", agent="mia").stdout == "task-1: completed by bob\n  it works\n"
 
 
 def test_a_decision_is_told_with_its_reason(cli: Cli) -> None:
