@@ -138,6 +138,7 @@ def execute(command: Command, values: dict[str, Any]) -> int:
         from teams_cli.cli import farewell
 
         return farewell.take_leave(ended, as_json, _talk)
+    problems = call.note_told()  # before the reminder, which is about what this answer has not told
     reminded: list[Callable[[], object]] = []
     line = "" if as_json or command.quiet else call.reminder(reminded.append)
     if call.follows and not as_json:
@@ -145,7 +146,7 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     if not line or _talk(one_part(line)):
         for note in reminded:
             call.once_told(note)
-    for problem in call.note_told():
+    for problem in problems + call.note_told():
         _talk(f"teams: you will be told this again, as it could not be noted: {safe(problem.message)}")
     return status
 
