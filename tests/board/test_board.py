@@ -282,6 +282,10 @@ def test_the_page_goes_on_after_the_server_was_killed(cli: Cli, server: Serving,
     page.one("#card-task-2")
     assert not page.one("#tasks").text.count("Typed while")
     page.click("dialog button.primary")
+    page.reads("dialog [role=alert]", "token")  # each start of the server has its own
+    page.run("location.hash = arguments[0]", f"token={server.token}")
+    page.until(lambda: page.text("#access") == "Token")
+    page.click("dialog button.primary")
     page.reads("#card-task-3", "Typed while the server is away")
     cli.ok("announce", "after the restart", agent="bob")
     page.reads("#agent-list", "after the restart")

@@ -24,6 +24,8 @@ let teams = [];
 
 function start() {
   findToken();
+  // A new link opened in the same tab changes only the hash: what was being typed stays.
+  window.addEventListener('hashchange', () => location.hash.startsWith('#token=') && findToken());
   startCourse();
   startTasks();
   startViews();
