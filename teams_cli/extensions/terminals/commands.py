@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from teams_cli import errors
@@ -15,7 +14,7 @@ from teams_cli.commands.declaration import Command, argument, option, switch, ta
 from teams_cli.extensions.terminals import detached, opening, windows
 from teams_cli.extensions.terminals.opening import Opened, OpenRequest
 from teams_cli.names import HUMAN
-from teams_cli.teams import history, presence, teams
+from teams_cli.teams import history, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,12 +68,10 @@ def _open(
         return Service(_OPENING, "", {"taking": TakingOver(call, client, resume, wrap, options)})
     wish = OpenRequest(client, options, call.directory, agent=_named(call, agent_id), wrap=wrap)
     opened = opening.prepare(call.store, call.team, wish, call.config, call.environ)
-    pid = os.getpid()
     if in_window:
-        pid = windows.open_window(sys.executable, call.store.root, call.team, opened, call.environ)
+        windows.open_window(sys.executable, call.store.root, call.team, opened, call.environ)
     elif detach:
-        pid = detached.start(call.store, call.team, opened)
-    call.try_to(lambda: presence.register_process(call.store, call.team, opened.agent, pid))
+        detached.start(call.store, call.team, opened)
     if detach:
         return {"agent": opened.agent, "client": client, "team": call.team}
     if tmux:
