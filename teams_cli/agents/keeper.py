@@ -269,9 +269,10 @@ class Keeper:
         return turn
 
     def _note_turn(self, batch: list[Message]) -> None:
-        """The client runs: what it was given is read."""
+        """The client runs: what it was given is read; noted first as given, so that whoever is killed between loses
+        nothing.
+        """
         turn = self.session.turns + 1
-        inboxes.mark_read(self.store, self.team, self.agent, {message.number for message in batch}, turn)
         last = max((message.number for message in batch), default=0)
 
         def change(session: Session) -> Session:
@@ -282,6 +283,7 @@ class Keeper:
             )
 
         self._change(change)
+        inboxes.mark_read(self.store, self.team, self.agent, {message.number for message in batch}, turn)
 
     def _note_usage(self, turn: Turn, began: str) -> None:
         """Count what the turn took. It took that in any case, so that failing here is no failure of the agent."""

@@ -72,7 +72,7 @@ def test_what_a_turn_was_given_that_was_killed_comes_again(cli: Cli) -> None:
     (place(cli) / "given").unlink()
     (place(cli) / "go").touch()
     cli.ok("send-message", "zoe", "SECOND", agent="bob")
-    until(lambda: session(cli, "zoe").turns == 3 and session(cli, "zoe").ended)
+    until(lambda: session(cli, "zoe").generation == 3 and session(cli, "zoe").ended, lambda: session(cli, "zoe"))
     given = json.loads((place(cli) / "given").read_text())
     assert [message["message"] for message in given] == ["FIRST", "SECOND"]
 
