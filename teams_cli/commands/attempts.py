@@ -47,7 +47,7 @@ class Attempt:
 
     def __exit__(self, kind: object, failure: BaseException | None, *_: object) -> None:
         if failure is None:
-            self._call.once_told(self._end)
+            self._call.once_answered(self._end)
         elif isinstance(failure, errors.TeamsError) and not isinstance(failure, errors.OutcomeUnknown):
             self._end()
 

@@ -93,6 +93,7 @@ class Call:
         self.follows = ""
         """The command that follows, where the answer is told in words."""
         self._to_note: list[Callable[[], object]] = []
+        self.tells_news = False
         if store.on_append is None:
             store.on_append = self._appended
 
@@ -212,6 +213,11 @@ class Call:
 
     def once_told(self, note: Callable[[], object]) -> None:
         """Have *note*, which notes that the caller was told something, be run once the answer is out."""
+        self.tells_news = True
+        self.once_answered(note)
+
+    def once_answered(self, note: Callable[[], object]) -> None:
+        """Have *note* be run once the answer is out, whether or not anybody reads it."""
         self._to_note.append(note)
 
     @property

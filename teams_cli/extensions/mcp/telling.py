@@ -52,7 +52,7 @@ class Telling:
         with self._lock:
             self._writing = id, (cancelled := Event())
             write()
-            if not cancelled.wait(_CROSSING):
+            if not (call.tells_news and cancelled.wait(_CROSSING)):
                 call.note_told()
 
     def settle(self) -> None:
