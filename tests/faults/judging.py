@@ -28,6 +28,7 @@ _CHANCE = {
     "number",
     "id",
     "owed",
+    "uid",
 }
 State = dict[str, Any]
 

@@ -27,9 +27,10 @@ LEA, BOB, MIA, MAX = Caller("lea"), Caller("bob"), Caller("mia"), Caller("max")
 
 
 class Scene(NamedTuple):
-    """The command as it is typed, by whom, and what is prepared for it. What has a key in *later* may be written down
-    by whoever comes next: a claim of one that is no member is over, messages that were answered are handled, and who
-    joined or completed a task, and was told that what is next can't be looked at, takes it with the repeat.
+    """The command, by whom, and what is prepared for it; TOP is where the root is. What has a key in *later* may be
+    written down by whoever comes next: a claim of one that is no member is over, messages that were answered are
+    handled, and who joined or completed a task, and was told that what is next can't be looked at, takes it with the
+    repeat.
     """
 
     agent: str
@@ -40,6 +41,10 @@ class Scene(NamedTuple):
     @property
     def command(self) -> str:
         return self.words.partition(" ")[0]
+
+    def typed(self, top: str) -> list[str]:
+        """The words as they are typed where the root is in the directory *top*."""
+        return self.words.replace("TOP", top).split()
 
 
 def claimed(store: Store) -> None:
@@ -170,7 +175,7 @@ SCENES = {
     "closing by force": Scene("lea", "close-team --force", claimed),
     "opening again": Scene("lea", "restore-team", closed),
     "removing": Scene("lea", "prune --older-than 0 --yes", closed),
-    "copying": Scene("lea", "copy-team --to ./other"),
+    "copying": Scene("lea", "copy-team --to TOP/other"),
     "a role": Scene("lea", "define-role scout --extends team-member --skill search"),
     "a setting": Scene("lea", "set staleAfterSeconds 600"),
     "rules": Scene("lea", "set rules short"),

@@ -60,7 +60,7 @@ class Office:
 
     def play(self, store: Store) -> None:
         """Carry out the command of the scene over that store."""
-        found = parse(self.scene.words.split())
+        found = parse(self.scene.typed(str(self.root.parent)))
         assert found, self.scene.words
         values = {name: value for name, value in found[1].items() if name not in GLOBAL}
         own, caller = config.load(store.root, {}), self.scene.agent

@@ -51,7 +51,7 @@ class Stage:
         return state(self.root, self.other)
 
     def play(self, fault: Fault = NONE) -> Answer:
-        return command(self.root, self.scene.agent, self.scene.words.split(), fault)
+        return command(self.root, self.scene.agent, self.scene.typed(str(self.root.parent)), fault)
 
     def settle(self) -> None:
         """Have whoever comes next send what is owed."""

@@ -43,14 +43,15 @@ class Overtaken(FileStore):
 
 def play(store: FileStore, scene: Scene) -> None:
     """Carry out the command of the scene on that store."""
-    found = parse(scene.words.split())
+    top = os.path.dirname(store.root)
+    found = parse(scene.typed(top))
     assert found, scene.words
     command, values = found
     values = {name: value for name, value in values.items() if name not in GLOBAL}
     own = config.load(store.root, {})
-    top = os.path.dirname(store.root)
     call = Call(store, own, Caller(scene.agent, config=own), ALPHA, environ={"TEAMS_HOME": store.root}, directory=top)
     command.answer(call, values)
+    call.note_told()
     if (Path(store.root) / "teams/alpha").exists():
         Call(FileStore(store.root), own, Caller("max", config=own), ALPHA).settle()
 

@@ -284,12 +284,12 @@ def failed(doing: str, path: str, error: OSError) -> errors.StorageFailed:
 
 
 _REMEDIES = {
-    errno.ENOSPC: "The disk is full: make room and repeat the command. Nothing was changed.",
-    errno.EDQUOT: "The quota is used up: make room and repeat the command. Nothing was changed.",
+    errno.ENOSPC: "The disk is full: make room and repeat the command.",
+    errno.EDQUOT: "The quota is used up: make room and repeat the command.",
     errno.EROFS: "The disk is read-only: reading works, changing does not. See --root.",
     errno.EACCES: "Check the owner and the mode of the directory, or choose another with --root.",
     errno.EPERM: "Check the owner and the mode of the directory, or choose another with --root.",
-    errno.EIO: "The disk reports an error. Nothing was changed; check the disk before you repeat the command.",
+    errno.EIO: "The disk reports an error: check the disk before you repeat the command.",
     errno.EMFILE: "Too many files are open: close some, or raise the limit with ulimit -n.",
     errno.ENFILE: "Too many files are open on this machine.",
     errno.EFBIG: "The file would be larger than the limit: see ulimit -f.",

@@ -112,12 +112,13 @@ def _put_back(root: str, team: str, trash: str, moved: list[str]) -> None:
     try:
         for part in moved:
             os.rename(f"{trash}/{part}", f"{root}/{part}/{team}")
-        os.rmdir(trash)
     except OSError as error:
         raise errors.OutcomeUnknown(
             f"team {team} is removed in part, and the disk refuses to go on: {error.strerror}",
             "Repeat the command: it goes on.",
         ) from None
+    with suppress(OSError):  # it may not have been made; an empty one hurts nobody
+        os.rmdir(trash)
 
 
 def empty(trash: str) -> None:
