@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_engine")]
 WORKER = """
 import os, sys
 from teams_cli.tasks import choosing, claims, holding
-from teams_cli.teams import joining, leaving
+from teams_cli.membership import joining, leaving
 from teams_cli.messages import messages
 from teams_cli.tasks import tasks
 from teams_cli.teams.caller import Caller
