@@ -36,7 +36,7 @@ def brief(found: dict[str, Any]) -> Parts:
     )
     while lines and len(head) + len(last) + sum(len(line) + 1 for line, _ in lines) + 2 > _MOST:
         lines.remove(max(lines, key=lambda pair: (pair[1], len(pair[0]))))
-    return [head, *(line for line, _ in lines), last]
+    return [head, *(line for line, _ in lines), *last.split("\n")]  # a command of several lines is pasted as it is
 
 
 _MOST = 1500
