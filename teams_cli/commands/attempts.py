@@ -34,13 +34,12 @@ class Attempt:
             return fresh
         try:
             self._held = locks.hold(self._path, self._call.store.root)
-            process, uid, words = self._content()
-            is_same = words == self._words
-            if self._held is None:  # another is at it, unless it is one that this server has not answered
-                return uid if is_same and process == str(os.getpid()) else fresh
-            uid = uid if is_same else fresh
+            if self._held is None:  # another is at it: two at once mean it twice
+                return fresh
+            uid, words = self._content()
+            uid = uid if words == self._words else fresh
             os.ftruncate(self._held, 0)
-            os.pwrite(self._held, f"{os.getpid()} {uid}\n".encode() + self._words, 0)
+            os.pwrite(self._held, f"{uid}\n".encode() + self._words, 0)
         except (OSError, errors.TeamsError):  # then its repeat is not known
             return fresh
         return uid
@@ -51,11 +50,10 @@ class Attempt:
         elif isinstance(failure, errors.TeamsError) and not isinstance(failure, errors.OutcomeUnknown):
             self._end()
 
-    def _content(self) -> tuple[str, str, bytes]:
-        """Which process is at it, under which uid, and its words."""
+    def _content(self) -> tuple[str, bytes]:
+        """Under which uid it was tried before, and its words."""
         head, _, words = disk.read_file(self._path, _LARGEST).partition(b"\n")
-        process, _, uid = head.decode(errors="replace").partition(" ")
-        return process, uid, words
+        return head.decode(errors="replace").rpartition(" ")[2], words
 
     def _end(self) -> None:
         disk.discard(self._path)

@@ -23,16 +23,18 @@ class Telling:
 
     def __init__(self) -> None:
         self._calls: dict[Any, Call] = {}
+        self._cancelled: set[Any] = set()
         self._writing: tuple[Any, Event] = None, Event()
         self._lock = Lock()
 
     def forget(self, id: Any) -> None:
         """Forget what was to be noted for an earlier request of that id, which was never answered."""
         self._calls.pop(id, None)
+        self._cancelled.discard(id)
 
     def expect(self, id: Any, call: Call) -> None:
         """Have what the call was told be noted once the answer to its request is written."""
-        if call.has_to_note:
+        if call.has_to_note and id not in self._cancelled:
             self._calls[id] = call
 
     def of(self, item: SessionMessage) -> Call | None:
@@ -43,9 +45,13 @@ class Telling:
     def hear(self, item: SessionMessage) -> None:
         """Take from a message of the client whether it reads no answer to what is just being told."""
         if isinstance(item.message, JSONRPCNotification) and item.message.method == "notifications/cancelled":
-            id, cancelled = self._writing
-            if (item.message.params or {}).get("requestId") == id:
+            writing, cancelled = self._writing
+            id = (item.message.params or {}).get("requestId")
+            if id == writing:
                 cancelled.set()
+            else:
+                self._cancelled.add(id)
+                self._calls.pop(id, None)
 
     def tell(self, write: Callable[[], object], id: Any, call: Call) -> None:
         """Write the answer, and note that the caller was told what is in it."""
