@@ -66,11 +66,11 @@ def merged(repository: str, base: str, head: str, message: str) -> str:
         StorageFailed: git could not merge or sign them.
     """
     done = git.run(repository, "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", base, head)
-    tree, *files = [part for part in done.stdout.split("\0") if part]
-    if done.returncode == 1:
-        raise Clash(sorted(set(files)))
-    if done.returncode:
+    if done.returncode > 1 or not done.stdout:  # histories that have no commit in common, too
         raise errors.StorageFailed(f"git merge-tree: {done.stderr.strip()}", f"Try it in {repository}.")
+    tree, *files = [part for part in done.stdout.split("\0") if part]
+    if done.returncode:
+        raise Clash(sorted(set(files)))
     signed = git.said(repository, "config", "--type=bool", "commit.gpgSign") == "true"
     words = ("commit-tree", tree, "-p", base, "-p", head, *["-S"] * signed, "-m", message)
     made = git.said(repository, *words)  # fails where nobody is configured who commits

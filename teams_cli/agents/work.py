@@ -291,16 +291,18 @@ def _stashes_of(work: Work, branches: list[str]) -> Iterator[str]:
 
 def _nested(work: Work, origin: Origin) -> Iterator[Work]:
     """The repositories in it: submodules, others, and stores of submodules that are not checked out."""
-    seen, inside = set(), Origin(base="HEAD", rules=origin.rules)
+    seen = set()
     for name in [] if work.bare else _places_of_repositories(work.path):
         one = Work(f"{work.path}/{name}", name)
+        inside = Origin(rules=origin.rules)
         try:
             _identify(one)
             seen.add(one.own)
             one.has_store = any(_is_below(one.store, place) for place in (work.path, work.own))
+            inside.base = _recorded(work, name, origin.base)
             _look_at_files(one, inside)
             if one.has_store:
-                _look_at_store(one, _recorded(work, name))
+                _look_at_store(one, inside.base)
             else:
                 one.commits = _count(one, [one.head], _branches_of(one)) if one.head else 0
             one.nested = list(_nested(one, inside))
@@ -312,8 +314,8 @@ def _nested(work: Work, origin: Origin) -> Iterator[Work]:
             one = Work(place, os.path.relpath(place, work.own), bare=True)
             try:
                 _identify(one)
-                _look_at_store(one, [])
-                one.nested = list(_nested(one, inside))
+                _look_at_store(one, "")
+                one.nested = list(_nested(one, Origin(rules=origin.rules)))
             except errors.TeamsError as problem:
                 one.problem = problem.message
             yield one
@@ -342,12 +344,12 @@ def _is_below(path: str, directory: str) -> bool:
     return path.startswith(os.path.realpath(directory) + "/")
 
 
-def _recorded(work: Work, name: str) -> list[str]:
-    """The commit of the submodule that the checkout around it has."""
-    if not work.head:
-        return []
-    entry = work.git("ls-tree", "-z", work.head, "--", name, GIT_LITERAL_PATHSPECS="1").partition("\t")[0].split()
-    return [entry[2]] if entry[:1] == [_LINK] else []
+def _recorded(work: Work, name: str, base: str) -> str:
+    """The commit of the submodule in the commit *base*, which the agent did not make; empty if it is not known."""
+    variables = {"GIT_LITERAL_PATHSPECS": "1"}
+    listed = git.run(work.path, *git.LOOKING, "ls-tree", "-z", base, "--", name, variables=variables).stdout
+    entry = listed.partition("\t")[0].split()
+    return entry[2] if entry[:1] == [_LINK] else ""
 
 
 def _branches_of(work: Work) -> list[str]:
@@ -355,7 +357,7 @@ def _branches_of(work: Work) -> list[str]:
     return work.git("for-each-ref", "--format=%(objectname)", *words).split()
 
 
-def _look_at_store(work: Work, recorded: list[str]) -> None:
+def _look_at_store(work: Work, recorded: str) -> None:
     """Count the commits in the store that no other repository is known to have."""
     listed = [line.split(" ") for line in work.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines()]
     fetched = [commit for commit, name in listed if name.startswith("refs/remotes/")]
@@ -364,7 +366,7 @@ def _look_at_store(work: Work, recorded: list[str]) -> None:
     mine = [commit for commit, name in listed if not name.startswith("refs/remotes/") and name not in cloned]
     mine += _existing(work, _heads_of(work.store))
     work.stashed = work.git("log", "-g", "--format=%H", "refs/stash").split() if _is_there(work, "refs/stash") else []
-    known = [*fetched, *_existing(work, recorded)] if fetched else []
+    known = [*fetched, *_existing(work, {recorded} - {""})] if fetched else []
     work.commits = _count(work, [*mine, *work.stashed], known) if mine else 0
 
 

@@ -162,13 +162,34 @@ def test_pruning_stops_at_what_it_does_not_know_and_goes_on(cli: Cli, main: Path
     assert str(tree) in rows[ALPHA]["kept"] and rows["beta"]["removed"] and (tree / "a").exists()
 
 
-def test_submodules_come_along(cli: Cli, main: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their commits to where the person has them, and all of them into the checkouts where landings are tried."""
+IN_SUBMODULE = "git -c protocol.file.allow=always submodule update --init -q; cd lib; echo 1 >a; git commit -qam a"
+IN_SUBMODULE += "; cd ..; git commit -qam lib"
+"""A commit in a submodule, and one around it that wants it."""
+
+
+@pytest.fixture
+def with_submodule(main: Path, tmp_path: Path) -> Path:
     git(main, "submodule", "--quiet", "add", str(repository(tmp_path / "lib")), "lib")
     git(main, "commit", "-q", "-m", "lib")
-    own = "git -c protocol.file.allow=always submodule update --init -q; cd lib; echo 1 >a; git commit -qam a"
-    own += "; cd ..; git commit -qam lib"
-    made_by(cli, "ann", main, own)
+    return main
+
+
+def test_a_commit_of_a_submodule_comes_back_with_the_one_that_wants_it(cli: Cli, with_submodule: Path) -> None:
+    tree = made_by(cli, "ann", with_submodule, IN_SUBMODULE)
+    ref = cli.ok("worktree", "remove", "ann", "--force")["kept"]
+    cli.ok("worktree", "restore", ref)
+    assert (tree / "lib/a").read_text() == "1\n"
+
+
+def test_unrelated_work_is_not_merged(cli: Cli, main: Path) -> None:
+    tree = made_by(cli, "ann", main, "git checkout -q --orphan new; git commit -qm new; git branch -D teams/alpha/ann")
+    assert cli.refused("worktree", "merge", "ann") == (11, "conflict") and tree.exists()
+
+
+def test_submodules_come_along(cli: Cli, with_submodule: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their commits to where the person has them, and all of them into the checkouts where landings are tried."""
+    main = with_submodule
+    made_by(cli, "ann", main, IN_SUBMODULE)
     assert cli.ok("worktree", "merge", "ann")["state"] == "merged"
     assert git(main / "lib", "cat-file", "-t", git(main, "rev-parse", "HEAD:lib")) == "commit"
     cli.ok("create-task", "t")
