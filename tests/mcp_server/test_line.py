@@ -249,7 +249,7 @@ def test_without_the_extra_it_says_what_to_install(cli: Cli, tmp_path: Path) -> 
         "sys.meta_path.insert(0, Missing())\n"
     )
     answer = cli("mcp", "--json", agent="bob", PYTHONPATH=f"{tmp_path}:{os.getcwd()}")
-    assert answer.status == 1 and answer.error["code"] == "not_installed"
+    assert (answer.status, answer.error["code"]) == (2, "extension_missing")
     assert "pip install '.[mcp]'" in answer.error["hint"]
 
 
