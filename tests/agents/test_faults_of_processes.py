@@ -133,6 +133,7 @@ def test_one_that_is_being_started_is_known_by_its_launcher(cli: Cli, tmp_path: 
     (tmp_path / "go").touch()
 
 
+@pytest.mark.slow
 def test_a_keeper_that_stands_still_is_named_and_can_be_ended(cli: Cli) -> None:
     cli.ok("run-agent", "sleep 60", "--agent-id", "ann", "--detach", agent="lea")
     until(lambda: session(cli, "ann").turns)
@@ -143,6 +144,7 @@ def test_a_keeper_that_stands_still_is_named_and_can_be_ended(cli: Cli) -> None:
     assert ended(cli, "ann").outcome == "stopped"
 
 
+@pytest.mark.slow
 def test_an_agent_that_can_not_be_looked_at_is_not_lost(cli: Cli) -> None:
     """As where no more files can be opened at that moment: it may well be at work."""
     warm()

@@ -33,6 +33,7 @@ from tests.support.waits import until
 pytestmark = NEEDS_PROC
 
 
+@pytest.mark.slow
 def test_interject_ends_the_turn_and_all_it_left(cli: Cli) -> None:
     """Also a grandchild that ignores TERM and one in a session of its own; the text is the next turn."""
     leftovers = (
@@ -120,6 +121,7 @@ def test_pausing_an_agent_that_works(cli: Cli) -> None:
     assert told.count("agent paused") == told.count("agent resumed") == 1
 
 
+@pytest.mark.slow
 def test_pausing_an_idle_agent(cli: Cli) -> None:
     """At once; resuming one without mail starts nothing; one that is resumed before it rested works on."""
     detach(cli, "zoe", "true")
@@ -139,6 +141,7 @@ def test_pausing_an_idle_agent(cli: Cli) -> None:
     assert ended(cli, "yan").state == "done"
 
 
+@pytest.mark.slow
 def test_who_may_pause_and_whom(cli: Cli) -> None:
     detach(cli, "zoe", BUSY)
     is_busy(cli)

@@ -51,6 +51,7 @@ def made_by(cli: Cli, name: str, main: Path, script: str) -> Path:
     return cli.root / "worktrees" / ALPHA / name
 
 
+@pytest.mark.slow
 def test_what_is_removed_comes_back_as_it_was(cli: Cli, main: Path) -> None:
     """Staged and changed files, new ones, and a repository inside; until `prune` finds it too old."""
     script = "echo 1 >a; git add a; echo 2 >a; rm b; echo 3 >'new file'; git init -q in; cd in; echo x >x; git add x"
@@ -86,6 +87,7 @@ def test_work_that_git_does_not_show_is_work(cli: Cli, main: Path, script: str) 
     assert tree.exists()
 
 
+@pytest.mark.slow
 def test_what_a_merge_would_leave_out_refuses_it(cli: Cli, main: Path) -> None:
     """Also an unfinished rebase, and commits of the agent's branch that HEAD does not have."""
     rebasing = "git checkout -q -b t; echo t >a; git commit -qam t; git checkout -q -; echo u >a; git commit -qam u"
@@ -115,6 +117,7 @@ def test_what_the_person_has_begun_is_left_alone(cli: Cli, main: Path) -> None:
     assert (main / ".git/MERGE_HEAD").exists() and (main / "a").read_text() == "half"
 
 
+@pytest.mark.slow
 def test_a_hook_that_refuses_leaves_everything_as_it_was(cli: Cli, main: Path) -> None:
     tree = made_by(cli, "ann", main, "echo 1 >a; echo 2 >b; git add b")
     for name in ("pre-commit", "commit-msg"):
@@ -186,6 +189,7 @@ def test_unrelated_work_is_not_merged(cli: Cli, main: Path) -> None:
     assert cli.refused("worktree", "merge", "ann") == (11, "conflict") and tree.exists()
 
 
+@pytest.mark.slow
 def test_submodules_come_along(cli: Cli, with_submodule: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their commits to where the person has them, and all of them into the checkouts where landings are tried."""
     main = with_submodule

@@ -243,6 +243,7 @@ def test_who_made_their_own_worktrees_hear_of_a_conflict_with_the_next_command(s
             assert shop.ok(each, "read-messages", "--all").count("| your branch conflicts with") == told
 
 
+@pytest.mark.slow
 def test_who_asks_hears_at_once_what_is_over_soon(shop: Shop) -> None:
     """No second command and no message says it again; what the branch has already is not asked for."""
     shop.create("t")
@@ -318,6 +319,7 @@ def test_red_on_the_tip_that_it_joins(shop: Shop) -> None:
     assert "is red on trunk" in shop.ok("bob", "wait", "--timeout", "60")
 
 
+@pytest.mark.slow
 def test_a_conflict_names_the_files(shop: Shop) -> None:
     shop.create("t")
     shop.ok("bob", "claim-task", "1")

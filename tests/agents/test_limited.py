@@ -89,6 +89,7 @@ def test_its_tasks_are_given_back_where_that_is_set(cli: Cli) -> None:
     assert task["status"] == "pending" and "limited by its provider" in json.dumps(task)
 
 
+@pytest.mark.slow
 def test_what_a_command_prints_is_no_limit_of_a_provider(cli: Cli) -> None:
     """Of a shell never, and of a client only what it says itself, not what its tools printed."""
     fails = "echo AssertionError: expected 429 Too Many Requests; exit 1"

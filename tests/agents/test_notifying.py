@@ -69,6 +69,7 @@ def test_a_burst_is_one_call(cli: Cli, tmp_path: Path) -> None:
     assert cli("set", "notify_waiting", "off", agent="human").status == 0
 
 
+@pytest.mark.slow
 def test_work_to_review_is_told(cli: Cli, tmp_path: Path) -> None:
     heard = tmp_path / "heard"
     assert cli("set", "notify_waiting", f"cat >>{heard}", agent="human").status == 0
@@ -80,6 +81,7 @@ def test_work_to_review_is_told(cli: Cli, tmp_path: Path) -> None:
     assert cli("set", "notify_waiting", "off", agent="human").status == 0
 
 
+@pytest.mark.slow
 def test_a_command_that_fails_is_told_to_the_person(cli: Cli) -> None:
     assert cli("set", "notify", "echo no bus >&2; exit 3", agent="human").status == 0
     cli("send-message", "human", "Hello", agent="bob")
@@ -103,6 +105,7 @@ def test_only_the_person_may_set_it(cli: Cli) -> None:
     assert held.status == 13
 
 
+@pytest.mark.slow
 def test_a_script_waits_for_an_event(cli: Cli, tmp_path: Path) -> None:
     waiting = cli.start("on", "failed", "--run", f"cat >{tmp_path}/heard", "--once", "--json", agent="human")
     cli("create-task", "One", agent="lea")

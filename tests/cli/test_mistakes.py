@@ -125,6 +125,7 @@ ALIKE = {
 """What is said with another word for looking, and how the command is declared."""
 
 
+@pytest.mark.slow
 def test_words_for_looking_mean_the_same(tmp_path: Path) -> None:
     """In a process of its own, and with an option that only Typer knows how to refuse."""
     cli = make_team(tmp_path / "root", "bob")

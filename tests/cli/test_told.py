@@ -69,6 +69,7 @@ def test_a_cancelled_call_takes_no_letter(cli: Cli) -> None:
         assert (answer := line.read())["id"] == again and "LETTER" not in str(answer)
 
 
+@pytest.mark.slow
 def test_a_client_that_is_gone_takes_no_letter(cli: Cli) -> None:
     line = Line(cli, "bob")
     line.hello()

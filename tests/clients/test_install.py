@@ -42,6 +42,7 @@ def test_on_a_fresh_home_it_is_made_and_unmade(home: Home) -> None:
         assert home.change("uninstall", client)["changed"] is False
 
 
+@pytest.mark.slow
 def test_what_is_there_stays_and_comes_back_byte_for_byte(home: Home) -> None:
     for text in OTHERS.values():
         path = home.file("claude", text)
@@ -109,6 +110,7 @@ def test_elsewhere_by_the_clients_own_variables(home: Home, tmp_path: Path) -> N
     assert xdg.startswith(str(tmp_path / "xdg/opencode/"))
 
 
+@pytest.mark.slow
 def test_a_projects_settings_name_no_path_of_this_machine(home: Home, tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()

@@ -96,6 +96,7 @@ def test_its_hooks_are_answered(teams: Callable[..., Any]) -> None:
     assert "parrot" in teams("hook", "crow", status=1)
 
 
+@pytest.mark.slow
 def test_it_is_installed_in_looked_at_and_left(teams: Callable[..., Any], tmp_path: Path) -> None:
     settings = tmp_path / ".parrot/seeds.json"
     teams("install", "parrot", "--json")

@@ -54,6 +54,7 @@ def test_edit_is_the_default_and_call_beats_profile_beats_team(cli: Cli) -> None
     assert cli.refused("set", "permissions", "most", agent="lea") == (2, "invalid_value")
 
 
+@pytest.mark.slow
 def test_what_a_client_can_not_be_held_to_is_refused_with_why(cli: Cli) -> None:
     answer = cli("run-agent", "x", "--harness", "own", "--permissions", "ask", "--json", agent="lea")
     assert answer.status == 2 and "it has no voice" in answer.error["message"]

@@ -94,6 +94,7 @@ def cli(tmp_path: Path) -> Cli:
     return Cli(made.root, "lea", ALPHA, PYTHONPATH=str(package.parent), PYTHONSAFEPATH="1")
 
 
+@pytest.mark.slow
 def test_the_command_line_has_it(cli: Cli) -> None:
     assert cli("hurry-task", "2").stdout == "task-2: comes first now\n"
     assert cli.ok("hurry-task", "2")["priority"] == "high"

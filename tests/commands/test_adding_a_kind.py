@@ -80,6 +80,7 @@ def cli(tmp_path: Path) -> Cli:
     return Cli(made.root, "bob", ALPHA, PYTHONPATH=str(package.parent), PYTHONSAFEPATH="1")
 
 
+@pytest.mark.slow
 def test_it_is_made_examined_and_copied(cli: Cli, tmp_path: Path) -> None:
     """What it says is checked, and what is damaged of it is named; it goes where its team goes."""
     assert cli.ok("reserve", "printer") == {"thing": "printer", "owner": "bob"}

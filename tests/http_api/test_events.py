@@ -36,6 +36,7 @@ def test_events_say_what_changes(cli: Cli, server: Server) -> None:
         assert since.whats(1) == ["status announced"]
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_or_told_twice_by_coming_back(cli: Cli, server: Server) -> None:
     """A reader that drops its stream again and again, while others write, also over a restart of the server."""
     count, seen, told = 60, 0, []

@@ -43,6 +43,7 @@ def test_a_private_server(cli: Cli) -> None:
             assert stream.status == 401
 
 
+@pytest.mark.slow
 def test_the_server_is_found_and_forgotten(cli: Cli) -> None:
     """`server.json` is there while it runs, for its owner alone; each start has a token of its own, which only the
     server that has it can prove.

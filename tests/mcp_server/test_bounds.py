@@ -39,6 +39,7 @@ async def use(client: Any, tool: str, **arguments: Any) -> tuple[int, dict[str, 
     return len(part.text.encode()), result.structured_content
 
 
+@pytest.mark.slow
 def test_lists_are_short_and_say_how_much_more_there_is(cli: Cli) -> None:
     add_tasks(cli, *(f"number {i}" for i in range(1, 131)), description="long " * 100)
     add_tasks(cli, "waits", blocked_by=["task-1"])

@@ -106,6 +106,7 @@ def test_when_the_role_changes_other_tools_are_offered(cli: Cli) -> None:
     within(test)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", EITHER)
 def test_agents_list_and_write_to_each_other(cli: Cli, era: str) -> None:
     async def test() -> None:

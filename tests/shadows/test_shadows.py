@@ -106,6 +106,7 @@ ANSWERS = {
 """Commands that answer, and how their answers begin and end."""
 
 
+@pytest.mark.slow
 def test_an_answer_is_what_the_command_printed_until_it_ended(cli: Cli) -> None:
     """Whatever it leaves in the background, and however much it is."""
     for name, (command, _, _) in ANSWERS.items():

@@ -104,6 +104,7 @@ def test_after_a_power_cut_while_the_log_begins_a_new_directory(places):
             )  # a lost one's is not given again
 
 
+@pytest.mark.slow
 def test_after_a_kill_at_any_step_and_then_a_power_cut(places):
     """The next process repeats the change; when it is answered, not even a power cut may take that back.
 

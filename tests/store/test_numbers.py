@@ -126,6 +126,7 @@ def forge(cli: Cli, **fields: object) -> None:
     inbox.write_text(json.dumps({**said, **fields}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("field", "number"), [("open", 3), ("handled", 2_000_000)])
 def test_no_message_is_hidden_by_a_number_that_was_called_handled_beforehand(cli: Cli, field: str, number: int) -> None:
     """What is not given yet nobody has read: it is reported, and given to nobody any more, or taken out."""

@@ -51,6 +51,7 @@ def test_messages_plans_questions_and_outputs_are_there(cli: Cli) -> None:
     assert cli("brief", "--json", agent="human").status == 0
 
 
+@pytest.mark.slow
 def test_work_goes_on_in_them(cli: Cli) -> None:
     for word in ("3", "task-3"):
         assert cli("release-task", word, agent="human").status in (0, 11)

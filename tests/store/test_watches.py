@@ -29,6 +29,7 @@ def test_without_inotify_the_watch_looks_again_and_again(store, root):
     watch.close()
 
 
+@pytest.mark.slow
 def test_a_change_that_left_the_same_time_as_the_one_before_is_seen(store, root):
     """The clocks of most files go on by some milliseconds, of some by a second."""
     watch = polling_watch(str(root / "teams/alpha"), str(root / "tasks/alpha"))

@@ -161,6 +161,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.slow
 def test_all_or_none(cli: Cli) -> None:
     for text, status, code in REFUSED:
         answer = cli.refused("create-task", "--from", "-", agent="lea", stdin=text.encode())

@@ -72,6 +72,7 @@ def test_waiting_inside_the_tool_renews(cli: Cli) -> None:
     assert b"wake up" in waiting.communicate(timeout=TIMEOUT)[0]
 
 
+@pytest.mark.slow
 def test_who_lost_a_task_and_who_takes_it_over_are_told(cli: Cli) -> None:
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("announce", "half way through the parser", agent="bob")

@@ -89,6 +89,7 @@ def test_who_ends_a_task_takes_the_next_with_that(cli: Cli) -> None:
     assert cli.refused("update-task", "3", "--priority", "high", "--next", agent="lea") == (2, "wrong_usage")
 
 
+@pytest.mark.slow
 def test_who_ends_a_task_may_wait_for_the_next_one_with_that(cli: Cli) -> None:
     """What else concerns it ends the wait; that the task is ended holds, whatever comes then."""
     add_tasks(cli, "one", "two")

@@ -46,6 +46,7 @@ def cancel(cli: Cli, *numbers: int) -> None:
         change_task(cli.store(), ALPHA, Caller(HUMAN), str(number), Edit(status="cancelled"))
 
 
+@pytest.mark.slow
 def test_what_comes_into_sight_as_others_take_tasks_is_no_news(cli: Cli) -> None:
     for number in range(1, 6):
         take(cli, str(number))

@@ -59,6 +59,7 @@ def test_a_wait_for_mail_ends_with_the_team(cli: Cli) -> None:
     assert cli(*words, agent="mia").status == 0
 
 
+@pytest.mark.slow
 def test_a_task_that_was_lost_is_not_said_to_be_free_beside_who_has_it(cli: Cli) -> None:
     cli.ok("set", "staleAfterSeconds", "1", agent="lea")
     add_tasks(cli, "one")

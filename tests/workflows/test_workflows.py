@@ -135,6 +135,7 @@ def test_a_wrong_workflow_is_refused(cli: Cli, tmp_path: Path) -> None:
     assert cli.refused("run", str(path)) == (2, "invalid_value")
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_workflow_is_refused(cli: Cli, tmp_path: Path) -> None:
     for content in (b"# No front matter\n", b"---\nname: x\n", b"---\n\xff\n---\n", b"---\n\1\n---\n"):
         (tmp_path / "a.md").write_bytes(content)
