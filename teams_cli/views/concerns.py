@@ -6,7 +6,6 @@ merely is so (see `facts`) is told once, and again when it was otherwise meanwhi
 
 from __future__ import annotations
 
-from functools import partial
 
 from teams_cli import errors
 from teams_cli.clock import length
@@ -333,7 +332,10 @@ class Lookout:
         """Note which ready task the caller is about to be told of, so that the others that wait leave it; or none."""
         at = teams.now(self.store) if offer else None
         fresh = presence.Agent(agent=self.caller.name)
-        change = partial(presence.Agent.having, offered=offer, offered_at=at)
+
+        def change(agent: presence.Agent) -> presence.Agent:
+            return agent.having(offered=offer, offered_at=at)
+
         upsert(self.store, self.team, presence.AGENT, self.caller.name, fresh, change)
 
     def _true(self, facts: Facts, known: set[str], agent: presence.Agent) -> Known:

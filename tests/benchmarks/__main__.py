@@ -63,7 +63,7 @@ def main() -> None:
     directory = Path(tempfile.mkdtemp(prefix="teams-bench-", dir=said.directory))
     try:
         few, many = Place(directory / "few", FEW), Place(directory / "many", MANY)
-        print(f"Python {sys.version.split()[0]}, {os.cpu_count()} processors, {Path(TEAMS[0]).name}")
+        print(f"Python {sys.version.split()[0]}, {os.cpu_count()} processors")
         if _is_editable():
             print("an editable install slows bare Python too: measure in an environment with a plain one")
         slower = bench_start(Place(directory / "start", 100), max(rounds, LEAST))
