@@ -6,7 +6,6 @@ merely is so (see `facts`) is told once, and again when it was otherwise meanwhi
 
 from __future__ import annotations
 
-
 from teams_cli import errors
 from teams_cli.clock import length
 from teams_cli.messages import inboxes, notices
