@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell runs behind ignores it, with all that it starts
 
 
 class FakeClock:

@@ -7,6 +7,8 @@ finds the file was not answered, and adds nothing twice; who was answered means 
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock  # `threading` and `weakref` are more to import than a command needs
+from _weakref import ref
 from zlib import crc32
 
 from teams_cli import errors
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from teams_cli.commands.call import Call
 
 _LARGEST = 4 << 20
+_UNDER_WAY: dict[str, ref[Attempt]] = {}
+"""The attempts of this process, by their files."""
+_BEGINNING = allocate_lock()
 
 
 class Attempt:
@@ -32,12 +37,25 @@ class Attempt:
         fresh = f"c-{os.urandom(9).hex()}"
         if not os.path.isdir(self._call.store.root):  # a command that will be refused makes no root
             return fresh
+        with _BEGINNING:
+            return self._begun(fresh)
+
+    def _begun(self, fresh: str) -> str:
+        """The uid to make the change under: that of an attempt that was not answered, or the *fresh* one.
+
+        Raises:
+            Busy: Nobody waits for the answer any more, so that a repeat may have begun before.
+        """
+        if self._call.is_given_up():
+            raise errors.Busy("the request was cancelled", "Nothing was changed; repeat it.")
         try:
             self._held = locks.hold(self._path, self._call.store.root)
-            if self._held is None:  # another is at it: two at once mean it twice
-                return fresh
             uid, words = self._content()
             uid = uid if words == self._words else fresh
+            if self._held is None:  # another is at it: two at once mean it twice, unless that was cancelled
+                other = _UNDER_WAY.get(self._path, lambda: None)()
+                return uid if other and other._call.is_given_up() else fresh
+            _UNDER_WAY[self._path] = ref(self)
             os.ftruncate(self._held, 0)
             os.pwrite(self._held, f"{uid}\n".encode() + self._words, 0)
         except (OSError, errors.TeamsError):  # then its repeat is not known

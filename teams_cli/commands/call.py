@@ -94,6 +94,8 @@ class Call:
         """The command that follows, where the answer is told in words."""
         self._to_note: list[Callable[[], object]] = []
         self.tells_news = False
+        self.is_given_up: Callable[[], bool] = lambda: False
+        """Whether nobody waits for the answer any more: the client cancelled its request, or has gone."""
         if store.on_append is None:
             store.on_append = self._appended
 

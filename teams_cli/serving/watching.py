@@ -108,12 +108,12 @@ class Requester:
     """Whether the client of a request is still there; wakes what waits for it when it is not."""
 
     def __init__(self) -> None:
-        self._gone = False
+        self.is_gone = False
         self._wake: set[threading.Event] = set()
 
     def leave(self) -> None:
         """End every wait on the client's behalf."""
-        self._gone = True
+        self.is_gone = True
         for event in list(self._wake):
             event.set()
 
@@ -124,9 +124,9 @@ class Requester:
             Departed: The client is gone.
         """
         self._wake.add(event)
-        happened = not self._gone and event.wait(timeout)
+        happened = not self.is_gone and event.wait(timeout)
         self._wake.discard(event)
-        if self._gone:
+        if self.is_gone:
             raise Departed
         return happened
 

@@ -108,6 +108,17 @@ def test_what_was_asked_before_the_end_is_answered(cli: Cli) -> None:
         assert (errors, line.process.returncode) == ("", 0)
 
 
+def test_a_send_that_is_cancelled_and_repeated_adds_no_message_without_an_answer(cli: Cli) -> None:
+    with Line(cli, "bob") as line:
+        line.hello()
+        for text in "abcdefgh":
+            line.notify("notifications/cancelled", {"requestId": line.use("send_to_agent", target="lea", message=text)})
+            line.use("send_to_agent", target="lea", message=text)
+        answers = [answer["result"]["structuredContent"] for answer in line.end()[0] if "result" in answer]
+    sent = [message["message"] for message in cli.ok("read-messages", agent="lea")]
+    assert {*sent} == {*"abcdefgh"} and len(sent) <= len(answers)
+
+
 def test_a_wait_for_anything_ends_with_what_concerns_it_in_words_of_tools(cli: Cli) -> None:
     with Line(cli, "bob") as line:
         line.hello()

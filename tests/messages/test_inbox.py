@@ -378,3 +378,13 @@ def test_what_was_looked_at_is_marked_as_read_and_nothing_else(team: Store) -> N
     mailbox.mark_read({1})
     assert mailbox.unread() == [1, 2] and [m.message for m in mailbox.messages([2, 1])] == ["a", "b"]
     assert inboxes.unread(team, ALPHA, "bob") == [2, 3]
+
+
+def test_what_was_done_since_one_looked_is_kept(team: Store) -> None:
+    say(team, "a", "b")
+    mailbox = inboxes.Mailbox(team, ALPHA, "bob")
+    handling.handle(team, ALPHA, BOB, ["1"])
+    say(team, "c")
+    mailbox.mark_read({1, 2})
+    assert numbers(team, peek=True) == [2, 3]
+    assert inboxes.unread(team, ALPHA, "bob") == [3]

@@ -105,6 +105,7 @@ class Operations:
         said = _in_address(request, "team") or base.said_team
         call = requests.call_as(fresh, agent, said or fresh.only_team(), request.headers.get("x-teams-token", ""))
         call.elsewhere = True
+        call.is_given_up = lambda: client.is_gone
         return call
 
     def close(self) -> None:

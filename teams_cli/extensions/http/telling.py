@@ -38,7 +38,9 @@ class Telling:
             try:
                 gone = await request.is_disconnected()
                 await response(scope, receive, send)
-                if not gone:
+                if gone:
+                    call.is_given_up = lambda: True
+                else:
                     await self._threads.run(call.note_told)
             finally:
                 sent.set()

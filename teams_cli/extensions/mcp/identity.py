@@ -50,6 +50,7 @@ class Identity:
         store = stoppable(base.store, stop)
         whole = Call(store, settings, None, "", base.sources, environ=base.environ, directory=base.said_directory)
         call = requests.call_as(whole, self.agent, self.team, self.token)
+        call.is_given_up = lambda: stop.is_set
         if call.caller is not None and base.caller is not None:
             call.caller.display, call.caller.type = base.caller.display, base.caller.type
         return call

@@ -34,7 +34,9 @@ class Telling:
 
     def expect(self, id: Any, call: Call) -> None:
         """Have what the call was told be noted once the answer to its request is written."""
-        if call.has_to_note and id not in self._cancelled:
+        if id in self._cancelled:
+            call.is_given_up = lambda: True
+        elif call.has_to_note:
             self._calls[id] = call
 
     def of(self, item: SessionMessage) -> Call | None:
@@ -51,7 +53,8 @@ class Telling:
                 cancelled.set()
             else:
                 self._cancelled.add(id)
-                self._calls.pop(id, None)
+                if call := self._calls.pop(id, None):
+                    call.is_given_up = lambda: True
 
     def tell(self, write: Callable[[], object], id: Any, call: Call) -> None:
         """Write the answer, and note that the caller was told what is in it."""

@@ -189,10 +189,11 @@ class Works:
             while not (await asyncio.wait({future}, timeout=_TELL_EVERY))[0]:
                 if tell:
                     await tell(time.monotonic() - started)
-            return future.result()
-        finally:
+        except BaseException:
             stop.set()
             future.cancel()
+            raise
+        return future.result()
 
     def _work(
         self, work: Callable[[Stop], T], stop: Stop, loop: asyncio.AbstractEventLoop, future: asyncio.Future[T]

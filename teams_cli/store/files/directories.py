@@ -169,15 +169,8 @@ def read(path: str, kind: Kind[R], key: str) -> bytes:
         FileNotFoundError: There is no such record.
         DamagedRecord, StorageFailed: As for `disk.read_file`.
     """
-    if (data := _waiting(os.path.dirname(path), kind).get(key)) is not None:
-        return data
-    try:
-        return disk.read_file(path)
-    except FileNotFoundError:
-        if not kind.numbered:
-            raise
     data = _waiting(os.path.dirname(path), kind).get(key)
-    return disk.read_file(path) if data is None else data  # it may have got its file just now
+    return disk.read_file(path) if data is None else data
 
 
 def document_in(path: str, kind: Kind[Any], key: str) -> dict[str, Any]:
