@@ -219,7 +219,7 @@ def delivered(batch: list[Message]) -> str:
 def _to_answer(message: Message) -> str:
     if message.ack_by:
         return f"\n(its sender waits for: teams ack {message.id}, or teams reply {message.id} TEXT)"
-    return "" if message.only_informs else f"\n(answer with: teams reply {message.id} TEXT)"
+    return "" if message.is_closed_by_reading else f"\n(answer with: teams reply {message.id} TEXT)"
 
 
 def _write_private(path: str, data: bytes) -> None:

@@ -244,13 +244,13 @@ def _ask_person(operation: str, about: str) -> bool | None:
 
 
 def _talk(line: str) -> bool:
-    """Say something beside the answer; whether it came out."""
+    """Say something beside the answer; whether anybody can hear it."""
     try:
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
-    except OSError:  # nobody reads it: the answer itself is what counts
+        return not os.path.samestat(os.fstat(sys.stderr.fileno()), os.stat(os.devnull))
+    except (OSError, ValueError):  # nobody reads it: the answer itself is what counts
         return False
-    return True
 
 
 def _refuse(error: errors.TeamsError, words: list[str], status: int = 0) -> int:

@@ -67,7 +67,8 @@ def reply(
         raise errors.WrongState(
             f"{original.id} is a notice, which nobody reads answers to", "Do what it says, if anything."
         )
-    if is_handled(advance(store, team_name, load(store, team_name, caller.name), []), original.number):
+    inbox = advance(store, team_name, load(store, team_name, caller.name), [])
+    if not original.is_closed_by_reading and is_handled(inbox, original.number):
         hint = f"Write anew: teams send-message {original.from_} …"
         raise errors.AlreadyHandled(f"{original.id} is handled already", hint)
     draft = messages.Message(

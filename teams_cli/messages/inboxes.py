@@ -161,7 +161,7 @@ def _repaired(store: Store, team: str, inbox: Inbox, problems: list[errors.Teams
 
 
 def _opened(message: Message) -> Open:
-    return Open(number=message.number, quiet=message.type == "info" or None, fyi=message.only_informs or None)
+    return Open(number=message.number, quiet=message.type == "info" or None, fyi=message.is_closed_by_reading or None)
 
 
 def open_messages(

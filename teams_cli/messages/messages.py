@@ -40,6 +40,11 @@ class Message(Record):
         return bool(self.fyi) or self.from_ == SYSTEM
 
     @property
+    def is_closed_by_reading(self) -> bool:
+        """Whether nobody waits for an answer to it, as to what itself is an answer."""
+        return self.only_informs or self.reply_to is not None
+
+    @property
     def addressed(self) -> str:
         """Whom its sender named; `all` for a broadcast, whoever was there then."""
         return ", ".join(self.recipients) if self.recipients and self.type != "broadcast" else self.to

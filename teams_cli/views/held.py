@@ -68,7 +68,7 @@ def _awaits_answer(store: Store, team: str, task: Task) -> bool:
     for message in store.read(team, MESSAGE, None, max(0, last - _BACK), []):
         to = message.recipients or [message.to]
         if message.from_ == task.owner:
-            may_ask = message.type in _ASKING and not (message.reply_to or message.only_informs)
+            may_ask = message.type in _ASKING and not message.is_closed_by_reading
             asked = message.number if may_ask and message.timestamp >= (task.claimed_at or "") else asked
         elif message.from_ != SYSTEM and task.owner in to:
             heard = message.number

@@ -19,10 +19,12 @@ _NEAR = 32
 """Messages whose envelopes are looked at; behind more the inbox is asked, and how far that was is noted."""
 _LONGEST = 140
 """Characters of a notice that are told whole: what is cut off is told again by the next wait."""
+_LETTER = 200
+"""Characters of a letter of one line that is shown whole, and is read with that."""
 
 
 class Reminder:
-    """What waits, in a line that is empty if nothing does, and whether there is mail to read."""
+    """What waits, in lines that are empty if nothing does, and whether there is mail to read beside what they show."""
 
     def __init__(self, line: str, has_mail: bool = False) -> None:
         self.line = line
@@ -35,16 +37,16 @@ def reminder(store: Store, team: str, agent: str, once_told: OnceTold) -> Remind
     """
     known = presence.load(store, team, agent)
     mail = _mail(store, team, agent, known.told_to or 0, once_told)
-    parts = [mail.line]
+    parts: list[str] = []
     if known.awaits:
         from teams_cli.messages import receipts
 
         parts += receipts.tell(store, team, agent, once_told)
-    return Reminder("; ".join(filter(None, parts)), mail.has_mail)
+    return Reminder("\n".join(filter(None, [mail.line, "; ".join(parts)])), mail.has_mail)
 
 
 def _mail(store: Store, team: str, agent: str, told_to: int, once_told: OnceTold) -> Reminder:
-    """Its unread mail, and what the system has to say, in a line, unless it was told of all that."""
+    """Its unread mail, short letters whole, and what the system has to say, unless it was told of all that."""
     last = store.last(team, MESSAGE)
     near = last - told_to <= _NEAR
     if last <= told_to or (near and not _any_to(store, team, agent, told_to)):
@@ -62,12 +64,21 @@ def _mail(store: Store, team: str, agent: str, told_to: int, once_told: OnceTold
     fresh = (message for message in found if message.from_ == SYSTEM and message.number > told_to)
     news = [m for m in fresh if not (is_done(store, team, agent, m) or is_for_later(store, team, m))]
     whole = {message.id for message in news[-_NAMED:] if _is_short(message)}
-    once_told(lambda: _note(store, team, agent, unread[-1], whole))
+    letters = [message for message in mail if message.number > told_to][-_NAMED:]
+    read = {message.number for message in letters if _is_letter(message)}
+
+    def note() -> None:
+        mailbox.mark_read(read)
+        _note(store, team, agent, unread[-1], whole)
+
+    once_told(note)
     lines = [_line(message) for message in news[-_NAMED:]]
-    parts = [*([_named(mail)] if mail else []), *map(_short, _true_together(lines), news[-_NAMED:])]
+    notices = [*map(_short, _true_together(lines), news[-_NAMED:])]
     if len(news) > _NAMED:
-        parts.append(f"{len(news) - _NAMED} more: teams read-messages")
-    return Reminder("; ".join(parts), bool(mail))
+        notices.append(f"{len(news) - _NAMED} more: teams read-messages")
+    left = len(mail) - len(read)
+    unread_mail = [f"{left} unread: teams read-messages"] if left else []
+    return Reminder("\n".join(filter(None, [*map(_letter, letters), *unread_mail, "; ".join(notices)])), bool(left))
 
 
 def _true_together(lines: list[str]) -> list[str]:
@@ -164,10 +175,19 @@ def _task(store: Store, team: str, key: str) -> Task | None:
         return None
 
 
-def _named(mail: list[Message]) -> str:
-    """How much mail there is, and from whom the newest are."""
-    newest = ", ".join(f"{message.id} from {message.from_}" for message in mail[-_NAMED:])
-    return f"{len(mail)} unread ({'… ' if len(mail) > _NAMED else ''}{newest})"
+def _is_letter(message: Message) -> bool:
+    """Whether the message fits whole into a line of a reminder."""
+    return len(message.message) <= _LETTER and "\n" not in message.message
+
+
+def _letter(message: Message) -> str:
+    """A letter in a line, with how to answer if it asks for an answer; of a longer one how it begins."""
+    from teams_cli.views import steps
+
+    if not _is_letter(message):
+        return f"{message.id} from {message.from_} begins: {message.message.lstrip()[:_LONGEST].partition(chr(10))[0]}"
+    step = steps.after_message(message.to_document())
+    return f"{message.id} from {message.from_}: {message.message}{f' ({step})' if step else ''}"
 
 
 def _line(message: Message) -> str:

@@ -80,7 +80,7 @@ def after_reading(found: list[Found], matter_of: Callable[[Found], Found | None]
 
 def reply(message: str) -> str:
     """How to handle a message."""
-    return f"teams reply {message} TEXT, or ack {message}"
+    return f"teams reply {message} TEXT"
 
 
 def answer(question: str) -> str:

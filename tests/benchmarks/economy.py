@@ -18,15 +18,16 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator
 
-COMMANDS, CHARACTERS = 9.0, 1100
+COMMANDS, CHARACTERS = 8.0, 1000
 """The most that one completed task may cost. Lower them with what makes it cheaper."""
 TASKS = 20
 _SILENCE = 40
 """Seconds after which the silent member's claim is over; far more than a step of the others takes."""
 _PATIENCE = 300.0
 _NEXT = re.compile(r"^ *next: (.+)$", re.MULTILINE)
-_UNREAD = re.compile(r"^\d+ unread \(", re.MULTILINE)
+_UNREAD = re.compile(r"^ *\d+ unread: teams read-messages", re.MULTILINE)
 _ASKING = re.compile(r"^(msg-\d+)[^\n]*\n\[From agent \"\w+\"\]:\n\| [^\n]*\?$", re.MULTILINE)
+_REMINDED = re.compile(r"^ *(msg-\d+) from \w+: [^\n]*\? \(teams reply", re.MULTILINE)
 _CLAIMED = re.compile(r"^(task-\d+): in_progress by (\w+)", re.MULTILINE)
 
 
@@ -112,7 +113,7 @@ class Agent:
                 self.steps.append(step)
         if said.startswith(f"{self.name}: ") and self.steps and self.steps[-1] == "teams read-messages":
             self.steps.append("teams brief")  # it says what follows once the mail is read
-        self.steps.extend(f"teams reply {message} TEXT" for message in _ASKING.findall(said))
+        self.steps.extend(f"teams reply {message} TEXT" for message in _ASKING.findall(said) + _REMINDED.findall(said))
         if _UNREAD.search(said):
             self.steps.appendleft("teams read-messages")
         self.heed(said)

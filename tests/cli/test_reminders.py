@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Cli, add_tasks, make_team
+from tests.support.cli import COMMAND, TIMEOUT, Cli, add_tasks, make_team
 
 
 @pytest.fixture
@@ -15,12 +17,28 @@ def cli(tmp_path: Path, each_engine: str) -> Cli:
 
 
 def test_mail_is_told_once_behind_whatever_is_answered(cli: Cli) -> None:
-    cli.ok("send-message", "bob", "hello", agent="lea")
-    assert cli("announce", "at work", agent="bob").stderr == "1 unread (msg-1 from lea)\n"
+    cli.ok("send-message", "bob", "one line\nand another", agent="lea")
+    assert cli("announce", "at work", agent="bob").stderr == (
+        "msg-1 from lea begins: one line\n  1 unread: teams read-messages\n"
+    )
     assert cli("announce", "at work still", agent="bob").stderr == ""
-    cli.ok("send-message", "bob", "and this", agent="mia")
-    assert cli("get-tasks", agent="bob").stderr == "2 unread (msg-1 from lea, msg-2 from mia)\n"
+    cli.ok("send-message", "bob", "and this", "--fyi", agent="mia")
+    assert cli("get-tasks", agent="bob").stderr == ("msg-2 from mia: and this\n  1 unread: teams read-messages\n")
     assert cli("get-tasks", agent="bob").stderr == ""
+    assert [message["id"] for message in cli.ok("read-messages", agent="bob")] == ["msg-1"]
+
+
+def test_a_short_letter_is_read_with_it_unless_nobody_hears_it(cli: Cli) -> None:
+    """It says how to answer, and stays open until it is answered."""
+    cli.ok("send-message", "bob", "Which way?", agent="lea")
+    silenced = f"{shlex.join(COMMAND)} get-tasks 2>/dev/null"
+    subprocess.run(silenced, shell=True, env=cli.environ("bob"), check=True, timeout=TIMEOUT)
+    assert cli("get-tasks", agent="bob").stderr == "msg-1 from lea: Which way? (teams reply msg-1 TEXT)\n"
+    assert cli("read-messages", agent="bob").stdout.startswith("no new messages\nstill open")
+    cli.ok("reply", "msg-1", "left", agent="bob")
+    assert cli("get-tasks", agent="lea").stderr == "msg-2 from bob: left\n"
+    assert cli.ok("read-messages", agent="lea") == []
+    cli.ok("reply", "msg-2", "thanks", agent="lea")
 
 
 def test_what_the_system_says_is_told_in_its_words(cli: Cli) -> None:

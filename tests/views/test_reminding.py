@@ -28,12 +28,12 @@ def test_mail_is_told_of_also_behind_many_messages_for_others(team: Store) -> No
     assert told(team) == ""
     assert presence.load(team, ALPHA, "bob").told_to is None
     messages.send(team, ALPHA, Caller("lea"), "bob", "hello")
-    assert told(team) == "1 unread (msg-6 from lea)"
+    assert told(team) == "msg-6 from lea: hello (teams reply msg-6 TEXT)"
     to_mia(team, 40)
     assert told(team) == ""
     assert presence.load(team, ALPHA, "bob").told_to == 46
     messages.broadcast(team, ALPHA, Caller("lea"), "all of you")
-    assert told(team) == "2 unread (msg-6 from lea, msg-47 from lea)"
+    assert told(team) == "msg-47 from lea: all of you (teams reply msg-47 TEXT)"
     assert told(team) == ""
 
 
@@ -43,4 +43,4 @@ def test_who_has_read_all_is_asked_once_for_many_messages(team: Store) -> None:
     assert told(team) == ""
     assert presence.load(team, ALPHA, "bob").told_to == 40
     messages.send(team, ALPHA, Caller("lea"), "bob", "hello")
-    assert told(team) == "1 unread (msg-41 from lea)"
+    assert told(team) == "msg-41 from lea: hello (teams reply msg-41 TEXT)"

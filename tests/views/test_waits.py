@@ -28,7 +28,7 @@ def test_mail_is_shown_in_full_and_read(cli: Cli) -> None:
     cli.ok("send-message", "bob", "first line\nsecond", agent="lea")
     found = ended(waiting)
     assert [message["message"] for message in found["messages"]] == ["first line\nsecond"]
-    assert found["messages"][0]["next"] == "teams reply msg-1 TEXT, or ack msg-1"
+    assert found["messages"][0]["next"] == "teams reply msg-1 TEXT"
     assert found["happened"] == []
     nothing(cli, "bob")
     assert "readAt" in cli.ok("read-messages", agent="bob")[0]
@@ -39,7 +39,7 @@ def test_what_was_there_before_ends_it_once(cli: Cli) -> None:
     cli.ok("send-message", "bob", "hello", agent="lea")
     answer = cli("wait", "--timeout", "0", agent="bob")
     assert answer.stdout == (
-        'msg-1\n[From agent "lea"]:\n| hello\n  next: teams reply msg-1 TEXT, or ack msg-1\n'
+        'msg-1\n[From agent "lea"]:\n| hello\n  next: teams reply msg-1 TEXT\n'
         "task-1 is ready: one (and 1 more)\n  next: teams claim-task --next\n"
     )
     nothing(cli, "bob")
