@@ -122,12 +122,26 @@ class Call:
         return self.said_team
 
     def likely_teams(self) -> list[str]:
-        """The teams that may be meant where none is said."""
+        """The teams that may be meant where none is said: of several, those that the caller is in."""
+        likely = self.open_teams()
+        if len(likely) < 2 or self.caller is None or self.caller.is_human:
+            return likely
+        return [team for team in likely if self._is_in(team)] or likely
+
+    def open_teams(self) -> list[str]:
+        """The teams that are not closed, or all if there is none such."""
         return environment.likely_teams(self.store.teams(), self._is_open)
 
     def only_team(self) -> str:
         """The team to act in where none is said; empty if it can't be told."""
-        return environment.only_team(self.store.teams(), self._is_open)
+        likely = self.likely_teams()
+        return likely[0] if len(likely) == 1 else ""
+
+    def _is_in(self, team: str) -> bool:
+        try:
+            return teams.get(self.store, team).member(self.agent) is not None
+        except errors.TeamsError:  # damaged: whoever means it has to say so
+            return False
 
     def _is_open(self, team: str) -> bool:
         try:

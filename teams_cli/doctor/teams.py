@@ -49,6 +49,7 @@ def examine(
     for team in teams.all_of(store, []):  # of those that are damaged the store has said so
         if only in ("", team.name):
             found += _team(store, team, fix)
+            found += _lost_roles(team, config)
             found += _unattended(store, team, fix, environ or {}) if team.state == "closed" else ()
         defined.update(team.roles)
     found += _rules(config, defined)
@@ -104,6 +105,16 @@ def _team(store: Store, team: Team, fix: bool) -> Iterator[Finding]:
         if row["state"] == "stale" and row["name"] != team.leader:
             what = f"{row['name']} was not heard of since {row['lastSeen']}, or its process is gone"
             yield _finding(team.name, "warning", what, f"If it won't come back: teams leave-team --as {row['name']}")
+
+
+def _lost_roles(team: Team, config: Config) -> Iterator[Finding]:
+    """Members whose role was taken out of `config.json`: they may change nothing any more."""
+    for name in team.active_names():
+        member = team.member(name)
+        if member and roles.role_for(member.role, team, config) is None:
+            what = f"{name} has the role {member.role}, which is defined nowhere: it may change nothing"
+            remedy = f"Define it: teams define-role {member.role} --extends team-member --team {team.name}"
+            yield _finding(team.name, "problem", what, remedy)
 
 
 def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str]) -> Iterator[Finding]:

@@ -188,7 +188,8 @@ def test_messages(tmp_path: Path) -> None:
     same(cli.ok("read-messages", agent="bob"), [])
     same(cli.ok("read-messages", "--all", agent="bob"), [{**read, "handledAt": T}])
     same(
-        cli.ok("read-messages", "--from", "bob", "--since", "2", "--limit", "1", agent="lea"), [{**answer, "readAt": T}]
+        cli.ok("read-messages", "--from", "bob", "--since", "2", "--limit", "1", agent="lea"),
+        [{**answer, "readAt": T, "handledAt": T}],
     )
     same(cli.ok("ack", "2", "#3", agent="lea"), {"handled": ["msg-2", "msg-3"]})
     said = [{"status": "-v", "at": T}, {"status": "testing", "at": T}]  # a first broadcast is also a first status

@@ -234,3 +234,13 @@ def test_rules_that_change_nothing_are_warned_of(cli: Cli) -> None:
         ("config.json: permission.tool.claim-task.nobody", "there is no role 'nobody'"),
         ("config.json: agent.scribe", "there is no operation 'send-mesage'"),
     ]
+
+
+def test_a_role_that_was_taken_away_is_found(cli: Cli) -> None:
+    config = cli.root / "config.json"
+    config.write_text(json.dumps({"agent": {"scribe": {"extends": "team-member"}}}))
+    cli.ok("join-team", "--role", "scribe", agent="zoe")
+    config.write_text("{}")
+    assert cli("create-task", "t", agent="zoe").status == 13
+    (found,) = (finding for finding in findings(cli, healthy=False) if "scribe" in finding["what"])
+    assert found["level"] == "problem" and found["remedy"].startswith("Define it: teams define-role scribe ")

@@ -222,6 +222,18 @@ def test_the_only_team_need_not_be_named(tmp_path: Path) -> None:
     assert json.loads(cli("show-team", "--json", "-t", "beta", **more).stdout)["name"] == "beta"
 
 
+def test_of_several_teams_a_member_means_its_own(tmp_path: Path) -> None:
+    """So that what an answer says is next can be pasted; who is in both has to say which."""
+    cli = make_team(tmp_path / "root")
+    cli.ok("spawn-team", "beta", agent="mia")
+    answer = cli("join-team", "beta", agent="bob", team="")
+    assert answer.status == 0 and answer.stdout.rsplit("next: ", 1)[1].startswith("teams wait --claim")
+    assert cli("wait", "--claim", "--timeout", "0", agent="bob", team="").status == 14
+    assert cli.ok("whoami", agent="bob", team="")["team"] == "beta"
+    cli.ok("join-team", "alpha", agent="bob", team="")
+    assert cli("get-tasks", agent="bob", team="").status == 2
+
+
 def test_who_one_is(tmp_path: Path) -> None:
     """A flag beats `TEAMS_*`, which beats `OPENCODE_*`."""
     cli = make_team(tmp_path / "root", "bob", "mia")

@@ -25,7 +25,7 @@ def agents(call: Call) -> list[dict[str, Any]]:
     """The agents that can be written to, each with its team; `status` is `active` or `idle`. Where no team is said,
     they are those of all teams that are open.
     """
-    named = [call.said_team] if call.said_team else call.likely_teams()
+    named = [call.said_team] if call.said_team else call.open_teams()
     return [row for name in named or [call.team] for row in _of_team(call, teams.get(call.store, name))]
 
 
@@ -60,7 +60,7 @@ def _meant(call: Call, name: str) -> str:
     Raises:
         AgentNotFound: There are several teams, and none has one of that name.
     """
-    known = [teams.get(call.store, team) for team in call.likely_teams()]
+    known = [teams.get(call.store, team) for team in call.open_teams()]
     there = [team for team in known if _has(team, name)]
     if len(known) > 1 and not there:
         raise errors.AgentNotFound(f"no team has an agent {name!r}", "GET /api/agents lists those of all teams.")
@@ -94,7 +94,7 @@ def _undelivered(status: int, error: str, headers: dict[str, str] | None = None,
 
 
 def _missing(call: Call, name: str, missing: errors.AgentNotFound) -> Document:
-    known = [call.said_team] if call.said_team else call.likely_teams()
+    known = [call.said_team] if call.said_team else call.open_teams()
     available = [agent for team in known or [call.team] for agent in teams.get(call.store, team).active_names()]
     return _undelivered(404, f'Agent "{name}" not found', available=available, code=missing.code, hint=missing.hint)
 
