@@ -8,8 +8,10 @@ LOCAL = "workflows"
 
 
 def shipped_directory() -> str:
-    """Where the workflows that come with the program are."""
-    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "shipped")
+    """Where the workflows that come with the program are: in the package, or in the checkout that it runs from."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    installed = os.path.join(here, "shipped")
+    return installed if os.path.isdir(installed) else os.path.join(os.path.dirname(os.path.dirname(here)), LOCAL)
 
 
 def paths(directory: str) -> list[str]:
