@@ -9,6 +9,7 @@ tests=(tests/architecture tests/cli)
 while read -r path; do
     case $path in
     tests/*/test_*.py) tests+=("$path") ;;
+    teams_cli/extensions/*/*) tests+=("tests/$(cut -d/ -f2,3 <<<"$path")") ;;
     teams_cli/*/*) tests+=("tests/$(cut -d/ -f2 <<<"$path")") ;;
     *.md) tests+=(tests/docs) ;;
     esac

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.test_landings import CHECK, Shop, git, shop
 from tests.support.cli import ALPHA
+from tests.support.shop import CHECK, Shop, git, shop
 from tests.support.waits import until
 
 __all__ = ["shop"]

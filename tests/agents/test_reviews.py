@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.agents.test_landings import Shop, git, shop
+from tests.support.shop import Shop, git, shop
 
 pytestmark = pytest.mark.slow
 

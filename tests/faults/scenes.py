@@ -241,8 +241,8 @@ ELSEWHERE = {
     "run-agent": "starts a process: tests/faults/test_launching.py",
     "spawn": "starts a process: tests/faults/test_launching.py",
     "interject": "resumes a process: tests/agents",
-    "land": "changes a repository: tests/faults/test_landing.py",
-    "set-up-roles": "in PostgreSQL alone: tests/teams/test_logins.py",
+    "land": "changes a repository: tests/extensions/landing/test_faults.py",
+    "set-up-roles": "in PostgreSQL alone: tests/extensions/postgres/test_logins.py",
     "run": "makes its changes by the operations of these: tests/runs",
     "human": "at a terminal; answers as `answer` does",
     "respond-to-broadcast": "changes nothing",
@@ -258,7 +258,7 @@ ELSEWHERE = {
     "uninstall": "changes a client's settings: tests/clients/test_install.py",
     "here": "says where a directory belongs: tests/agents/test_terminals.py",
     "open": "at a terminal: tests/agents/test_terminals.py",
-    "attach": "at a terminal: tests/agents/test_windows.py",
+    "attach": "at a terminal: tests/extensions/terminals/test_windows.py",
 }
 
 

@@ -7,22 +7,22 @@ from typing import NamedTuple
 RACES, CRASH, FILES, LOCKS, NUMBERS = (
     f"tests/store/test_{name}.py" for name in ("races", "crash", "files", "locks", "numbers")
 )
-CONTRACT, DAMAGE, SERVER = "tests/store/contract", "tests/store/damage", "tests/store/postgres"
+CONTRACT, DAMAGE, SERVER = "tests/store/contract", "tests/store/damage", "tests/extensions/postgres"
 OWED, AGENTS = "tests/commands/test_owed.py", "tests/agents/test_faults_of_processes.py"
 WAITS, REVIEWS = (
-    "tests/http_api/test_waits.py::test_no_change_is_missed_before_there_is_a_watch",
+    "tests/extensions/http/test_waits.py::test_no_change_is_missed_before_there_is_a_watch",
     "tests/agents/test_reviews.py",
 )
 PIPES = "tests/workflows/test_workflows.py::test_what_is_no_regular_file_is_no_workflow"
-CUT = "tests/faults/test_cut_servers.py::test_what_is_made_is_answered_for[a reply]"
+CUT = "tests/extensions/postgres/test_cut_servers.py::test_what_is_made_is_answered_for[a reply]"
 INSTALL = "tests/clients/test_install.py::test_a_link_in_a_circle_is_refused"
-SHAPES, STOPPED = "tests/records/test_field_types.py", "tests/store/postgres/test_stopped_writers.py"
+SHAPES, STOPPED = "tests/records/test_field_types.py", "tests/extensions/postgres/test_stopped_writers.py"
 LOGS, BLOCKERS = "tests/agents/test_logs.py", "tests/tasks/test_dependencies.py"
 STARTED, RESUMED = "tests/agents/test_started_here.py", "tests/agents/test_resuming.py"
 WOKEN = f"{RESUMED}::test_what_an_agent_is_told_wakes_it_too"
-COPIES = "tests/hosts/test_copies.py::test_of_two_copies_at_once_the_later_goes_on"
+COPIES = "tests/extensions/postgres/test_copies.py::test_of_two_copies_at_once_the_later_goes_on"
 DOCTOR = "tests/doctor/test_doctor.py"
-LOGINS, INBOXES, WORKFLOWS = "teams/test_logins", "messages/test_inbox", "workflows/test_workflows"
+LOGINS, INBOXES, WORKFLOWS = "extensions/postgres/test_logins", "messages/test_inbox", "workflows/test_workflows"
 
 
 class Mutant(NamedTuple):

@@ -11,13 +11,13 @@ from teams_cli.agents.usage import USAGE, TurnUsage, Usage
 from teams_cli.clients.usage import Tokens
 from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.teams import teams
-from tests.board.test_views import SIZES
+from tests.extensions.http.board.test_views import SIZES
 from tests.support.cli import ALPHA
 from tests.support.waits import until
 
 if TYPE_CHECKING:
-    from tests.board.page import Page
-    from tests.board.serving import Serving
+    from tests.extensions.http.board.page import Page
+    from tests.extensions.http.board.serving import Serving
     from tests.support.cli import Cli
 
 pytestmark = pytest.mark.browser

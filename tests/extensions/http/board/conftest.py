@@ -1,6 +1,6 @@
 """A browser for all tests of the board, and for each a team, its server and a page of it.
 
-Needs the extra `browser`, and `eval "$(tests/board/install.sh)"`.
+Needs the extra `browser`, and `eval "$(tests/extensions/http/board/install.sh)"`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.board.serving import Serving
+from tests.extensions.http.board.serving import Serving
 from tests.support.agents import end_all, team_of_agents
 from tests.support.cli import Cli
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-    from tests.board.page import Page
+    from tests.extensions.http.board.page import Page
 
 if find_spec("selenium") is None:
     collect_ignore_glob = ["test_*.py"]
@@ -27,7 +27,7 @@ if find_spec("selenium") is None:
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    from tests.board.page import open_browser
+    from tests.extensions.http.board.page import open_browser
 
     made = open_browser(tmp_path_factory.mktemp("browser"))
     made.set_script_timeout(60)
@@ -53,7 +53,7 @@ def server(cli: Cli) -> Iterator[Serving]:
 @pytest.fixture
 def page(browser: Chrome, server: Serving) -> Iterator[Page]:
     """The board, opened by the address that `teams serve` prints; the browser has nothing to complain of."""
-    from tests.board.page import Page
+    from tests.extensions.http.board.page import Page
 
     made = Page(browser)
     made.open(server.url, server.token)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.storms.landings import PROMISES, Storm
+from tests.extensions.landing.storm import PROMISES, Storm
 
 
 @pytest.mark.slow

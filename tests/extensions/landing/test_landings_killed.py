@@ -16,8 +16,8 @@ from teams_cli.agents.lone_processes import LANDER
 from teams_cli.store.retrying import update
 from teams_cli.tasks import landings
 from teams_cli.tasks.landings import LANDING, Landing
-from tests.agents.test_landings import CHECK, Shop, git, shop
 from tests.support.cli import ALPHA
+from tests.support.shop import CHECK, Shop, git, shop
 
 pytestmark = pytest.mark.slow
 

@@ -10,12 +10,12 @@ from selenium.webdriver.common.keys import Keys
 from teams_cli.store.documents import encode
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import teams
-from tests.board.test_course import stuck
+from tests.extensions.http.board.test_course import stuck
 from tests.support.cli import ALPHA, add_tasks
 
 if TYPE_CHECKING:
-    from tests.board.page import Page
-    from tests.board.serving import Serving
+    from tests.extensions.http.board.page import Page
+    from tests.extensions.http.board.serving import Serving
     from tests.support.cli import Cli
 
 pytestmark = pytest.mark.browser

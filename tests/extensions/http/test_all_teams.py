@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.http_api.clients import message
+from tests.extensions.http.clients import message
 from tests.support.cli import make_team
 from tests.support.serving import serving
 

@@ -10,8 +10,8 @@ from selenium.webdriver.common.keys import Keys
 from tests.support.cli import add_tasks
 
 if TYPE_CHECKING:
-    from tests.board.page import Page
-    from tests.board.serving import Serving
+    from tests.extensions.http.board.page import Page
+    from tests.extensions.http.board.serving import Serving
     from tests.support.cli import Cli
 
 pytestmark = pytest.mark.browser

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Have Chromium, its driver and axe-core for the tests of the board, and say where they are:
-#   eval "$(tests/board/install.sh)" && python -m pytest -m browser
+#   eval "$(tests/extensions/http/board/install.sh)" && python -m pytest -m browser
 # The browser is the distribution's; axe-core goes into .browser/ of the checkout.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../../../.."
 
 axe=axe-core@4.14.1
 browser=${TEAMS_CHROMIUM:-/usr/bin/chromium}

@@ -1,4 +1,4 @@
-"""Many branches land at once, with kills: `python -m tests.storms.landings --landings 200` prints what came out.
+"""Many branches land at once, with kills: `python -m tests.extensions.landing.storm --landings 200` prints a table.
 
 Eight agents each add a part, and clash in one line of a list (by text) and in the slots of the parts (by meaning); some
 parts are more urgent than others. The lander, and the commands that ask it, are killed at random calls of git, before

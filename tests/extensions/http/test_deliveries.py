@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.http_api.clients import BUSY, message
+from tests.extensions.http.clients import BUSY, message
 from tests.support.agents import end_all, ended, place, session, team_of_agents
 from tests.support.cli import TIMEOUT, Cli
 from tests.support.serving import Server, serving

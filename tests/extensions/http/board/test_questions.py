@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.board.test_course import finished
+from tests.extensions.http.board.test_course import finished
 from tests.support.cli import add_tasks
 
 if TYPE_CHECKING:
-    from tests.board.page import Page
-    from tests.board.serving import Serving
+    from tests.extensions.http.board.page import Page
+    from tests.extensions.http.board.serving import Serving
     from tests.support.cli import Cli
 
 pytestmark = pytest.mark.browser

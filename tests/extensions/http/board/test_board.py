@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.board.texts import ESCAPES
+from tests.extensions.http.board.texts import ESCAPES
 from tests.support.agents import ended, marked, outputs_to, place, session
 from tests.support.cli import TIMEOUT, add_tasks
 from tests.support.waits import until
 
 if TYPE_CHECKING:
-    from tests.board.page import Page
-    from tests.board.serving import Serving
+    from tests.extensions.http.board.page import Page
+    from tests.extensions.http.board.serving import Serving
     from tests.support.cli import Cli
 
 pytestmark = pytest.mark.browser

@@ -1,6 +1,6 @@
-"""How long a person waits for the board of a large team: `python -m tests.board.clock [ROUNDS]`, for a quiet machine.
+"""How long a person waits for the board of a large team: `python -m tests.extensions.http.board.clock [ROUNDS]`.
 
-Needs what the tests of the board need. Prints a table; a busy machine shows what it has left.
+For a quiet machine. Needs what the tests of the board need. Prints a table; a busy machine shows what it has left.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from teams_cli.clock import parse_rfc3339
-from tests.board.page import Page, open_browser
-from tests.board.serving import Serving
-from tests.http_api.test_board_rows import large_team
+from tests.extensions.http.board.page import Page, open_browser
+from tests.extensions.http.board.serving import Serving
+from tests.extensions.http.test_board_rows import large_team
 from tests.support.agents import end_all, team_of_agents
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from teams_cli.serving import requests
-from tests.http_api.clients import BUSY
+from tests.extensions.http.clients import BUSY
 from tests.support.agents import ended, place
 from tests.support.cli import ALPHA, Cli, add_tasks, but, tree
 from tests.support.serving import Server, received, serving

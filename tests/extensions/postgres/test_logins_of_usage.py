@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.teams.test_logins import DOOR, INSERT, Office, change, office
+from tests.extensions.postgres.test_logins import DOOR, INSERT, Office, change, office
 
 __all__ = ["office"]
 

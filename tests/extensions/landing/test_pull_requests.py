@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from teams_cli.extensions.landing import known_here
-from tests.agents.test_landings import Shop, git, shop
 from tests.support.agents import running
 from tests.support.cli import ALPHA, TIMEOUT
+from tests.support.shop import Shop, git, shop
 from tests.support.waits import until
 
 __all__ = ["shop"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.teams.test_logins import INSERT, Office, change, office
+from tests.extensions.postgres.test_logins import INSERT, Office, change, office
 
 __all__ = ["office"]
 

@@ -19,7 +19,7 @@ from tests.support.waits import until
 
 CHROMIUM = os.environ.get("TEAMS_CHROMIUM", "/usr/bin/chromium")  # read now: tests don't see such variables
 DRIVER = os.environ.get("TEAMS_CHROMEDRIVER", "/usr/bin/chromedriver")
-TOP = Path(__file__).parents[2]
+TOP = Path(__file__).parents[4]
 AXE = os.environ.get("TEAMS_AXE", f"{TOP}/.browser/node_modules/axe-core/axe.min.js")
 PICTURES = TOP / "build" / "board"
 _FLAGS = [

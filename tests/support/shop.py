@@ -1,0 +1,77 @@
+"""A team with a repository, in which branches are checked, reviewed and landed."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import COMMAND, TIMEOUT, make_team
+
+CHECK = "test ! -e broken"
+
+
+def git(where: Path, *words: str) -> str:
+    """What git prints there."""
+    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
+    command = ["git", "-C", str(where), *identity, *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=TIMEOUT).stdout.strip()
+
+
+class Shop:
+    """A team with a repository: `main` has it, bob and mia have worktrees beside it."""
+
+    def __init__(self, place: Path) -> None:
+        self.cli = make_team(place / "root", "bob", "mia")
+        self.main = place / "main"
+        self.main.mkdir()
+        git(self.main, "init", "-q", "-b", "trunk")
+        self.write(self.main, "file", "1")
+        self.trees = {name: place / name for name in ("bob", "mia")}
+        for name, tree in self.trees.items():
+            git(self.main, "worktree", "add", "-q", "-b", f"{name}s", str(tree))
+
+    def write(self, where: Path, name: str, text: str) -> None:
+        """Commit a file of that text."""
+        (where / name).write_text(text)
+        git(where, "add", name)
+        git(where, "commit", "-q", "-m", name)
+
+    def at(self, agent: str, *words: str, where: Path | None = None) -> Any:
+        """Run a command in the agent's worktree, or elsewhere."""
+        command, environ = [*COMMAND, *words], self.cli.environ(agent)
+        place = where or self.trees[agent]
+        done = subprocess.run(command, cwd=place, env=environ, capture_output=True, text=True, timeout=TIMEOUT)
+        assert "Traceback" not in done.stderr, done
+        return done
+
+    def ok(self, agent: str, *words: str) -> str:
+        done = self.at(agent, *words)
+        assert done.returncode == 0, done
+        return str(done.stdout)
+
+    def task(self, key: str = "1") -> Any:
+        return self.cli.ok("show-task", key, agent="lea")
+
+    def create(self, title: str, *words: str) -> None:
+        self.cli.ok("create-task", title, *words, agent="lea")
+
+    def tip(self) -> str:
+        return git(self.main, "rev-parse", "trunk")
+
+    def over(self, key: str) -> str:
+        """The state of the landing once it is over."""
+        return str(self.cli.ok("wait", "--landing", key, "--timeout", "60", agent="lea")["landing"]["state"])
+
+    def landed(self, agent: str, key: str) -> Any:
+        """Land the task, and wait for what becomes of it."""
+        self.ok(agent, "land", key, "--no-wait")
+        newest = self.cli.ok("get-landings", agent="lea")[-1]["id"]
+        return self.cli.ok("wait", "--landing", newest, "--timeout", "60", agent="lea")["landing"]
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
