@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from teams_cli import extensions
 from teams_cli.membership import founding, joining
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams.caller import Caller
@@ -59,6 +60,8 @@ _server: Postgres | None = None
 def server() -> Postgres:
     """The one PostgreSQL server of this test process, started when it is first asked for."""
     global _server
+    if "postgres" not in extensions.every():
+        pytest.skip("The extension is not here.")
     if why := postgres.missing():
         if os.environ.get("REQUIRE_POSTGRES"):
             pytest.fail(why)

@@ -34,7 +34,7 @@ class Extension:
         self.provides = provides or {}
 
 
-_BROUGHT_BY = {
+BROUGHT_BY = {
     "serve": "http",
     "mcp": "mcp",
     "open": "terminals",
@@ -65,8 +65,8 @@ def commands() -> Iterator[tuple[str, str]]:
 
 def refuse_missing(command: str) -> None:
     """Raises ExtensionMissing: The command belongs to an extension of this version that is not here."""
-    if command in _BROUGHT_BY:
-        raise _missing(f"`teams {command}`", _BROUGHT_BY[command])
+    if command in BROUGHT_BY:
+        raise _missing(f"`teams {command}`", BROUGHT_BY[command])
 
 
 def kinds() -> list[Any]:
@@ -98,8 +98,8 @@ def needed(function: str, what: str, extension: str) -> Callable[..., Any]:
 def _missing(what: str, extension: str) -> errors.ExtensionMissing:
     from teams_cli.environment import to_install
 
-    extra = extension if extension in _EXTRAS else "all"
-    return errors.ExtensionMissing(f"{what} needs the extension {extension}, which is not installed", to_install(extra))
+    extra, lack = (extension, "which is not installed") if extension in _EXTRAS else ("all", "whose folder is missing")
+    return errors.ExtensionMissing(f"{what} needs the extension {extension}, {lack}", to_install(extra))
 
 
 def _named(place: str, package: str) -> Any:
