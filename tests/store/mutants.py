@@ -9,6 +9,7 @@ Ends with 1 if a mutant survives. Each is tried on a copy, never here.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,11 +18,18 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from teams_cli import extensions
 from tests.store import safeguards, safeguards_of_agents
 from tests.store.safeguards import Mutant
 
-MUTANTS = [*safeguards.MUTANTS, *safeguards_of_agents.MUTANTS]
 HERE = Path(__file__).resolve().parents[2]
+EXTENSION = re.compile(r"\bextensions/(\w+)/?")
+# Those of an extension that is not here are left out.
+MUTANTS = [
+    mutant
+    for mutant in [*safeguards.MUTANTS, *safeguards_of_agents.MUTANTS]
+    if {*EXTENSION.findall(f"{mutant.module} {mutant.tests}")} <= extensions.every().keys()
+]
 QUARTERS = 4
 
 
