@@ -304,9 +304,9 @@ _OURS = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EBADF, errno.EPIPE)
 
 def _after_a_change(failure: errors.TeamsError) -> errors.OutcomeUnknown:
     """What is to be said of a failure behind a change: that nothing was changed would be wrong."""
-    again = "repeat the command: what is done stays done."
-    first = failure.hint if isinstance(failure, errors.StorageFailed) else ""  # what refuses the disk stays so
-    hint = f"{first} Then {again}" if first else again.capitalize()
+    hint = "Repeat the command: what is done stays done."
+    if isinstance(failure, errors.StorageFailed) and failure.hint:  # what refuses the disk stays so
+        hint = f"{failure.hint} What is done stays done: a repeat does the rest."
     return errors.OutcomeUnknown(f"something was changed, and then it could not go on: {failure.message}", hint)
 
 

@@ -101,7 +101,7 @@ def _of_answer(stage: Stage, answer: Answer) -> str:
     if answer.status != UNKNOWN or "Nothing was changed" in answer.said:
         met = stage.state()
         return "" if met == stage.before else f"refused, but\n{difference(met, stage.before)}\n"
-    return ""
+    return "it asks twice for the same\n" if answer.said.lower().count("repeat the command") > 1 else ""
 
 
 def tried(stage: Stage, faults: list[Fault]) -> list[str]:
