@@ -58,6 +58,8 @@ CALLS = (
     "unlinkat",
     "wait4",
 )
+EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+"""The blob of an empty file, and what the index holds of a file that is only intended to be added."""
 PROMISES = ("lost", "called merged", "the person's", "not restored", "bugs")
 
 
@@ -491,7 +493,7 @@ class Case:
         return teams("prune", "--older-than", "0", "--yes", "--as", "human", "--json", before=before)
 
     def _lost(self, work: set[str], when: str) -> None:
-        if lost := work - self.reachable():
+        if lost := work - self.reachable() - {EMPTY}:
             self.problems.append(("lost", f"{when}: {sorted(lost)[:5]}"))
 
     def _look_at_merge(self, command: str, status: int, answer: Any, person: Any, before: Any, kill: bool) -> None:
@@ -502,7 +504,7 @@ class Case:
                 self.problems.append(("the person's", f"{person} became {after}"))
             return
         tip = git(self.place.target, "rev-list", "--objects", "--no-object-names", "HEAD").split()
-        listed = set(tip) | {"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"}
+        listed = {EMPTY, *tip}
         for store in self.stores():
             if "modules" in store.parts or store.parent.name == "lib":
                 listed |= set(
