@@ -81,7 +81,7 @@ def _refusals(raises: str) -> list[str]:
     found: list[tuple[int, str]] = []
     for line in textwrap.dedent(raises).strip().splitlines():
         name, colon, why = line.strip().partition(": ")
-        status = getattr(getattr(errors, name.split(",")[0], None), "status", None)
+        status = getattr(errors.kinds().get(name.split(",")[0]), "status", None)
         if colon and status is not None:
             found.append((status, why))
         elif found:

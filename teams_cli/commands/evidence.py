@@ -20,7 +20,7 @@ Its digest is compared first. What is no text is written by `--out`.
 
 Raises:
     TaskNotFound: There is no such task.
-    EvidenceNotFound: The task has no such file.
+    NotFound: The task has no such file.
     DamagedRecord: The copy is not what was handed in.
 """
 

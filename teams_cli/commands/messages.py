@@ -30,7 +30,7 @@ def _send(
     if to_owners_of:
         named += _owners(call, to_owners_of)
     if not named:
-        raise errors.WrongUsage("say to whom", "teams send-message AGENT TEXT, or --to-owners-of TASKS")
+        raise errors.WrongUsage("the recipient or the text is missing", "teams send-message AGENT TEXT")
     if fyi and ack_required:
         raise errors.WrongUsage("--fyi says that no answer is needed, and --ack-required that one is", "Choose one.")
     if not ack_required:
@@ -141,7 +141,7 @@ COMMANDS = table(
         _TEXT,
         option("--to-owners-of", "Also the owners of these tasks: 9,10.", metavar="TASKS", seldom=True),
         switch("--fyi", "It needs no answer."),
-        switch("--ack-required", "Tell me if it is not handled within `ack_timeout`.", seldom=True),
+        switch("--ack-required", "Tell me if it is not handled within the setting `ack_timeout`.", seldom=True),
         _UID,
         doc=messages.send,
         words="messages:sent",

@@ -54,7 +54,7 @@ _SENT = """List the messages that you sent, oldest first, each with how far it g
 
 It is queued; woken, where a client in a terminal was; shown, when it was put before the agent with a turn or by a hook;
 read, when the agent asked for its mail; handled; or will not be read, because the agent left, was stopped, or the team
-is closed. One sent with --ack-required is overdue when it is not handled within the team's `ack_timeout`.
+is closed. One sent with --ack-required is overdue when it is not handled within the team's setting `ack_timeout`.
 """
 
 

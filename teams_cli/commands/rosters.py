@@ -13,7 +13,7 @@ It takes several steps: broken off, repeat it, and it goes on.
 
 Raises:
     InvalidValue: The file is not valid; names everything that is wrong.
-    WorkflowNotFound: There is no such file.
+    NotFound: There is no such file.
     NotAllowed: The caller does not lead the team.
 """
 _DOWN = """End the team of this repository: its agents are stopped, their tasks are free, the team is closed.

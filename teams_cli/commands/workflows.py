@@ -15,7 +15,7 @@ was when the run began.
 Raises:
     TaskFailed: A task failed, or was not run because of one that did; the report says which.
     InvalidValue: The workflow or a variable is wrong, or the agents are too few; nothing was changed.
-    WorkflowNotFound: There is no such workflow.
+    NotFound: There is no such workflow.
     AlreadyExists: There is a team of that name, or its run is going on.
 """
 _LIST = """List the workflows that come with the program and those in ./workflows: name, description, pattern, path.
@@ -46,7 +46,7 @@ the leader: with a model by the prompt, never by `run`; verdict is a regular exp
 
 Raises:
     InvalidValue: Something is wrong.
-    WorkflowNotFound: There is no such workflow.
+    NotFound: There is no such workflow.
 """
 
 COMMANDS = table(

@@ -98,7 +98,7 @@ def _withdraw_if_second(store: Store, team: Team, made: Shutdown) -> None:
 def approve(store: Store, team_name: str, caller: Caller | None, word: str | None = None) -> tuple[Shutdown, list[str]]:
     """Agree to end: the caller is stopped, what it has in progress is free again, and it may change nothing more.
 
-    A turn that `teams` started has five seconds to end by itself. Returns the request and the ids of the freed tasks.
+    A turn that `teams` started has five seconds to end by itself.
 
     Raises:
         ShutdownNotFound: There is no such request to the caller.

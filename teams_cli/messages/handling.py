@@ -49,7 +49,7 @@ def _shown(store: Store, team: str, agent: str) -> list[Message]:
 def reply(
     store: Store, team_name: str, caller: Caller | None, word: str, body: str, problems: list[errors.TeamsError]
 ) -> tuple[Message, Message]:
-    """Answer a message: send the text to its sender and mark it as handled. The answer, and what it answers.
+    """Answer a message: send the text to its sender and mark it as handled.
 
     Where it was sent and can't be marked, that is said.
 

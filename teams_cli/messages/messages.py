@@ -70,7 +70,7 @@ def send(
     """Send a message to members, to `leader`, or to `human`: to all who are named or to none.
 
     It stays in a recipient's inbox until handled; with *fyi*, until read. With *uid*, sending again gives the message
-    of the first time and adds nothing. The team is read unless it is *known* as it was a moment ago.
+    of the first time and adds nothing.
 
     Raises:
         AgentNotFound: There is no such active member; the hint names those that there are.

@@ -292,7 +292,9 @@ def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
             )
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
         named = ", ".join(map(str, blockers))
-        raise errors.TaskBlocked(f"{task.id} waits for {named}", f"Complete it when they are, or release it: {task.id}")
+        raise errors.TaskBlocked(
+            f"{task.id} waits for {named}", f"Complete it after them, or release it: teams release-task {task.id}"
+        )
 
 
 def _cancelled(store: Store, task: Task, changes: Edit, who: Standing) -> Task:

@@ -256,7 +256,7 @@ def may_add(team: Team, role: str, config: Config | None) -> bool:
 def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> Task:
     """Add a task to the team's queue.
 
-    It waits until all tasks in `blocked_by` are completed.
+    A task that is blocked by others can be claimed when all of them are completed.
 
     Raises:
         TaskNotFound: A blocker does not exist.

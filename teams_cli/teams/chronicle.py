@@ -117,5 +117,5 @@ def of_closed(store: Store, team: str, came_to: str = "") -> errors.WrongState:
     by = closed_by(store, team)
     return errors.WrongState(
         f"team {team} is closed{f', by {by}' if by else ''}: nothing is left to do{came_to}",
-        f"You are done. Its leader may open it again: teams restore-team {team}",
+        f"Its leader can open it again: teams restore-team {team}",
     )

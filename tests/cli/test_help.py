@@ -41,6 +41,7 @@ def test_the_help_of_each_command_is_short_and_whole() -> None:
         assert text.startswith(f"Usage: teams {command.name}")
         assert all(f"{flag} " in text for parameter in command.own for flag in parameter.flags)
         assert not re.search(r"\*\w+\*", text)  # options are named as they are written
+        assert not re.search(r"\b[A-Z][a-z]+[A-Z]\w+: ", text)  # and no class of the program
         own = {flag for parameter in command.own for flag in parameter.flags}
         for flag in {flag for parameter in (JSON, ROOT, STORE, TEAM, AS) for flag in parameter.flags} - own:
             assert f"\n  {flag}" not in text

@@ -40,7 +40,7 @@ def test_who_joins_a_closed_team_hears_who_closed_it_and_what_it_came_to(cli: Cl
     assert answer.status == 11
     assert answer.stderr == (
         f"teams: team {ALPHA} is closed, by lea: nothing is left to do (0 of 1 tasks completed)\n"
-        f"  You are done. Its leader may open it again: teams restore-team {ALPHA}\n"
+        f"  Its leader can open it again: teams restore-team {ALPHA}\n"
     )
     assert f"team {ALPHA} is closed, by lea" in cli("claim-task", "1", agent="bob").stderr
 
