@@ -166,7 +166,7 @@ class Member(Agent):
         if "is closed" in said:
             self.done = True
         for task, owner in _CLAIMED.findall(said):
-            if owner == self.name and "after your last `teams` command" in said:
+            if owner == self.name and "renewed by any `teams` command" in said:
                 self._begin(task)
 
     def _begin(self, task: str) -> None:

@@ -40,7 +40,7 @@ def is_old(at: str) -> bool:
 
 def age(at: str, now: datetime | None = None) -> str:
     """`35 s`, from that moment to now, or to when it was *now*."""
-    return _length(seconds_since(at, now or SystemClock().now()))
+    return length_of(seconds_since(at, now or SystemClock().now()))
 
 
 def moment(at: str | None) -> str:
@@ -68,10 +68,10 @@ def left(moment: str) -> str:
 
 def until(moment: str, part: float = 1.0) -> str:
     """`5 min`, from now to that moment, or a part of that time; a second less is no minute less."""
-    return _length(part * (1 - seconds_since(moment, SystemClock().now())))
+    return length_of(part * (1 - seconds_since(moment, SystemClock().now())))
 
 
-def _length(seconds: float) -> str:
+def length_of(seconds: float) -> str:
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"

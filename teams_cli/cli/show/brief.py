@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.cli.show import ago
+from teams_cli.cli.show import ago, length_of
 from teams_cli.views import steps
 
 TYPE_CHECKING = False
@@ -74,8 +74,8 @@ def _mine(found: dict[str, Any]) -> Lines:
 
 def _state(task: dict[str, Any]) -> str:
     """What has to be known of one's task: how long the claim lasts, what it waits for, how it stands with its plan."""
-    soon = ", soon: any command of yours renews it" if task.get("leaseEndsSoon") else ""
-    said = [f"lease ends in {task['leaseSeconds']} s{soon}"] if task["leaseSeconds"] is not None else []
+    soon = ": any `teams` command renews it" if task.get("leaseEndsSoon") else ""
+    said = [f"{length_of(task['leaseSeconds'])} left{soon}"] if task["leaseSeconds"] is not None else []
     if task["waitsFor"]:
         said.append(f"waits for {', '.join(task['waitsFor'])}")
     if task["plan"]:

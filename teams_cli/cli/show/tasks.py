@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.cli.show import age, ago, left, moment, present, until
+from teams_cli.cli.show import age, ago, left, moment, present
 from teams_cli.cli.tables import Table
 from teams_cli.clock import SystemClock
-from teams_cli.teams import presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -162,7 +161,7 @@ def _claimed(task: dict[str, Any], said: Parts) -> Parts:
         *_check(task),
         *(_came_to(blocker) for blocker in done),
         *(_plan(task.get("approvedPlan"), task.get("owner")) if task.get("planRequired") else []),
-        f"{until(task['leaseExpiresAt'], _KEPT)} after your last `teams` command others may take it; "
+        f"{left(task['leaseExpiresAt'])}, renewed by any `teams` command; "
         f"to give it back: teams release-task {str(task['id']).removeprefix('task-')}",
     ]
 
@@ -213,8 +212,6 @@ def _came_to(blocker: dict[str, Any]) -> str:
     return f"{blocker['id']}{by} came to: {said}{more}"
 
 
-_KEPT = 1 - presence.RENEWED_AFTER
-"""Of a lease: what a command is sure to leave of it, since one that is nearly whole is not renewed."""
 _CLIPPED = 1200
 """Characters of a result that who claims is told: most are whole."""
 
