@@ -33,7 +33,7 @@ def test_the_core_works_without_any_extension(tmp_path: Path) -> None:
             error = json.loads(stderr)["error"]
             assert (status, error["code"]) == (2, "extension_missing"), command
             assert f"the extension {name}," in error["message"] and "pip install" in error["hint"], command
-    assert not [entry for entry in os.scandir(copy / "extensions") if entry.is_dir()]
+    assert not [entry for entry in os.scandir(copy / "extensions") if entry.is_dir() and entry.name != "__pycache__"]
     assert run("create-task", "t")[0] == 0
     status, tasks, _ = run("get-tasks", "--json")
     assert (status, [task["title"] for task in json.loads(tasks)]) == (0, ["t"])

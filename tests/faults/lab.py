@@ -58,7 +58,7 @@ class Answer(NamedTuple):
 def warm() -> None:
     """Import all that commands need, so that a fork has it: it would be read anew in each."""
     for module in pkgutil.walk_packages(teams_cli.__path__, "teams_cli."):
-        if not any(word in module.name for word in ("http_api", "mcp_server", "postgres", "__main__")):
+        if not any(word in module.name for word in ("extensions.http", "extensions.mcp", "postgres", "__main__")):
             importlib.import_module(module.name)
     gc.collect()
     gc.freeze()  # what is not looked at by the forks need not be copied for them

@@ -274,10 +274,14 @@ def test_workers_that_may_not_work_end_the_run(cli: Cli, tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_the_shipped_workflows_are_found_where_installing_puts_them(tmp_path: Path) -> None:
-    """A copy of the package without the source beside it, as `pip install --target` makes it."""
+    """In the package, without the source beside it."""
     source = Path(__file__).parents[2]
-    shutil.copytree(source / "teams_cli", tmp_path / "teams_cli", ignore=shutil.ignore_patterns("__pycache__"))
-    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    copy = tmp_path / "source"  # a build leaves files beside what it builds
+    shutil.copytree(source, copy, ignore=shutil.ignore_patterns(".*", "__pycache__", "build", "*.egg-info"))
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(tmp_path / "installed")]
+    subprocess.run([*pip, str(copy)], check=True, timeout=LIMIT)
+    shutil.rmtree(copy)
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
     words = [sys.executable, "-P", "-m", "teams_cli", "list-workflows", "--json"]
     done = subprocess.run(words, env=environ, capture_output=True, text=True, cwd=tmp_path, timeout=LIMIT)
     rows = json.loads(done.stdout)

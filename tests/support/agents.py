@@ -101,11 +101,11 @@ def marked(root: Path) -> dict[int, str]:
 
 def keepers(root: Path) -> list[int]:
     """The keepers of agents of that root."""
-    return running(root, "keeper")
+    return running(root, "agents.keeper")
 
 
 def running(root: Path, program: str) -> list[int]:
-    """The processes of that root which run a program of ours in the background: `keeper`, `landings.lander`."""
+    """The processes of that root which run a module of ours in the background: `agents.keeper`."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -113,7 +113,7 @@ def running(root: Path, program: str) -> list[int]:
             environ = Path("/proc", pid, "environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        if f"teams_cli.agents.{program}".encode() in command and f"TEAMS_HOME={root}".encode() in environ:
+        if f"teams_cli.{program}".encode() in command and f"TEAMS_HOME={root}".encode() in environ:
             found.append(int(pid))
     return found
 

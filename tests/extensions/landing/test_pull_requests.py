@@ -117,7 +117,7 @@ def test_what_was_opened_before_machines_kept_that_is_taken_up(
     assert outcome(shared) == ("checking", URL)
     landers = shared.cli.root / "landers" / ALPHA
     (kept,) = until(lambda: [path for path in landers.iterdir() if path.read_text() == URL])  # behind the landing
-    until(lambda: not running(shared.cli.root, "landings.lander"))  # else one may look now, and keep it again
+    until(lambda: not running(shared.cli.root, "extensions.landing.lander"))  # else one may look now, and keep it again
     kept.unlink()
     git(shared.main, "push", "-q", "--force", "origin", f"{pushed}:bobs")
     if pushed == "bobs":
