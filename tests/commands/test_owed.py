@@ -32,7 +32,6 @@ sys.exit(run(sys.argv[1:]))
 """
 
 
-# Runs a command for which the team can't be read once a task is written.
 def a_task_in_progress(cli: Cli) -> None:
     add_tasks(cli, "t")
     cli.ok("claim-task", "1", agent="bob")

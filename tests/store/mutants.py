@@ -66,11 +66,12 @@ def _survives(mutant: Mutant) -> bool:
 
 
 def copied(place: Path) -> Path:
-    """A fresh copy of the package and its tests."""
+    """A fresh copy of the package, its workflows and its tests."""
     copy = place / "copy"
     shutil.rmtree(copy, ignore_errors=True)
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(HERE / "teams_cli", copy / "teams_cli", ignore=ignored)
+    shutil.copytree(HERE / "workflows", copy / "workflows")
     shutil.copytree(HERE / "tests", copy / "tests", ignore=ignored)
     shutil.copy(HERE / "pyproject.toml", copy / "pyproject.toml")
     return copy
