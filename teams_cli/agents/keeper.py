@@ -269,8 +269,8 @@ class Keeper:
         return turn
 
     def _note_turn(self, batch: list[Message]) -> None:
-        """The client runs: what it was given is read; noted first as given, so that whoever is killed between loses
-        nothing.
+        """Note the turn with the messages that the client was given, then that they are read: a keeper that is killed
+        between the two loses none.
         """
         turn = self.session.turns + 1
         last = max((message.number for message in batch), default=0)

@@ -71,7 +71,7 @@ class Attempt:
     def _content(self) -> tuple[str, bytes]:
         """Under which uid it was tried before, and its words."""
         head, _, words = disk.read_file(self._path, _LARGEST).partition(b"\n")
-        return head.decode(errors="replace").rpartition(" ")[2], words
+        return head.decode(errors="replace"), words
 
     def _end(self) -> None:
         disk.discard(self._path)

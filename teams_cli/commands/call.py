@@ -94,6 +94,7 @@ class Call:
         """The command that follows, where the answer is told in words."""
         self._to_note: list[Callable[[], object]] = []
         self.tells_news = False
+        """Whether the answer has news that the caller must not miss if it cancels meanwhile."""
         self.is_given_up: Callable[[], bool] = lambda: False
         """Whether nobody waits for the answer any more: the client cancelled its request, or has gone."""
         if store.on_append is None:
@@ -233,7 +234,7 @@ class Call:
         self.once_answered(note)
 
     def once_answered(self, note: Callable[[], object]) -> None:
-        """Have *note* be run once the answer is out, whether or not anybody reads it."""
+        """Have *note*, which is about the answer and not about news in it, be run once the answer is out."""
         self._to_note.append(note)
 
     @property
@@ -362,4 +363,4 @@ class Call:
             from teams_cli.views import steps
 
             self.follows = steps.READ
-        return told.line
+        return told.text

@@ -49,7 +49,7 @@ def examine(
     for team in teams.all_of(store, []):  # of those that are damaged the store has said so
         if only in ("", team.name):
             found += _team(store, team, fix)
-            found += _lost_roles(team, config)
+            found += _lost_roles(team, config) if team.state == "active" else ()
             found += _unattended(store, team, fix, environ or {}) if team.state == "closed" else ()
         defined.update(team.roles)
     found += _rules(config, defined)
@@ -109,10 +109,9 @@ def _team(store: Store, team: Team, fix: bool) -> Iterator[Finding]:
 
 def _lost_roles(team: Team, config: Config) -> Iterator[Finding]:
     """Members whose role was taken out of `config.json`: they may change nothing any more."""
-    for name in team.active_names():
-        member = team.member(name)
-        if member and roles.role_for(member.role, team, config) is None:
-            what = f"{name} has the role {member.role}, which is defined nowhere: it may change nothing"
+    for member in team.roster():
+        if member.active and roles.role_for(member.role, team, config) is None:
+            what = f"{member.agent_id} may change nothing, as its role {member.role} is defined nowhere"
             remedy = f"Define it: teams define-role {member.role} --extends team-member --team {team.name}"
             yield _finding(team.name, "problem", what, remedy)
 

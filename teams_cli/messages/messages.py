@@ -41,7 +41,7 @@ class Message(Record):
 
     @property
     def is_closed_by_reading(self) -> bool:
-        """Whether nobody waits for an answer to it, as to what itself is an answer."""
+        """Whether its recipient is done with it once it is read: it only informs, or is itself an answer."""
         return self.only_informs or self.reply_to is not None
 
     @property

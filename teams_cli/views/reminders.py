@@ -19,15 +19,15 @@ _NEAR = 32
 """Messages whose envelopes are looked at; behind more the inbox is asked, and how far that was is noted."""
 _LONGEST = 140
 """Characters of a notice that are told whole: what is cut off is told again by the next wait."""
-_LETTER = 200
-"""Characters of a letter of one line that is shown whole, and is read with that."""
+_WHOLE = 200
+"""The most characters of a one-line message that the reminder shows whole, which marks it read."""
 
 
 class Reminder:
-    """What waits, in lines that are empty if nothing does, and whether there is mail to read beside what they show."""
+    """What waits, as text that is empty if nothing does; *has_mail* if there is mail that it does not show whole."""
 
-    def __init__(self, line: str, has_mail: bool = False) -> None:
-        self.line = line
+    def __init__(self, text: str, has_mail: bool = False) -> None:
+        self.text = text
         self.has_mail = has_mail
 
 
@@ -42,11 +42,11 @@ def reminder(store: Store, team: str, agent: str, once_told: OnceTold) -> Remind
         from teams_cli.messages import receipts
 
         parts += receipts.tell(store, team, agent, once_told)
-    return Reminder("\n".join(filter(None, [mail.line, "; ".join(parts)])), mail.has_mail)
+    return Reminder("\n".join(filter(None, [mail.text, "; ".join(parts)])), mail.has_mail)
 
 
 def _mail(store: Store, team: str, agent: str, told_to: int, once_told: OnceTold) -> Reminder:
-    """Its unread mail, short letters whole, and what the system has to say, unless it was told of all that."""
+    """Its unread mail, short messages whole, and what the system has to say, unless it was told of all that."""
     last = store.last(team, MESSAGE)
     near = last - told_to <= _NEAR
     if last <= told_to or (near and not _any_to(store, team, agent, told_to)):
@@ -64,8 +64,8 @@ def _mail(store: Store, team: str, agent: str, told_to: int, once_told: OnceTold
     fresh = (message for message in found if message.from_ == SYSTEM and message.number > told_to)
     news = [m for m in fresh if not (is_done(store, team, agent, m) or is_for_later(store, team, m))]
     whole = {message.id for message in news[-_NAMED:] if _is_short(message)}
-    letters = [message for message in mail if message.number > told_to][-_NAMED:]
-    read = {message.number for message in letters if _is_letter(message)}
+    shown = [message for message in mail if message.number > told_to][-_NAMED:]
+    read = {message.number for message in shown if _fits_in_a_line(message)}
 
     def note() -> None:
         mailbox.mark_read(read)
@@ -78,7 +78,7 @@ def _mail(store: Store, team: str, agent: str, told_to: int, once_told: OnceTold
         notices.append(f"{len(news) - _NAMED} more: teams read-messages")
     left = len(mail) - len(read)
     unread_mail = [f"{left} unread: teams read-messages"] if left else []
-    return Reminder("\n".join(filter(None, [*map(_letter, letters), *unread_mail, "; ".join(notices)])), bool(left))
+    return Reminder("\n".join(filter(None, [*map(_message_line, shown), *unread_mail, "; ".join(notices)])), bool(left))
 
 
 def _true_together(lines: list[str]) -> list[str]:
@@ -175,16 +175,15 @@ def _task(store: Store, team: str, key: str) -> Task | None:
         return None
 
 
-def _is_letter(message: Message) -> bool:
-    """Whether the message fits whole into a line of a reminder."""
-    return len(message.message) <= _LETTER and "\n" not in message.message
+def _fits_in_a_line(message: Message) -> bool:
+    return len(message.message) <= _WHOLE and "\n" not in message.message
 
 
-def _letter(message: Message) -> str:
-    """A letter in a line, with how to answer if it asks for an answer; of a longer one how it begins."""
+def _message_line(message: Message) -> str:
+    """A line with the whole message, and the command that answers it if it asks for one; or with its beginning."""
     from teams_cli.views import steps
 
-    if not _is_letter(message):
+    if not _fits_in_a_line(message):
         return f"{message.id} from {message.from_} begins: {message.message.lstrip()[:_LONGEST].partition(chr(10))[0]}"
     step = steps.after_message(message.to_document())
     return f"{message.id} from {message.from_}: {message.message}{f' ({step})' if step else ''}"

@@ -13,7 +13,7 @@ from tests.support.cli import ALPHA
 
 def told(store: Store) -> str:
     """The line for bob, noted as told when it is out."""
-    return reminder(store, ALPHA, "bob", lambda note: note()).line
+    return reminder(store, ALPHA, "bob", lambda note: note()).text
 
 
 def to_mia(store: Store, count: int) -> None:

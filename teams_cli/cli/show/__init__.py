@@ -62,16 +62,12 @@ def state(agent: dict[str, Any]) -> str:
 
 
 def left(moment: str) -> str:
-    """`4 min left`."""
-    return f"{until(moment)} left"
-
-
-def until(moment: str, part: float = 1.0) -> str:
-    """`5 min`, from now to that moment, or a part of that time; a second less is no minute less."""
-    return length_of(part * (1 - seconds_since(moment, SystemClock().now())))
+    """`4 min left`, until that moment; a second less is no minute less."""
+    return f"{length_of(1 - seconds_since(moment, SystemClock().now()))} left"
 
 
 def length_of(seconds: float) -> str:
+    """`5 min`: the largest unit that fits, and how many whole ones of it."""
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"

@@ -128,17 +128,20 @@ class TeamsServer:
             await ctx.session.report_progress(seconds, message=f"{params.name} waits")
 
         work = partial(self._use, params.name, params.arguments or {})
-        self.telling.forget(ctx.request_id)
+        self.telling.begin(ctx.request_id)
         try:
-            result, call = await self.works.run(work, tell)
-        except errors.Busy as error:
-            return results.refused(error)
-        if self.tools[params.name].command.moves and not result.is_error:
-            loop = asyncio.get_running_loop()
-            await self.works.run(lambda stop: self.changes.look_at_tools(loop))
-        if call:
-            self.telling.expect(ctx.request_id, call)
-        return result
+            try:
+                result, call = await self.works.run(work, tell)
+            except errors.Busy as error:
+                return results.refused(error)
+            if self.tools[params.name].command.moves and not result.is_error:
+                loop = asyncio.get_running_loop()
+                await self.works.run(lambda stop: self.changes.look_at_tools(loop))
+            if call:
+                self.telling.expect(ctx.request_id, call)
+            return result
+        finally:
+            self.telling.end(ctx.request_id)
 
     def _use(self, name: str, arguments: Mapping[str, Any], stop: Stop) -> tuple[CallToolResult, Call | None]:
         """Use a tool, in its thread; whatever goes wrong becomes its answer. With the call, unless it was refused."""

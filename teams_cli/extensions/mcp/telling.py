@@ -19,22 +19,26 @@ _CROSSING = 0.05
 
 
 class Telling:
-    """The calls whose answers are on their way, by the id of their request. One that the client cancelled has none."""
+    """The requests at work and whether the client cancelled them, and the calls whose answers are on their way."""
 
     def __init__(self) -> None:
+        self._at_work: dict[Any, bool] = {}
         self._calls: dict[Any, Call] = {}
-        self._cancelled: set[Any] = set()
         self._writing: tuple[Any, Event] = None, Event()
         self._lock = Lock()
 
-    def forget(self, id: Any) -> None:
-        """Forget what was to be noted for an earlier request of that id, which was never answered."""
+    def begin(self, id: Any) -> None:
+        """Begin a request. What was to be noted for an earlier one of that id, which got no answer, is forgotten."""
         self._calls.pop(id, None)
-        self._cancelled.discard(id)
+        self._at_work[id] = False
+
+    def end(self, id: Any) -> None:
+        """End the work on a request, whether or not it has an answer."""
+        self._at_work.pop(id, None)
 
     def expect(self, id: Any, call: Call) -> None:
         """Have what the call was told be noted once the answer to its request is written."""
-        if id in self._cancelled:
+        if self._at_work.get(id):
             call.is_given_up = lambda: True
         elif call.has_to_note:
             self._calls[id] = call
@@ -51,10 +55,10 @@ class Telling:
             id = (item.message.params or {}).get("requestId")
             if id == writing:
                 cancelled.set()
-            else:
-                self._cancelled.add(id)
-                if call := self._calls.pop(id, None):
-                    call.is_given_up = lambda: True
+            elif call := self._calls.pop(id, None):
+                call.is_given_up = lambda: True
+            elif id in self._at_work:
+                self._at_work[id] = True
 
     def tell(self, write: Callable[[], object], id: Any, call: Call) -> None:
         """Write the answer, and note that the caller was told what is in it."""

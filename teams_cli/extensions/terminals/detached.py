@@ -24,8 +24,8 @@ _DOOR = ".tty"
 _TERMINAL = "xterm-256color"
 
 
-def start(store: Store, team: str, opened: Opened) -> int:
-    """Start the client in a terminal of its own, and return once one can attach to it: the id of its process.
+def start(store: Store, team: str, opened: Opened) -> None:
+    """Start the client in a terminal of its own, and return once one can attach to it.
 
     Raises:
         Conflict: The agent has such a terminal; or it could not be started.
@@ -45,7 +45,6 @@ def start(store: Store, team: str, opened: Opened) -> int:
         if not bindings.stat_of(pid)[0] or time.monotonic() > give_up:
             raise errors.Conflict(f"the terminal of {opened.agent} could not be opened", f"See {log}")
         time.sleep(0.02)
-    return pid
 
 
 def is_there(store: Store, team: str, agent: str) -> bool:

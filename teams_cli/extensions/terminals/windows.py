@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _MODULE = "teams_cli.extensions.terminals.opening_here"
 
 
-def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapping[str, str]) -> int:
-    """Start the client in a window of its own, which nobody has to look at; the id of its process.
+def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapping[str, str]) -> None:
+    """Start the client in a window of its own, which nobody has to look at.
 
     tmux gives a window the environment of whoever started it first, so that of the client lies in a file until then.
 
@@ -33,18 +33,7 @@ def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapp
     tmux = program(environ)
     order = {"words": opened.words, "environ": opened.environ, "directory": opened.directory}
     path = written_once(bindings.kept(os.path.abspath(root), team, opened.agent, "open"), json.dumps(order).encode())
-    window = [
-        "-d",
-        "-P",
-        "-F",
-        "#{pane_pid}",
-        "-n",
-        opened.agent,
-        "-c",
-        opened.directory,
-        *hook_settings.of_module(python, _MODULE),
-        path,
-    ]
+    window = ["-d", "-n", opened.agent, "-c", opened.directory, *hook_settings.of_module(python, _MODULE), path]
     new = (
         ["new-window", "-t", f"={_session(team)}:"]
         if _has_session(tmux, team)
@@ -54,7 +43,6 @@ def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapp
     if done.returncode != 0:
         os.remove(path)
         raise errors.Conflict(f"tmux opened no window: {done.stderr.strip()}", "Open the client without --tmux.")
-    return int(done.stdout)
 
 
 def attach_words(team: str, agent: str, environ: Mapping[str, str]) -> list[str]:
