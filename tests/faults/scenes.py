@@ -69,11 +69,6 @@ def to_be_reviewed(store: Store) -> None:
     claimed(store)
 
 
-def none_left(store: Store) -> None:
-    claims.claim(store, ALPHA, MIA, "1")
-    claims.claim(store, ALPHA, MAX, "2")
-
-
 def one_left(store: Store) -> None:
     claims.claim(store, ALPHA, MIA, "1")
 
@@ -172,7 +167,6 @@ SCENES = {
     "leaving": Scene("bob", "leave-team", claimed, later=("task-1",)),
     "handing over": Scene("lea", "hand-over bob"),
     "closing": Scene("lea", "close-team"),
-    "closing by force": Scene("lea", "close-team --force", claimed),
     "opening again": Scene("lea", "restore-team", closed),
     "removing": Scene("lea", "prune --older-than 0 --yes", closed),
     "copying": Scene("lea", "copy-team --to TOP/other"),
@@ -187,14 +181,12 @@ SCENES = {
     "a claim that was over": Scene("mia", "claim-task 1", expired),
     "seeing that a claim is over": Scene("mia", "get-tasks", expired, later=("task-1", "messages")),
     "completing": Scene("bob", "update-task 1 --status completed --result done", claimed),
-    "failing": Scene("bob", "update-task 1 --status failed --reason no", claimed),
     "handing a task over": Scene("max", "update-task 1 --owner mia", claimed),
     "editing": Scene("max", "update-task 1 --priority high --title anew"),
     "giving back": Scene("bob", "release-task 1 --reason tired", claimed),
     "a note": Scene("mia", "note 1 look", claimed),
     "a heartbeat": Scene("bob", "heartbeat --note running", claimed),
     "a message": Scene("lea", "send-message bob hi"),
-    "a message to several": Scene("lea", "send-message bob,mia hi"),
     "a message with a uid": Scene("lea", "send-message bob hi --uid one"),
     "a broadcast": Scene("lea", "broadcast-message all"),
     "an announcement": Scene("bob", "announce reading"),
@@ -208,7 +200,6 @@ SCENES = {
     "skipping": Scene("human", "skip-question 1", asked_the_human),
     "pausing": Scene("lea", "pause-agent kid", idle),
     "going on": Scene("lea", "resume-agent kid", paused),
-    "beginning again": Scene("lea", "restart-agent kid --fresh", working),
     "stopping": Scene("lea", "stop-agent kid", idle),
     "a plan": Scene("bob", "propose-plan more", lambda store: None),
     "a plan for a task": Scene("bob", "propose-plan more --task 1", claimed),
@@ -223,7 +214,6 @@ SCENES = {
     "sending back": Scene("mia", "review-task 1 --reject no", in_review, later=("inbox of mia",)),
     "a brief": Scene("bob", "brief", mail),
     "joining and a task": Scene("zed", "join-team --claim --wait 0", one_left, later=("task-2",)),
-    "joining and no task": Scene("zed", "join-team --claim --wait 0", none_left),
     "completing and the next task": Scene(
         "bob", "update-task 1 --status completed --result done --next --wait 0", claimed, later=("task-2",)
     ),
@@ -231,7 +221,6 @@ SCENES = {
     "beginning again once": Scene("lea", "restart-agent kid --uid one", working),
     "handing in": Scene("bob", "update-task 1 --status completed --result done", to_be_reviewed),
     "handing over with more": Scene("max", "update-task 1 --owner mia --priority high --append more", claimed),
-    "giving one's own away": Scene("bob", "update-task 1 --owner mia", claimed),
     "mending": Scene("lea", "doctor --fix", damaged),
 }
 

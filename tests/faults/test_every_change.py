@@ -116,14 +116,14 @@ def tried(stage: Stage, faults: list[Fault]) -> list[str]:
 
 def every(calls: list[str]) -> list[Fault]:
     """A kill and an error at each call that changes something, and an error at the first call of each other name: at
-    those a kill leaves what the last change left.
+    those a kill leaves what the last change left. A file is created to be written at once: the write stands for both,
+    as it fails alike and leaves more behind.
     """
-    first = {call: nth for nth, call in reversed(list(enumerate(calls, start=1))) if call not in CHANGING}
-    changing = [nth for nth, call in enumerate(calls, start=1) if call in CHANGING]
-    return [
-        *(Fault("kill", nth) for nth in changing),
-        *(Fault("error", nth) for nth in sorted([*changing, *first.values()])),
-    ]
+    first = {call: nth for nth, call in reversed(list(enumerate(calls, start=1)))}
+    changing = [(nth, call) for nth, call in enumerate(calls, start=1) if call in CHANGING]
+    following = [call for _, call in changing[1:]] + [""]
+    tried = [nth for (nth, call), then in zip(changing, following, strict=True) if (call, then) != ("create", "write")]
+    return [*(Fault("kill", nth) for nth in tried), *(Fault("error", nth) for nth in sorted({*tried, *first.values()}))]
 
 
 @pytest.fixture

@@ -27,9 +27,10 @@ LOOKS = ("stat", "lstat", "newfstatat", "statx")
 FILES = ("write", "fsync", "close", "flock", "read", "pread64", "lseek", "fstat", "getdents64")
 ERRORS = {
     "ENOSPC": {*PATHS, "write", "fsync"} - {"unlink", "unlinkat"},
-    "EACCES": {*PATHS, *LOOKS},
-    "EIO": {*PATHS, *LOOKS, *FILES},
+    "EACCES": {"unlink", "unlinkat", *LOOKS},
+    "EIO": {*FILES} - {"write", "fsync"},
 }
+"""What each call fails with: one error a call, as none of them is taken differently from another."""
 TRIES = 5
 """What is swept at random, or loaded to wait for a lock, moves the count of the calls in some runs."""
 CHANGING = {*PATHS, "write", "fsync", "flock", "close"}

@@ -30,7 +30,7 @@ from tests.support.wire import Wire
 pytestmark = pytest.mark.slow
 
 WORKERS, LONGEST = 6, 1_000_000
-CUTS = int(os.environ.get("TESTS_CUTS", "1500"))
+CUTS = int(os.environ.get("TESTS_CUTS", "600"))
 
 
 @pytest.fixture
