@@ -92,13 +92,13 @@ def must(directory: str, *words: str, variables: dict[str, str] | None = None, g
     return done.stdout
 
 
-def names(directory: str, *words: str, given: str | None = None) -> list[str]:
+def names(directory: str, *words: str, variables: dict[str, str] | None = None, given: str | None = None) -> list[str]:
     """The names of files that git prints with -z.
 
     Raises:
         StorageFailed: It refuses.
     """
-    return [name for name in must(directory, *words, given=given).split("\0") if name]
+    return [name for name in must(directory, *words, variables=variables, given=given).split("\0") if name]
 
 
 def worktrees(directory: str) -> list[str]:

@@ -60,6 +60,7 @@ def _in_time(call: Call, document: dict[str, Any], wait: float, what: Callable[[
     """
     if call.begin_answer(document):  # whatever ends the wait, that the change is made was said
         call.words = "waiting:came"
+        call.problems += call.note_told()  # or the wait would end with what was just said
     try:
         return what(call, wait)
     except errors.WaitRanOut as over:

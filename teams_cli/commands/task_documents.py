@@ -64,6 +64,10 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
     planned = _approved_plan(call, task) if task.plan_required else {}
     call.follows = steps.propose(task.id) if task.plan_required and not planned else steps.complete(task.id)
     document = with_blockers(call, to_document(call, task)) | untold_pages(call) | planned
+    if task.touches:
+        from teams_cli.tasks import touching
+
+        call.try_to(lambda: document.update(meets=touching.others_at(call.store, call.team, task, call.agent)))
     before = leases.lost_before(task)
     if before is None:
         return document

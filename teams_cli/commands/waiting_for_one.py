@@ -66,7 +66,10 @@ def _with_its_end(call: Call, agent: str, found: dict[str, Any]) -> dict[str, An
 def _after(call: Call, found: dict[str, Any]) -> str:
     """What follows on mail, a task that is ready, or a landing."""
     if "landing" in found and call.caller:
-        return steps.after_landing(found["landing"], call.caller.name)
+        from teams_cli.teams import settings
+
+        by_itself = settings.value(call.load_team(), "landing") == "completed"
+        return steps.after_landing(found["landing"], call.caller.name, by_itself)
     return steps.READ if "unread" in found else steps.CLAIM if "ready" in found else ""
 
 

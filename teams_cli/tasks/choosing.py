@@ -211,7 +211,7 @@ def _candidates(
 
 def _apart_first(store: Store, team: str, agent: str, found: Iterable[Task]) -> Iterator[Task]:
     """The tasks in their order, but first those that touch nothing which another has in progress."""
-    taken: list[str] | None = None
+    taken: list[tuple[str, str, str]] | None = None
     held: list[Task] = []
     for task in found:
         if task.touches:

@@ -82,6 +82,8 @@ class Agent(Record):
     """The git worktree in which it was last seen at work, on that host."""
     commit: Word | None = None
     """What was committed there last, where a file says so."""
+    changing: list[Text] | None = None
+    """Files that it changes there, committed or not, and that the branch of the main checkout does not have so."""
 
 
 AGENT: Kind[Agent] = Kind("agent", Agent, key="agent", logins="own")
@@ -180,6 +182,16 @@ def saw(
     if change(agent) is agent:
         return agent
     return upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)[1]
+
+
+def changes(store: Store, team: str, name: str, files: list[str]) -> None:
+    """Note which files the agent changes in its worktree."""
+
+    def change(agent: Agent) -> Agent:
+        return agent if (agent.changing or []) == files else agent.having(changing=files or None)
+
+    if change(known := load(store, team, name)) is not known:
+        upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)
 
 
 def register_process(store: Store, team: str, name: str, pid: int) -> None:

@@ -77,6 +77,7 @@ _READS = {
     "history",
     "list-agents",
     "logs",
+    "diff",
     "overlaps",
     "recall",
     "search",

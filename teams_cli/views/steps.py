@@ -135,13 +135,14 @@ def review(task: str) -> str:
     return f"teams review-task {task} --accept, or --reject WHY"
 
 
-def after_landing(landing: Found, agent: str) -> str:
-    """How the owner of what came back red or in conflict lands it."""
+def after_landing(landing: Found, agent: str, lands_by_itself: bool) -> str:
+    """How the owner of what came back red or in conflict lands it, once that is mended."""
     if landing["state"] not in ("red", "conflict") or landing.get("owner") != agent:
         return ""
     task = landing["task"]
-    mended = f"git merge {landing['onto']}, mend it, commit"
-    return f"{mended}; then teams update-task {task} --status completed, and teams land {task}"
+    if lands_by_itself:
+        return complete(task)
+    return f"teams update-task {task} --status completed && teams land {task}"
 
 
 def complete(task: str) -> str:

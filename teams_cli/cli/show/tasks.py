@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.cli.show import age, ago, left, moment, present
+from teams_cli.cli.show import age, ago, landings, left, moment, present
 from teams_cli.cli.tables import Table
 from teams_cli.clock import SystemClock
 
@@ -108,8 +108,27 @@ def updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     }
     more = claimed(task["claimed"]) if "claimed" in task else []
     passed = ", its check passed" if task["status"] == "completed" and "checked" in task else ""
-    shown = line(task, passed + "".join(f", {said[key]}" for key in said if key in changed))
+    shown = _landed(task, passed + "".join(f", {said[key]}" for key in said if key in changed))
     return [*shown, *_edited_unseen(task), *more]
+
+
+def reviewed(task: dict[str, Any]) -> Parts:
+    """Show a task whose review has ended."""
+    return _landed(task, "")
+
+
+def _landed(task: dict[str, Any], more: str) -> list[Any]:
+    """The line of a task, and what became of its landing, if that was just asked for."""
+    landing = task.get("lands")
+    if landing is None:
+        return line(task, more)
+    if landing["state"] == "landed":
+        return line(task, f"{more}, landed on {landing['onto']} as {landing.get('merge', landing['head'])[:10]}")
+    if landing["state"] in ("queued", "checking"):
+        ahead = f" behind {landing['ahead']} more" if landing.get("ahead") else ""
+        how = "being checked" if landing["state"] == "checking" else f"queued{ahead}"
+        return line(task, f"{more}, not landed yet: {landing['id']} is {how}")
+    return [*line(task, ", not landed"), *landings.over(landing)]
 
 
 def _edited_unseen(task: dict[str, Any]) -> Parts:
@@ -158,6 +177,7 @@ def _claimed(task: dict[str, Any], said: Parts) -> Parts:
         *_taken_over(task.get("takenOver"), task.get("owner")),
         *_pages(task),
         *([f"touches: {', '.join(task['touches'])}"] if task.get("touches") else []),
+        *(f"{one['agent']} changes {one['region']} ({one['task']})" for one in task.get("meets", ())),
         *_check(task),
         *(_came_to(blocker) for blocker in done),
         *(_plan(task.get("approvedPlan"), task.get("owner")) if task.get("planRequired") else []),
