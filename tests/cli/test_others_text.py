@@ -116,3 +116,33 @@ def test_a_list_without_end_is_cut(tmp_path: Path) -> None:
     assert len(said) < 21_000 and "more lines; a narrower list: teams help get-tasks" in said.splitlines()[-1]
     shown = cli("get-tasks", "--blocked", agent="lea").stdout
     assert "task-1, task-2 and 198 more" in shown and len(shown) < 300
+
+
+def test_no_answer_floods_its_client(tmp_path: Path) -> None:
+    """An answer of one thing is cut, too, and names the command that shows it whole."""
+    cli = make_team(tmp_path / "root", "bob", "eve")
+    long = "word word\n" * 6_000
+    for number in range(12):
+        cli.ok("send-message", "bob", "-", agent="eve", stdin=f"{number} {long}".encode())
+    cli.ok("create-task", "T", "--plan-required", "--description", "-", agent="lea", stdin=long.encode())
+    cli.ok("share", "api", "-", agent="eve", stdin=long.encode())
+    named = {
+        "claim-task 1": "",
+        "propose-plan - --task 1": "",
+        "show-task 1": "show-task task-1",
+        "show-plan 1": "show-plan plan-1",
+        "wait --plan 1 --timeout 0": "",
+        "shared api": "shared api",
+    }
+    for words, whole in named.items():
+        said = cli(*words.split(), agent="bob", stdin=long.encode()).stdout
+        assert len(said) < 20_000, words
+        if whole:
+            assert f"all of it: teams {whole} --json >FILE" in said, words
+            assert long.strip() in json.dumps(cli.ok(*whole.split(), agent="bob")).replace("\\n", "\n"), words
+    said = cli("wait", "--needed", "--timeout", "0", agent="lea").stdout
+    assert len(said) < 20_000 and "all of it: teams show-plan plan-1 --json >FILE" in said and "  next: " in said
+    said = cli("attend", agent="bob").stdout
+    assert len(said) < 10_000 and "[cut; the whole of msg-1: teams show-message msg-1]" in said
+    assert said.endswith(" more: teams read-messages\n")
+    assert len(cli("send-message", "no", "x", agent="lea").stderr) < 10_000
