@@ -235,7 +235,8 @@ def diff(tree: Worktree) -> str:
 def _diffs(work: works.Work, base: str, place: str) -> list[str]:
     prefixes = (f"--src-prefix=a/{place}", f"--dst-prefix=b/{place}")
     empty = work.git("hash-object", "-t", "tree", "-w", "--stdin", given="").strip()
-    parts = [work.git("diff", "--no-ext-diff", "--binary", *prefixes, base or empty, keeping.tree_of(work))]
+    words = ("diff", "--no-ext-diff", "--no-textconv", "--submodule=short", "--binary")
+    parts = [work.git(*words, *prefixes, base or empty, keeping.tree_of(work))]
     for one in work.nested:
         if not one.bare and one.state == "work":
             parts += _diffs(
@@ -441,7 +442,8 @@ def _committed(tree: Worktree, team: str) -> str:
                 f"what {tree.agent} left in {tree.path} can't be committed: {(done.stderr or done.stdout).strip()}",
                 "Fix and commit it there, and repeat the command.",
             )
-    if left := git.names(tree.path, *git.LOOKING, "status", "--porcelain", "-z", "--untracked-files=all"):
+    looking = (*git.LOOKING, "status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=dirty")
+    if left := git.names(tree.path, *looking):
         raise errors.Conflict(
             f"{tree.path} has what is not committed, after its hooks ran: {text.listed([name[3:] for name in left])}",
             "Look there, and repeat the command.",

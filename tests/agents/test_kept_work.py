@@ -194,6 +194,28 @@ def test_a_commit_of_a_submodule_comes_back_with_the_one_that_wants_it(cli: Cli,
     assert (tree / "lib/a").read_text() == "1\n"
 
 
+def test_git_runs_no_command_that_an_agent_wrote_into_its_files(cli: Cli, main: Path, tmp_path: Path) -> None:
+    """In the configuration of a repository inside, or of one to which it has its own `.git` lead."""
+    ran = tmp_path / "ran"
+    filtering = f"git config filter.x.clean 'touch {ran}; cat'; git config core.fsmonitor 'touch {ran}'"
+    filtering += "; echo '* filter=x' >.gitattributes"
+    tree = made_by(
+        cli, "ann", main, f"git init -q in; cd in; echo 1 >a; git add a; git commit -qm a; {filtering}; rm a"
+    )
+    (tree / "in/a").write_text("changed")
+    ran.unlink(missing_ok=True)
+    assert "2 uncommitted files in in" in cli("worktree", "list").stdout
+    assert "+changed" in cli("worktree", "diff", "ann").stdout
+    link = (tree / ".git").read_text()
+    (tree / ".git").write_text(f"gitdir: {tree}/in/.git\n")
+    assert cli.ok("worktree", "list")[0]["state"] == "unknown"
+    (tree / ".git").write_text(link)
+    ref = cli.ok("worktree", "remove", "ann", "--force")["kept"]
+    assert not ran.exists()
+    cli.ok("worktree", "restore", ref)
+    assert (tree / "in/a").read_text() == "changed"
+
+
 def test_unrelated_work_is_not_merged(cli: Cli, main: Path) -> None:
     tree = made_by(cli, "ann", main, "git checkout -q --orphan new; git commit -qm new; git branch -D teams/alpha/ann")
     assert cli.refused("worktree", "merge", "ann") == (11, "conflict") and tree.exists()
