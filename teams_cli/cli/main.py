@@ -129,7 +129,7 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     for parameter in command.own:
         if parameter.text and values[parameter.name] == "-":
             values[parameter.name] = _standard_input()
-    call = calls.make_call(values, os.environ, _ask_person, _talk, command.for_person)
+    call = calls.make_call(values, os.environ, _ask_person, lambda line: _talk(one_part(line)), command.for_person)
     call.room = 0 if as_json else MOST_ANSWER
     try:
         meanwhile.around_sleep = _around_sleep if command.sleeps else None
@@ -238,7 +238,7 @@ def _ask_person(operation: str, about: str) -> bool | None:
 
     if not is_person_there():
         return None
-    sys.stderr.write(f"Allow {operation}{f' ({about})' if about else ''}? [y/N] ")
+    sys.stderr.write(f"Allow {operation}{f' ({one_part(about)})' if about else ''}? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         daily: bool
         outside: bool
         quiet: bool
+        whole: bool
         moves: bool
         for_person: bool
 
@@ -206,6 +207,8 @@ class Command:
     """Agents are told of it also before they are in a team."""
     quiet = False
     """It tells of unread mail itself."""
+    whole = False
+    """Its answer is never cut: what was cut elsewhere is read by it, and has an end."""
     moves = False
     """It may change what its caller is allowed to do."""
     for_person = False

@@ -187,9 +187,16 @@ def quote(message: Message) -> str:
 
 def quote_bounded(message: Message, room: int = text.MOST_LETTER) -> list[str]:
     """The lines of a message; of one that is too long the beginning, and the command that shows it whole."""
-    return text.bounded(
-        quote(message).split("\n"), room, f"[cut; the whole of {message.id}: teams show-message {message.id}]"
-    )
+    return text.bounded(quote(message).split("\n"), room, _whole(message))
+
+
+def body_bounded(message: Message) -> str:
+    """The text of a message; of one that is too long the beginning, and the command that shows it whole."""
+    return "\n".join(text.bounded(message.message.split("\n"), text.MOST_LETTER, _whole(message)))
+
+
+def _whole(message: Message) -> str:
+    return f"[cut; the whole of {message.id}: teams show-message {message.id}]"
 
 
 def fitting(found: list[Message], room: int = text.MOST_ANSWER) -> list[Message]:

@@ -35,7 +35,7 @@ def test_a_wait_takes_the_task_that_ends_it(cli: Cli) -> None:
     cli.ok("send-message", "bob", "which?", agent="mia")
     said = cli("wait", "--claim", "--timeout", "0", agent="bob").stdout
     assert said.startswith(
-        'msg-2\n[From agent "mia"]:\n| which?\n  next: teams reply msg-2 TEXT\ntask-3: in_progress by bob: three\n'
+        'msg-2\n[From agent "mia"]:\n| which?\nnext: teams reply msg-2 TEXT\ntask-3: in_progress by bob: three\n'
     )
     assert said.endswith("\nnext: teams update-task task-3 --status completed --result RESULT --next --wait 540\n")
     assert cli.refused("wait", "--claim", "--ready", agent="bob") == (2, "wrong_usage")

@@ -39,8 +39,8 @@ def test_what_was_there_before_ends_it_once(cli: Cli) -> None:
     cli.ok("send-message", "bob", "hello", agent="lea")
     answer = cli("wait", "--timeout", "0", agent="bob")
     assert answer.stdout == (
-        'msg-1\n[From agent "lea"]:\n| hello\n  next: teams reply msg-1 TEXT\n'
-        "task-1 is ready: one (and 1 more)\n  next: teams claim-task --next\n"
+        'msg-1\n[From agent "lea"]:\n| hello\nnext: teams reply msg-1 TEXT\n'
+        "task-1 is ready: one (and 1 more)\nnext: teams claim-task --next\n"
     )
     nothing(cli, "bob")
 

@@ -144,7 +144,7 @@ def test_a_leader_that_was_not_needed_hears_what_was_completed(cli: Cli) -> None
     assert re.fullmatch(
         'msg-1\\n\\[From agent "system"\\]:\\n\\| task-1 \\(zero\\) completed by bob: all of it\\n'
         r"Nobody has a task: 1 ready; last heard of: bob, [\d.]+ m?s ago\n"
-        r"  next: teams wait --needed --timeout 540\n",
+        r"next: teams wait --needed --timeout 540\n",
         said.stdout,
     ), said
     assert said.status == 0 and cli("wait", "--needed", "--timeout", "0.1", agent="lea").status == 14

@@ -162,7 +162,7 @@ def test_who_proposes_a_plan_may_wait_for_the_decision_with_it(cli: Cli) -> None
         "msg-5",
         '[From agent "system"]:',
         "| plan-3 was approved by lea",
-        "  next: teams update-task task-1 --status completed --result RESULT --next --wait 540",
+        "next: teams update-task task-1 --status completed --result RESULT --next --wait 540",
     ]
 
 

@@ -17,7 +17,7 @@ _COMMIT = 10
 
 def asked(landing: dict[str, Any]) -> Parts:
     """Show a landing with the command that follows."""
-    step = f"  next: teams wait --landing {landing['id']}"
+    step = f"next: teams wait --landing {landing['id']}"
     return [*over(landing), *([step] if landing["state"] in ("queued", "checking") else [])]
 
 

@@ -122,7 +122,7 @@ def attention(payload: dict[str, Any]) -> Parts:
         lines.append(f"{agent['name']}{' (idle)' if agent['idle'] else ''}: {agent['status'] or '-'}{_tree(agent)}")
     for message in output["messages"]:
         lines += [f"#{message['id']}", f'[From agent "{message["from"]}"]:', *text.quoted(message["content"], "| ")]
-    return lines
+    return [*lines, *present(output.get("more"))]
 
 
 def announced(agent: dict[str, Any]) -> Parts:

@@ -69,7 +69,7 @@ def _message(document: dict[str, Any]) -> list[str]:
 
 
 def _step(command: str | None) -> str | None:
-    return f"  next: {command}" if command else None
+    return f"next: {command}" if command else None
 
 
 def _task(task: dict[str, Any]) -> Parts:
