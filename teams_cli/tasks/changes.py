@@ -147,6 +147,7 @@ def followed(store: Store, who: Standing, before: Task, task: Task, changes: Edi
     if before is not task:
         dependencies.refuse_late_cycle(store, team.name, task, before)
         _note(store, team, before, task, changes, who)
+        leases.end_grace(store, team, before, task)
     paid = deliver(store, team.name, TASK, task)
     return task.having(owed=None) if paid else task
 
@@ -249,6 +250,7 @@ def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing
         lease_expires_at=None,
         lease_epoch=None,
         lease_until=None,
+        grace_until=None,
     )
     return done.noted(now, who.name, status, changes.reason)
 

@@ -54,6 +54,7 @@ def release(store: Store, team_name: str, caller: Caller | None, word: str, reas
 
     found = tasks.find(store, team_name, word)
     before, task = update(store, team_name, TASK, found[0].id, change, found=found)
+    leases.end_grace(store, team, before, task)
     history.note(store, team_name, name, "task released", task=task.id, owner=before.owner, reason=reason)
     deliver(store, team_name, TASK, task)
     return task
@@ -120,7 +121,10 @@ def heartbeat(
     else:
         keys = [task.id for task in tasks.labelled(store, team_name, IN_PROGRESS) if task.owner == name]
     presence.forget_ended_process(store, team_name, name)
-    renewed = [update(store, team_name, TASK, key, renew)[1] for key in keys]
+    changed = [update(store, team_name, TASK, key, renew) for key in keys]
+    for before, after in changed:
+        leases.end_grace(store, team, before, after)
+    renewed = [after for _, after in changed]
     try:
         presence.saw(store, team_name, name, note, every=0)
     except errors.TeamsError:

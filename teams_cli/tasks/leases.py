@@ -1,10 +1,12 @@
-"""Leases: a claim lasts as long as its owner is heard from; after that the task is free, and everybody is told."""
+"""Leases: a claim lasts as long as its owner shows signs of life. When a lease ends, its owner and the leader are
+asked; if the grace period brings no sign either, the task is free, and everybody is told.
+"""
 
 from __future__ import annotations
 
-from teams_cli import errors
+from teams_cli import clock, errors
 from teams_cli.clock import later, of_day, rfc3339, seconds_since
-from teams_cli.messages.notices import deliver
+from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import SYSTEM
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
@@ -25,6 +27,10 @@ WAS_YOURS = ", which was yours: "
 _LOST = " is no longer yours: "
 _RELEASED = " released it ("
 """How a notice goes on that gives somebody's reason."""
+_GRACE = 120.0
+"""Seconds between the end of a lease and that of the claim, unless a whole lease is shorter."""
+_LEASE = "lease-"
+"""What a notice is about that asks for a sign of life begins with."""
 _SET = 30.0
 """Seconds from which on a clock was set, and does not merely differ a little."""
 _AGAIN = 1.0
@@ -38,9 +44,15 @@ def length(team: Team) -> float:
 
 def leased(store: Store, team: Team, task: Task) -> Task:
     """The task with a lease from now on."""
-    epoch, seconds = store.steady()
-    expires = rfc3339(later(store.now(), length(team)))
-    return task.having(lease_epoch=epoch, lease_until=round(seconds + length(team), 3), lease_expires_at=expires)
+    return lasting(store, task, length(team))
+
+
+def lasting(store: Store, task: Task, seconds: float) -> Task:
+    """The task with a lease that ends in so many seconds."""
+    epoch, now = store.steady()
+    expires = rfc3339(later(store.now(), seconds))
+    until = round(now + seconds, 3)
+    return task.having(lease_epoch=epoch, lease_until=until, lease_expires_at=expires, grace_until=None)
 
 
 def expires_at(store: Store, task: Task) -> str | None:
@@ -63,37 +75,91 @@ def over(store: Store, team: Team, task: Task, known: Callable[[str], presence.A
     if task.lease_until is None or task.lease_epoch != epoch:
         return f"the machine was started anew since {task.owner} claimed it"
     agent = known(task.owner) if known else presence.load(store, team.name, task.owner)
-    if seconds > task.lease_until:
-        heard = f"{_HEARD}{of_day(agent.last_seen)}" if agent.last_seen else ""
-        return f"the lease of {task.owner} ended {of_day(task.lease_expires_at or '')} UTC{heard}"
     if presence.is_gone(agent):
         return f"the process of {task.owner} is gone"
+    if task.in_grace and seconds > task.lease_until:
+        heard = f"{_HEARD}{of_day(agent.last_seen)}" if agent.last_seen else ""
+        return f"the lease of {task.owner} ended {of_day(task.lease_expires_at or '')} UTC{heard}"
     return ""
+
+
+def has_ended(store: Store, task: Task) -> bool:
+    """Whether the lease of a task in progress has ended, and nobody was asked yet whether its owner is at work."""
+    if task.status != "in_progress" or task.lease_until is None or task.in_grace:
+        return False
+    return store.steady()[1] > task.lease_until
 
 
 def current(store: Store, team: Team, task: Task) -> Task:
     """The task as it is once claims that are over are released. On a read-only disk, only in what is returned."""
-    if not over(store, team, task):
+    is_over = over(store, team, task)
+    if not is_over and not has_ended(store, task):
         return task
     try:
         return release_if_over(store, team, task.id)
     except errors.TeamsError:
-        return task.freed()
+        return task.freed() if is_over else task
 
 
 def release_if_over(store: Store, team: Team, task_id: str) -> Task:
-    """Release the task if the claim on it is over, and tell the leader."""
+    """Release the task if the claim on it is over, and tell the leader; if only its lease has ended, begin the grace
+    period.
+    """
     reasons: list[str] = []
 
     def change(task: Task) -> Task:
         reasons[:] = [over(store, team, task)]
-        return expired(store, team, task, reasons[0]) if reasons[0] else task
+        if reasons[0]:
+            return expired(store, team, task, reasons[0])
+        return _in_grace(store, team, task) if has_ended(store, task) else task
 
-    before, task = update(store, team.name, TASK, task_id, change)
-    if before is not task:
+    try:
+        before, task = update(store, team.name, TASK, task_id, change)
+    except errors.NotAllowed:  # a login of PostgreSQL has to ask first, whatever else it knows of the owner
+        reasons[:] = [""]
+        before, task = update(
+            store,
+            team.name,
+            TASK,
+            task_id,
+            lambda task: _in_grace(store, team, task) if has_ended(store, task) else task,
+        )
+    if before is not task and reasons[0]:
         note_expiry(store, team, before, reasons[0])
+    end_grace(store, team, before, task)
     deliver(store, team.name, TASK, task)
     return task
+
+
+def _in_grace(store: Store, team: Team, task: Task) -> Task:
+    """The task, whose lease has ended, in its grace period: its owner and the leader are to be told."""
+    seconds = min(_GRACE, length(team))
+    asked = lasting(store, task, seconds)
+    asked = asked.having(grace_until=asked.lease_until)
+    name, left = task.owner or "", clock.length(seconds)
+    seen = presence.load(store, team.name, name).last_seen or task.claimed_at
+    since = f"since {of_day(seen)} UTC" if seen else "so far"
+    what, about = f"{task.id} ({task.title})", f"{_LEASE}{task.id}"
+    to_owner = (
+        f"{what}: are you at work on it? Nothing was heard of you {since}, and in {left} others may take it. "
+        "Any `teams` command keeps it yours: teams heartbeat"
+    )
+    to_leader = (
+        f"{what}: nothing was heard of {name} {since}. {name} is asked, and has {left} to give a sign of life; "
+        f"then others may take it. To free it at once: teams release-task {task.id}"
+    )
+    uid = f"{task.id}-{task.claim}-{asked.lease_until:.0f}"
+    told = [Owed(to=name, message=to_owner, uid=f"asked-{uid}", about=about)]
+    if team.leader != name:
+        told.append(Owed(to=team.leader, message=to_leader, uid=f"silent-{uid}", about=about))
+    return owing(asked, *told)
+
+
+def end_grace(store: Store, team: Team, before: Task, task: Task) -> None:
+    """Handle what was asked in a grace period that the change from *before* has ended."""
+    if before.in_grace and not task.in_grace:
+        for name in {before.owner or "", team.leader}:
+            settle_request(store, team.name, name, f"{_LEASE}{task.id}")
 
 
 def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") -> Task:
@@ -163,14 +229,15 @@ def note_expiry(store: Store, team: Team, task: Task, reason: str) -> None:
 
 
 def release_all(store: Store, team: Team) -> list[Task]:
-    """Release every task in progress whose claim is over; those that are left. Some are for others' logins to release,
-    and in a closed team none is.
+    """Release every task in progress whose claim is over; those that are left. Where a lease has ended, the grace
+    period begins. Some are for others' logins to release, and in a closed team none is.
     """
     known = presence.load_each_once(store, team.name)
     left = []
     for task in list(tasks.labelled(store, team.name, tasks.IN_PROGRESS)):
         try:
-            now = release_if_over(store, team, task.id) if over(store, team, task, known) else task
+            is_due = has_ended(store, task) or over(store, team, task, known)
+            now = release_if_over(store, team, task.id) if is_due else task
         except (errors.NotAllowed, errors.WrongState):
             now = task
         if now.status == "in_progress":

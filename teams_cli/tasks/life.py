@@ -39,6 +39,7 @@ def _renewed(store: Store, team: Team, seen: Task) -> Task | None:
         return leases.leased(store, team, task) if _is_due(store, team, task) else task
 
     before, task = update(store, team.name, TASK, seen.id, change)
+    leases.end_grace(store, team, before, task)
     return before if before is not task and _left(store, before) < length * _PART else None
 
 

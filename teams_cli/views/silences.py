@@ -71,7 +71,7 @@ def _text(store: Store, team: Team, silent: tuple[Task, float], late: float, who
     """
     task, seconds = silent
     waiting = sorted(dependencies.waiting_for([task.id], whole.found), key=tasks.TASK.number_in)
-    said = f"{task.owner}, silent for {length(seconds)}; its lease ends in {_left(store, task)}, and others take it"
+    said = f"{task.owner}, silent for {length(seconds)}; its lease ends in {_left(store, task)}"
     if idle and not (whole.free or whole.ready):
         said += f"; without a task: {listed(idle, _FEW)}"
         if waiting:

@@ -12,7 +12,7 @@ import pytest
 
 from teams_cli.tasks.tasks import TASK
 from teams_cli.teams.presence import AGENT, Agent
-from tests.support.cli import TIMEOUT, Cli, add_tasks, make_team
+from tests.support.cli import TIMEOUT, Cli, add_tasks, lapse, make_team
 from tests.support.waits import until
 
 
@@ -72,13 +72,10 @@ def test_waiting_inside_the_tool_renews(cli: Cli) -> None:
     assert b"wake up" in waiting.communicate(timeout=TIMEOUT)[0]
 
 
-@pytest.mark.slow
 def test_who_lost_a_task_and_who_takes_it_over_are_told(cli: Cli) -> None:
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("announce", "half way through the parser", agent="bob")
-    cli.ok("set", "staleAfterSeconds", "1", agent="lea")
-    cli.ok("heartbeat", agent="bob")
-    time.sleep(1.5)
+    lapse(cli.store())
     taken = cli.ok("claim-task", "1", agent="ann")
     assert taken["takenOver"]["from"] == "bob" and taken["takenOver"]["status"] == "half way through the parser"
     assert taken["takenOver"]["lastHeard"] and taken["takenOver"]["reason"]
