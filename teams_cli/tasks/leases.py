@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _HEARD = ", and it was last heard of "
 WAS_YOURS = ", which was yours: "
+_LEASE_OF = "the lease of "
 _LOST = " is no longer yours: "
 _RELEASED = " released it ("
 """How a notice goes on that gives somebody's reason."""
@@ -79,7 +80,7 @@ def over(store: Store, team: Team, task: Task, known: Callable[[str], presence.A
         return f"the process of {task.owner} is gone"
     if task.in_grace and seconds > task.lease_until:
         heard = f"{_HEARD}{of_day(agent.last_seen)}" if agent.last_seen else ""
-        return f"the lease of {task.owner} ended {of_day(task.lease_expires_at or '')} UTC{heard}"
+        return f"{_LEASE_OF}{task.owner} ended {of_day(task.lease_expires_at or '')} UTC{heard}"
     return ""
 
 
@@ -111,7 +112,7 @@ def release_if_over(store: Store, team: Team, task_id: str) -> Task:
         reasons[:] = [over(store, team, task)]
         if reasons[0]:
             return expired(store, team, task, reasons[0])
-        return _in_grace(store, team, task) if has_ended(store, task) else task
+        return _after_its_lease(store, team, task) if has_ended(store, task) else task
 
     try:
         before, task = update(store, team.name, TASK, task_id, change)
@@ -129,6 +130,18 @@ def release_if_over(store: Store, team: Team, task_id: str) -> Task:
     end_grace(store, team, before, task)
     deliver(store, team.name, TASK, task)
     return task
+
+
+def _after_its_lease(store: Store, team: Team, task: Task) -> Task:
+    """The task, whose lease has ended: with the rest of a lease if there are newer traces of work, else in its grace
+    period.
+    """
+    from teams_cli.tasks import traces  # most leases are renewed before they end
+
+    age = traces.age(store, team.name, task)
+    if age is not None and age < length(team):
+        return lasting(store, task, length(team) - age)
+    return _in_grace(store, team, task)
 
 
 def _in_grace(store: Store, team: Team, task: Task) -> Task:
@@ -255,6 +268,14 @@ def set_alarm(store: Store, team: Team, found: Iterable[Task], alarm: Alarm) -> 
         alarm.ring_after(left if left >= 0 else _AGAIN)
         agent = presence.load(store, team.name, task.owner)
         alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
+
+
+def may_be_claimed_again(task: Task, name: str) -> bool:
+    """Whether another than that agent was silent until it lost the task, and may come back: nothing happened since."""
+    last = next((note for note in reversed(task.notes) if note.added is None), None)
+    if last is None or (last.what, last.owner) in (("expired", None), ("expired", name)):
+        return False
+    return last.what == "expired" and (last.reason or "").startswith(_LEASE_OF)
 
 
 def lost_before(task: Task) -> Note | None:

@@ -219,7 +219,7 @@ def test_who_claims_one_after_the_other_sees_a_lease_end(team: Store, clock: Fak
     clock.advance(0.05)
     assert choosing.claim_next(team, ALPHA, MIA).id == "task-3"
     clock.advance(0.1)
-    assert choosing.claim_next(team, ALPHA, MIA).id == "task-1"
+    assert [choosing.claim_next(team, ALPHA, MIA).id for _ in range(2)] == ["task-4", "task-1"]  # bob may come back
 
 
 def _let_go_unseen(store: Store, key: str, name: str = ALPHA) -> None:
