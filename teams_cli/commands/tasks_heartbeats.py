@@ -22,8 +22,8 @@ def _release(call: Call, task: str, reason: str | None) -> Any:
     return to_document(call, released)
 
 
-def _heartbeat(call: Call, task: str | None, note: str | None) -> Any:
-    renewed = holding.heartbeat(call.store, call.team, call.caller, task, note)
+def _heartbeat(call: Call, task: str | None, note: str | None, silent_for: float | None) -> Any:
+    renewed = holding.heartbeat(call.store, call.team, call.caller, task, note, silent_for)
     call.try_to(lambda: call.note_work(presence.load(call.store, call.team, call.agent)))
     return {
         "agent": call.agent,
@@ -54,13 +54,14 @@ COMMANDS = table(
         _heartbeat,
         option("--task", "Only this one.", metavar="ID", seldom=True),
         option("--note", "What you are doing, in a line.", text=True, seldom=True),
+        option("--for", "You will be silent for so long.", type=float, metavar="SECONDS", name="silent_for"),
         doc=holding.heartbeat,
         changes=False,
         words="tasks:beat",
         repeatable=True,
         daily=True,
-        held="task note",
-        example='heartbeat --note "the tests run"',
+        held="task note silent_for",
+        example="heartbeat --for 30m",
         also="ping alive renew renew-lease keepalive keep-alive",
     ),
 )

@@ -95,8 +95,8 @@ def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> Non
     if task.status == "in_progress":
         asked = ""
         if task.in_grace:
-            left = max(1.0, (task.lease_until or 0.0) - store.steady()[1])
-            asked = f", who is silent and was asked: it is free in {length(left)}, unless {task.owner} answers"
+            left = length(max(1.0, leases.left(store, task)))
+            asked = f", who is silent and was asked: it is free in {left}, unless {task.owner} answers"
         taken = f"{task.id} is claimed by {task.owner}{asked}"
         raise errors.TaskClaimed(taken, "Take another: teams claim-task --next")
     if task.status != "pending":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
+from teams_cli.clock import later, rfc3339
 from teams_cli.messages.notices import deliver
 from teams_cli.names import id_of
 from teams_cli.records.owed import Owed, owing
@@ -18,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
+_MOST = 86400.0
+"""Seconds of silence that one may announce."""
 _GIVEN_BACK = "given-back-"
 """What the uid of the notice begins with that tells the leader why its owner gave a task back."""
 
@@ -94,18 +97,31 @@ def release_tasks_of(store: Store, team: Team, agent: str, by: str, reason: str)
 
 
 def heartbeat(
-    store: Store, team_name: str, caller: Caller | None, word: str | None = None, note: str | None = None
+    store: Store,
+    team_name: str,
+    caller: Caller | None,
+    word: str | None = None,
+    note: str | None = None,
+    seconds: float | None = None,
 ) -> list[Task]:
     """Say that you are at work, which renews the lease of a task, or of all that you have.
 
+    Before you are silent for longer than a lease, say for how long: `--for 30m`. Your tasks are yours until then.
+
     Raises:
         StaleClaim: The task is no longer the caller's.
+        InvalidValue: `--for` is less than a second or more than a day.
     """
     at = require(store, team_name, caller, "heartbeat")
     team, caller = at.team, at.caller
     name = caller.name
     if note is not None:
         text.one_line(note, "note")
+    if seconds is not None and not 1 <= seconds <= _MOST:
+        raise errors.InvalidValue(
+            f"{seconds:g} seconds is not a valid silence", "Say 1s to 1d: teams heartbeat --for 30m"
+        )
+    lasts = max(leases.length(team), seconds or 0.0)
 
     def renew(task: Task) -> Task:
         if task.status != "in_progress" or task.owner != name:
@@ -114,7 +130,8 @@ def heartbeat(
                 + (f" by {task.owner}" if task.owner else ""),
                 f"Claim it again: teams claim-task {task.id}",
             )
-        return leases.leased(store, team, task)
+        is_longer = seconds is None and not task.in_grace and leases.left(store, task) > lasts
+        return task if is_longer else leases.lasting(store, task, lasts)
 
     if word is not None:
         keys = [tasks.get(store, team_name, id_of(word, "task")).id]
@@ -125,6 +142,8 @@ def heartbeat(
     for before, after in changed:
         leases.end_grace(store, team, before, after)
     renewed = [after for _, after in changed]
+    if seconds is not None:
+        presence.note_silence(store, team_name, name, rfc3339(later(store.now(), seconds)))
     try:
         presence.saw(store, team_name, name, note, every=0)
     except errors.TeamsError:

@@ -56,14 +56,19 @@ def lasting(store: Store, task: Task, seconds: float) -> Task:
     return task.having(lease_epoch=epoch, lease_until=until, lease_expires_at=expires, grace_until=None)
 
 
+def left(store: Store, task: Task) -> float:
+    """Seconds until the lease ends; negative once it has."""
+    return (task.lease_until or 0.0) - store.steady()[1]
+
+
 def expires_at(store: Store, task: Task) -> str | None:
     """When the lease ends by the wall clock as it is now: what was noted may be of before that was set."""
     epoch, seconds = store.steady()
     if task.lease_expires_at is None or task.lease_until is None or task.lease_epoch != epoch:
         return task.lease_expires_at
-    left = task.lease_until - seconds
-    is_so = abs(left + seconds_since(task.lease_expires_at, store.now())) < _SET
-    return task.lease_expires_at if is_so else rfc3339(later(store.now(), left))
+    remaining = task.lease_until - seconds
+    is_so = abs(remaining + seconds_since(task.lease_expires_at, store.now())) < _SET
+    return task.lease_expires_at if is_so else rfc3339(later(store.now(), remaining))
 
 
 def over(store: Store, team: Team, task: Task, known: Callable[[str], presence.Agent] | None = None) -> str:
@@ -149,16 +154,16 @@ def _in_grace(store: Store, team: Team, task: Task) -> Task:
     seconds = min(_GRACE, length(team))
     asked = lasting(store, task, seconds)
     asked = asked.having(grace_until=asked.lease_until)
-    name, left = task.owner or "", clock.length(seconds)
+    name, soon = task.owner or "", clock.length(seconds)
     seen = presence.load(store, team.name, name).last_seen or task.claimed_at
     since = f"since {of_day(seen)} UTC" if seen else "so far"
     what, about = f"{task.id} ({task.title})", f"{_LEASE}{task.id}"
     to_owner = (
-        f"{what}: are you at work on it? Nothing was heard of you {since}, and in {left} others may take it. "
+        f"{what}: are you at work on it? Nothing was heard of you {since}, and in {soon} others may take it. "
         "Any `teams` command keeps it yours: teams heartbeat"
     )
     to_leader = (
-        f"{what}: nothing was heard of {name} {since}. {name} is asked, and has {left} to give a sign of life; "
+        f"{what}: nothing was heard of {name} {since}. {name} is asked, and has {soon} to give a sign of life; "
         f"then others may take it. To free it at once: teams release-task {task.id}"
     )
     uid = f"{task.id}-{task.claim}-{asked.lease_until:.0f}"
@@ -246,7 +251,7 @@ def release_all(store: Store, team: Team) -> list[Task]:
     period begins. Some are for others' logins to release, and in a closed team none is.
     """
     known = presence.load_each_once(store, team.name)
-    left = []
+    remaining = []
     for task in list(tasks.labelled(store, team.name, tasks.IN_PROGRESS)):
         try:
             is_due = has_ended(store, task) or over(store, team, task, known)
@@ -254,18 +259,17 @@ def release_all(store: Store, team: Team) -> list[Task]:
         except (errors.NotAllowed, errors.WrongState):
             now = task
         if now.status == "in_progress":
-            left.append(now)
-    return left
+            remaining.append(now)
+    return remaining
 
 
 def set_alarm(store: Store, team: Team, found: Iterable[Task], alarm: Alarm) -> None:
     """Have the alarm ring when time alone, or the end of a process, may have ended the claim on one of these tasks."""
-    _, seconds = store.steady()
     for task in found:
         if task.status != "in_progress" or task.owner is None:
             continue
-        left = (task.lease_until or 0) - seconds
-        alarm.ring_after(left if left >= 0 else _AGAIN)
+        seconds = left(store, task)
+        alarm.ring_after(seconds if seconds >= 0 else _AGAIN)
         agent = presence.load(store, team.name, task.owner)
         alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
 

@@ -86,6 +86,13 @@ class Agent(Record):
     """The main checkout of a repository in which it was last seen at work, on that host."""
     in_turn: bool | None = None
     """Whether its client said that a turn of its runs, and not yet that this ended."""
+    silent_until: Time | None = None
+    """Until when it said that it may be silent."""
+
+    @property
+    def expected_at(self) -> str | None:
+        """When it was last heard of, or when it said that it will be."""
+        return max(filter(None, (self.last_seen, self.silent_until)), default=None)
 
 
 AGENT: Kind[Agent] = Kind("agent", Agent, key="agent", logins="own")
@@ -192,6 +199,11 @@ def saw(
     return upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)[1]
 
 
+def note_silence(store: Store, team: str, name: str, until: str) -> None:
+    """Note until when the agent said that it may be silent."""
+    upsert(store, team, AGENT, name, Agent(agent=name), lambda agent: agent.having(silent_until=until))
+
+
 def register_process(store: Store, team: str, name: str, pid: int) -> None:
     """Note the process that runs the agent: when it is gone, the agent's tasks are free at once."""
     from teams_cli.processes import pid_scope, process_started
@@ -263,13 +275,13 @@ def renewed_lately(store: Store, team: Team, agent: Agent) -> bool:
 
 def is_silent(store: Store, team: Team, name: str, since: str | None = None) -> bool:
     """Whether nothing was heard of the agent for the team's `staleAfterSeconds`, counted at least from *since*."""
-    return _is_past(store, team, max(filter(None, (load(store, team.name, name).last_seen, since)), default=None))
+    return _is_past(store, team, max(filter(None, (load(store, team.name, name).expected_at, since)), default=None))
 
 
 def is_around(store: Store, team: Team, agent: Agent) -> bool:
     """Whether the agent is a member, and not silent."""
     member = team.member(agent.agent)
-    return member is not None and not _is_past(store, team, agent.last_seen or member.joined_at)
+    return member is not None and not _is_past(store, team, agent.expected_at or member.joined_at)
 
 
 def _is_past(store: Store, team: Team, seen: str | None) -> bool:

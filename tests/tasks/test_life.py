@@ -215,3 +215,19 @@ def test_a_turn_that_runs_is_a_sign_of_life_as_long_as_its_process_is_there(cli:
         assert not cli.store().get("alpha", TASK, "task-1")[0].in_grace
         client.kill()
     assert cli.ok("claim-task", "1", agent="ann")["owner"] == "ann"
+
+
+def test_a_silence_that_was_announced_is_none(cli: Cli) -> None:
+    """Nothing shortens it, and it says how long it lasts."""
+    cli.ok("claim-task", "1", agent="bob")
+    shown = cli("heartbeat", "--for", "2h", agent="bob").stdout
+    assert "task-1: 2 h left, until " in shown or "task-1: 1 h left, until " in shown
+    before = lease(cli)
+    cli.ok("heartbeat", agent="bob")
+    cli.ok("note", "1", "half way", agent="bob")
+    assert lease(cli) == before
+    silent(cli, left=6000, since=LONG_AGO)
+    states = {row["name"]: row["state"] for row in cli.ok("get-agents", agent="lea")["agents"]}
+    assert states["bob"] == "active"
+    assert cli("wait", "--needed", "--timeout", "0", agent="lea").stdout == ""
+    assert cli("heartbeat", "--for", "2d", agent="bob").status == 2
