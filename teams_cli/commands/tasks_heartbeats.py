@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.commands.declaration import Command, argument, option, table
+from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import to_document
 from teams_cli.tasks import holding
 from teams_cli.tasks.tasks import Task
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from teams_cli.commands.call import Call
 
 
-def _release(call: Call, task: str, reason: str | None) -> Any:
-    released = holding.release(call.store, call.team, call.caller, task, reason)
+def _release(call: Call, task: str, reason: str | None, force: bool) -> Any:
+    released = holding.release(call.store, call.team, call.caller, task, reason, force)
     if holding.tells_why(released):
         call.words = "tasks:given_back"
     return to_document(call, released)
@@ -42,10 +42,11 @@ COMMANDS = table(
         _release,
         _ID,
         option("--reason", "Why, for the record.", text=True),
+        switch("--force", "Take it from an owner that is at work, too.", seldom=True),
         doc=holding.release,
         words="tasks:released",
         answers=Task,
-        held="task reason",
+        held="task reason force",
         example='release-task 7 --reason "it needs a decision"',
         also="unclaim-task drop-task unassign-task release",
     ),

@@ -10,6 +10,7 @@ from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import leases, tasks
+from teams_cli.tasks.owners import refuse_taking
 from teams_cli.tasks.tasks import IN_PROGRESS, TASK, Task
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.permission import require
@@ -25,12 +26,15 @@ _GIVEN_BACK = "given-back-"
 """What the uid of the notice begins with that tells the leader why its owner gave a task back."""
 
 
-def release(store: Store, team_name: str, caller: Caller | None, word: str, reason: str | None = None) -> Task:
+def release(
+    store: Store, team_name: str, caller: Caller | None, word: str, reason: str | None = None, force: bool = False
+) -> Task:
     """Give a task in progress back to the queue: one's own, or any as leader, task-manager or human.
 
     Who says why tells the leader, and is not offered the task while others, or an edit, may come first.
 
     Raises:
+        Conflict: Its owner is at work on it. `--force` takes it all the same.
         NotAllowed: It is another member's.
         WrongState: It is not in progress.
     """
@@ -46,6 +50,8 @@ def release(store: Store, team_name: str, caller: Caller | None, word: str, reas
             )
         if task.owner != name and not may_any:
             raise errors.NotAllowed(f"{task.id} is {task.owner}'s", f"Ask {task.owner} or the leader to release it.")
+        if not force:
+            refuse_taking(store, team, task, at.caller, f"teams release-task {task.id}")
         owner = None if task.owner == name else task.owner
         freed = task.noted(teams.now(store), name, "released", reason, owner=owner).freed()
         if owner is None:

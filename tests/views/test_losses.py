@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from teams_cli.tasks.tasks import TASK
 from teams_cli.teams import presence, teams
 from tests.support.cli import ALPHA, Cli, add_tasks, lapse
 from tests.support.waits import begin, ended, until
@@ -24,6 +25,33 @@ def test_who_loses_a_task_to_another_s_decision_is_told(cli: Cli) -> None:
         cli.ok(*words, agent="human")
         said = ended(begin(cli, "bob"))["messages"][-1]["message"]
         assert said.startswith("task-1 (one) is no longer yours: human") and why in said
+
+
+def test_who_leads_takes_a_task_from_an_owner_at_work_only_by_force(cli: Cli) -> None:
+    """It hears that the owner is at work; with --force one command hands the task over, and the owner hears at once."""
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    for words in (("release-task", "1"), ("update-task", "1", "--owner", "mia")):
+        assert cli.refused(*words, agent="lea") == (11, "conflict")
+        refused = cli(*words, agent="lea").stderr
+        assert re.match(
+            r"teams: bob is at work on task-1: last sign of life [\d.]+ s ago; nothing was changed\n", refused
+        )
+        assert refused.endswith(f"teams {' '.join(words)} --force\n".replace(" 1", " task-1"))
+    waiting = begin(cli, "bob")
+    handed = cli.ok("update-task", "1", "--owner", "mia", "--force", agent="lea")
+    assert (handed["owner"], handed["claim"]) == ("mia", 2)
+    said = ended(waiting)["messages"][-1]["message"]
+    assert said == "task-1 (one) is no longer yours: lea gave it away; mia has it now."
+
+
+def test_a_task_of_a_silent_owner_is_handed_over_without_force(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    store = cli.store()
+    task, revision = store.get(ALPHA, TASK, "task-1")
+    store.replace(ALPHA, TASK, "task-1", task.having(lease_until=0.5), revision)
+    assert cli.ok("update-task", "1", "--owner", "mia", agent="lea")["owner"] == "mia"
 
 
 @pytest.mark.slow
@@ -63,7 +91,7 @@ def test_who_releases_what_another_has_meanwhile_hears_whose_it_was(cli: Cli) ->
     """It may have been claimed anew since one last looked; who has a result says what to do with that."""
     add_tasks(cli, "one")
     cli.ok("claim-task", "1", agent="mia")
-    said = cli("release-task", "1", "--reason", "bob is silent", agent="lea").stdout
+    said = cli("release-task", "1", "--reason", "bob is silent", "--force", agent="lea").stdout
     assert said.startswith("task-1: pending, taken from mia: one\n")
     refused = cli("update-task", "1", "--status", "completed", agent="mia")
     assert refused.status == 11

@@ -72,7 +72,7 @@ def test_why_a_task_was_taken_from_one_is_told_also_when_one_has_it_again(cli: C
     """That is more than what one sees by having it."""
     add_tasks(cli, "one")
     cli.ok("claim-task", "1", agent="bob")
-    cli.ok("release-task", "1", "--reason", "use the other branch", agent="lea")
+    cli.ok("release-task", "1", "--reason", "use the other branch", "--force", agent="lea")
     said = cli("claim-task", "1", agent="bob").stderr
     assert "lea released it (use the other branch)" in said
 
