@@ -93,6 +93,7 @@ def _look_closer(words: list[str]) -> int:
     """Help, or a mistake, or a way of writing that only Typer knows."""
     from teams_cli import commands
 
+    _note_alive(words)
     command = commands.find(words[0]) if words else None
     words = [command.name, *words[1:]] if command else words
     if words and command is None and not words[0].startswith("-"):
@@ -105,6 +106,30 @@ def _look_closer(words: list[str]) -> int:
     from teams_cli.cli.typer_app import run_with_typer
 
     return run_with_typer(words, execute)
+
+
+def _note_alive(words: list[str]) -> None:
+    """Take help and mistakes for signs of life of the agent that asks and errs, too."""
+    from teams_cli.environment import look_up
+
+    said = {key: "" for key in _WITH_VALUE}
+    for flag, following in zip(words, [*words[1:], ""], strict=False):
+        name, _, value = flag.partition("=")
+        if name in said:
+            said[name] = value or following
+    if not look_up("agent", said["--as"], os.environ)[0]:
+        return
+    from teams_cli.cli import calls
+
+    values: dict[str, Any] = {"agent": said["--as"], "team": said["--team"] or said["-t"]}
+    try:
+        call = calls.make_call(
+            values | {"root": said["--root"], "store": said["--store"]}, os.environ, _ask_person, _talk
+        )
+        call.said_team = call.said_team or call.only_team()
+        call.note_seen(refused=True)
+    except errors.TeamsError:  # help is shown all the same, and a mistake told
+        return
 
 
 def _help(command: Command | None) -> int:

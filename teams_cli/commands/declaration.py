@@ -273,6 +273,7 @@ class Command:
             call.refuse_reading(self.name)
         if self.in_team:
             call.settle()
+            call.note_return()
         waiting, meanwhile.act = meanwhile.act, call.keep_alive
         before = call.store.changed
         try:

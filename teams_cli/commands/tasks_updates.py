@@ -151,6 +151,7 @@ COMMANDS = table(
         option("--blocked-by", "One more task that it waits for.", metavar="ID", many=True, seldom=True),
         option("--unblock", "One that it need not wait for.", metavar="ID", many=True, seldom=True),
         option("--owner", "Hand or keep it for this member.", metavar="AGENT"),
+        switch("--force", "With --owner: also from an owner that is at work.", seldom=True),
         switch("--unassign", "Keep it for nobody.", seldom=True),
         option("--claim", "Refuse if it has another claim.", type=int, metavar="N", seldom=True),
         option("--reason", "Why, for the record.", metavar="TEXT", text=True),
@@ -174,7 +175,7 @@ COMMANDS = table(
         daily=True,
         held=(
             "task status result title description append priority blocked_by unblock "
-            "owner unassign claim reason next wait evidence/ review_by"
+            "owner force unassign claim reason next wait evidence/ review_by"
         ),
         example='update-task 7 --status completed --result "src/parser.py"',
         want="end it: --status completed --result TEXT",

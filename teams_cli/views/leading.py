@@ -98,7 +98,7 @@ class Leading:
         for member in self.team.members:
             if member.active and member.agent_id not in (self.caller.name, *busy) and not member.started_by:
                 agent = presence.load(self.store, self.team.name, member.agent_id)
-                since = max(filter(None, (agent.last_seen, member.joined_at)), default="")
+                since = max(filter(None, (agent.expected_at, member.joined_at)), default="")
                 if since and self._is_silent(agent, since):
                     about = f"lost:{member.agent_id}:{since}"
                     found[about] = None if about in known else self._loss(member, since)

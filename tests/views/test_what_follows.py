@@ -201,7 +201,7 @@ def test_an_approved_plan_holds_for_who_takes_the_task_over(cli: Cli) -> None:
     assert lines[-1] == complete and "needs a plan" not in "".join(lines)
     assert last(cli, "mia", "brief") == complete
     assert cli.ok("claim-task", "1", agent="mia")["approvedPlan"]["id"] == "plan-1"
-    cli.ok("release-task", "1", agent="lea")
+    cli.ok("release-task", "1", "--force", agent="lea")
     said = cli("claim-task", "1", agent="bob").stdout
     assert "\nyour plan-1 is approved for it: go on with that (teams show-plan plan-1)\n" in said
     assert said.endswith(f"{complete}\n") and "first this" not in said

@@ -174,7 +174,7 @@ def _claimed(task: dict[str, Any], said: Parts) -> Parts:
     return [
         *line(task),
         *said,
-        *_taken_over(task.get("takenOver"), task.get("owner")),
+        *_taken_over(task),
         *_pages(task),
         *([f"touches: {', '.join(task['touches'])}"] if task.get("touches") else []),
         *(f"{one['agent']} changes {one['region']} ({one['task']})" for one in task.get("meets", ())),
@@ -205,15 +205,22 @@ def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
     return [said, *text.quoted(approved["plan"])]
 
 
-def _taken_over(before: dict[str, Any] | None, owner: str | None) -> Parts:
+def _taken_over(task: dict[str, Any]) -> Parts:
+    """Who had the task before, what was heard of that one last, and what it left."""
+    before, files = task.get("takenOver"), task.get("uncommitted", ())
     if before is None:
         return []
-    if before["from"] == owner:
-        return [f"it was yours before, until {before['reason'].partition(',')[0]}"]
+    left = [f"uncommitted: {file['path']}, changed {ago(file['changedAt'])}{_by_whom(file)}" for file in files]
+    if before["from"] == task.get("owner"):
+        return [f"it was yours before, until {before['reason'].partition(',')[0]}", *left]
     heard = f", last heard of {ago(before['lastHeard'])}" if "lastHeard" in before else ""
     doing = f", doing: {before['status']}" if "status" in before else ""
     why = f" ({before['reason']})" if before["how"] == "released" and "reason" in before else ""
-    return [f"it was {before['from']}'s{heard}{doing}{why}: look for uncommitted work"]
+    return [f"it was {before['from']}'s{heard}{doing}{why}{'' if left else ': look for uncommitted work'}", *left]
+
+
+def _by_whom(file: dict[str, Any]) -> str:
+    return f" by {file['by']}" if file["by"] else ""
 
 
 def _pages(task: dict[str, Any]) -> Parts:
