@@ -34,6 +34,8 @@ def conditions_of(
         found.append(conditions.message_there(store, team, call.agent))
     if ready:
         found.append(conditions.task_ready(store, team, call.known))
+    if (message or ready) and call.caller:
+        found.append(conditions.nothing_left(store, team, call.caller, call.once_told))
     if all_tasks:
         found.append(conditions.all_settled(store, team))
     return found

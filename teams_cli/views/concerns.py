@@ -164,7 +164,8 @@ class Lookout:
         """Load what the end of the sleep needs, by which another version may be installed; and tell who leads, once,
         that nobody is there who could bring anything about.
         """
-        from teams_cli.views import going_on, standing  # noqa: F401
+        from teams_cli.tasks import overviews  # noqa: F401
+        from teams_cli.views import going_on, needed, standing  # noqa: F401
 
         if say and not self._told_alone:
             self._told_alone = True
@@ -183,7 +184,7 @@ class Lookout:
         if facts.leads or self.caller.is_human:
             found |= {"plan", *({"question"} if self.caller.is_human else ())}
         found.update(f"task/{key}" for key in facts.held())
-        if facts.works or facts.leads:  # also of who has a task, which may end meanwhile
+        if facts.leads or team.member(name):  # also of who has a task, which may end meanwhile
             found |= tasks.FREED
         return frozenset(found)
 
@@ -340,11 +341,13 @@ class Lookout:
     def _true(self, facts: Facts, known: set[str], agent: presence.Agent) -> Known:
         """What is so, in the order in which it is told."""
         if not (facts.leads or self.caller.is_human or self.wanted.completed):
-            return facts.overdue(agent) | facts.ready(known)
+            return facts.overdue(agent) | facts.ready(known) | facts.done(known)
         from teams_cli.views.leading import Leading  # loads all that members don't hear of
 
         beside = Leading(facts, self.alarm, self.wanted.completed)
-        return facts.overdue(agent) | beside.completed(known) | facts.ready(known) | beside.true(known)
+        return (
+            facts.overdue(agent) | beside.completed(known) | facts.ready(known) | facts.done(known) | beside.true(known)
+        )
 
     def _held(self, facts: Facts, known: set[str], has_mail: bool) -> Known:
         """The task that the caller has, if it wants one: told once, as it may have to wait for what nobody knows of;
@@ -385,16 +388,7 @@ class Lookout:
 
     def _otherwise(self, team: Team) -> str:
         """What to do where nothing that happened asks for anything: go on with one's task, or wait."""
-        return steps.work(work.of(self.store, team, self.caller.name)) or self._when_idle(team)
-
-    def _when_idle(self, team: Team) -> str:
-        """How to wait; or to end the team's work, where all is done."""
-        step = work.when_idle(team, self.caller)
-        if step != steps.WAIT_TO_LEAD:
-            return step
-        from teams_cli.views import going_on
-
-        return going_on.after_all(self.store, team, self.caller) or step
+        return work.next_step(self.store, team, self.caller)
 
 
 def _expects_ends(store: Store, team: str, name: str) -> bool:

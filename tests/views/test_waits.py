@@ -94,8 +94,7 @@ def test_a_leader_hears_of_plans_and_of_the_end_of_all(cli: Cli) -> None:
     cli.ok("update-task", "1", "--status", "completed", "--result", "it works", agent="bob")
     assert ended(waiting)["taskCounts"]["completed"] == 1
     found = ended(begin(cli, "lea"))
-    still = "still here: bob, mia, who hear it when you close the team (or first: teams request-shutdown bob mia)"
-    still += "; nobody has unread mail"
+    still = "their waits tell bob, mia that they are done; nobody has unread mail"
     assert texts(found) == [f"all tasks are settled: 1 completed; {still}"]
     assert [(each["message"], each["next"]) for each in found["messages"]] == [
         ("task-1 (one) completed by bob: it works", None)
@@ -174,7 +173,7 @@ def test_any_of_several_conditions_ends_it_and_is_named(cli: Cli) -> None:
     waiting = begin(cli, "mia", *both)
     cli.ok("update-task", "1", "--status", "completed", "--result", "it works", agent="bob")
     found = ended(waiting)
-    assert (found["because"], found["task"]["result"]) == (["task"], "it works")
+    assert (found["because"], found["task"]["result"]) == (["task", "settled"], "it works")
     assert cli("wait", "--task", "1", agent="mia").stdout == "task-1: completed by bob\n  it works\n"
 
 

@@ -32,6 +32,7 @@ def waited(found: dict[str, Any]) -> Parts:
         lines.append(f"unread: {text.listed(found['unread'], _MOST_NAMED)}")
     if "ready" in found:
         lines.append(f"ready: {text.listed(found['ready'], _MOST_NAMED)}")
+    lines += present(found.get("settled"))
     if "taskCounts" in found:
         lines += _settled(found)
     if "outcome" in found:
