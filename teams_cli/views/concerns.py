@@ -46,12 +46,16 @@ _HELD = "held"
 
 class Wanted:
     """What of all that concerns one a wait is for. With *needed*, what went well (see `needed`) is told with the next
-    that asks for more, or when the time is over. Who *claims_ready* tasks is told of one also when it was before. That
-    so many tasks are *completed* is told too.
+    that asks for more, or when the time is over. Who *claims_ready* tasks is told of one also when it was before. Who
+    waits *for_work*, and has none, is told mail that asks nothing of it with that. That so many tasks are *completed*
+    is told too.
     """
 
-    def __init__(self, needed: bool = False, claims_ready: bool = False, completed: int | None = None) -> None:
+    def __init__(
+        self, needed: bool = False, claims_ready: bool = False, completed: int | None = None, for_work: bool = False
+    ) -> None:
         self.needed = needed
+        self.for_work = for_work
         self.claims_ready = claims_ready
         self.completed = completed
 
@@ -242,7 +246,8 @@ class Lookout:
             self._have_ends_told()
         if any(each["what"] != "ready" for each in happened):  # a message that says the same may have come meanwhile
             mailbox = self._mailbox()
-        mail = self._mail(mailbox, {each["id"] for each in happened if each["what"] != _HELD}, agent)
+        told = {each["id"] for each in happened if each["what"] != _HELD}
+        mail = self._mail(mailbox, told, agent, bool(facts.held()))
         if not (happened or mail):
             self._say_if_waiting(facts)
         return happened, mail
@@ -255,7 +260,7 @@ class Lookout:
         """
         what = "nothing that needs you" if self.wanted.needed else "nothing"
         ran_out = errors.WaitRanOut(f"{what} happened within {length(waited)}")
-        if not (self.wanted.needed and waited):
+        if not ((self.wanted.needed or self.wanted.for_work) and waited):
             raise ran_out
         of_these = Wanted(False, self.wanted.claims_ready, self.wanted.completed)
         rest = Lookout(self.store, self.team, self.caller, self.once_told, of_these).look()
@@ -268,7 +273,7 @@ class Lookout:
     def _mailbox(self) -> inboxes.Mailbox:
         return inboxes.Mailbox(self.store, self.team, self.caller.name)
 
-    def _mail(self, mailbox: inboxes.Mailbox, told: set[str], agent: presence.Agent) -> list[Found]:
+    def _mail(self, mailbox: inboxes.Mailbox, told: set[str], agent: presence.Agent, is_busy: bool) -> list[Found]:
         """The unread messages in full, as many as are shown at a time. What is told with a
         fact, or asks for nothing and was told whole at the end of another answer, is not told again.
         """
@@ -280,7 +285,7 @@ class Lookout:
             mailbox = self._mailbox()
             numbers = mailbox.unread(quiet=True)[:_MOST]
         fetched = mailbox.messages(numbers)
-        if not told and len(fetched) < _MOST and self._can_wait(fetched, ends_expected):
+        if not told and len(fetched) < _MOST and self._can_wait(fetched, ends_expected, is_busy):
             return []
         found = fitting(fetched)
         shown, told = [], told | _plans_among(agent.told)
@@ -295,9 +300,18 @@ class Lookout:
         self._notes.append(lambda: mailbox.mark_read(read))
         return shown
 
-    def _can_wait(self, found: list[Message], ends_expected: bool) -> bool:
+    def _asks(self, message: Message) -> bool:
+        """Whether somebody may wait for what its reader does about it: so it is of what is said to all."""
+        if message.type == "broadcast":
+            return not message.fyi
+        matter = matters.of(self.store, self.team, message.about or "")
+        return steps.after_message(message.to_document(), matter) is not None
+
+    def _can_wait(self, found: list[Message], ends_expected: bool, is_busy: bool) -> bool:
         """Whether none of the messages is worth the end of the wait."""
         asking = [message for message in found if not reminders.is_for_later(self.store, self.team, message)]
+        if self.wanted.for_work and not is_busy:
+            asking = [message for message in asking if self._asks(message)]
         if not (asking and self.wanted.needed):
             return not asking
         from teams_cli.views import needed

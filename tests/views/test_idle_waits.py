@@ -43,6 +43,24 @@ def test_a_wait_takes_the_task_that_ends_it(cli: Cli) -> None:
     assert cli.refused("wait", "--task", "", agent="bob") == (2, "wrong_usage")
 
 
+def test_a_wait_for_work_ends_with_work_or_with_mail_that_asks(cli: Cli) -> None:
+    """What asks nothing comes with the task, or when the time is over."""
+    waiting = begin(cli, "bob", "join-team", ALPHA, "--claim", "--wait", "60")
+    until(lambda: presence.load(cli.store(), ALPHA, "bob").waiting)
+    cli.ok("send-message", "bob", "main is green", "--fyi", agent="mia")
+    cli.ok("set", "rules", "Commit often", agent="lea")
+    add_tasks(cli, "one")
+    found = ended(waiting)
+    assert found["claimed"]["id"] == "task-1"
+    assert found["messages"][0]["message"] == "main is green"
+    cli.ok("send-message", "mia", "thanks", "--fyi", agent="bob")
+    said = cli("wait", "--claim", "--timeout", "0.2", agent="mia")
+    assert (said.status, "| thanks\n" in said.stdout) == (0, True)
+    assert said.stdout.endswith("next: teams wait --claim --timeout 540\n")
+    cli.ok("send-message", "mia", "which?", agent="bob")
+    assert cli.ok("wait", "--claim", "--timeout", "60", agent="mia")["next"] == "teams reply msg-5 TEXT"
+
+
 def test_a_question_comes_before_the_next_task(cli: Cli) -> None:
     """Others wait for its answer; mail that one may answer comes with the task."""
     cli.ok("set", "broadcast", "agents", agent="lea")

@@ -168,12 +168,12 @@ def test_any_of_several_conditions_ends_it_and_is_named(cli: Cli) -> None:
     both = ("wait", "--task", "1", "--message", "--ready", "--timeout", "60")
     waiting = begin(cli, "mia", *both)
     cli.ok("send-message", "mia", "hello", agent="lea")
-    assert ended(waiting) == {"unread": ["msg-1"], "because": ["message"]}
-    cli.ok("read-messages", agent="mia")
+    found = ended(waiting)
+    assert (found["unread"], found["because"], found["messages"][0]["message"]) == (["msg-1"], ["message"], "hello")
     waiting = begin(cli, "mia", *both)
     cli.ok("update-task", "1", "--status", "completed", "--result", "it works", agent="bob")
     found = ended(waiting)
-    assert (found["because"], found["task"]["result"]) == (["task", "settled"], "it works")
+    assert ("task" in found["because"], found["task"]["result"]) == (True, "it works")
     assert cli("wait", "--task", "1", agent="mia").stdout == "task-1: completed by bob\n  it works\n"
 
 
@@ -333,4 +333,5 @@ def test_a_wait_for_mail_or_work_says_what_follows(cli: Cli) -> None:
     assert cli("wait", "--ready", agent="bob").stdout == "ready: task-1\nnext: teams claim-task --next\n"
     cli.ok("send-message", "bob", "how?", agent="lea")
     said = cli("wait", "--message", "--ready", agent="bob").stdout
-    assert said == "unread: msg-1\nready: task-1\nnext: teams read-messages\n"
+    mail = 'msg-1\n[From agent "lea"]:\n| how?\n  next: teams reply msg-1 TEXT\n'
+    assert said == f"{mail}ready: task-1\nnext: teams claim-task --next\n"
