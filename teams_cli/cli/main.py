@@ -166,8 +166,9 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     problems = call.note_told()  # before the reminder, which is about what this answer has not told
     reminded: list[Callable[[], object]] = []
     line = "" if as_json or command.quiet else call.reminder(reminded.append)
-    if call.follows and not as_json:
-        streams.written(lambda: print(f"next: {call.follows}"))
+    last = f"next: {call.follows}" if call.follows else call.done
+    if last and not as_json:
+        streams.written(lambda: print(last))
     if not line or _talk(one_part(line)):
         for note in reminded:
             call.once_told(note)

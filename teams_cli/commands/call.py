@@ -94,6 +94,8 @@ class Call:
         """Bytes that the answer may have, where who reads it would lose what is longer; 0 for any."""
         self.follows = ""
         """The command that follows, where the answer is told in words."""
+        self.done = ""
+        """What is said in the place of that when nothing is left to do."""
         self._to_note: list[Callable[[], object]] = []
         self.tells_news = False
         """Whether the answer has news that the caller must not miss if it cancels meanwhile."""
@@ -258,9 +260,11 @@ class Call:
 
     def say_what_follows(self) -> None:
         """Say what the caller does next: its task, another, or waiting."""
+        from teams_cli.tasks import overviews
         from teams_cli.views import work
 
         self.follows = work.next_step(self.store, self.load_team(), self.known)
+        self.done = "" if self.follows else overviews.DONE
 
     def settle(self, team: str = "") -> None:
         """Send what earlier changes in the team still owe, because who made them was killed or could not send it; in

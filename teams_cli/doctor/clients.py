@@ -60,7 +60,9 @@ def examine(
 def _version(program: str, environ: Mapping[str, str]) -> str:
     try:
         words = [program, "--version"]
-        done = subprocess.run(words, env=dict(environ), capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(
+            words, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return "does not say its version"
     return (done.stdout.strip() or done.stderr.strip() or "does not say its version").splitlines()[0]

@@ -12,6 +12,8 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from teams_cli.records.types import MessageId, MessageType, Name, Number, Text, Time, Word
     from teams_cli.teams.caller import Caller
 
@@ -66,11 +68,13 @@ def send(
     wake: bool = True,
     ack_by: str | None = None,
     known: Team | None = None,
+    expected: Collection[str] = (),
 ) -> Message:
     """Send a message to members, to `leader`, or to `human`: to all who are named or to none.
 
-    It stays in a recipient's inbox until handled; with *fyi*, until read. With *uid*, sending again gives the message
-    of the first time and adds nothing.
+    It stays in a recipient's inbox until handled; with *fyi*, until read. For a name that is expected it is kept until
+    that joins: of a role or an agent in the configuration, or that a task is kept for. With *uid*, sending again gives
+    the message of the first time and adds nothing.
 
     Raises:
         AgentNotFound: There is no such active member; the hint names those that there are.
@@ -81,7 +85,7 @@ def send(
     at = require(store, team_name, caller, "send-message", f"to {', '.join(named)}", known)
     team, caller = at.team, at.caller
     body = text.checked(body, "message")
-    found = list(dict.fromkeys(teams.get_recipient(team, name) for name in named))
+    found = list(dict.fromkeys(name if name in expected else teams.get_recipient(team, name) for name in named))
     if caller.name in found:
         raise errors.InvalidValue("you can't send a message to yourself", "Choose another member: `teams list-agents`.")
     draft = Message(from_=caller.name, to=found[0], message=body, timestamp=teams.now(store), fyi=fyi or None)

@@ -54,12 +54,18 @@ def claim_next(
             if task is not None:
                 return task
             if not passed_over:
-                raise errors.NothingReady(
-                    f"no task is ready for {caller.name}",
-                    "Wait for one: teams wait --claim; what holds up the others: teams get-tasks --blocked",
-                )
+                raise errors.NothingReady(f"no task is ready for {caller.name}", _in_vain(store, team))
     finally:
         _unmark(store, team, wrong)
+
+
+def _in_vain(store: Store, team: Team) -> str:
+    """What to do where nothing is ready."""
+    from teams_cli.tasks import overviews
+
+    if overviews.over(store, team.name):
+        return f"{overviews.DONE[0].upper()}{overviews.DONE[1:]}."
+    return "Wait for one: teams wait --claim; what holds up the others: teams get-tasks --blocked"
 
 
 def _release_and_read(store: Store, team: Team) -> Callable[[], Iterator[Task]]:

@@ -150,10 +150,8 @@ def complete(task: str) -> str:
     return f"teams update-task {task} --status completed --result RESULT --next {_PATIENTLY}"
 
 
-def when_idle(leads: bool, works: bool) -> str:
-    """How to wait with nothing to do: who leads is not called for what goes well, who works takes what comes."""
-    if leads:
-        return WAIT_TO_LEAD
+def when_idle(works: bool) -> str:
+    """How a member waits with nothing to do: who works takes what comes."""
     return WAIT_TO_WORK if works else WAIT
 
 
@@ -179,11 +177,13 @@ def outside(team: str, teams: list[str], name: str) -> str:
 
 
 def following(brief: Found) -> str:
-    """The next sensible command of who is told this brief: the first that fits where it stands."""
+    """The next sensible command of who is told this brief: the first that fits where it stands; none where nothing is
+    left to do.
+    """
     for step in _STEPS:
         if found := step(brief):
             return found
-    return WAIT
+    return WAIT if brief["going"] or brief["stuck"] or not brief["tasks"] else ""
 
 
 def _of_a_closed_team(brief: Found) -> str | None:

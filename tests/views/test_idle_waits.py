@@ -43,6 +43,24 @@ def test_a_wait_takes_the_task_that_ends_it(cli: Cli) -> None:
     assert cli.refused("wait", "--task", "", agent="bob") == (2, "wrong_usage")
 
 
+def test_a_wait_for_work_ends_with_work_or_with_mail_that_asks(cli: Cli) -> None:
+    """What asks nothing comes with the task, or when the time is over."""
+    waiting = begin(cli, "bob", "join-team", ALPHA, "--claim", "--wait", "60")
+    until(lambda: presence.load(cli.store(), ALPHA, "bob").waiting)
+    cli.ok("send-message", "bob", "main is green", "--fyi", agent="mia")
+    cli.ok("set", "rules", "Commit often", agent="lea")
+    add_tasks(cli, "one")
+    found = ended(waiting)
+    assert found["claimed"]["id"] == "task-1"
+    assert found["messages"][0]["message"] == "main is green"
+    cli.ok("send-message", "mia", "thanks", "--fyi", agent="bob")
+    said = cli("wait", "--claim", "--timeout", "0.2", agent="mia")
+    assert (said.status, "| thanks\n" in said.stdout) == (0, True)
+    assert said.stdout.endswith("next: teams wait --claim --timeout 540\n")
+    cli.ok("send-message", "mia", "which?", agent="bob")
+    assert cli.ok("wait", "--claim", "--timeout", "60", agent="mia")["next"] == "teams reply msg-5 TEXT"
+
+
 def test_a_question_comes_before_the_next_task(cli: Cli) -> None:
     """Others wait for its answer; mail that one may answer comes with the task."""
     cli.ok("set", "broadcast", "agents", agent="lea")
@@ -84,7 +102,7 @@ def test_who_ends_a_task_takes_the_next_with_that(cli: Cli) -> None:
     said = cli("update-task", "2", "--status", "failed", "--reason", "why", "--next", agent="bob").stdout
     assert "task-2: failed by bob: two\ntask-3: in_progress by bob: three\n" in said
     done = cli("update-task", "3", "--status", "completed", "--next", agent="bob").stdout
-    assert done == "task-3: completed by bob: three\nnext: teams wait --claim --timeout 540\n"
+    assert done == "task-3: completed by bob: three\nall tasks are settled: you are done\n"
     assert cli.refused("update-task", "3", "--priority", "high", "--next", agent="lea") == (2, "wrong_usage")
 
 
@@ -108,14 +126,12 @@ def test_who_ends_a_task_may_wait_for_the_next_one_with_that(cli: Cli) -> None:
     cli.ok("send-message", "mia", "how?", agent="lea")
     found = cli.ok(*mia, "60", agent="mia")
     assert (found["status"], found["messages"][0]["message"], "claimed" in found) == ("completed", "how?", False)
-    cli.ok("update-task", "3", "--status", "completed", agent="bob")
     waiting = cli.start(*mia, "60", agent="mia", text=True)
     until(lambda: presence.load(cli.store(), ALPHA, "mia").waiting)
+    cli.ok("update-task", "3", "--status", "completed", agent="bob")
+    end = "task-2: completed by mia: two\nall tasks are settled: you are done\n"
+    assert (waiting.communicate(timeout=120), waiting.returncode) == ((end, ""), 0)
     cli.ok("close-team", agent="lea")
-    said, told = waiting.communicate(timeout=120)
-    assert (waiting.returncode, told) == (0, "") and said.startswith(
-        "task-2: completed by mia: two\nteam alpha is closed"
-    )
     assert cli.refused("update-task", "2", "--status", "completed", "--wait", "5", agent="mia") == (2, "wrong_usage")
 
 

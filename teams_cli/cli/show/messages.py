@@ -20,8 +20,10 @@ _TITLE = 48
 def sent(message: dict[str, Any]) -> Parts:
     to = ", ".join(message.get("recipients") or [message["to"]])
     unread = ", ".join(message.get("notReadBy", ()))
+    late = message.get("keptFor", ())
     return present(
         f"{message['id']}: sent to {to}",
+        f"kept until {text.listed(late)} {'joins' if len(late) == 1 else 'join'}" if late else None,
         f"{unread}: stopped, and will not read it; others: teams list-agents" if unread else None,
     )
 
