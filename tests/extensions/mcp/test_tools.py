@@ -214,6 +214,20 @@ def test_what_is_not_delivered_says_why_and_to_whom_it_could_be(cli: Cli) -> Non
     within(test)
 
 
+def test_a_member_is_offered_both_answers_to_a_shutdown(cli: Cli) -> None:
+    """And told of them as of tools."""
+    cli.ok("request-shutdown", "bob", agent="lea")
+
+    async def test() -> None:
+        async with client_of(cli, "bob") as client:
+            assert set(await names(client)) >= {"approve_shutdown", "reject_shutdown"}
+            (mail,) = (await call(client, "read_messages"))["result"]
+            assert "Answer: approve_shutdown shutdown-1, or reject_shutdown shutdown-1 WHY" in mail["message"]
+            assert (await call(client, "reject_shutdown", reason="Still working"))["status"] == "rejected"
+
+    within(test)
+
+
 def test_refusals_name_tools_and_leave_the_server_running(cli: Cli) -> None:
     async def test() -> None:
         add_tasks(cli, "one", "two")
