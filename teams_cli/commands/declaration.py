@@ -42,6 +42,10 @@ if TYPE_CHECKING:
         for_person: bool
 
 
+_IN_OTHER_SYSTEMS = {key: f"{key}_id" for key in ("task", "plan", "agent", "message", "question", "shutdown")}
+"""What other systems call the things that our requests name by a word alone."""
+
+
 class Parameter:
     """One parameter of a command. *type* is `str`, `int` or `float`, and one of SECONDS may be
     typed with a unit; *text* ones take `-` for standard input. What is *at_shell* has no sense in the requests of
@@ -106,6 +110,11 @@ class Parameter:
         """What it was called in requests at first: the word that the person types, without its dashes."""
         word = self.flags[0].lstrip("-").replace("-", "_")
         return self.name if word in ("ID", "NAME") else word.lower()
+
+    @property
+    def spellings(self) -> Iterable[str]:
+        """All that it may be called in a request, its key first."""
+        return dict.fromkeys((self.key, self.older_key, _IN_OTHER_SYSTEMS.get(self.key, self.key)))
 
     @property
     def usage(self) -> str:

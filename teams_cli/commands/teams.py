@@ -68,6 +68,8 @@ def _join(
     wait: float | None,
     claim: bool,
 ) -> Any:
+    if display and not team_name and display in call.store.teams():
+        raise errors.WrongUsage(f"{display} is a team, not a name of yours", f"Write: teams join-team {display}")
     call.said_team = team_name or call.team
     began = time.monotonic()
     if claim and call.known.is_human:
@@ -142,7 +144,7 @@ COMMANDS = table(
     Command(
         "spawn-team",
         _spawn,
-        argument("NAME", "What the team is called.", name="name"),
+        argument("NAME", "What the team is called.", name="name", called="team_name"),
         option("--description", "What it is for.", text=True),
         switch("--secure", "Give every member a token to prove itself with."),
         doc=founding.spawn_team,
@@ -183,7 +185,7 @@ COMMANDS = table(
         argument("NAME", "Which team, instead of --team.", name="team_name", required=False),
         option("--role", "team-member, task-manager, or one that is defined."),
         option("--type", "Your specialty, which counts as a skill.", metavar="SPECIALTY"),
-        option("--name", "Your name for people.", metavar="DISPLAY", name="display"),
+        option("--name", "Your name for people.", metavar="DISPLAY", name="display", called="agent_name"),
         option("--answer", "The command that answers questions in your place.", metavar="COMMAND"),
         option("--wait", "Until there is such a team, so long.", type=float, metavar="SECONDS"),
         switch("--claim", "Then take a task; with --wait, once there is one."),

@@ -7,7 +7,7 @@ wrote them. What does not surely fit is for `validation` to judge, which costs t
 from __future__ import annotations
 
 from teams_cli.clock import parse_rfc3339
-from teams_cli.names import is_name, is_number
+from teams_cli.names import is_id, is_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _whole_number(least: int, most: int, expected: str) -> FieldType:
 
 def _id(prefix: str) -> FieldType:
     def check(value: Any) -> bool:
-        return type(value) is str and value.startswith(prefix) and is_number(value[len(prefix) :])
+        return type(value) is str and is_id(value, prefix[:-1])
 
     return FieldType(f"an id such as {prefix}1", check, prefix=prefix)
 

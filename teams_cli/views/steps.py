@@ -117,7 +117,7 @@ def after_decision(plan: Found) -> str | None:
 
 def end(shutdown: str) -> str:
     """How to answer who asks for the end."""
-    return f"teams approve-shutdown {shutdown}, or reject-shutdown {shutdown} --reason WHY"
+    return f"teams approve-shutdown {shutdown}, or teams reject-shutdown {shutdown} WHY"
 
 
 def after_shutdown(agent: str) -> str:

@@ -55,7 +55,7 @@ def test_each_state_of_a_member_has_its_command(cli: Cli) -> None:
     assert after(cli, "bob", "claim-task", "2", by="mia") == "teams reply msg-1 TEXT"
     assert after(cli, "bob", "ack", "1") == "teams wait"
     cli.ok("request-shutdown", "bob", agent="lea")
-    assert after(cli, "bob") == "teams approve-shutdown shutdown-1, or reject-shutdown shutdown-1 --reason WHY"
+    assert after(cli, "bob") == "teams approve-shutdown shutdown-1, or teams reject-shutdown shutdown-1 WHY"
     cli.ok("approve-shutdown", agent="bob")
     assert after(cli, "bob") == "nothing: bob was shut down"
     cli.ok("leave-team", agent="mia")

@@ -262,7 +262,7 @@ def test_no_task_is_offered_to_who_is_asked_to_shut_down(cli: Cli) -> None:
     add_tasks(cli, "one")
     found = ended(begin(cli, "bob"))
     assert (found["happened"], found["messages"][0]["about"]) == ([], "shutdown-1")
-    assert found["next"] == "teams approve-shutdown shutdown-1, or reject-shutdown shutdown-1 --reason WHY"
+    assert found["next"] == "teams approve-shutdown shutdown-1, or teams reject-shutdown shutdown-1 WHY"
     cli.ok("reject-shutdown", "1", "--reason", "not yet", agent="bob")
     assert texts(ended(begin(cli, "bob"))) == ["task-1 is ready: one"]
 

@@ -182,7 +182,7 @@ def _claimed(task: dict[str, Any], said: Parts) -> Parts:
         *(_came_to(blocker) for blocker in done),
         *(_plan(task.get("approvedPlan"), task.get("owner")) if task.get("planRequired") else []),
         f"{left(task['leaseExpiresAt'])}, renewed by any `teams` command; "
-        f"to give it back: teams release-task {str(task['id']).removeprefix('task-')}",
+        f"to give it back: teams release-task {task['id']}",
     ]
 
 

@@ -15,8 +15,7 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+    pass
 
 
 class Identity:
@@ -38,21 +37,24 @@ class Identity:
         """The team that was said, else the only one; empty if there is none or more than one."""
         return self._team or self._base.only_team()
 
-    def call(self, stop: Stop) -> Call:
+    def call(self, stop: Stop, sender: requests.Sender | None = None) -> Call:
         """The call of one request; it goes by the user's rules as they are now, and ends when *stop* is set.
 
         Raises:
             DamagedRecord: The user's rules can't be read.
+            InvalidValue: The request says that somebody else sends it.
         """
         base = self._base
         self._look_around()
         settings = self.rules()
         store = stoppable(base.store, stop)
         whole = Call(store, settings, None, "", base.sources, environ=base.environ, directory=base.said_directory)
-        call = requests.call_as(whole, self.agent, self.team, self.token)
+        agent = sender.known_as(self.agent) if sender else self.agent
+        call = requests.call_as(whole, agent, (sender and sender.team) or self.team, self.token, sender)
         call.is_given_up = lambda: stop.is_set
         if call.caller is not None and base.caller is not None:
-            call.caller.display, call.caller.type = base.caller.display, base.caller.type
+            call.caller.display = call.caller.display or base.caller.display
+            call.caller.type = call.caller.type or base.caller.type
         return call
 
     def rules(self) -> config.Config:
@@ -71,13 +73,9 @@ class Identity:
         if found and self._team in ("", found.team):
             self.agent, self._team, self.token = found.agent, found.team, found.token
 
-    def adopt(self, joined: Mapping[str, Any]) -> None:
-        """Speak for who has just joined, where nobody was said before."""
-        if not self.agent:
-            self.agent, self._team = joined["agentId"], joined["team"]
-            self.token = joined.get("token", "")
-        elif not self._team:
-            self._team = joined["team"]
+    def adopt(self, agent: str, team: str, token: str) -> None:
+        """Speak from now on for who has just made or joined a team, and in that team."""
+        self.agent, self._team, self.token = agent, team, token or self.token
 
 
 class Rights:
