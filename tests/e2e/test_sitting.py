@@ -224,7 +224,7 @@ STAYS = "python3 -c 'import time; time.sleep(900)'"
 
 
 @pytest.mark.parametrize("step", [Run(STAYS), Hang()], ids=["in a command", "in an answer"])
-@seats("opencode", beside=("codex", f"claude{NEWEST}", f"opencode{NEWEST}"))
+@seats("opencode", beside=("codex", "claude", f"claude{NEWEST}", f"opencode{NEWEST}"))
 def test_interjecting_ends_what_the_client_does(office: Office, desk: Desk, step: Step) -> None:
     """Its next turn has the mail; what its person was typing stays. What becomes of a command is its own matter."""
     install(office)
@@ -254,7 +254,7 @@ def interject(office: Office, text: str) -> None:
     until(is_done, lambda: f"{refused[-1]}\n{office.logs()}")
 
 
-@seats("claude", beside=("qwen", "gemini", f"qwen{NEWEST}", f"gemini{NEWEST}"))
+@seats("qwen", beside=("gemini", f"qwen{NEWEST}", f"gemini{NEWEST}"))
 def test_interjecting_says_of_a_client_that_it_can_not_be_interrupted(office: Office, desk: Desk) -> None:
     """Nothing is sent, and how it is reached is said."""
     begun(office, desk)

@@ -34,6 +34,12 @@ _PROFILE = {
         "input": ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"],
         "cached": ["cacheReadInputTokens"],
         "output": ["outputTokens"],
+        # Since 2.1.277, and no earlier version, `modelUsage` counts the session from its beginning on.
+        "grows": True,
+        "turn": {
+            "input": ["usage.input_tokens", "usage.cache_read_input_tokens", "usage.cache_creation_input_tokens"],
+            "output": ["usage.output_tokens"],
+        },
     },
     "failed": {"status": True, "json": "is_error"},
     "interrupt": [["INT", 5], ["TERM", 3], ["KILL", 2]],
