@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import NEWEST, TO_START, Office, every_client
-from tests.e2e.model import Hang, Run, Say, Step
+from tests.e2e.model import Hang, Run, Say, Step, Use
 from tests.e2e.sitting import (
     ALLOWING,
     NAME,
@@ -45,6 +45,21 @@ def test_an_opened_client_is_woken_with_nothing_installed(office: Office, desk: 
     until(lambda: "| the build is red" in office.model.requests["[me]"][-1].text, lambda: seat.screen + office.logs())
     assert office.model.requests["[me]"][-1].text.count("| the build is red") == 1
     wait_for_state(office, "ann", "idle")
+
+
+@seats("codex")
+def test_the_tools_of_a_client_that_sits_there_know_who_it_is(office: Office, desk: Desk) -> None:
+    """Also where a daemon started their server before the client had joined; they are those of a member."""
+    install(office)
+    office.model.script("[me]", Say("hello"), Use("whoami"), Say("seen"))
+    seat = desk.start("one").ready()
+    for count, text in ((1, "[me] hi"), (3, "go on")):
+        seat.say(text)
+        office.model.wait_for("[me]", count, TO_START)
+        wait_for_state(office, NAME, "idle")
+    asked, answered = office.model.requests["[me]"][1:3]
+    assert any("claim_task" in name for name in asked.tools)
+    assert f'"agentId":"{NAME}"' in answered.since(asked).replace(" ", "").replace("\\", "")
 
 
 @seats("opencode")
