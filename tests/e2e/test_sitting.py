@@ -47,6 +47,24 @@ def test_an_opened_client_is_woken_with_nothing_installed(office: Office, desk: 
     wait_for_state(office, "ann", "idle")
 
 
+@pytest.mark.parametrize("is_installed", [True, False], ids=["installed", "opened"])
+@seats("claude")
+def test_our_commands_and_tools_need_no_leave(office: Office, desk: Desk, is_installed: bool) -> None:
+    """In the mode that is its default, in which a server of its vendor is asked of all others."""
+    if is_installed:
+        install(office)
+    steps = Say("hello"), Run("teams whoami"), Say("on it"), Use("list_agents"), Say("seen")
+    office.model.script("[me]", *steps)
+    words = ("--permission-mode", "auto")
+    seat = (desk.start("one", *words) if is_installed else desk.open("one", options=words)).ready()
+    for count, text in ((1, "[me] hi"), (3, "go on"), (5, "and now")):
+        seat.say(text)
+        office.model.wait_for("[me]", count)
+        wait_for_state(office, NAME, "idle")
+    asked = office.model.requests["[me]"]
+    assert "of team alpha" in asked[2].since(asked[1]) and f'"self":"{NAME}"' in asked[4].since(asked[3])
+
+
 @seats("codex")
 def test_the_tools_of_a_client_that_sits_there_know_who_it_is(office: Office, desk: Desk) -> None:
     """Also where a daemon started their server before the client had joined; they are those of a member."""
@@ -105,7 +123,8 @@ def test_uninstalling_leaves_nothing(office: Office, desk: Desk) -> None:
 
 def ours_in(path: Path) -> bool:
     """Whether the settings of a client have something of ours."""
-    return path.exists() and b"teams_cli" in path.read_bytes()
+    data = path.read_bytes() if path.exists() else b""
+    return any(word in data for word in (b"teams_cli", b"(teams", b"hooks.json:"))
 
 
 @seats("claude", "codex", "gemini", beside=("opencode", "qwen"))
