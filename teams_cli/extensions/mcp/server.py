@@ -53,6 +53,10 @@ INSTRUCTIONS = (
 )
 _SHADOW = "TEAMS_SHADOW"
 _MAKE_A_MEMBER = ("spawn-team", "join-team")
+_THREAD = "threadId"
+"""What Codex says with each call: the session that it is of, by which our hooks know who that is."""
+_ASK_ONCE = ("codex-mcp-client",)
+"""The clients that ask for the tools when they start, before anybody has joined, and never again."""
 _PATIENCE = 2.0
 """Seconds that what is under way has to end when the client leaves."""
 
@@ -63,6 +67,7 @@ class TeamsServer:
     def __init__(self, call: Call, everything: bool) -> None:
         self.identity = Identity(call)
         self.everything = everything
+        self.asks_once = False
         # The copy of an agent that answers a question has its words, and none of its rights.
         self.tools = {} if call.environ.get(_SHADOW) else {**tools.every(), **leave.tools(call.environ)}
         self.works = Works()
@@ -108,15 +113,17 @@ class TeamsServer:
         return f"{INSTRUCTIONS} {wording.in_tools(asks)}" if asks else INSTRUCTIONS
 
     def _offered(self, stop: Stop) -> list[Any]:
-        rights = Rights(self.identity.call(stop))
+        rights = Rights(self.identity.call(stop), self.asks_once)
         return tools.listed(tools.usable(self.tools, rights, self.everything), rights, self.everything)
 
     def _names(self) -> list[str]:
         """What the tools are called that are offered now."""
-        rights = Rights(self.identity.call(Stop()))
+        rights = Rights(self.identity.call(Stop()), self.asks_once)
         return [tool.name for tool in tools.usable(self.tools, rights, self.everything)]
 
     async def _list_tools(self, ctx: Context, params: object) -> ListToolsResult:
+        client = ctx.session.client_params
+        self.asks_once = client is not None and client.client_info.name in _ASK_ONCE
         found = await self._done(self._offered)
         self.changes.remember(ctx.session, [tool.name for tool in found])
         return ListToolsResult(tools=found)
@@ -129,7 +136,8 @@ class TeamsServer:
         async def tell(seconds: float) -> None:
             await ctx.session.report_progress(seconds, message=f"{name} waits")
 
-        work = partial(self._use, name, params.arguments or {})
+        thread = str((ctx.meta or {}).get(_THREAD) or "")
+        work = partial(self._use, name, params.arguments or {}, thread)
         self.telling.begin(ctx.request_id)
         try:
             try:
@@ -145,13 +153,15 @@ class TeamsServer:
         finally:
             self.telling.end(ctx.request_id)
 
-    def _use(self, name: str, arguments: Mapping[str, Any], stop: Stop) -> tuple[CallToolResult, Call | None]:
+    def _use(
+        self, name: str, arguments: Mapping[str, Any], thread: str, stop: Stop
+    ) -> tuple[CallToolResult, Call | None]:
         """Use a tool, in its thread; whatever goes wrong becomes its answer. With the call, unless it was refused."""
         self.telling.settle()
         try:
             tool = self.tools[name]
             sender = requests.Sender(tool.command, arguments)
-            call = self.identity.call(stop, sender)
+            call = self.identity.call(stop, sender, thread)
             document = tool.answer(call, sender.rest)
             if tool.command.name in _MAKE_A_MEMBER:
                 joined = document.get("agentId") or call.agent
