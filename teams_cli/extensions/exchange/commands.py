@@ -7,6 +7,7 @@ import os
 from teams_cli import errors, text
 from teams_cli.commands.declaration import Command, argument, option, table
 from teams_cli.extensions.exchange import exporting, importing
+from teams_cli.tasks.tasks import FINISHED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,22 +21,38 @@ if TYPE_CHECKING:
     Parts = list[str | Table]
 
 _FILES = ("beads", "task-master", "backlog")
-_IMPORT = """Import the tasks of another tool, with their dependencies, priorities, states and notes.
+_TRACKERS = ("github", "gitlab", "forgejo", "gitea")
+_IMPORT = """Import open issues of a tracker, or the tasks of another tool, with their dependencies and priorities.
 
 Repeat it at any time: each item becomes one task. What changed there is changed here, unless it was changed here too.
-What a task has no place for is listed. Nothing is written there.
+What was closed there is cancelled here. What a task has no place for is listed. Nothing is written there.
 
-A parent waits for its subtasks. What is in progress there is pending here, until a member claims it.
+Trackers are read by your own `gh`, `glab` or `tea`, in your checkout. Text of issues is marked as foreign wherever it
+is shown: anybody may have written it.
+
+In a tool with subtasks, a parent waits for these. What is in progress there is pending here, until a member claims it.
 
 Raises:
     InvalidValue: The file can't be read, or is of another tool.
+    TrackerFailed: `gh`, `glab` or `tea` failed; nothing was changed.
     Busy: Another import is under way.
 """
 
 
-def _import(call: Call, source: str, path: str | None) -> Any:
+def _import(
+    call: Call, source: str, path: str | None, label: list[str], milestone: str | None, issue: list[int]
+) -> Any:
     call.load_team()
-    items = _read_file(source, os.path.join(call.directory, path or "."))
+    if source in _FILES:
+        if label or milestone or issue:
+            raise errors.WrongUsage("a file has no labels or milestones to choose by", "Leave these options out.")
+        items = _read_file(source, os.path.join(call.directory, path or "."))
+    else:
+        if path is not None:
+            raise errors.WrongUsage("a tracker is read where you are, and takes no path", f"teams import {source}")
+        if issue and (label or milestone):
+            raise errors.WrongUsage("--issue names the issues", "Leave out --label and --milestone.")
+        items = _read_tracker(call, source, label, milestone, issue)
     outcome = importing.bring(call.store, call.team, call.caller, source, items)
     call.try_to(call.say_what_follows)
     return {
@@ -58,6 +75,15 @@ def _read_file(source: str, path: str) -> list[Item]:
         zip(_FILES, (beads.read, task_master.read, backlog.read), strict=True)
     )
     return readers[source](path)
+
+
+def _read_tracker(call: Call, source: str, labels: list[str], milestone: str | None, numbers: list[int]) -> list[Item]:
+    from teams_cli.extensions.exchange import trackers
+
+    wanted = trackers.Wanted(labels, milestone, numbers)
+    there = importing.imported(call.store, call.team, source)
+    known = [key for key, task in there.items() if task.status not in FINISHED]
+    return trackers.KINDS[source](call.directory, call.environ).issues(wanted, known)
 
 
 _EXPORT = """Export the whole team: every record, what people read, or the tasks.
@@ -124,15 +150,18 @@ COMMANDS = table(
     Command(
         "import",
         _import,
-        argument("SOURCE", f"Where they come from: {', '.join(_FILES)}.", name="source", choices=_FILES),
-        argument("PATH", "The file, or the repository: `.` unless given.", name="path", required=False),
+        argument("SOURCE", f"{', '.join(_TRACKERS + _FILES)}.", name="source", choices=_TRACKERS + _FILES),
+        argument("PATH", "Of a tool: its file, or the repository; `.` unless given.", name="path", required=False),
+        option("--label", "Of a tracker: issues with this label, and all others given.", metavar="LABEL", many=True),
+        option("--milestone", "Of a tracker: issues of this milestone.", metavar="NAME"),
+        option("--issue", "Of a tracker: this issue alone.", type=int, metavar="N", many=True),
         doc=_IMPORT,
         words="extensions.exchange.commands:imported",
-        example="import beads",
+        example="import github --label ready",
         repeatable=True,
         at_shell=True,
         for_person=True,
-        also="import-tasks migrate beads task-master",
+        also="import-tasks import-issues issues github migrate beads task-master",
     ),
     Command(
         "export",

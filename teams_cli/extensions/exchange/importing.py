@@ -158,6 +158,8 @@ class _Import:
     def _bring_up(self, task: Task, item: Item, waits: list[str]) -> None:
         """Change the task in what changed there, unless it was changed here too."""
         fields, team = self._fields(item), self.at.team.name
+        if item.status in FINISHED:  # what it waited for is as it was
+            waits = (task.source or {})["seen"]["waits"]
         source = self._source(item, fields, waits)
         merge = _Merge(self, task, item, fields, source["seen"])
 
