@@ -187,7 +187,7 @@ class Command:
     `name=a,b` it may give these values, of `name=.` its own alone, of `name/` paths below the directory it works in.
     """
     words = ""
-    """The function below `cli.show` that tells the document to a person."""
+    """The function below `cli.show`, or in an extension, that tells the document to a person."""
     answers: Any = None
     """The record, or the list of records, that the document is."""
     gist: Sequence[str] = ()

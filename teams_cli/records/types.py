@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     Object = dict[str, Any]
     Checked = Object
     Reviewed = Object
+    Source = Object
     TaskId = str
     MessageId = str
     PlanId = str

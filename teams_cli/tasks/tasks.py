@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Priority,
         Reviewed,
         Seconds,
+        Source,
         TaskId,
         TaskStatus,
         Text,
@@ -110,6 +111,10 @@ class Task(Record):
     """The commit on which its owner was when it handed it in to be reviewed: what lands is that."""
     evidence: list[Evidence] | None = None
     landing: Word | None = None
+    source: Source | None = None
+    """Where it was imported from: the tracker, its id there, and a digest of each field as it was imported. What is
+    `foreign` was written by anybody: its title and description say so.
+    """
     claim: Count = 0
     lease_expires_at: Time | None = None
     lease_epoch: Word | None = None

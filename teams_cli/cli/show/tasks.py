@@ -301,9 +301,16 @@ def whole(task: dict[str, Any]) -> Parts:
         "priority": task["priority"],
         "requires": ", ".join(task["require"]),
         "touches": ", ".join(task.get("touches", ())),
+        "imported from": _source(task["source"]) if "source" in task else "",
     }
     facts = [f"{name}: {value}" for name, value in said.items() if value]
     return [*standing(task), *facts, *_text(task), *notes]
+
+
+def _source(source: dict[str, Any]) -> str:
+    """Where it was imported from."""
+    url = f", {source['url']}" if "url" in source else ""
+    return f"{source['from']}, {source['id']}{url}{', foreign text' if source.get('foreign') else ''}"
 
 
 def _text(task: dict[str, Any]) -> Parts:
