@@ -38,8 +38,8 @@ class Identity:
         return self._team or self._base.only_team()
 
     def call(self, stop: Stop, sender: requests.Sender | None = None, thread: str = "") -> Call:
-        """The call of one request; it goes by the user's rules as they are now, and ends when *stop* is set. The owner of
-        the *thread* that the client names is the caller: one server may serve several.
+        """The call of one request; it goes by the user's rules as they are now, and ends when *stop* is set. The caller
+        is the owner of the *thread* that the client names: one server may serve several.
 
         Raises:
             DamagedRecord: The user's rules can't be read.
