@@ -102,14 +102,18 @@ def landed_too(call: Call, task: Task) -> Any:
     """The task that was just completed; where such tasks land by themselves it is queued, and what became of that
     within two seconds is under `lands`. What came back is its owner's again.
     """
-    if not _lands_by_itself(call):
-        return to_document(call, task)
-    land = extensions.needed("land a completed task", "landing", "landing")
-    outcome: list[Any] = []
-    call.try_to(lambda: outcome.append(land(call, task)))
-    if not any(outcome):
-        return to_document(call, task)
-    return {**to_document(call, tasks.get(call.store, call.team, task.id)), "lands": outcome[0]}
+    after: dict[str, Any] = {}
+
+    def land() -> None:
+        if _lands_by_itself(call):
+            outcome = extensions.needed("land a completed task", "landing", "landing")(call, task)
+            if outcome:
+                after["lands"] = outcome
+                after["task"] = tasks.get(call.store, call.team, task.id)
+
+    call.try_to(land)
+    document = to_document(call, after.pop("task", task))
+    return {**document, **after}
 
 
 def _lands_by_itself(call: Call) -> bool:

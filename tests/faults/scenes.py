@@ -224,6 +224,8 @@ SCENES = {
 ELSEWHERE = {
     "down": "stops, gives back and closes by the operations of these: tests/runs/test_rosters.py",
     "on": "changes nothing",
+    "export": "changes nothing",
+    "import": "makes tasks by the operations of these: tests/extensions/exchange",
     "run-agent": "starts a process: tests/faults/test_launching.py",
     "spawn": "starts a process: tests/faults/test_launching.py",
     "interject": "resumes a process: tests/agents",

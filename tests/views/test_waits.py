@@ -333,5 +333,5 @@ def test_a_wait_for_mail_or_work_says_what_follows(cli: Cli) -> None:
     assert cli("wait", "--ready", agent="bob").stdout == "ready: task-1\nnext: teams claim-task --next\n"
     cli.ok("send-message", "bob", "how?", agent="lea")
     said = cli("wait", "--message", "--ready", agent="bob").stdout
-    mail = 'msg-1\n[From agent "lea"]:\n| how?\n  next: teams reply msg-1 TEXT\n'
+    mail = 'msg-1\n[From agent "lea"]:\n| how?\nnext: teams reply msg-1 TEXT\n'
     assert said == f"{mail}ready: task-1\nnext: teams claim-task --next\n"
