@@ -66,6 +66,7 @@ MODULES = {
     "ack": "messages_inbox",
     "list-agents": "messages_inbox",
     "attend": "messages_inbox",
+    "agree": "pages",
     "share": "pages",
     "shared": "pages",
     # Questions

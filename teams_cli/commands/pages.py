@@ -5,6 +5,8 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.commands import task_documents
 from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.names import each_name
+from teams_cli.tasks import agreements
 from teams_cli.teams import pages, sharing
 from teams_cli.teams.pages import Page
 from teams_cli.teams.permission import standing_of
@@ -41,6 +43,13 @@ def _shared(call: Call, key: str | None) -> Any:
     return page.to_document()
 
 
+def _agree(call: Call, tasks: list[str], text: str | None, version: int | None) -> Any:
+    if text is not None and version is not None:
+        raise errors.WrongUsage("--version goes with a confirmation", "Propose another text without it.")
+    ids = each_name(tasks)
+    return agreements.agree(call.store, call.team, call.caller, ids, text, version).to_document()
+
+
 COMMANDS = table(
     "Messages",
     Command(
@@ -73,5 +82,18 @@ COMMANDS = table(
         held="key",
         example="shared api",
         also="pages get-pages list-pages read-page show-page page",
+    ),
+    Command(
+        "agree",
+        _agree,
+        argument("ID", "The tasks: 1,2.", name="tasks", many=True),
+        option("--text", "Who changes what; `-` reads it from standard input.", text=True),
+        option("--version", "Only if this is still the version.", type=int, metavar="N", seldom=True),
+        doc=agreements.agree,
+        words="pages:agreed",
+        answers=Page,
+        held="tasks text version",
+        example='agree 1,2 --text "ann: Editor.edit; bob: Editor.open"',
+        also="agreement confirm-agreement propose-interface",
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, named, option, switch, table
 from teams_cli.commands.task_documents import refuse_stopped, to_document, whole, with_blockers, with_lease, with_plan
-from teams_cli.names import id_of
+from teams_cli.names import each_name, id_of
 from teams_cli.tasks import checks, dependencies, leases, tasks
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
 
@@ -41,6 +41,7 @@ def _create(
     blocked_by: list[str],
     require: list[str],
     touches: list[str],
+    agree_with: list[str],
     run: str | None,
     plan_required: bool,
     keep_for: str | None,
@@ -50,7 +51,19 @@ def _create(
     review_by: str | None,
 ) -> Any:
     if from_ is not None or title is None:
-        beside = (title, description, *blocked_by, *require, *touches, run, keep_for, check, check_in, review_by)
+        beside = (
+            title,
+            description,
+            *blocked_by,
+            *require,
+            *touches,
+            *agree_with,
+            run,
+            keep_for,
+            check,
+            check_in,
+            review_by,
+        )
         return _create_many(call, from_, any(beside) or plan_required or priority != PRIORITIES[1])
     from teams_cli import text
 
@@ -63,6 +76,7 @@ def _create(
         blocked_by=list(dict.fromkeys(id_of(word, "task") for word in blocked_by)),
         require=list(require),
         touches=text.file_patterns(touches) or None,
+        agree_with=[id_of(word, "task") for word in each_name(agree_with)] or None,
         run=run,
         plan_required=plan_required or None,
         check=check,
@@ -163,6 +177,7 @@ COMMANDS = table(
         option(
             "--touches", "What it changes: src/*.py, or src/x.py:Editor.edit.", metavar="GLOB", many=True, seldom=True
         ),
+        option("--agree-with", "A task whose owner has to agree first.", metavar="ID", many=True, seldom=True),
         option(
             "--run",
             "What does it, without a model.",
@@ -195,7 +210,7 @@ COMMANDS = table(
         adding=True,
         daily=True,
         for_person=True,
-        held="title description priority blocked_by require touches plan_required keep_for review_by",
+        held="title description priority blocked_by require touches agree_with plan_required keep_for review_by",
         example='create-task "Write the parser" --blocked-by 3',
         want="add one (--blocked-by ID), or many (--from FILE)",
         also={

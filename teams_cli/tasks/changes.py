@@ -298,6 +298,12 @@ def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
                 f"{task.id} needs an approved plan before it is completed",
                 f"Propose one: teams propose-plan TEXT --task {task.id}",
             )
+    if task.agree_with:
+        from teams_cli.tasks import agreements
+
+        if why := agreements.lacking(store, team.name, task):
+            both = f"{task.id.removeprefix('task-')},{task.agree_with[0].removeprefix('task-')}"
+            raise errors.Conflict(why, f"Propose who changes what: teams agree {both} --text TEXT")
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
         named = ", ".join(map(str, blockers))
         raise errors.TaskBlocked(

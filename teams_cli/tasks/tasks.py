@@ -94,6 +94,8 @@ class Task(Record):
     blocked_by: list[TaskId] = field(default_factory=list)
     require: list[Word] = field(default_factory=list)
     touches: list[Word] | None = None
+    agree_with: list[TaskId] | None = None
+    """Tasks with whose owners its owner has to agree before it is completed."""
     run: Text | None = None
     prompt: Text | None = None
     plan_required: bool | None = None
@@ -279,7 +281,7 @@ def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> 
     """
     at = require(store, team_name, caller, "create-task", draft.title)
     draft = drafted(at, draft, teams.now(store))
-    for blocker in draft.blocked_by:
+    for blocker in (*draft.blocked_by, *(draft.agree_with or ())):
         get(store, team_name, blocker)
     task, _ = store.create(team_name, TASK, None, draft)
     note_created(store, task)

@@ -33,6 +33,13 @@ class Page(Record):
     author: Name
     created_at: Time
     updated_at: Time
+    agreed: list[Name] | None = None
+    """Who confirmed this version, of an agreement between tasks; its author does with writing it."""
+
+    @property
+    def agreed_by(self) -> list[str]:
+        """Who agrees to this version."""
+        return [self.author, *(self.agreed or ())]
 
     @property
     def line(self) -> str:

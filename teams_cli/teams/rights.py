@@ -12,6 +12,7 @@ LEADERS = (LEADER, HUMAN)
 
 _CHANGES = {
     "ack": EVERYBODY,
+    "agree": EVERYBODY,
     "announce": EVERYBODY,
     "answer": EVERYBODY,
     "approve-plan": LEADERS,

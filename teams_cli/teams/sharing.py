@@ -91,7 +91,7 @@ def _changed(page: Page, name: str, body: str | None, if_version: int | None, no
         return page
     if body is None and not page.is_there:
         raise PageNotFound(f"there is no page {page.key}", "See `teams shared`.")
-    return page.having(text=body, version=page.version + 1, author=name, updated_at=now)
+    return page.having(text=body, version=page.version + 1, author=name, updated_at=now, agreed=None)
 
 
 def _refuse_more(store: Store, team: str, key: str) -> None:

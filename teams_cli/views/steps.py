@@ -56,6 +56,9 @@ def after_message(message: Found, matter: Found | None = None) -> str | None:
         return decide(about) if matter["status"] == "proposed" else None
     if about.startswith("shutdown-"):
         return end(about)
+    if about.startswith("agree-"):
+        tasks, _, version = about.removeprefix("agree-").partition("~")
+        return f"teams agree {tasks.replace('-', ',')} --version {version}"
     if about.startswith("task-"):
         return review(about) if matter is not None and matter["status"] == "in_review" else None
     if message["from"] == SYSTEM or kind in ("info", "question") or message.get("fyi") or "replyTo" in message:

@@ -50,6 +50,11 @@ def claimed(store: Store) -> None:
     claims.claim(store, ALPHA, BOB, "1")
 
 
+def both_claimed(store: Store) -> None:
+    claims.claim(store, ALPHA, BOB, "1")
+    claims.claim(store, ALPHA, MIA, "2")
+
+
 def expired(store: Store) -> None:
     claimed(store)
     lapse(store)
@@ -205,6 +210,7 @@ SCENES = {
     "asking to shut down": Scene("lea", "request-shutdown bob", claimed),
     "shutting down": Scene("bob", "approve-shutdown", asked_to_leave, later=("task-1", "shutdown-1", "inbox of bob")),
     "refusing to shut down": Scene("bob", "reject-shutdown --reason busy", asked_to_leave, later=("inbox of bob",)),
+    "an agreement": Scene("bob", "agree 1,2 --text both", both_claimed),
     "a page": Scene("bob", "share api text"),
     "the team of a repository": Scene("lea", "up --file roster.yaml", roster),
     "accepting": Scene("mia", "review-task 1 --accept", in_review, later=("inbox of mia",)),

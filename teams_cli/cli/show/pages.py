@@ -21,6 +21,12 @@ def changed(page: dict[str, Any]) -> Parts:
     return [f"{page['key']}: version {page['version']}", *untold(page)]
 
 
+def agreed(page: dict[str, Any]) -> Parts:
+    """Show an agreement, with who has confirmed it."""
+    named = text.listed([page["author"], *page.get("agreed", ())])
+    return [f"{page['key']}: version {page['version']}, agreed to by {named}", *text.quoted(page["text"])]
+
+
 def untold(document: dict[str, Any]) -> Parts:
     """The first of the pages that came along because nobody told of them yet, each with how to read it."""
     found = document.get("pages", [])
