@@ -11,7 +11,7 @@ from rich.text import Text
 from teams_cli import commands
 from teams_cli.cli.guide import told_of
 from teams_cli.cli.output import is_fancy
-from teams_cli.commands.declaration import Command, Parameter, named
+from teams_cli.commands.declaration import Command, Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,9 +62,8 @@ def said_of(command: Command) -> str:
     status, and an example.
     """
     text, refusals = told_of(command)
-    more = named(command.more)() if command.more else ""
     refused = "\n".join(["Refused:", *(f"* {line}" for line in refusals)]) if refusals else ""
-    return "\n\n".join(part for part in (text, more, refused, f"Example: teams {command.example}") if part)
+    return "\n\n".join(part for part in (text, refused, f"Example: teams {command.example}") if part)
 
 
 def _paragraphs(text: str) -> list[str]:

@@ -20,10 +20,6 @@ LEVELS = environment.LEVELS
 VARIABLE = HELD
 SETTING = "permissions"
 _BEFORE = "edit"
-_INTRODUCTION = (
-    "What agents may do that `teams` starts with a client, by `--permissions`, else what its profile says, else the "
-    "team's setting `permissions`:"
-)
 HELP = "What it may do unasked: ask (nothing), edit or all."
 
 
@@ -129,14 +125,8 @@ def not_allowed(level: str, to_do: str, instead: str = "") -> errors.NotAllowed:
     )
 
 
-def table() -> str:
-    """What each client may do at each level when `teams` starts it, for those who choose."""
-    found = [f"* {client}, {level}: {does}." for client, level, does in rows()]
-    return "\n\n".join([_INTRODUCTION, *found])
-
-
 def rows() -> list[tuple[str, str, str]]:
-    """The same as rows: client, level, and what it may do."""
+    """What each client may do at each level when `teams` starts it: client, level, rights."""
     return [(client.name, level, _does(client, level)) for client in _with_modes() for level in LEVELS]
 
 

@@ -39,7 +39,6 @@ Raises:
     AgentNotFound: There was none of that name.
 """
 _LOOK_AGAIN = 0.2
-_PERMISSIONS = "clients.permissions:table"
 _LOGS = """Show what an agent that `teams` started printed last, on this machine; with --follow, go on until it is done.
 
 What its client prints in a turn may be one JSON document at its end. A message or an output is in `read-messages`.
@@ -277,7 +276,6 @@ COMMANDS = table(
         *_ORDER,
         switch("--detach", "Do not wait for it.", seldom=True),
         doc=_RUN,
-        more=_PERMISSIONS,
         words="agents:run",
         long=True,
         adding=True,
@@ -292,7 +290,6 @@ COMMANDS = table(
         *_ORDER,
         switch("--wait", "Wait until it is done, and print its output.", seldom=True),
         doc=starting.spawn,
-        more=_PERMISSIONS,
         words="agents:run",
         long=True,
         adding=True,

@@ -177,7 +177,6 @@ COMMANDS = table(
         *_SCOPE,
         switch("--yes", "Make it without asking."),
         doc=_INSTALL,
-        more="clients.permissions:table",
         in_team=False,
         changes=False,
         at_shell=True,

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         words: str
         answers: Any
         gist: Sequence[str]
-        more: str
         in_team: bool
         changes: bool
         reads: bool
@@ -182,8 +181,6 @@ class Command:
     """The record, or the list of records, that the document is."""
     gist: Sequence[str] = ()
     """What of each in a list is told where room is dear."""
-    more = ""
-    """The function, named as *run* may be, that adds to its help at the shell."""
     in_team = True
     """It is about one team, and done by a member of it."""
     changes = True

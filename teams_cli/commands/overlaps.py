@@ -17,7 +17,7 @@ def _overlaps(call: Call) -> Any:
     team = call.load_team()
     found = [overlap.to_json() for overlap in overlaps.of_team(call.store, team)]
     if not found and (unseen := checkouts.unseen(call.store, team)):
-        call.follows = f"teams heartbeat, called in the worktrees of {text.listed(unseen)}: they were not compared"
+        call.more = f"not compared: {text.listed(unseen)}. First run `teams heartbeat` in their worktrees."
     return found
 
 

@@ -10,7 +10,6 @@ from teams_cli.names import each_name
 from teams_cli.tasks import plans
 from teams_cli.tasks.plans import Plan
 from teams_cli.teams import sharing, teams
-from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +82,6 @@ def _approve_shutdown(call: Call, shutdown: str | None) -> Any:
 
     done, freed = shutting_down.approve(call.store, call.team, call.caller, shutdown)
     call.try_to(lambda: logs.sweep(call.store, call.team))
-    call.follows = steps.after_shutdown(done.agent)
     return {**done.to_document(), "releasedTasks": freed}
 
 

@@ -105,7 +105,7 @@ COMMANDS = table(
         _ID,
         argument("TEXT", "The answer.", name="text", text=True),
         doc=answering.answer,
-        words="questions:asked",
+        words="questions:answered",
         answers=Question,
         adding=True,
         daily=True,

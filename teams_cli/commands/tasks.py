@@ -91,11 +91,11 @@ def _where_checked(call: Call, check: str | None, check_in: str | None) -> dict[
 def _create_many(call: Call, from_: str | None, says_more: bool) -> Any:
     if from_ is None:
         raise errors.WrongUsage(
-            "say what is to be done", 'teams create-task "TITLE", or many: teams create-task --from FILE'
+            "the title is missing", 'Write: teams create-task "TITLE", or for several: teams create-task --from FILE'
         )
     if says_more:
         raise errors.WrongUsage(
-            "--from goes without a title and what else is said of one task", "The file says it of each."
+            "--from takes no title and no options of one task", "Write them in the file, for each task."
         )
     created = named("commands.runners.tasks:created_from")(call, from_)
     call.try_to(call.say_what_follows)

@@ -178,7 +178,7 @@ COMMANDS = table(
         _ID,
         argument("TEXT", "What to add.", name="text", text=True),
         doc=editing.note,
-        words="tasks:line",
+        words="tasks:noted",
         answers=Task,
         adding=True,
         held="task text",

@@ -63,7 +63,6 @@ COMMANDS = table(
         option("--model", "The model that their client shall take.", metavar="MODEL"),
         option("--permissions", levels.HELP, choices=levels.LEVELS, metavar="LEVEL"),
         doc=_RUN,
-        more="clients.permissions:table",
         changes=False,
         at_shell=True,
         words="workflows:run",

@@ -293,7 +293,7 @@ def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
         named = ", ".join(map(str, blockers))
         raise errors.TaskBlocked(
-            f"{task.id} waits for {named}", f"Complete it after them, or release it: teams release-task {task.id}"
+            f"{task.id} is blocked by {named}", f"Complete it after them, or release it: teams release-task {task.id}"
         )
 
 
@@ -339,7 +339,7 @@ def _with_owner(store: Store, team: Team, task: Task, owner: str, who: Standing)
         )
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
         raise errors.TaskBlocked(
-            f"{task.id} waits for {', '.join(b.id for b in blockers)}", "Wait until they are completed."
+            f"{task.id} is blocked by {', '.join(b.id for b in blockers)}", "Wait until they are completed."
         )
     assigning.refuse_unskilled(team, task, owner, who.caller.config)
     now = teams.now(store)
@@ -403,7 +403,7 @@ def _note(store: Store, team: Team, before: Task, task: Task, changes: Edit, who
     if to:
         what = "task handed over"
     if task.assignee != before.assignee:
-        what = f"task kept for {task.assignee}" if task.assignee else "task unassigned"
+        what = f"task assigned to {task.assignee}" if task.assignee else "task unassigned"
     if task.result != before.result and task.status == before.status:
         what = "result amended"
     last = task.notes[-1] if task.notes else None

@@ -165,5 +165,5 @@ def refuse_failed(task: Task, found: Check, options: str = "") -> None:
         kept = " (your result is kept)" if found.result else ""
         raise errors.CheckFailed(
             f"{task.id} is not done: {found.told}",
-            f"Mend it, commit, and complete it again{kept}: teams update-task {task.id} --status completed{options}",
+            f"Fix it, commit, and complete it again{kept}: teams update-task {task.id} --status completed{options}",
         )

@@ -47,9 +47,16 @@ def _validated(rows: Any, form: type[T]) -> list[T]:
         return TypeAdapter(list[form]).validate_python(_with_ids(rows))  # type: ignore[valid-type]  # a form is a value here
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False)
-        wrong = [f"{'.'.join(map(str, problem['loc']))}: {documents.told(problem)}" for problem in problems]
+        wrong = [_in_words(*problem["loc"], what=documents.told(problem)) for problem in problems]
         more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-        raise errors.InvalidValue("; ".join(wrong[:_SHOWN]) + more, _HINT) from None
+        first = problems[0]
+        hint = f"Write: {first['loc'][-1]}: [VALUE]" if first["type"] == "list_type" else _HINT
+        raise errors.InvalidValue("; ".join(wrong[:_SHOWN]) + more, hint) from None
+
+
+def _in_words(place: int | str, *keys: int | str, what: str) -> str:
+    """The fault of a task, which is counted from 1, or of one of its keys."""
+    return " ".join([f"task {int(place) + 1}:", *map(str, keys), what])
 
 
 def _with_ids(rows: list[Any]) -> list[Any]:

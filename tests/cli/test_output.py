@@ -109,8 +109,8 @@ def test_a_pipe_gets_plain_lines(cli: Cli) -> None:
     """Headings, then a line a task, the columns aligned, no colour."""
     answer = cli("get-tasks")
     head, first, *rest = answer.stdout.splitlines()
-    assert head.split() == ["TASK", "STATUS", "PRIORITY", "OWNER", "WAITS", "FOR", "LEASE", "AGE", "TITLE"]
-    assert re.fullmatch(r"task-1  in_progress  normal    bob    -          \d+ min left  \d+ s +plain", first)
+    assert head.split() == ["TASK", "STATUS", "PRIORITY", "OWNER", "BLOCKED", "BY", "LEASE", "AGE", "TITLE"]
+    assert re.fullmatch(r"task-1  in_progress  normal    bob    - +\d+ min left  \d+ s +plain", first)
     assert len(rest) == 2 and rest[0].startswith("task-2  pending      normal    -      ")
     assert {head.index("TITLE"), first.index("plain")} == {head.index("TITLE")}
     assert answer.stderr == "" and "\x1b" not in answer.stdout
@@ -120,7 +120,7 @@ def test_a_terminal_gets_a_table_with_colour(cli: Cli) -> None:
     shown = in_terminal(cli, "get-tasks")
     assert "\x1b[" in shown and "\u2500" in shown
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
-    assert re.search(r"task +status +priority +owner +waits for +lease +age +title", plain)
+    assert re.search(r"task +status +priority +owner +blocked by +lease +age +title", plain)
     assert re.search(r"task-1 +in_progress +normal +bob +- +\d+ min left +\d+ s +plain", plain)
 
 
@@ -298,7 +298,7 @@ def test_a_task_says_how_it_stands_with_its_plan(cli: Cli) -> None:
 
 def test_a_claim_says_from_when_its_lease_runs(cli: Cli) -> None:
     told = cli("claim-task", "1", agent="bob").stdout
-    said = r"\n[45] min left, renewed by any `teams` command; to give it back: teams release-task 1\n"
+    said = r"\n[45] min left, renewed by any `teams` command; to release it: teams release-task 1\n"
     assert re.search(said, told)  # of the five, one of which a command may leave gone
 
 

@@ -32,7 +32,7 @@ def test_what_is_kept_for_one_is_left_by_the_others(cli: Cli) -> None:
     assert (claimed["id"], claimed["owner"], "assignee" in claimed) == ("task-1", "bob", False)
     assert cli.ok("claim-task", "--next", agent="mia")["id"] == "task-3"
     assert cli("claim-task", "--next", agent="mia").status == 10
-    assert told(cli, "bob") == ["task-1 (for bob) is kept for you and ready: teams claim-task --next"]
+    assert told(cli, "bob") == ["task-1 (for bob) is assigned to you and ready: teams claim-task --next"]
 
 
 def test_who_may_assign(cli: Cli) -> None:
@@ -46,8 +46,8 @@ def test_who_may_assign(cli: Cli) -> None:
     assert cli.refused("update-task", "1", "--owner", "nobody", agent="mia") == (10, "agent_not_found")
     assert cli.refused("create-task", "t", "--for", "nobody", agent="mia") == (10, "agent_not_found")
     first, second = told(cli, "bob")
-    assert first.endswith("is kept for you and ready: teams claim-task --next")
-    assert second.endswith("it waits for task-1 (pending), and you will be told when it is ready")
+    assert first.endswith("is assigned to you and ready: teams claim-task --next")
+    assert second.endswith("blocked by task-1 (pending); you will be notified when it is ready")
 
 
 def test_being_told_when_it_becomes_ready(cli: Cli) -> None:
@@ -59,7 +59,7 @@ def test_being_told_when_it_becomes_ready(cli: Cli) -> None:
         assert told(cli, "bob") == []
         cli.ok("claim-task", task, agent="ann")
         cli.ok("update-task", task, "--status", "completed", agent="ann")
-    assert told(cli, "bob") == ["task-3 (last), kept for you, is ready: teams claim-task --next"]
+    assert told(cli, "bob") == ["task-3 (last), assigned to you, is ready: teams claim-task --next"]
     assert cli.ok("claim-task", "--next", agent="bob")["id"] == "task-3"
 
 
@@ -67,7 +67,7 @@ def test_taking_it_back(cli: Cli) -> None:
     cli.ok("create-task", "t", "--for", "bob", agent="lea")
     assert cli.refused("update-task", "1", "--unassign", agent="ann") == (13, "not_allowed")
     assert "assignee" not in cli.ok("update-task", "1", "--unassign", "--reason", "ann is free", agent="lea")
-    assert told(cli, "bob")[-1] == "lea keeps task-1 (t) for you no longer: ann is free"
+    assert told(cli, "bob")[-1] == "task-1 (t) is no longer assigned to you, by lea: ann is free"
     assert cli.refused("update-task", "1", "--unassign", agent="lea") == (11, "wrong_state")
     cli.ok("update-task", "1", "--owner", "bob", agent="lea")
     cli.ok("update-task", "1", "--unassign", agent="bob")

@@ -67,7 +67,7 @@ def test_who_takes_a_task_hears_what_came_of_the_work_of_others(cli: Cli) -> Non
     cli.ok("claim-task", "3", agent="mia")
     cli.ok("update-task", "3", "--status", "completed", agent="mia")
     said = cli("wait", "--claim", agent="bob").stdout
-    assert "task-1 (mia) came to: as mia said\ntask-3 (mia) came to: (it was not said)\n" in said
+    assert "result of task-1 (mia): as mia said\nresult of task-3 (mia): (none given)\n" in said
     assert "as bob said" not in said
     assert said.endswith("\nnext: teams update-task task-4 --status completed --result RESULT --next --wait 540\n")
 

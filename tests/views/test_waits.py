@@ -83,10 +83,7 @@ def test_a_leader_hears_of_plans_and_of_the_end_of_all(cli: Cli) -> None:
     found = ended(waiting)
     assert texts(found) == ["plan-1 from bob for task-1:\nfirst this, then that"]
     assert found["messages"] == []
-    assert (
-        found["happened"][0]["next"]
-        == "teams approve-plan plan-1, or reject-plan plan-1 --feedback WHY (both take --feedback)"
-    )
+    assert found["happened"][0]["next"] == "teams approve-plan plan-1, or teams reject-plan plan-1 --feedback WHY"
     waiting = begin(cli, "bob")
     cli.ok("reject-plan", "1", "--feedback", "too long", agent="lea")
     assert "too long" in ended(waiting)["messages"][0]["message"]
@@ -117,7 +114,7 @@ def test_who_ends_the_work_is_told_when_the_last_one_ended(cli: Cli) -> None:
     for name in ("bob", "mia"):
         assert cli("request-shutdown", name, agent="lea").stdout.endswith("\nnext: teams wait --needed --timeout 540\n")
     waiting = begin(cli, "lea", "wait", "--needed", "--timeout", "60")
-    assert cli("approve-shutdown", agent="bob").stdout.endswith("\nnext: nothing: bob was shut down\n")
+    assert cli("approve-shutdown", agent="bob").stdout.endswith("\nbob was shut down: you are done\n")
     assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14
     cli.ok("approve-shutdown", agent="mia")
     found = ended(waiting)
@@ -263,7 +260,7 @@ def test_no_task_is_offered_to_who_is_asked_to_shut_down(cli: Cli) -> None:
     add_tasks(cli, "one")
     found = ended(begin(cli, "bob"))
     assert (found["happened"], found["messages"][0]["about"]) == ([], "shutdown-1")
-    assert found["next"] == "teams approve-shutdown shutdown-1, or reject-shutdown shutdown-1 --reason WHY"
+    assert found["next"] == "teams approve-shutdown shutdown-1, or teams reject-shutdown shutdown-1 --reason WHY"
     cli.ok("reject-shutdown", "1", "--reason", "not yet", agent="bob")
     assert texts(ended(begin(cli, "bob"))) == ["task-1 is ready: one"]
 

@@ -29,7 +29,8 @@ def brief(found: dict[str, Any]) -> Parts:
     if "members" not in found:
         return [*_outside(found), f"next: {found['next']}"]
     lines = [*_mine(found), *_waiting(found), *_others(found)]
-    last = f"next: {found['next']}"
+    step = str(found["next"])
+    last = f"next: {step}" if step.startswith("teams ") else step
     head = (
         f"{found['agent']}: {found['role'] or 'no member'} of team {found['team']}"
         f" (leader {found['leader']}, {text.counted(found['members'], 'member')})"
@@ -58,7 +59,7 @@ def _mine(found: dict[str, Any]) -> Lines:
     if "closed" in found:
         by = f" by {found['closedBy']}" if found.get("closedBy") else ""
         when = ago(found["closed"]["at"])
-        lines.append((f"the team was closed{by} {when}: you are done, nothing is left to do", _NEEDED))
+        lines.append((f"the team was closed{by} {when}: you are done", _NEEDED))
     lines += [(line, _NEEDED) for line in text.quoted(found.get("about"))]
     lines += [(line, _SEEN) for line in text.quoted(found.get("rules"), "| ")]
     for task in found["myTasks"]:
