@@ -83,6 +83,9 @@ def _run(words: list[str]) -> int:
         return 0
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
+    if words == ["--all", "--help"]:
+        streams.written(lambda: _help(None, whole=True))
+        return 0
     from teams_cli.cli.parse import parse
 
     parsed = parse(words)
@@ -107,16 +110,18 @@ def _look_closer(words: list[str]) -> int:
     return run_with_typer(words, execute)
 
 
-def _help(command: Command | None) -> int:
-    """Show the help of a command, or of all: to programs in few words, to people in boxes."""
-    if not sys.stdout.isatty():
-        from teams_cli.cli import guide
+def _help(command: Command | None, whole: bool = False) -> int:
+    """Show the help of a command, of the most used, or of the *whole* program: in boxes to people."""
+    from teams_cli.cli import guide
 
-        print(guide.of_command(command) if command else guide.guide(), end="")
+    off = set() if command else guide.off_in_team(os.environ)
+    if not sys.stdout.isatty():
+        about_all = guide.all_commands if whole else guide.guide
+        print(guide.of_command(command) if command else about_all(off), end="")
         return 0
     from teams_cli.cli import boxes
 
-    boxes.show(command, sys.stdout)
+    boxes.show(command, sys.stdout, off, whole)
     return 0
 
 

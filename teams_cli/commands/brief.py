@@ -76,7 +76,7 @@ COMMANDS = table(
         quiet=True,
         held="",
         example="brief",
-        want="what is yours, what waits, what is next",
+        want="your tasks, what waits for you, your next command",
         also="status state next start get-status show-status overview summary sync my-tasks mine begin",
     ),
 )

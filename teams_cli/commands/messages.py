@@ -150,7 +150,7 @@ COMMANDS = table(
         daily=True,
         held="to text to_owners_of fyi ack_required uid",
         example='send-message bob "The parser is done"',
-        want="to one, `leader` or `human`",
+        want="to members, `leader` or `human`",
         also={
             "send message msg tell dm write say post post-message chat notify/TO": "send-message TO TEXT",
             "report report-back tell-leader notify-leader": "send-message leader TEXT",
@@ -168,7 +168,6 @@ COMMANDS = table(
         daily=True,
         held="text uid",
         example='broadcast-message "main is broken, do not merge"',
-        want="to all",
         also="broadcast send-all message-all",
     ),
     Command(

@@ -135,7 +135,7 @@ COMMANDS = table(
         quiet=True,
         held="all peek from_ since wait limit",
         example="read-messages",
-        want="your mail",
+        want="read your messages",
         also={
             (
                 "inbox read messages get-messages list-messages check-messages mail receive check-mail "
@@ -179,7 +179,7 @@ COMMANDS = table(
         adding=True,
         held="message text",
         example='reply 12 "Use the second one"',
-        want="answer one",
+        want="answer a message",
         also="respond reply-message answer-message",
     ),
     Command(

@@ -93,7 +93,7 @@ COMMANDS = table(
         daily=True,
         held="question to timeout no_wait depth human",
         example='ask-others "Which grammar?" --to ann',
-        want="ask, and wait for answers",
+        want="ask, and wait for the answers",
         also={
             "ask question ask-question query": "",
             "ask/TO question/TO ask-question/TO": "ask-others --to AGENT QUESTION",

@@ -195,7 +195,7 @@ COMMANDS = table(
         for_person=True,
         held="title description priority blocked_by require touches plan_required keep_for review_by",
         example='create-task "Write the parser" --blocked-by 3',
-        want="add one (--blocked-by ID), or many (--from FILE)",
+        want="add a task (--blocked-by ID), or several (--from FILE)",
         also={
             "add-task new-task make-task task todo add new create subtask": "create-task TITLE",
         },
@@ -216,7 +216,7 @@ COMMANDS = table(
         daily=True,
         held="status owner ready blocked limit",
         example="get-tasks --ready",
-        want="list them",
+        want="list the tasks",
         also={
             "list tasks ls queue backlog progress all-tasks": "",
             "ready list-ready ready-tasks available available-tasks": "get-tasks --ready",
@@ -235,7 +235,7 @@ COMMANDS = table(
         daily=True,
         held="task short",
         example="show-task 7",
-        want="one, with its result",
+        want="a task with its result",
         also={
             "show view-task view describe describe-task details read-task task-info": "",
             "result get-result show-result task-status notes": "",

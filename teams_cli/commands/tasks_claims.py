@@ -84,7 +84,7 @@ COMMANDS = table(
         daily=True,
         held="task next wait",
         example="claim-task --next",
-        want="take one, or the best that is ready: --next",
+        want="claim a task, or the best that is ready: --next",
         also={
             (
                 "claim take work take-task start-task begin-task work-on pick pick-task grab grab-task "

@@ -155,7 +155,7 @@ COMMANDS = table(
             "owner unassign claim reason next wait evidence/ review_by"
         ),
         example='update-task 7 --status completed --result "src/parser.py"',
-        want="end it: --status completed --result TEXT",
+        want="finish a task: --status completed --result TEXT",
         also={
             (
                 "complete-task finish-task end-task close-task complete finish done done-task "

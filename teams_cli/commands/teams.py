@@ -151,7 +151,7 @@ COMMANDS = table(
         outside=True,
         moves=True,
         example="spawn-team demo --as lead",
-        want="make a team and lead it",
+        want="create a team and lead it",
         also="create-team new-team make-team add-team init",
     ),
     Command(
@@ -196,7 +196,7 @@ COMMANDS = table(
         moves=True,
         held="team_name=. wait claim",
         example="join-team demo --as bob",
-        want="be a member (--wait 540: once it is there; --claim: and take a task)",
+        want="join a team (--wait 540: wait for it; --claim: and claim a task)",
         also={
             "join register enter-team": "",
             "invite add-member": "join-team --as AGENT",

@@ -111,7 +111,7 @@ COMMANDS = table(
         quiet=True,
         held="task all_tasks of plan landing message ready claim needed completed timeout",
         example="wait --timeout 600",
-        want="for what concerns you (--claim: and take a task)",
+        want="wait until something concerns you (--claim: and claim a task)",
         also={
             "wait-for poll sleep await listen idle subscribe": "",
             "wait-for-work wait-for-task wait-for-tasks": "wait --claim",
