@@ -53,12 +53,12 @@ def _clients_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str
 
 
 def close(store: Store, team_name: str, caller: Caller | None, force: bool = False) -> Team:
-    """Close the team: it stays readable, and changes are refused until it is restored.
+    """Close the team. It can be read, and refuses changes until it is restored.
 
-    Clients that were opened with --detach end, unless somebody looks at them.
+    Clients opened with --detach end, unless somebody looks at them.
 
     Raises:
-        Conflict: A task is in progress, in review or landing, or an agent runs, and *force* was not given.
+        Conflict: A task is in progress, in review or landing, or an agent runs; see *force*.
     """
     at = require(store, team_name, caller, "close-team")
     team, caller = at.team, at.caller
@@ -115,7 +115,7 @@ def _runs(store: Store, team: Team, name: str) -> bool:
 
 
 def restore(store: Store, team_name: str, caller: Caller | None) -> Team:
-    """Open a closed team again, with all it had; an open one stays as it is."""
+    """Reopen a closed team with everything it had. An open team stays as it is."""
     caller = require(store, team_name, caller, "restore-team").caller
     name = caller.name
 

@@ -24,15 +24,15 @@ _AT_ONCE = 500
 
 
 def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> dict[str, int]:
-    """Copy the team to another store: all its records, messages and history, to the byte.
+    """Copy the team to another store: all its records, messages and history, byte for byte.
 
-    The team here is closed, so that nobody works in both; `restore-team` opens it again. What a copy that was broken
-    off has put there already is no obstacle to the next. Logs and work trees stay on their machines.
+    The team here is closed, so that nobody works in both; `restore-team` reopens it. If the copy is
+    interrupted, repeat it. Logs and worktrees stay on their machines.
 
     Raises:
-        Conflict: A task is in progress, an agent runs, or another copy was begun meanwhile.
-        WrongState: It was copied to a third store already, and is at work there.
-        AlreadyExists: There is a team of that name there, and it was not left behind by a copy.
+        Conflict: A task is in progress, an agent runs, or another copy began meanwhile.
+        WrongState: The team was copied to a third store already, and is at work there.
+        AlreadyExists: The other store has a team of that name that no copy left there.
         DamagedRecord: One of its records is damaged; nothing was changed here.
     """
     team = require(store, team_name, caller, "copy-team").team

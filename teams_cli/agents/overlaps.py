@@ -40,13 +40,12 @@ class Overlap:
 
 
 def of_team(store: Store, team: Team) -> list[Overlap]:
-    """Where branches of the team's agents conflict, as far as these are on this machine, and join the same one; nothing
-    is merged.
+    """Show which branches of the team's agents on this machine conflict. Nothing is merged.
 
-    They are those of the worktrees that agents were started in, and of others in which members were last seen at work.
+    It compares the worktrees of started agents, and those where members were last seen at work.
 
     Raises:
-        StorageFailed: This git can't tell.
+        StorageFailed: This git can't compare them.
     """
     pairs = combinations(checkouts.trees(store, team), 2)
     found = [Overlap(one, other, files) for one, other in pairs if (files := _conflicts(one, other))]

@@ -114,14 +114,14 @@ def run_agent(store: Store, team_name: str, caller: Caller | None, request: Star
 
 
 def spawn(store: Store, team_name: str, caller: Caller | None, request: StartRequest) -> Session:
-    """Start a sibling that works beside you, and go on at once; its output will come to you as a message from it.
+    """Start an agent that works beside you, and go on at once. Its output comes to you as a message.
 
-    It can be written to from now on. You can't finish before it does.
+    You can send it messages from now on. You can't finish before it does.
 
     Raises:
         InvalidValue: The prompt is blank, or the harness unknown.
         Conflict: It would be more than `max_depth` deep.
-        NotAllowed: Leaders and the human use `run-agent`.
+        NotAllowed: You lead the team or are the human; use `run-agent`.
     """
     at = require(store, team_name, caller, "spawn")
     team, caller = at.team, at.caller

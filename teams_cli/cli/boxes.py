@@ -26,7 +26,7 @@ Say who you are with --as or TEAMS_AGENT_ID, and where with --team or TEAMS_TEAM
 """
 _ALL_USAGE = "teams [OPTIONS] COMMAND [ARGS]..."
 _OWN = [
-    ("--version", "", "Say which version this is."),
+    ("--version", "", "Show the version."),
     ("--man", "", "Print the manual page, for `man -l -`."),
     ("--install-completion", "", "Install completion for the current shell."),
     ("--show-completion", "", "Show completion for the current shell, to copy it or to change it."),

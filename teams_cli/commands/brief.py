@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-_WHOAMI = """Say who you are: your name, role and type in the team, where the teams are kept, and what says so."""
+_WHOAMI = """Show your name, role and type in the team, where the teams are kept, and the source of each value."""
 
 
 def _whoami(call: Call) -> Any:

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-_GET = """List the files that were handed in with a task; with the name of one, show it as it was then.
+_GET = """List the files attached to a task, or show one of them as it was attached.
 
-Its digest is compared first. What is no text is written by `--out`.
+Its digest is checked first. A file that is not text is written with `--out`.
 
 Raises:
     TaskNotFound: There is no such task.
     NotFound: The task has no such file.
-    DamagedRecord: The copy is not what was handed in.
+    DamagedRecord: The copy differs from the attached file.
 """
 
 

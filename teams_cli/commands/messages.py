@@ -130,7 +130,7 @@ def _announce(call: Call, status: str) -> Any:
 
 
 _TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name="text", text=True)
-_UID = option("--uid", "A name of your own for this message: sending again under it adds nothing.")
+_UID = option("--uid", "Your own name for this message: sending again under it adds nothing.")
 
 COMMANDS = table(
     "Messages",
@@ -141,7 +141,7 @@ COMMANDS = table(
         _TEXT,
         option("--to-owners-of", "Also the owners of these tasks: 9,10.", metavar="TASKS", seldom=True),
         switch("--fyi", "It needs no answer."),
-        switch("--ack-required", "Tell me if it is not handled within the setting `ack_timeout`.", seldom=True),
+        switch("--ack-required", "Notify me if it is not handled within the setting `ack_timeout`.", seldom=True),
         _UID,
         doc=messages.send,
         words="messages:sent",

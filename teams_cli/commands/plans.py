@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-_SHOW = """Show a plan in full, with what was decided on it.
+_SHOW = """Show a plan in full, with the decision.
 
 Raises:
-    PlanNotFound: There is none of that id.
+    PlanNotFound: There is no such plan.
 """
-_GET = """List the plans, by number; with --open those that wait for a decision."""
+_GET = """List the plans, by number."""
 
 
 def _propose(call: Call, plan: str, task: str | None, revises: str | None, wait: float | None) -> Any:
@@ -99,10 +99,10 @@ COMMANDS = table(
         _propose,
         argument("TEXT", "The plan; `-` reads it from standard input.", name="plan", text=True),
         option("--task", "The task that it is for.", metavar="ID"),
-        option("--revises", "The plan that it takes the place of.", metavar="PLAN"),
+        option("--revises", "The plan that it replaces.", metavar="PLAN"),
         option(
             "--wait",
-            "Then wait so long for the decision, or what else concerns you.",
+            "Then wait for the decision, or whatever else concerns you.",
             type=float,
             metavar="SECONDS",
             seldom=True,
@@ -121,7 +121,7 @@ COMMANDS = table(
     Command(
         "get-plans",
         _get,
-        switch("--open", "Only those that wait for a decision."),
+        switch("--open", "Only plans that wait for a decision."),
         doc=_GET,
         reads=True,
         words="plans:plans",
@@ -146,8 +146,8 @@ COMMANDS = table(
         "approve-plan",
         _approve,
         _PLAN,
-        option("--note --feedback", "A word to its author.", text=True),
-        option("--share", "Put it on this page too.", metavar="KEY", name="page", seldom=True),
+        option("--note --feedback", "A note to its author.", text=True),
+        option("--share", "Also share it as this page.", metavar="KEY", name="page", seldom=True),
         doc=plans.approve,
         words="plans:decided",
         answers=Plan,
@@ -164,7 +164,7 @@ COMMANDS = table(
         argument(
             "FEEDBACK", "What its author should do better.", name="feedback", text=True, required=False, needed=True
         ),
-        option("--feedback", "The same, said by its name.", text=True, name="said", at_shell=True),
+        option("--feedback", "The same, as an option.", text=True, name="said", at_shell=True),
         doc=plans.reject,
         words="plans:decided",
         answers=Plan,
@@ -177,7 +177,7 @@ COMMANDS = table(
     Command(
         "request-shutdown",
         _request,
-        argument("AGENT", "Whom to end.", name="to", many=True),
+        argument("AGENT", "The members.", name="to", many=True),
         option("--reason", "Why.", text=True),
         doc=shutting_down.request,
         words="plans:shutdown",

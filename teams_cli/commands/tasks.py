@@ -22,14 +22,14 @@ _MANY = (
     '{title: "TITLE", blockedBy: [a], for: NAME}]'
 )
 """Tasks as a list of many has them."""
-_GET = """List the tasks, by number, each with what blocks it.
+_GET = """List the tasks, by number, with their blockers.
 
-A claim whose lease ran out is released first, and its leader told. A damaged task is named beside the others.
+Expired claims are released first, and the leader is notified. A damaged task is named beside the others.
 """
 _SHOW = """Show a task: its status, owner, blockers, result and what happened to it.
 
 Raises:
-    TaskNotFound: There is none of that id.
+    TaskNotFound: There is no such task.
 """
 
 
@@ -159,17 +159,17 @@ COMMANDS = table(
         option("--description", "All that its owner has to know.", metavar="TEXT", text=True),
         option("--priority", "high, normal or low.", choices=PRIORITIES, default="normal"),
         option("--blocked-by", "A task to complete first.", metavar="ID", many=True),
-        option("--require", "A skill its owner must have.", metavar="SKILL", many=True, seldom=True),
+        option("--require", "A skill that its owner needs.", metavar="SKILL", many=True, seldom=True),
         option("--touches", "Files that it changes: src/*.py.", metavar="GLOB", many=True, seldom=True),
         option(
             "--run",
-            "What does it, without a model.",
+            "Does the task, without a model.",
             metavar="COMMAND",
             text=True,
             seldom=True,
         ),
-        switch("--plan-required", "Completing it takes an approved plan.", seldom=True),
-        option("--for", "Keep it for this member.", metavar="AGENT", name="keep_for"),
+        switch("--plan-required", "The leader must approve a plan first.", seldom=True),
+        option("--for", "Assign it to this member.", metavar="AGENT", name="keep_for"),
         option(
             "--from",
             f"Many at once: a file, `-`, or YAML: {_MANY}",
@@ -180,13 +180,13 @@ COMMANDS = table(
         ),
         option(
             "--check",
-            "Completing it takes that this passes.",
+            "Must pass before it is completed.",
             metavar="COMMAND",
             text=True,
             seldom=True,
         ),
-        option("--check-in", "Where that is run, without a worktree.", metavar="DIR", seldom=True),
-        option("--review-by", "Who accepts it then: a role or a member.", metavar="WHO", seldom=True),
+        option("--check-in", "Where the check runs, without a worktree.", metavar="DIR", seldom=True),
+        option("--review-by", "Must accept it: a role or a member.", metavar="WHO", seldom=True),
         doc=tasks.create,
         words="tasks:created",
         answers=Task,
@@ -203,10 +203,10 @@ COMMANDS = table(
     Command(
         "get-tasks",
         _get,
-        option("--status", "Only those of this status.", choices=STATUSES),
-        option("--owner", "Only those of this member.", metavar="AGENT"),
-        switch("--ready", "Only pending ones that wait for nothing."),
-        switch("--blocked", "Only pending ones that wait for another.", seldom=True),
+        option("--status", "Only tasks of this status.", choices=STATUSES),
+        option("--owner", "Only tasks of this member.", metavar="AGENT"),
+        switch("--ready", "Only pending tasks without open blockers."),
+        switch("--blocked", "Only pending tasks with open blockers.", seldom=True),
         option("--limit", "Show at most N.", type=int, metavar="N"),
         doc=_GET,
         reads=True,
@@ -227,7 +227,7 @@ COMMANDS = table(
         "show-task",
         _show,
         _ID,
-        switch("--short", "Only how it stands: status, owner, lease, blockers, result.", seldom=True),
+        switch("--short", "Only status, owner, lease, blockers and result.", seldom=True),
         doc=_SHOW,
         reads=True,
         words="tasks:whole",

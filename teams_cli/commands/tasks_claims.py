@@ -71,7 +71,7 @@ COMMANDS = table(
         switch("--next", "The best task that is ready for you."),
         option(
             "--wait",
-            "With --next: wait for one so long, or until mail comes.",
+            "With --next: how long to wait for a task or a message.",
             type=float,
             metavar="SECONDS",
         ),

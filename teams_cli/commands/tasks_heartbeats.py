@@ -52,7 +52,7 @@ COMMANDS = table(
     Command(
         "heartbeat",
         _heartbeat,
-        option("--task", "Only this one.", metavar="ID", seldom=True),
+        option("--task", "Only this task.", metavar="ID", seldom=True),
         option("--note", "What you are doing, in a line.", text=True, seldom=True),
         doc=holding.heartbeat,
         changes=False,

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from teams_cli.commands.call import Call
 
 _LANDING = "landing"
-_WAIT = """Wait for anything that concerns you, and print it in full with the command that follows; nothing comes twice.
+_WAIT = """Wait until something concerns you; print it in full with the next command. Nothing is reported twice.
 
-Mail (read with that), a task that you can claim, an edit or the loss of yours, a decision, a question, a shutdown; for
-a leader also tasks that end, plans, members lost, all settled. Or for one of the things named.
+Messages (then read), a task that you can claim, an edit or the loss of your task, a decision, a question, a
+shutdown; for a leader also finished tasks, plans, lost members, the end of all tasks. With a condition: only
+for that.
 
 Raises:
     WaitRanOut: It did not happen in time.
@@ -91,17 +92,17 @@ COMMANDS = table(
     Command(
         "wait",
         _wait,
-        option("--task", "Until 7 ended; one of 7,8.", metavar="ID"),
-        switch("--all-tasks", "Until none is in progress or can be claimed.", seldom=True),
-        option("--agent", "Until it has nothing in progress, or ended.", name="of", seldom=True),
+        option("--task", "Until 7 is finished; or one of 7,8.", metavar="ID"),
+        switch("--all-tasks", "Until no task is in progress or claimable.", seldom=True),
+        option("--agent", "Until it has no task in progress, or ended.", name="of", seldom=True),
         option("--plan", "Until this plan is decided.", metavar="ID", seldom=True),
-        option("--landing", "Until it, or the last of task-N, landed or came back.", metavar="ID", seldom=True),
+        option("--landing", "Until it (or the last of task-N) is merged or rejected.", metavar="ID", seldom=True),
         switch("--message", "Until you have unread mail."),
         switch("--ready", "Until you can claim a task.", seldom=True),
         switch("--claim", "Claim the task that you can, at once."),
-        switch("--needed", "Not for what others merely complete.", seldom=True),
-        option("--completed", "As leader --needed, and once N tasks are.", type=int, metavar="N", seldom=True),
-        option("--timeout", "Give up then; by default never.", type=float, metavar="SECONDS"),
+        switch("--needed", "Ignore tasks that others complete.", seldom=True),
+        option("--completed", "Like --needed, and once N tasks are done.", type=int, metavar="N", seldom=True),
+        option("--timeout", "How long to wait; by default for ever.", type=float, metavar="SECONDS"),
         doc=_WAIT,
         changes=False,
         words="waiting:waited",

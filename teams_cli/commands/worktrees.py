@@ -12,19 +12,18 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-_DOC = """List the worktrees of agents, show what one holds, merge it, remove it, or bring it back.
+_DOC = """List the worktrees of agents, show the changes of one, merge it, remove it, or restore it.
 
-`list` names those that are there; `diff` prints all that the agent changed, committed or not, as a patch. `merge`
-commits what the agent left uncommitted, with the hooks of the repository. It merges the work into the branch of the
-checkout that the worktree was made from, and removes worktree and branch. `remove` removes them unmerged, with --force
-also when they hold work.
+`diff` prints all changes as a patch, committed or not. `merge` commits what the agent left uncommitted, with
+the hooks of the repository. It merges the work into the branch of the checkout that the worktree was made from,
+and removes worktree and branch. `remove` removes them unmerged.
 
-What was removed is kept in the repository as one commit, whose reference the answer names. `list --kept` lists those,
-and `restore REF` brings one back in a new worktree. `teams prune` removes them after 30 days (worktree.keptFor).
+Removed work is kept in the repository as one commit; the answer names its reference. `list --kept` lists it,
+and `restore REF` brings it back in a new worktree. `teams prune` removes it after 30 days (worktree.keptFor).
 
 Raises:
     AgentNotFound: The agent has no worktree.
-    Conflict: Somebody is at work there, the work does not fit, or some of it would be lost; nothing was changed.
+    Conflict: Somebody is at work there, the work conflicts, or some would be lost; nothing was changed.
     NotAllowed: Only the leader and the human merge, remove and restore.
 """
 
@@ -56,9 +55,9 @@ COMMANDS = table(
         "worktree",
         _worktree,
         argument("ACTION", "What to do.", name="action", choices=("list", "diff", "merge", "remove", "restore")),
-        argument("AGENT", "Whose worktree; with `restore` the reference of kept work.", name="of", required=False),
-        switch("--force", "With `remove`: also when it holds work that is not merged."),
-        switch("--kept", "With `list`: the kept work of worktrees that were removed."),
+        argument("AGENT", "The owner of the worktree; with `restore` the reference.", name="of", required=False),
+        switch("--force", "With `remove`: even with unmerged work."),
+        switch("--kept", "With `list`: the kept work of removed worktrees."),
         doc=_DOC,
         held="action=list,diff of",
         example="worktree diff bob",

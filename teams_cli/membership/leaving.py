@@ -16,7 +16,7 @@ from teams_cli.teams.teams import LEADER, MEMBER, TEAM, Team
 def leave(
     store: Store, team_name: str, caller: Caller | None, problems: list[errors.TeamsError] | None = None
 ) -> list[str]:
-    """Leave the team. What you have in progress becomes free, and your messages stay.
+    """Leave the team. Your tasks in progress are released; your messages stay.
 
     Raises:
         Conflict: The leader can't leave.
@@ -72,11 +72,11 @@ def _free_kept(store: Store, team: Team, heir: str) -> None:
 
 
 def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> Team:
-    """Make another member the leader; the old leader stays as a member.
+    """Make another member the leader. You stay as a member.
 
     Raises:
         AgentNotFound: There is no such active member.
-        Conflict: It has tasks in progress, which leaders have not, or is asked to shut down, which leaders are not.
+        Conflict: The new leader has tasks in progress, or is asked to shut down.
     """
     at = require(store, team_name, caller, "hand-over", to)
     before, caller = at.team, at.caller

@@ -45,11 +45,11 @@ def request_each(
 
 
 def request(store: Store, team_name: str, caller: Caller | None, agent: str, reason: str | None = None) -> Shutdown:
-    """Ask a member to end its work; it approves, or rejects with a reason.
+    """Ask members to end their work. Each approves, or rejects with a reason.
 
     Raises:
         AgentNotFound: There is no such active member.
-        Conflict: A request to it is open already; names it.
+        Conflict: A request to a member is open already; the error names it.
     """
     return request_each(store, team_name, caller, [agent], reason)[0]
 
@@ -96,12 +96,12 @@ def _withdraw_if_second(store: Store, team: Team, made: Shutdown) -> None:
 
 
 def approve(store: Store, team_name: str, caller: Caller | None, word: str | None = None) -> tuple[Shutdown, list[str]]:
-    """Agree to end: the caller is stopped, what it has in progress is free again, and it may change nothing more.
+    """Agree to end: you are stopped, your tasks are released, and you may change nothing more.
 
-    A turn that `teams` started has five seconds to end by itself.
+    A turn that `teams` started has five seconds to end.
 
     Raises:
-        ShutdownNotFound: There is no such request to the caller.
+        ShutdownNotFound: You have no such request.
         WrongState: It is answered already.
         NotAllowed: It is to another member.
     """
@@ -160,10 +160,10 @@ def _carried_out(store: Store, team: Team, asked: Shutdown) -> tuple[Shutdown, l
 
 
 def reject(store: Store, team_name: str, caller: Caller | None, word: str | None, reason: str) -> Shutdown:
-    """Decline to end, saying why; who asked is told.
+    """Decline to end, and say why. The requester is notified.
 
     Raises:
-        ShutdownNotFound: There is no such request to the caller.
+        ShutdownNotFound: You have no such request.
         WrongState: It is answered already.
         NotAllowed: It is to another member.
     """

@@ -49,15 +49,13 @@ def _shown(store: Store, team: str, agent: str) -> list[Message]:
 def reply(
     store: Store, team_name: str, caller: Caller | None, word: str, body: str, problems: list[errors.TeamsError]
 ) -> tuple[Message, Message]:
-    """Answer a message: send the text to its sender and mark it as handled.
-
-    Where it was sent and can't be marked, that is said.
+    """Reply to a message, and mark it as handled.
 
     Raises:
-        MessageNotFound: No such message was sent to the caller.
-        AlreadyHandled: It was handled before; nothing is sent.
+        MessageNotFound: You have no such message.
+        AlreadyHandled: It was handled before; nothing was sent.
         WrongState: It is a notice of the program.
-        AgentNotFound: The sender is no active member any more.
+        AgentNotFound: The sender is no longer an active member.
     """
     at = require(store, team_name, caller, "reply", word)
     team, caller = at.team, at.caller

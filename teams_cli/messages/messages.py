@@ -67,15 +67,15 @@ def send(
     ack_by: str | None = None,
     known: Team | None = None,
 ) -> Message:
-    """Send a message to members, to `leader`, or to `human`: to all who are named or to none.
+    """Send a message to members, to `leader`, or to `human`: to all of them or to none.
 
-    It stays in a recipient's inbox until handled; with *fyi*, until read. With *uid*, sending again gives the message
-    of the first time and adds nothing.
+    It stays in the inbox until handled; with *fyi*, until read. Sending again under the same *uid* adds
+    nothing.
 
     Raises:
-        AgentNotFound: There is no such active member; the hint names those that there are.
-        InvalidValue: The text is blank or too long, or a recipient is the sender.
-        UidTaken: The sender used *uid* for another message.
+        AgentNotFound: There is no such active member; the error lists the members.
+        InvalidValue: The text is blank or too long, or you are a recipient.
+        UidTaken: You used *uid* for another message.
     """
     named = [to] if isinstance(to, str) else to
     at = require(store, team_name, caller, "send-message", f"to {', '.join(named)}", known)

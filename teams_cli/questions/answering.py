@@ -26,12 +26,12 @@ _SAID = 4000
 
 
 def answer(store: Store, team_name: str, caller: Caller | None, word: str, content: str) -> Question:
-    """Answer a question that you were asked, once. After its time is over the answer is kept, and marked as late.
+    """Answer a question that you were asked, once. An answer after its time is kept, and marked as late.
 
     Raises:
-        QuestionNotFound: There is none.
+        QuestionNotFound: There is no such question.
         NotAllowed: You were not asked.
-        WrongState: You have answered it otherwise.
+        WrongState: You answered it differently before.
     """
     caller = require(store, team_name, caller, "answer", word).caller
     text.checked(content, "answer")
@@ -64,12 +64,12 @@ def answer_as_human(store: Store, team: str, key: str, content: str) -> Question
 
 
 def skip(store: Store, team_name: str, caller: Caller | None, word: str) -> Question:
-    """Skip a question to the human: it is closed at once, without an answer, and its asker goes on.
+    """Skip a question to the human: it is closed without an answer, and the asker goes on.
 
     Raises:
-        QuestionNotFound: There is none.
+        QuestionNotFound: There is no such question.
         NotAllowed: The human was not asked.
-        WrongState: The human has answered it, or its time is over.
+        WrongState: The human has answered it, or its time has ended.
     """
     require(store, team_name, caller, "skip-question", word)
     return skip_as_human(store, team_name, questions.get(store, team_name, word).id)

@@ -103,19 +103,19 @@ class Edit:
 
 
 def change_task(store: Store, team_name: str, caller: Caller | None, word: str, changes: Edit) -> Task:
-    """Change a task.
+    """Change a task, or finish it.
 
-    Its owner completes or fails it; whoever manages the tasks reopens and cancels. Completing one's
-    completed task again changes nothing.
+    Its owner completes or fails it; whoever manages tasks reopens and cancels it. Completing it
+    again changes nothing.
 
     Raises:
         TaskNotFound: The task, or a new blocker, does not exist.
-        NotAllowed: The change is not the caller's to make.
-        WrongState: The status does not follow on the one that it has.
-        StaleClaim: The claim that was quoted, or the caller's own, is over.
-        PlanRequired: It can't be completed before its plan is approved.
-        NotChecked, CheckFailed: It can't be completed before its check passed.
-        DependencyCycle: It would wait for itself.
+        NotAllowed: You may not make this change.
+        WrongState: That status can't follow the present one.
+        StaleClaim: The claim expired or is another.
+        PlanRequired: Its plan must be approved first.
+        NotChecked, CheckFailed: Its check must pass first.
+        DependencyCycle: It would block itself.
     """
     who = require(store, team_name, caller, "update-task", word)
     changes.refuse_senseless()

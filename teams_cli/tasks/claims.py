@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 def claim(store: Store, team_name: str, caller: Caller | None, word: str) -> Task:
-    """Make the caller the owner of a task that is free, whose blockers are all completed and whose skills it has.
+    """Claim a free task. Its blockers must be completed, and you need its skills.
 
-    Claiming one's own task again changes nothing, so that an agent that lost the answer can ask again.
+    Claiming your own task again changes nothing.
 
     Raises:
-        TaskClaimed: Another agent owns the task; names it.
-        TaskKept: It is kept for another agent; names it.
-        TaskBlocked: A task that it waits for is not completed; names it.
+        TaskClaimed: Another agent owns the task; the error names it.
+        TaskKept: The task is assigned to another agent; the error names it.
+        TaskBlocked: A blocker is not completed; the error names it.
         WrongState: The task is finished.
-        NotAllowed: The caller's role may not claim, or it lacks a skill.
+        NotAllowed: Your role may not claim, or you lack a skill.
         TaskNotFound: There is no such task.
     """
     at = require(store, team_name, caller, "claim-task", word)

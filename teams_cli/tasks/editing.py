@@ -113,9 +113,9 @@ def _uid(did: str, task: Task) -> str:
 
 
 def note(store: Store, team_name: str, caller: Caller | None, word: str, said: str, uid: str | None = None) -> Task:
-    """Add a note to a task, whoever has it; its owner is told. What the task says otherwise stays as it is.
+    """Add a note to a task. Its owner is notified; nothing else of the task changes.
 
-    Repeated after it was broken off, before its answer, it adds nothing twice.
+    If it was interrupted before its answer, repeating it adds nothing twice.
 
     Raises:
         TaskNotFound: There is no such task.

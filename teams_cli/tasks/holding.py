@@ -23,9 +23,9 @@ _GIVEN_BACK = "given-back-"
 
 
 def release(store: Store, team_name: str, caller: Caller | None, word: str, reason: str | None = None) -> Task:
-    """Give a task in progress back to the queue: one's own, or any as leader, task-manager or human.
+    """Release a task in progress: your own, or any as leader, task-manager or human.
 
-    Who says why tells the leader, and is not offered the task while others, or an edit, may come first.
+    With --reason the leader is told why, and others are offered the task first.
 
     Raises:
         NotAllowed: It is another member's.
@@ -95,10 +95,10 @@ def release_tasks_of(store: Store, team: Team, agent: str, by: str, reason: str)
 def heartbeat(
     store: Store, team_name: str, caller: Caller | None, word: str | None = None, note: str | None = None
 ) -> list[Task]:
-    """Say that you are at work, which renews the lease of a task, or of all that you have.
+    """Say that you are at work. It renews the lease of a task, or of all your tasks.
 
     Raises:
-        StaleClaim: The task is no longer the caller's.
+        StaleClaim: The task is no longer yours.
     """
     at = require(store, team_name, caller, "heartbeat")
     team, caller = at.team, at.caller

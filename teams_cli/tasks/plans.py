@@ -57,7 +57,7 @@ PLAN: Kind[Plan] = Kind("plan", Plan, numbered=True, logins="plan")
 def propose(
     store: Store, team_name: str, caller: Caller | None, body: str, task: str | None = None, revises: str | None = None
 ) -> Plan:
-    """Propose a plan to the leader, for a task or for all of one's work.
+    """Propose a plan to the leader, for a task or for all your work.
 
     Raises:
         TaskNotFound, PlanNotFound: The task, or the plan it revises, does not exist.
@@ -120,23 +120,23 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError], only_open
 
 
 def approve(store: Store, team_name: str, caller: Caller | None, word: str, note: str | None = None) -> Plan:
-    """Approve a plan, once; its author is told.
+    """Approve a plan. Its author is notified.
 
     Raises:
-        PlanNotFound: There is none.
+        PlanNotFound: There is no such plan.
         WrongState: It is decided already.
-        NotAllowed: It is one's own.
+        NotAllowed: It is your own.
     """
     return _decide(store, team_name, caller, word, "approved", "approve-plan", note=note)
 
 
 def reject(store: Store, team_name: str, caller: Caller | None, word: str, feedback: str) -> Plan:
-    """Reject a plan, once, saying why; its author is told.
+    """Reject a plan, and say why. Its author is notified.
 
     Raises:
-        PlanNotFound: There is none.
+        PlanNotFound: There is no such plan.
         WrongState: It is decided already.
-        NotAllowed: It is one's own.
+        NotAllowed: It is your own.
     """
     text.checked(feedback, "feedback")
     return _decide(store, team_name, caller, word, "rejected", "reject-plan", feedback=feedback)

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 def review(
     store: Store, team_name: str, caller: Caller | None, word: str, accept: bool, why: str | None = None
 ) -> Task:
-    """End the review of a task: accepted it is completed, rejected it is its owner's again, with the reason.
+    """Accept the work on a task, which completes it, or reject it with a reason: then its owner has it again.
 
-    It is for whom the task names, or those of the role that it names, and for the leader and the human; never for who
-    did the work. Saying the same again changes nothing.
+    The reviewer or role that the task names, the leader and the human may review; the owner never. Repeating it
+    changes nothing.
 
     Raises:
         TaskNotFound: There is no such task.
         WrongState: It is not in review.
-        NotAllowed: It is the caller's own work, or another's to review.
+        NotAllowed: It is your own work, or others review it.
     """
     at = require(store, team_name, caller, "review-task", word)
     if not accept and not (why or "").strip():

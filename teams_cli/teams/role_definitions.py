@@ -27,11 +27,11 @@ def define(
     skills: list[str] | None = None,
     description: str | None = None,
 ) -> RoleDefinition:
-    """Define a role of the team, or define it anew: what it extends, what it may and may not do, what it knows.
+    """Define a role of the team, or replace its definition: its parent, its rights and its skills.
 
     Raises:
-        InvalidValue: The name can't be one, or an operation or the role it extends does not exist.
-        AlreadyExists: The name differs only in case from another role's.
+        InvalidValue: The name is not valid, or an operation or the parent role does not exist.
+        AlreadyExists: Another role's name differs only in case.
     """
     at = require(store, team_name, caller, "define-role", name)
     team, caller = at.team, at.caller

@@ -26,14 +26,14 @@ class StaleVersion(errors.Conflict):
 def share(
     store: Store, team_name: str, caller: Caller | None, key: str, body: str | None, if_version: int | None = None
 ) -> Page:
-    """Share a page: an interface, a decision, a finding.
+    """Share a page with the team: an interface, a decision, a finding.
 
-    The others are told once. Of two that change it at once the later one stands, unless they say the version that they
-    have read. Sharing again what one has shared changes nothing.
+    The others are notified once. The later of two changes wins, unless --if-version forbids it. Sharing the
+    same text again changes nothing.
 
     Raises:
-        StaleVersion: The page has another version than *if_version*; 0 is that of a page that is not there.
-        PageNotFound: There is none to take away.
+        StaleVersion: The page has another version than *if_version*; 0 means that it does not exist.
+        PageNotFound: There is no page to remove.
         Conflict: There are 200 pages already.
     """
     name = check(store, team_name, caller, key, body)

@@ -32,18 +32,19 @@ def land(
     directory: str,
     via: str = WAYS[0],
 ) -> Landing:
-    """Queue the commits of a task, to be merged onto the tip of the team's branch, checked there, and only then landed.
+    """Put a task's commits into the merge queue: they are merged onto the target branch, checked there, and only
+    then landed.
 
-    They are those of its owner's worktree, else of the checkout that one is in, or that it was checked in: up to the
-    commit that was checked when it was completed. They land on the branch that the repository's main checkout has, or
-    --onto. Asking again while it is queued changes nothing.
+    The commits come from the owner's worktree, or your checkout, or the one where it was checked; up to the
+    checked commit. The target is the branch of the repository's main checkout, or --onto. Repeating it while it
+    is queued changes nothing.
 
     Raises:
         TaskNotFound: There is no such task.
         NotAllowed: It is another member's.
-        WrongState: It is neither completed nor in progress, or has to be reviewed first.
-        InvalidValue: There is no checkout that has its commits.
-        Conflict: Something in the worktree is not committed, or the branch has all of it already.
+        WrongState: It is neither completed nor in progress, or must be reviewed first.
+        InvalidValue: No checkout has its commits.
+        Conflict: The worktree has uncommitted changes, or the branch has all commits already.
     """
     at = require(store, team_name, caller, "land", word)
     task = outcomes.up_to_date(store, at.team, tasks.get(store, team_name, word))
