@@ -85,16 +85,18 @@ def refuse_busy(store: Store, team: Team, but: str = "") -> None:
     busy = [f"{task.id} ({task.owner})" for task in claimed if not leases.over(store, team, task)]
     if busy:
         raise errors.Conflict(
-            f"in progress: {', '.join(busy)}", "Wait for them (teams wait --all-tasks), or use --force."
+            f"in progress: {', '.join(busy)}", "Wait for them: teams wait --all-tasks; or use --force."
         )
     waiting = [task.id for task in tasks.labelled(store, team.name, tasks.IN_REVIEW)]
     if waiting:
         raise errors.Conflict(
-            f"in review: {', '.join(waiting)}", "End the reviews (teams review-task), or use --force."
+            f"in review: {', '.join(waiting)}", "Review them: teams review-task ID --accept; or use --force."
         )
     landing = [landing.id for landing in landings.open_ones(store, team.name) if not landing.over]
     if landing:
-        raise errors.Conflict(f"landing: {', '.join(landing)}", "Wait for them (teams wait --landing), or use --force.")
+        raise errors.Conflict(
+            f"landing: {', '.join(landing)}", "Wait for them: teams wait --landing ID; or use --force."
+        )
     started = {session.agent for session in ending.all_of(store, team.name, []) if not session.ended}
     sat_at = [name for name in team.active_names() if name != but and _runs(store, team, name)]
     running = sorted(started.union(sat_at))

@@ -37,7 +37,7 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
     """
     team = require(store, team_name, caller, "copy-team").team
     if target.address == store.address:
-        raise errors.InvalidValue(f"{team_name} is in {store.address} already", "Say another store with --to.")
+        raise errors.InvalidValue(f"{team_name} is in {store.address} already", "Give another store with --to.")
     _refuse_gone(team, target)
     if _is_copied(team, target):
         return {}
@@ -78,7 +78,7 @@ def _refuse_overtaken(store: Store, closed: Team) -> None:
     """Of two copies at once the later one goes on; this one must not touch what is at work there by then."""
     now = store.get(closed.name, TEAM, closed.name)[0]
     if now.copy_ != closed.copy_:
-        raise errors.Conflict(f"another copy of {closed.name} was begun", "Wait for that one.")
+        raise errors.Conflict(f"another copy of {closed.name} was begun", "Wait for it.")
 
 
 def _copy_records(store: Store, target: Store, closed: Team) -> dict[str, int]:
@@ -105,7 +105,7 @@ def _refuse_taken(target: Store, name: str) -> None:
         if there.state == "closed" and there.copied_to:
             return
     raise errors.AlreadyExists(
-        f"there is a team {name} at {target.address} already", "If it was copied there, go on there."
+        f"there is a team {name} at {target.address} already", "If a copy created it, use it there."
     )
 
 
@@ -162,6 +162,6 @@ def _copy_history(store: Store, target: Store, team: str) -> int:
         target.put_history(team, entries[begin : begin + _AT_ONCE])
     if sum(1 for _ in target.history(team)) < len(entries):
         raise errors.StorageFailed(
-            f"the history could not be written to {target.address}", "Copy again; it goes on there."
+            f"the history could not be written to {target.address}", "Repeat the command; it continues."
         )
     return len(entries)

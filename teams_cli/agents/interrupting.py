@@ -53,7 +53,7 @@ def interject(
     if session is None:
         raise errors.WrongState(
             f"{agent} was not started by teams, so it can't be interrupted",
-            f"Write to it: teams send-message {agent} …",
+            f"Send it a message: teams send-message {agent} …",
         )
     if session.ended and session.outcome == "stopped":
         raise errors.WrongState(f"{agent} was stopped", "Start another: teams run-agent …")
@@ -64,7 +64,7 @@ def interject(
     except (errors.StorageFailed, errors.Busy) as failure:
         at_once = f"To have it read at once: teams interject {agent} 'see {message.id}'"
         raise errors.OutcomeUnknown(
-            f"{message.id} is sent, but it may not end the turn: {failure.message}", at_once
+            f"{message.id} was sent, but may not end the turn: {failure.message}", at_once
         ) from None
     return message
 
@@ -178,7 +178,7 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patien
 
     if not pace.sleep_until(store, team_name, stopped, patience):
         raise errors.Conflict(
-            f"{agent} did not end within {patience:g} seconds", "Ask again, or look: teams list-agents"
+            f"{agent} did not end within {patience:g} seconds", "Try again, or look: teams list-agents"
         )
     return sessions.find(store, team_name, agent) or after
 
@@ -309,7 +309,7 @@ def wake(store: Store, team_name: str, caller: Caller, session: Session, environ
 def refuse_unstarted(store: Store, team: str, agent: str) -> None:
     """Refuse to deal with an agent that `teams` did not start."""
     if ending.current(store, team, agent) is None:
-        raise errors.AgentNotFound(f"teams started no agent {agent!r} in team {team}", "See `teams list-agents`.")
+        raise errors.AgentNotFound(f"teams started no agent {agent!r} in team {team}", "See: teams list-agents")
 
 
 def refuse_stopped(session: Session) -> None:

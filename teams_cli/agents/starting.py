@@ -70,7 +70,7 @@ class StartRequest:
         """Raises InvalidValue: The prompt is blank or too long, the name can't be one, the directory is not there."""
         text.checked(self.prompt, "prompt", text.MAX_RESULT)
         if "\0" in self.prompt:
-            raise errors.InvalidValue("the prompt has a NUL character", "No program can be given one; leave it out.")
+            raise errors.InvalidValue("the prompt has a NUL character", "Remove it.")
         if self.description is not None:
             text.one_line(self.description, "description")
         if self.agent is not None:
@@ -79,7 +79,7 @@ class StartRequest:
             text.one_line(self.model, "model")
         if not os.path.isdir(self.directory):
             raise errors.InvalidValue(
-                f"there is no directory {self.directory}", "Make it first, or give another --cwd."
+                f"the directory {self.directory} does not exist", "Create it, or give another --cwd."
             )
 
     @property

@@ -48,7 +48,9 @@ def run(words: list[str]) -> int:
         from teams_cli.bugs import directory_is_gone, report
 
         if isinstance(error, OverflowError):
-            return _refuse(errors.InvalidValue(f"a number or a time is out of range: {error}", "Give another."), words)
+            return _refuse(
+                errors.InvalidValue(f"a number or a time is out of range: {error}", "Give another value."), words
+            )
         if isinstance(error, FileNotFoundError) and directory_is_gone():
             gone = errors.InvalidValue("the current directory is gone", "Change to one that exists.")
             return _refuse(gone, words)
@@ -223,7 +225,7 @@ def _standard_input() -> str:
 
     if sys.stdin is None:
         raise errors.WrongUsage(
-            "there is no standard input to read from", "Pipe the text in, or give it as an argument."
+            "there is no standard input", "Pipe the text into the command, or give it as an argument."
         )
     data = sys.stdin.buffer.read(MAX_RESULT + 2)
     if len(data) > MAX_RESULT + 1:
@@ -234,7 +236,7 @@ def _standard_input() -> str:
     try:
         return data.decode().removesuffix("\n")
     except UnicodeDecodeError:
-        raise errors.WrongUsage("standard input is not UTF-8", "Hand in UTF-8 text.") from None
+        raise errors.WrongUsage("standard input is not UTF-8", "Give UTF-8 text.") from None
 
 
 def _ask_person(operation: str, about: str) -> bool | None:

@@ -89,7 +89,7 @@ def mode(profile: Profile, level: str | None) -> Mode:
         why = found or "its profile has no such mode"
         raise errors.InvalidValue(
             f"{profile.name} can't be started with permissions {level}: {why}",
-            f"Say --permissions {' or '.join(others) or 'nothing'}; for the whole team: teams set permissions LEVEL",
+            f"Use --permissions {' or '.join(others) or 'nothing'}; for the whole team: teams set permissions LEVEL",
         )
     if isinstance(found, list):
         return Mode(found, {})
@@ -119,7 +119,7 @@ def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
 def not_allowed(level: str, to_do: str, instead: str = "") -> errors.NotAllowed:
     """The refusal of what would reach past the level that an agent is held to; *instead* is what it can do itself."""
     return errors.NotAllowed(
-        f"an agent with permissions {level} may not {to_do}: `teams` does no more for it than its client lets it do",
+        f"an agent with permissions {level} may not {to_do}: `teams` grants no more than its client",
         f"{instead}{' Or ask' if instead else 'Ask'} the person to do it, at their own terminal: "
         "teams ask-others --human QUESTION",
     )

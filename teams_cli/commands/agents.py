@@ -139,7 +139,7 @@ def _logs(call: Call, of: str, lines: int, follow: bool) -> Any:
     team = call.load_team().name
     session = sessions.find(call.store, team, of)
     if session is None:
-        raise errors.AgentNotFound(f"teams started no agent {of!r}", "Only of agents that it started it has logs.")
+        raise errors.AgentNotFound(f"teams started no agent {of!r}", "Only agents that it started have logs.")
     if follow:
         return Stream(_follow(call, team, session, lines))
     return {"agent": of, "lines": logs.tail(call.store, team, of, session.turns, lines) if lines else []}
@@ -226,7 +226,7 @@ def _recall(call: Call, of: str | None, output: bool) -> Any:
             session = started.get(member.agent_id)
             rows.append(_recalled(call, member.agent_id, session, bool(of and output)))
     if of is not None and not rows:
-        raise errors.AgentNotFound(f"team {team.name} had no agent {of!r}", "See `teams recall`.")
+        raise errors.AgentNotFound(f"team {team.name} had no agent {of!r}", "See: teams recall")
     return {"agents": rows}
 
 

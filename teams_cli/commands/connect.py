@@ -58,13 +58,13 @@ _NO_SERVER = "without the MCP server, whose needs are not installed"
 
 
 def _hook(call: Call, client: str) -> Any:
-    raise errors.WrongUsage("a hook is answered before commands are looked at", "Call it as `teams hook CLIENT`.")
+    raise errors.WrongUsage("a hook can't have other options before it", "Write: teams hook CLIENT")
 
 
 def _here(call: Call, name: str | None, forget: bool) -> Any:
     place, root = os.path.realpath(call.directory), os.path.abspath(call.store.root)
     if name and forget:
-        raise errors.WrongUsage("a directory is bound to a team, or forgotten", "Give a team, or --forget.")
+        raise errors.WrongUsage("give either a team or --forget", "Write: teams here TEAM")
     if "\n" in place:
         raise errors.InvalidValue("the name of this directory has a line break", "Use another directory.")
     if name:
@@ -76,12 +76,12 @@ def _here(call: Call, name: str | None, forget: bool) -> Any:
 
 def _places(call: Call, client: str, project: bool, user: bool) -> list[SettingsFile]:
     if project and user:
-        raise errors.WrongUsage("--project and --user exclude each other", "Choose one.")
+        raise errors.WrongUsage("--project and --user can't be combined", "Choose one.")
     if project:
         return places.of_project(client, os.getcwd())
     home = call.environ.get("HOME", "")
     if not home.startswith("/"):
-        raise errors.InvalidValue("there is no HOME to install in", "Set HOME, or use --project.")
+        raise errors.InvalidValue("HOME is not set", "Set it, or use --project.")
     return places.of_user(client, home, call.environ)
 
 

@@ -278,9 +278,7 @@ class Command:
         except OSError as failure:
             if failure.errno in _OURS:
                 raise
-            refused = errors.StorageFailed(
-                f"the system refused: {failure.strerror}", "Look at the disk and its limits."
-            )
+            refused = errors.StorageFailed(f"the system refused: {failure.strerror}", "Check the disk and its limits.")
             if call.store.changed == before:
                 raise refused from None
             raise _after_a_change(refused) from None
@@ -304,7 +302,7 @@ def _after_a_change(failure: errors.TeamsError) -> errors.OutcomeUnknown:
     hint = "Repeat the command: what is done stays done."
     if isinstance(failure, errors.StorageFailed) and failure.hint:  # what refuses the disk stays so
         hint = f"{failure.hint} What is done stays done: a repeat does the rest."
-    return errors.OutcomeUnknown(f"something was changed, and then it could not go on: {failure.message}", hint)
+    return errors.OutcomeUnknown(f"something was changed, then this failed: {failure.message}", hint)
 
 
 def named(place: str) -> Callable[..., Any]:

@@ -29,7 +29,9 @@ def _get(call: Call, task: str, file: str | None, out: str | None) -> Any:
     found = tasks.get(call.store, call.load_team().name, task)
     if file is None:
         if out is not None:
-            raise errors.WrongUsage("say which file", f"Write: teams get-evidence {task} NAME --out FILE")
+            raise errors.WrongUsage(
+                "the name of the file is missing", f"Write: teams get-evidence {task} NAME --out FILE"
+            )
         return [{**one.to_json(), "task": found.id} for one in found.evidence or ()]
     one = evidence.find(found, file)
     content = evidence.content(call.store, call.team, one)
@@ -48,7 +50,7 @@ def _write(path: str, content: bytes) -> str:
             file.write(content)
     except OSError as error:
         raise errors.InvalidValue(
-            f"{path} can't be written: {error.strerror}", "Name a file that is not there yet."
+            f"{path} can't be written: {error.strerror}", "Give the name of a new file."
         ) from None
     return path
 

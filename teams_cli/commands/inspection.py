@@ -80,15 +80,13 @@ def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
     if key == budgets.SETTING and not user:
         return _set_budget(call, value, of)
     if of is not None:
-        raise errors.WrongUsage(f"{key} is a setting of the whole team", "Leave out --for.")
+        raise errors.WrongUsage(f"{key} applies to the whole team", "Leave out --for.")
     if key == "harness" or (key == limited.SETTING and value not in limited.CHOICES):
         profiles.get(value, call.config)  # refuses what is none
     if user:
         return {"key": key, "value": _set_of_user(call, key, value), "source": "user"}
     if key == _STORE:
-        raise errors.InvalidValue(
-            "the store is where all your teams are, not one team's setting", "Say it with --user."
-        )
+        raise errors.InvalidValue("store applies to all your teams", "Use --user.")
     changed = settings.change(call.store, call.team, call.caller, key, value)
     call.try_to(lambda: deliver(call.store, call.team, TEAM, call.load_team()))
     call.try_to(call.notify)
@@ -107,7 +105,7 @@ def _set_budget(call: Call, value: str, of: str | None) -> Any:
 
 def _set_of_user(call: Call, key: str, value: str) -> Any:
     if call.agent != HUMAN:
-        raise errors.NotAllowed("the user's defaults are the human's to set", f"Run it with --as {HUMAN}.")
+        raise errors.NotAllowed("only the human may set defaults", f"Run it with --as {HUMAN}.")
     own = config.own_of(call.store.root)
     if key == _STORE:
         parsed: Any = opening.without_secrets(opening.check_address(value))

@@ -32,7 +32,7 @@ def _send(
     if not named:
         raise errors.WrongUsage("the recipient or the text is missing", "teams send-message AGENT TEXT")
     if fyi and ack_required:
-        raise errors.WrongUsage("--fyi says that no answer is needed, and --ack-required that one is", "Choose one.")
+        raise errors.WrongUsage("--fyi and --ack-required can't be combined", "Choose one.")
     if not ack_required:
         return _with_readers(call, _sent(call, team, named, text, uid, fyi, None))
     from teams_cli.messages import receipts
@@ -47,7 +47,7 @@ def _refuse_swapped(team: Team, to: str, text: str) -> None:
     known = {*team.active_names(), HUMAN}
     if text in known and not known & {*to.split(",")} and to != "leader":
         raise errors.AgentNotFound(
-            f"{to!r} is no member, but {text} is", f'Who it is for comes first: teams send-message {text} "{to}"'
+            f"{to!r} is not a member, but {text} is", f'Write the recipient first: teams send-message {text} "{to}"'
         )
 
 
@@ -78,7 +78,7 @@ def _refuse_unquoted(team: Team, words: list[str], text: str) -> None:
     if names and len(names) < len(words):
         whole = " ".join([*words[len(names) :], text])
         raise errors.WrongUsage(
-            f"{words[len(names)]!r} is not a member: the text has to be one word",
+            f"{words[len(names)]!r} is not a member; the text must be one argument",
             f'Quote it: teams send-message {" ".join(names)} "{whole}"',
         )
 

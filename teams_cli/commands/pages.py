@@ -24,7 +24,7 @@ Raises:
 
 def _share(call: Call, key: str, body: str | None, if_version: int | None, remove: bool) -> Any:
     if remove == (body is not None):
-        raise errors.WrongUsage("say the text of the page, or --remove", "Write: teams share KEY TEXT")
+        raise errors.WrongUsage("the text of the page is missing", "Write: teams share KEY TEXT")
     page = sharing.share(call.store, call.team, call.caller, key, body, if_version)
     return page.to_document() | task_documents.untold_pages(call)
 

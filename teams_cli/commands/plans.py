@@ -57,7 +57,7 @@ def _approve(call: Call, plan: str, note: str | None, page: str | None) -> Any:
 def _reject(call: Call, plan: str, feedback: str | None, said: str | None) -> Any:
     why = said if feedback is None else feedback
     if why is None or None not in (feedback, said):
-        raise errors.WrongUsage("say why, once", 'Write: teams reject-plan ID "WHY"')
+        raise errors.WrongUsage("give the reason once", 'Write: teams reject-plan ID "WHY"')
     done = plans.reject(call.store, call.team, call.caller, plan, why)
     _go_on(call)
     return done.to_document()
@@ -71,7 +71,7 @@ def _go_on(call: Call) -> None:
 
 def _request(call: Call, to: list[str], reason: str | None) -> Any:
     if not (named := each_name(to)):
-        raise errors.WrongUsage("say whom to end", "teams request-shutdown AGENT")
+        raise errors.WrongUsage("the agent is missing", "Write: teams request-shutdown AGENT")
     asked = shutting_down.request_each(call.store, call.team, call.caller, named, reason)
     _go_on(call)
     return asked[0].to_document() if len(asked) == 1 else [each.to_document() for each in asked]

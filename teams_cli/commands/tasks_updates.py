@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any) -> Any:
     files = values.pop("evidence")
     if next and values["status"] not in ("completed", "failed"):
-        raise errors.WrongUsage("--next goes with the end of a task", "Take one: teams claim-task --next")
+        raise errors.WrongUsage("--next needs --status completed or failed", "To claim a task: teams claim-task --next")
     if wait is not None and not (next and wait >= 0):
-        raise errors.WrongUsage("--wait goes with --next, and seconds from 0", "Wait for work: teams wait --claim")
+        raise errors.WrongUsage("--wait needs --next, and seconds from 0", "To wait for a task: teams wait --claim")
     edit = changes.Edit(
         **{key: value for key, value in values.items() if key not in ("blocked_by", "unblock")},
         block=list(values["blocked_by"]),

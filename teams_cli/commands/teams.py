@@ -71,7 +71,7 @@ def _join(
     call.said_team = team_name or call.team
     began = time.monotonic()
     if claim and call.known.is_human:
-        raise errors.WrongUsage("human takes no tasks", "Join without --claim.")
+        raise errors.WrongUsage("the human claims no tasks", "Join without --claim.")
     if wait is not None:
         named = call.agent if call.sources.get("agent", ("", ""))[1] == "flag" else ""
         there = conditions.team_there(call.store, call.team, steps.join(team_name or "", named, claim))

@@ -39,7 +39,7 @@ def _wait(
     timeout: float | None,
 ) -> Any:
     if completed is not None and completed < 1:
-        raise errors.WrongUsage(f"{completed} is no number of tasks to wait for", "Give a number from 1.")
+        raise errors.WrongUsage(f"{completed} is not a number of tasks", "Give a number from 1.")
     needed = needed or completed is not None
     if landing is None:
         _go_on(call)
@@ -48,9 +48,7 @@ def _wait(
         return _wait_for_anything(call, claim, needed, completed, timeout)
     if claim or needed:
         hint = "Wait for anything: teams wait --claim; or for one thing: teams wait --ready"
-        raise errors.WrongUsage(
-            "--claim, --needed and --completed go with waiting for anything that concerns you", hint
-        )
+        raise errors.WrongUsage("--claim, --needed and --completed can't be combined with a condition", hint)
     from teams_cli.commands import waiting_for_one
 
     found = waiting_for_one.conditions_of(call, task, all_tasks, of, plan, message, ready)

@@ -31,14 +31,14 @@ Raises:
 def _worktree(call: Call, action: str, of: str | None, force: bool, kept: bool) -> Any:
     if kept:
         if action != "list":
-            raise errors.WrongUsage("--kept goes with list", "Use: teams worktree list --kept")
+            raise errors.WrongUsage("--kept needs list", "Write: teams worktree list --kept")
         call.words = "worktrees:kept"
         return [one.to_json() for one in keeping.all_of(call.store, call.said_team)]
     if action == "list":
         return [tree.to_json() for tree in worktrees.all_of(call.store, call.load_team().name)]
     if of is None:
         what = "what to restore" if action == "restore" else f"whose worktree to {action}"
-        raise errors.WrongUsage(f"say {what}", f"See: teams worktree list{' --kept' * (action == 'restore')}")
+        raise errors.WrongUsage(f"{what} is missing", f"See: teams worktree list{' --kept' * (action == 'restore')}")
     if action == "restore":
         return worktrees.restore(call.store, call.caller, of, call.said_directory)
     if action == "diff":

@@ -33,7 +33,7 @@ def spawn_team(
     names.check_name(name, "team")
     text.within(description or "", "description", text.MAX_MESSAGE)
     if caller is None:
-        raise errors.NoIdentity("a team needs a leader", "Say who leads it: --as AGENT or TEAMS_AGENT_ID.")
+        raise errors.NoIdentity("a team needs a leader", "Name the leader: --as AGENT or TEAMS_AGENT_ID")
     _judge(store, caller, name)
     defaults = settings.of_user(caller.config) if caller.config else {}
     team = Team(name=name, description=description, leader=caller.name, created_at=teams.now(store), settings=defaults)
@@ -91,7 +91,7 @@ def _refuse_remains(store: Store, name: str) -> None:
     if name not in store.teams() and (store.last(name, MESSAGE) or any(tasks.all_of(store, name, []))):
         raise errors.DamagedRecord(
             f"team {name} lost its own record, and there are tasks or messages of it",
-            "Bring the record back from a backup, or move the others away; `teams doctor` names them.",
+            "Restore the record from a backup, or move the rest away; to list it: teams doctor",
         )
 
 

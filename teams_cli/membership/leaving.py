@@ -96,10 +96,10 @@ def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> T
     leases.release_all(store, before)
     busy = [task.id for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS) if task.owner == to]
     if busy:
-        raise errors.Conflict(f"{to} has {', '.join(busy)} in progress", "Let it complete or release them first.")
+        raise errors.Conflict(f"{to} has {', '.join(busy)} in progress", "It must complete or release them first.")
     for asked in shutdowns.open_requests(store, before, to):
         raise errors.Conflict(
-            f"{to} is asked to shut down: {asked.id}", "Let it answer first, or choose another member."
+            f"{to} is asked to shut down: {asked.id}", "Wait for its answer, or choose another member."
         )
     before, team = update(store, team_name, TEAM, team_name, change)
     if before is not team:

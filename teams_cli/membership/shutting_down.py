@@ -63,7 +63,7 @@ def _drafted(
     text.within(reason or "", "reason", text.MAX_MESSAGE)
     target = teams.get_recipient(team, agent)
     if team.member(target) is None or target == name:
-        raise errors.InvalidValue(f"{target} can't be asked to shut down by you", "Name another member.")
+        raise errors.InvalidValue(f"{target} can't be asked to shut down", "Name another member.")
     if target == team.leader:
         raise errors.WrongState(f"{target} leads team {team_name}", "Hand the team over first: teams hand-over AGENT")
     now = teams.now(store)
@@ -175,7 +175,7 @@ def reject(store: Store, team_name: str, caller: Caller | None, word: str | None
         if (found.status, found.answer) == ("rejected", reason):
             return found
         if found.status != "requested":
-            raise errors.WrongState(f"{found.id} is {found.status} already", "An answer stands.")
+            raise errors.WrongState(f"{found.id} is {found.status} already", "An answer is final.")
         declined = found.having(status="rejected", decided_at=now, answer=reason)
         return owing(declined, _answered(declined))
 
@@ -200,9 +200,9 @@ def _answerable(
     team, caller = at.team, at.caller
     asked = get(store, team, word, caller.name, again)
     if asked.agent != caller.name:
-        raise errors.NotAllowed(f"{asked.id} is to {asked.agent}", "Only its target answers it.")
+        raise errors.NotAllowed(f"{asked.id} is to {asked.agent}", "Only that member may answer.")
     if asked.status != "requested" and (asked.status, asked.answer) != again:
-        raise errors.WrongState(f"{asked.id} is {asked.status} already", "An answer stands.")
+        raise errors.WrongState(f"{asked.id} is {asked.status} already", "An answer is final.")
     return asked, caller.name
 
 

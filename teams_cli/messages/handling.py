@@ -63,7 +63,7 @@ def reply(
     original = received(store, team_name, caller.name, word)
     if original.from_ == SYSTEM:
         raise errors.WrongState(
-            f"{original.id} is a notice, which nobody reads answers to", "Do what it says, if anything."
+            f"{original.id} is a notice; nobody reads answers to it", "Follow it, if it asks for something."
         )
     inbox = advance(store, team_name, load(store, team_name, caller.name), [])
     if not original.is_closed_by_reading and is_handled(inbox, original.number):
@@ -99,7 +99,7 @@ def received(store: Store, team: str, agent: str, word: str) -> Message:
     except errors.NotFound:
         message = None
     if message is None or agent not in (message.recipients or [message.to]):
-        raise errors.MessageNotFound(f"no message msg-{number} was sent to {agent}", "See `teams read-messages --all`.")
+        raise errors.MessageNotFound(f"no message msg-{number} was sent to {agent}", "See: teams read-messages --all")
     return message
 
 

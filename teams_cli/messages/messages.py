@@ -154,7 +154,7 @@ def checked_uid(uid: str) -> str:
         InvalidValue: It can't be one.
     """
     if not is_name(uid):
-        raise errors.InvalidValue(f"{uid!r} can't be a uid", "Use 1 to 64 letters, digits, '-' and '_'.")
+        raise errors.InvalidValue(f"{uid!r} is not a valid uid", "Use 1 to 64 letters, digits, '-' and '_'.")
     return uid
 
 

@@ -88,14 +88,14 @@ def record(store: Store, team: str, key: str, given: Answer) -> Question:
         question = questions.in_time(store, stored)
         if given.responder not in question.to:
             raise errors.NotAllowed(
-                f"{given.responder} was not asked {question.id}", f"It is to {', '.join(question.to)}."
+                f"{given.responder} was not asked {question.id}", f"Only {', '.join(question.to)} may answer."
             )
         if _is_said(stored, given):
             return stored
         if given.skipped and not question.open:
-            raise errors.WrongState(f"{question.id} is over ({question.status})", "There is nothing to skip.")
+            raise errors.WrongState(f"{question.id} has ended ({question.status})", "It can't be skipped.")
         if given.responder not in question.waiting_for:
-            raise errors.WrongState(f"{given.responder} has answered {question.id}", "An answer stands.")
+            raise errors.WrongState(f"{given.responder} answered {question.id} before", "An answer is final.")
         said = given if question.open else given.having(late=True)
         changed = question.having(answers=[*question.answers, said])
         if question.is_unawaited and given.responder != question.from_:

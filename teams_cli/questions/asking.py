@@ -155,8 +155,8 @@ def _refuse_beside_human(to: list[str]) -> None:
     others = [name for name in to if name != HUMAN]
     if others:
         raise errors.InvalidValue(
-            f"the human is asked alone, not with {', '.join(others)}",
-            "Leave --to out; or have the leader say: teams set broadcast agents; and ask the human apart: --human",
+            f"the human can't be asked together with {', '.join(others)}",
+            "Leave out --to, or ask separately, with --human. For agents the leader runs: teams set broadcast agents",
         )
 
 

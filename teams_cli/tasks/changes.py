@@ -84,15 +84,15 @@ class Edit:
             WrongUsage: Nothing is to be changed.
         """
         if self.owner and self.unassign:
-            raise errors.WrongUsage("--owner and --unassign go against each other", "Say one of them.")
+            raise errors.WrongUsage("--owner and --unassign can't be combined", "Choose one.")
         if not (self.words or self.status or self.owner or self.unassign or self.keeping) and self.result is None:
-            raise errors.WrongUsage("nothing to change was named", "Say what: --status, --result, --title, …")
+            raise errors.WrongUsage("nothing to change is given", "Give: --status, --result, --title, …")
         if "title" in self.fields:
             text.one_line(self.fields["title"], "title", 500)
         if self.status == "in_progress":
-            raise errors.InvalidValue("in_progress is not set by hand", "Claim the task: teams claim-task ID")
+            raise errors.InvalidValue("in_progress can't be set", "Claim the task: teams claim-task ID")
         if self.status == "in_review":
-            raise errors.InvalidValue("in_review is not set by hand", "Complete the task: --status completed")
+            raise errors.InvalidValue("in_review can't be set", "Complete the task: --status completed")
         text.within(self.fields.get("description", ""), "description", text.MAX_MESSAGE)
         if self.append is not None:
             text.checked(self.append, "text to append")
@@ -185,8 +185,8 @@ _AFTER = {"pending": ["cancelled"], IN_REVIEW: ["pending"], **{status: ["pending
 def _changed(store: Store, team: Team, task: Task, changes: Edit, who: Standing) -> Task:
     if changes.claim is not None and changes.claim != task.claim:
         raise errors.StaleClaim(
-            f"claim {changes.claim} of {task.id} is over: it is {state_of(task)}, claim {task.claim}",
-            "Look at it again: teams show-task " + task.id,
+            f"claim {changes.claim} of {task.id} has ended: it is {state_of(task)}, claim {task.claim}",
+            "See: teams show-task " + task.id,
         )
     changed = task
     if changes.words:
@@ -299,7 +299,10 @@ def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
 
 def _cancelled(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
     if not who.manages:
-        raise errors.NotAllowed("only a task-manager or the human cancels tasks", "Ask one, or release the task.")
+        raise errors.NotAllowed(
+            "only a task-manager or the human cancels tasks",
+            "Ask one of them, or release the task: teams release-task ID",
+        )
     if task.status == "cancelled":
         return task
     if task.status != "pending":
@@ -312,11 +315,11 @@ def _cancelled(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
 
 def _reopened(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
     if not (who.manages or task.owner == who.name):
-        raise errors.NotAllowed(f"{task.id} is not yours to open again", "Ask its owner, a task-manager or the human.")
+        raise errors.NotAllowed(f"{task.id} is not yours to reopen", "Ask its owner, a task-manager or the human.")
     if task.status == "pending":
         return task
     if task.status not in FINISHED and task.status != IN_REVIEW:
-        raise errors.WrongState(f"{task.id} is {state_of(task)}", f"Give it back: teams release-task {task.id}")
+        raise errors.WrongState(f"{task.id} is {state_of(task)}", f"Release it: teams release-task {task.id}")
     return task.freed().noted(teams.now(store), who.name, "reopened", changes.reason)
 
 
@@ -330,12 +333,12 @@ def _with_owner(store: Store, team: Team, task: Task, owner: str, who: Standing)
         return keeping.keep(store, team, task, owner, who.name)
     if not (who.manages or task.owner == who.name):
         raise errors.NotAllowed(
-            f"{task.id} is not yours to hand over: it is {state_of(task)}; nothing was changed",
+            f"{task.id} is not yours to assign: it is {state_of(task)}; nothing was changed",
             how_to_take(task, who.leads),
         )
     if task.status in FINISHED:
         raise errors.WrongState(
-            f"{task.id} is {task.status}", f"Open it again: teams update-task {task.id} --status pending"
+            f"{task.id} is {task.status}", f"Reopen it: teams update-task {task.id} --status pending"
         )
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
         raise errors.TaskBlocked(

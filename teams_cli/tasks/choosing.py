@@ -56,7 +56,7 @@ def claim_next(
             if not passed_over:
                 raise errors.NothingReady(
                     f"no task is ready for {caller.name}",
-                    "Wait for one: teams wait --claim; what holds up the others: teams get-tasks --blocked",
+                    "Wait for one: teams wait --claim; or see the blocked ones: teams get-tasks --blocked",
                 )
     finally:
         _unmark(store, team, wrong)

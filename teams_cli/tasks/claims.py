@@ -88,15 +88,15 @@ def _telling_the_one_before(team: Team, task: Task) -> Task:
 
 def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> None:
     if task.status == "in_progress":
-        raise errors.TaskClaimed(f"{task.id} is claimed by {task.owner}", "Take another: teams claim-task --next")
+        raise errors.TaskClaimed(f"{task.id} is claimed by {task.owner}", "Claim another: teams claim-task --next")
     if task.status != "pending":
         raise errors.WrongState(
-            f"{task.id} is {task.status}", f"Open it again: teams update-task {task.id} --status pending"
+            f"{task.id} is {task.status}", f"Reopen it: teams update-task {task.id} --status pending"
         )
     assigning.refuse_other(store, team, task, caller.name)
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
         named = ", ".join(map(str, blockers))
-        raise errors.TaskBlocked(f"{task.id} waits for {named}", "Take another: teams claim-task --next")
+        raise errors.TaskBlocked(f"{task.id} is blocked by {named}", "Claim another: teams claim-task --next")
     assigning.refuse_unskilled(team, task, caller.name, caller.config)
 
 

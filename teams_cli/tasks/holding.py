@@ -42,7 +42,9 @@ def release(store: Store, team_name: str, caller: Caller | None, word: str, reas
                 f"{task.id} is {task.status}, not in progress", "Only claimed tasks can be released."
             )
         if task.owner != name and not may_any:
-            raise errors.NotAllowed(f"{task.id} is {task.owner}'s", f"Ask {task.owner} or the leader to release it.")
+            raise errors.NotAllowed(
+                f"{task.id} belongs to {task.owner}", f"Ask {task.owner} or the leader to release it."
+            )
         owner = None if task.owner == name else task.owner
         freed = task.noted(teams.now(store), name, "released", reason, owner=owner).freed()
         if owner is None:

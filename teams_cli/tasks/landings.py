@@ -116,7 +116,7 @@ def get(store: Store, team: str, word: str) -> Landing:
     try:
         return store.get(team, LANDING, key)[0]
     except errors.NotFound:
-        raise LandingNotFound(f"team {team} has no {key}", "See `teams get-landings`.") from None
+        raise LandingNotFound(f"team {team} has no {key}", "See: teams get-landings") from None
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Landing]:

@@ -72,7 +72,9 @@ def propose(
     if revises is not None:
         earlier = get(store, team_name, revises)
         if earlier.from_ != caller.name:
-            raise errors.NotAllowed(f"{earlier.id} is {earlier.from_}'s", "Revise your own, or propose a new one.")
+            raise errors.NotAllowed(
+                f"{earlier.id} was proposed by {earlier.from_}", "Revise your own plan, or propose a new one."
+            )
         draft = draft.having(revises=earlier.id, task=draft.task or earlier.task)
     plan = _same_again(store, draft)
     if plan is not None:
@@ -110,7 +112,7 @@ def get(store: Store, team: str, word: str) -> Plan:
     try:
         return store.get(team, PLAN, plan_id)[0]
     except errors.NotFound:
-        raise PlanNotFound(f"team {team} has no plan {plan_id}", "See `teams get-plans`.") from None
+        raise PlanNotFound(f"team {team} has no plan {plan_id}", "See: teams get-plans") from None
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError], only_open: bool = False) -> list[Plan]:
@@ -161,7 +163,7 @@ def _decide(
         if plan.status != "proposed":
             raise errors.WrongState(
                 f"{plan.id} was {plan.status} by {plan.decided_by} at {plan.decided_at}",
-                f"A decided plan stays so; a new one revises it: teams propose-plan … --revises {plan.id}",
+                f"Propose a new one: teams propose-plan TEXT --revises {plan.id}",
             )
         if plan.from_ == name:
             raise errors.NotAllowed(f"{plan.id} is your own", "Let another leader or the human decide it.")

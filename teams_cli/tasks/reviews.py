@@ -37,7 +37,7 @@ def review(
     """
     at = require(store, team_name, caller, "review-task", word)
     if not accept and not (why or "").strip():
-        raise errors.WrongUsage("say why it is rejected", f'Write: teams review-task {word} --reject "WHY"')
+        raise errors.WrongUsage("the reason is missing", f'Write: teams review-task {word} --reject "WHY"')
     verdict, why = ("accepted" if accept else "rejected"), why and text.within(why, "reason", text.MAX_MESSAGE)
 
     def change(task: Task) -> Task:
@@ -70,14 +70,12 @@ def _said_so(task: Task, name: str, verdict: str, why: str | None) -> bool:
 def _refuse(task: Task, at: Standing) -> None:
     if task.status != IN_REVIEW:
         raise errors.WrongState(
-            f"{task.id} is {owners.state_of(task)}, not in review", f"See teams show-task {task.id}"
+            f"{task.id} is {owners.state_of(task)}, not in review", f"See: teams show-task {task.id}"
         )
     if task.owner == at.name:
-        raise errors.NotAllowed(f"{task.id} is your own work", f"Another reviews it: {task.review_by}.")
+        raise errors.NotAllowed(f"{task.id} is your own work", f"It is reviewed by {task.review_by}.")
     if not (at.leads or at.caller.is_human or reviews(at.team, task, at.name, at.caller.config)):
-        raise errors.NotAllowed(
-            f"{task.id} is {task.review_by}'s to review", "Tell them what you found, or the leader."
-        )
+        raise errors.NotAllowed(f"{task.id} is reviewed by {task.review_by}", "Send them or the leader a message.")
 
 
 def reviews(team: Team, task: Task, name: str, config: Config | None) -> bool:

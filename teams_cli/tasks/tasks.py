@@ -318,7 +318,7 @@ def find(store: Store, team: str, word: str) -> tuple[Task, Any]:
     try:
         return store.get(team, TASK, task_id)
     except errors.NotFound:
-        raise errors.TaskNotFound(f"team {team} has no task {task_id}", "See `teams get-tasks`.") from None
+        raise errors.TaskNotFound(f"team {team} has no task {task_id}", "See: teams get-tasks") from None
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> Iterator[Task]:

@@ -65,7 +65,7 @@ class Setting:
         if self.name:
             return self.default if word == OFF and not self.default else check_name(word, key)
         if self.of_person and not word.strip():
-            raise errors.InvalidValue(f"the command of {key} is blank", f"To end it: teams set {key} {OFF}")
+            raise errors.InvalidValue(f"the command of {key} is blank", f"To switch it off: teams set {key} {OFF}")
         if self.files and word.strip():
             text.file_patterns(word.split())
         if self.prose:
@@ -233,7 +233,7 @@ def refuse_persons(key: str, caller: Caller) -> None:
     """
     if known_of_person(key) and not caller.is_human:
         raise errors.NotAllowed(
-            f"{key} is a command that runs for the person: it is theirs to set", f"As the person: --as {HUMAN}"
+            f"{key} is a command that runs for the person, so only they may set it", f"As the person: --as {HUMAN}"
         )
 
 

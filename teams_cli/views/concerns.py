@@ -408,7 +408,7 @@ def _refuse_stopped(team: Team, name: str) -> None:
     """Raises WrongState: The agent was shut down, and can't join again."""
     member = team.find(name)
     if member and member.stopped_by:
-        raise errors.WrongState(f"{name} was shut down: nothing is left for it to do", "You are done.")
+        raise errors.WrongState(f"{name} was shut down", "You are done.")
 
 
 def _plans_among(told: list[str]) -> set[str]:

@@ -35,14 +35,14 @@ def read(content: str, form: type[T]) -> list[T]:
     found = _validated(document.get("tasks") if isinstance(document, dict) else document, form)
     if made_many := [one.id for one in found if one.each]:
         raise errors.InvalidValue(
-            f"{made_many[0]}: `each` has a sense only in a run", "Write the tasks out, or: teams run"
+            f"{made_many[0]}: `each` works only in a run", "Write the tasks out, or use: teams run"
         )
     return found
 
 
 def _validated(rows: Any, form: type[T]) -> list[T]:
     if not isinstance(rows, list) or not rows:
-        raise errors.InvalidValue("there is no list of tasks", _HINT)
+        raise errors.InvalidValue("the list of tasks is missing", _HINT)
     try:
         return TypeAdapter(list[form]).validate_python(_with_ids(rows))  # type: ignore[valid-type]  # a form is a value here
     except ValidationError as error:

@@ -26,7 +26,7 @@ def test_what_is_kept_for_one_is_left_by_the_others(cli: Cli) -> None:
     assert made["assignee"] == "bob" and "owner" not in made
     add_tasks(cli, "for anybody", "another", priority="high")
     assert cli.refused("claim-task", "1", agent="ann") == (11, "task_kept")
-    assert "task-1 is kept for bob" in cli("claim-task", "1", agent="ann").stderr
+    assert "task-1 is assigned to bob" in cli("claim-task", "1", agent="ann").stderr
     assert cli.ok("claim-task", "--next", agent="ann")["id"] == "task-2"
     claimed = cli.ok("claim-task", "--next", agent="bob")
     assert (claimed["id"], claimed["owner"], "assignee" in claimed) == ("task-1", "bob", False)

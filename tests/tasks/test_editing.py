@@ -200,5 +200,5 @@ def test_what_is_said_of_one_task_goes_without_a_list(cli: Cli) -> None:
     tasks = "[{title: one}]"
     for words in (("--for", "bob"), ("--plan-required",), ("--priority", "high"), ("--check", "true"), ("title",)):
         assert cli.refused("create-task", "--from", tasks, *words, agent="lea") == (2, "wrong_usage")
-    assert "no task is listed" in cli("create-task", "--from", "-", agent="lea", stdin=b"").stderr
+    assert "the list of tasks is empty" in cli("create-task", "--from", "-", agent="lea", stdin=b"").stderr
     assert cli.ok("get-tasks") == []

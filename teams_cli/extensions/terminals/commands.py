@@ -55,13 +55,13 @@ def _open(
     options: list[str],
 ) -> Any:
     if resume and (detach or tmux):
-        raise errors.WrongUsage("an agent is taken over into this terminal", "Leave --detach and --tmux out.")
+        raise errors.WrongUsage("--resume can't be combined with --detach or --tmux", "Leave them out.")
     if tmux:
         windows.program(call.environ)
     in_window = tmux or (detach and windows.found(call.environ) is not None)
     if resume:
         if _words_to_show(call, resume):
-            raise errors.WrongState(f"{resume} runs in a detached terminal", f"Show it: teams attach {resume}")
+            raise errors.WrongState(f"{resume} runs in a detached terminal", f"See: teams attach {resume}")
         if opened := _reopened(call, client, resume, wrap, options):
             return Service(_OPENING, "", {"opened": opened})
         takeovers.check(call.store, call.team, ending.current(call.store, call.team, resume), resume, client)
@@ -86,7 +86,7 @@ def _named(call: Call, agent_id: str | None) -> str | None:
         return agent_id
     if agent_id not in (None, call.caller.name):
         raise errors.WrongUsage(
-            f"--as {call.caller.name} and --agent-id {agent_id} name two members", "Leave --as out: a person opens it."
+            f"--as {call.caller.name} and --agent-id {agent_id} name two members", "Leave out --as."
         )
     return call.caller.name
 
@@ -114,7 +114,7 @@ def _attach(call: Call, of: str) -> Any:
         name = teams.get_recipient(teams.get(call.store, call.team), of)
         raise errors.NotFound(
             f"{name} has no detached terminal on this machine",
-            "Open its client in one: teams open CLIENT --detach --agent-id NAME",
+            "Open one: teams open CLIENT --detach --agent-id NAME",
         )
     by = call.caller.name if call.caller else HUMAN
     history.note(call.store, call.team, by, "terminal attached", agent=of)

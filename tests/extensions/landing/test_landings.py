@@ -184,7 +184,7 @@ def test_who_asks_hears_at_once_what_is_over_soon(shop: Shop) -> None:
     """No second command and no message says it again; what the branch has already is not asked for."""
     shop.create("t")
     shop.ok("bob", "claim-task", "1")
-    assert "nothing is there to land" in shop.at("bob", "land", "1").stderr
+    assert "there is nothing to land" in shop.at("bob", "land", "1").stderr
     shop.write(shop.trees["bob"], "new", "1")
     shop.ok("bob", "land", "1")
     shop.ok("bob", "wait", "--landing", "1", "--timeout", "60")  # on a slow machine it was not over

@@ -164,8 +164,8 @@ UNDELIVERABLE: list[tuple[dict[str, Any], str]] = [
     ({"target": "bob", "message": "hi"}, "Cannot send message to self"),
     ({"target": "mia"}, "Missing target or message"),
     ({"target": "mia", "message": " "}, "the message is blank"),
-    ({"target": "mia", "message": {"a": 1}}, "message: has to be a string"),
-    ({"target": "mia", "message": "hi", "cc": "lea"}, "cc: there is no such field"),
+    ({"target": "mia", "message": {"a": 1}}, "message: must be a string"),
+    ({"target": "mia", "message": "hi", "cc": "lea"}, "cc: unknown field"),
 ]
 
 
