@@ -47,7 +47,7 @@ def _freed(store: Store, team: Team, name: str, problems: list[errors.TeamsError
         assigning.free_all(store, team, name, f"{name} left the team")
         return freed
     except errors.TeamsError as failure:  # it has left: its claims are over, whoever writes that down
-        said = f"its tasks are free once another command has looked: they could not be released ({failure.message})"
+        said = f"its tasks will be released by the next command: they could not be released now ({failure.message})"
         if problems is not None:
             problems.append(errors.StorageFailed(said, failure.hint))
         return []

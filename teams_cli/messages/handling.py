@@ -67,7 +67,7 @@ def reply(
         )
     inbox = advance(store, team_name, load(store, team_name, caller.name), [])
     if not original.is_closed_by_reading and is_handled(inbox, original.number):
-        hint = f"Write anew: teams send-message {original.from_} …"
+        hint = f"Write a new message: teams send-message {original.from_} …"
         raise errors.AlreadyHandled(f"{original.id} is handled already", hint)
     draft = messages.Message(
         from_=caller.name,
@@ -82,7 +82,7 @@ def reply(
     try:
         settle(store, team_name, caller.name, {original.number})
     except errors.TeamsError as problem:
-        said = f"{original.id} stays open for now (teams ack {original.id}): {problem.message}"
+        said = f"{original.id} stays open (teams ack {original.id}): {problem.message}"
         problems.append(errors.TeamsError(said))
     return answer, original
 

@@ -110,7 +110,7 @@ def _free(store: Store, team: Team, key: str, why: Callable[[Task], str]) -> Non
         if task.status != "pending" or not task.assignee or not reason:
             return task
         free = task.having(assignee=None).noted(teams.now(store), SYSTEM, "unassigned", reason, owner=task.assignee)
-        body = f"{task.id} ({task.title}) was kept for {task.assignee} and is anybody's now: {reason}"
+        body = f"{task.id} ({task.title}) was assigned to {task.assignee}, and anybody may claim it now: {reason}"
         return owing(free, Owed(to=team.leader, message=body, uid=f"freed-{task.id}-{len(free.notes)}-{task.claim}"))
 
     try:

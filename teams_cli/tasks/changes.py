@@ -221,7 +221,7 @@ def _who_does(task: Task, changes: Edit) -> str:
     """Whom a leader asks who may not do it."""
     if changes.status in ("pending", "cancelled"):
         return "Ask a task-manager or the human."
-    return f"Only its owner does: ask {task.owner}." if task.owner else "Who claims it does: leave it to a member."
+    return f"Only its owner does: ask {task.owner}." if task.owner else "A member who claims it does that."
 
 
 def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing) -> Task:
@@ -230,9 +230,9 @@ def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing
     if task.status == _status_after(task, changes) and same and not changes.keeping:
         return task
     if task.status != "in_progress":
-        hint = f"Open it again first: teams update-task {task.id} --status pending"
+        hint = f"Reopen it first: teams update-task {task.id} --status pending"
         if task.status == changes.status:
-            hint = f"Amend the result alone: teams update-task {task.id} --result TEXT"
+            hint = f"Change only its result: teams update-task {task.id} --result TEXT"
         raise errors.WrongState(f"{task.id} is {task.status} already", hint)
     if changes.status == "completed":
         refuse_unfinishable(store, team, task)

@@ -101,7 +101,7 @@ def find(task: Task, word: str) -> Evidence:
             return one
     names = ", ".join(one.name for one in had)
     raise EvidenceNotFound(
-        f"{task.id} has no evidence {word!r}", f"It has: {names}." if had else f"See: teams show-task {task.id}"
+        f"{task.id} has no attachment {word!r}", f"It has: {names}." if had else f"See: teams show-task {task.id}"
     )
 
 

@@ -64,7 +64,7 @@ def release(store: Store, team_name: str, caller: Caller | None, word: str, reas
 def _given_back(task: Task, team: Team, reason: str) -> Owed:
     """What the leader is told of a task that its owner gave back: why, and how to change it."""
     body = (
-        f"{task.id} ({task.title}) was given back by {task.owner}: {reason} (to change it: teams update-task {task.id})"
+        f"{task.id} ({task.title}) was released by {task.owner}: {reason} (to change it: teams update-task {task.id})"
     )
     return Owed(to=team.leader, message=body, uid=f"{_GIVEN_BACK}{task.id}-{task.claim}", by=task.owner or "")
 

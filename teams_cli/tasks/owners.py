@@ -30,8 +30,8 @@ def _how_back(task: Task) -> str:
     if task.status == "pending":
         return f"teams claim-task {task.id}, and complete it again"
     if not task.owner:
-        return f"see teams show-task {task.id}"
-    return f"teams note {task.id} TEXT; its files are {task.owner}'s now. Go on: teams wait --claim"
+        return f"see: teams show-task {task.id}"
+    return f"teams note {task.id} TEXT; its files are {task.owner}'s now. Continue: teams wait --claim"
 
 
 def how_to_take(task: Task, leads: bool) -> str:

@@ -110,11 +110,11 @@ def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: s
     """
     told = []
     if task.owner == before.owner != by:
-        body = f"{task.id} ({task.title}) is yours again, taken out of review by {by}: teams show-task {task.id}"
+        body = f"{task.id} ({task.title}) is yours again, withdrawn from review by {by}: teams show-task {task.id}"
         told.append(Owed(to=task.owner or "", message=body, uid=f"back-{task.id}-{task.claim}", by=by))
     elif task.owner is None and before.owner not in (None, by) and team.member(before.owner or ""):
-        told.append(leases.loss(before, f"{by} took it out of review", by=by))
-    body = f"{task.id} ({task.title}) does not wait for your review any more: {by} took it out"
+        told.append(leases.loss(before, f"{by} withdrew it from review", by=by))
+    body = f"{task.id} ({task.title}) no longer waits for your review: {by} withdrew it"
     for asked_before in asked(team, before, config):
         if asked_before.to not in (by, task.owner, before.owner):
             uid = f"withdrawn-{task.id}-{before.claim}~{asked_before.to}"

@@ -45,7 +45,7 @@ def _called(role: str) -> str:
 def _hint(role: str, operation: str, team: Team | None, config: Config | None) -> str:
     """Who may, by the rules that refused it, and what one who may not can do instead."""
     allowed = _allowed(operation, team, config)
-    able = f"Allowed to: {', '.join(allowed)}." if allowed else "The rules allow it to nobody."
+    able = f"Allowed to: {', '.join(allowed)}." if allowed else "The rules allow nobody to do this."
     if role in (HUMAN, LEADER):
         return (role not in rights.may(operation) and rights.instead(operation)) or able
     return able if not allowed or operation == "send-message" else f"{able} A message to the leader may help."

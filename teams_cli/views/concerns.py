@@ -252,7 +252,7 @@ class Lookout:
         Raises:
             WaitRanOut: There is nothing; who *waited* no time asked only for what would have ended it.
         """
-        what = "nothing that needs you" if self.wanted.needed else "nothing"
+        what = "nothing for you" if self.wanted.needed else "nothing"
         ran_out = errors.WaitRanOut(f"{what} happened within {length(waited)}")
         if not (self.wanted.needed and waited):
             raise ran_out

@@ -30,12 +30,12 @@ def after_waiting(store: Store, team: str, caller: Caller, again: str) -> str:
     except errors.TeamsError:  # that nothing came is told all the same
         said = ""
     said = said or standing.in_words(store, team, caller)
-    return f"{f'{said}. ' if said else ''}Wait on: {again}"
+    return f"{f'{said}. ' if said else ''}Keep waiting: {again}"
 
 
 def _instead(store: Store, team: Team, caller: Caller) -> str:
     """That the team can be closed, or that the caller has a task to go on with."""
     if after_all(store, team, caller) == steps.CLOSE:
-        return f"All tasks are settled: {steps.CLOSE}, unless you wait for mail"
+        return f"All tasks are finished: {steps.CLOSE}, unless you wait for messages"
     found = held.of(store, team, caller.name)
     return f"{found.why}: {found.step}" if found else ""

@@ -80,7 +80,7 @@ def test_who_is_gone_keeps_nothing(cli: Cli) -> None:
     cli.ok("leave-team", agent="bob")
     assert cli.ok("claim-task", "--next", agent="ann")["id"] == "task-1"
     (said,) = [text for text in told(cli, "lea") if "task-1" in text]
-    assert said.startswith("task-1 (t) was kept for bob and is anybody's now: ") and "bob" in said[40:]
+    assert said.startswith("task-1 (t) was assigned to bob, and anybody may claim it now: ") and "bob" in said[40:]
 
 
 def test_the_skills_are_asked_of_whom_it_is_kept_for(cli: Cli) -> None:

@@ -104,7 +104,7 @@ def test_it_is_about_its_reader_and_elides_no_completion(cli: Cli) -> None:
     assert lines[1].startswith("yours: task-3 third (")
     assert lines[2] == "  task-1 (mia): see a.py"
     assert "completed: task-1 (mia)" in lines
-    assert any(line.startswith("other changes: ") and "teams history --since " in line for line in lines)
+    assert any(" other changes: " in line and "teams history --since " in line for line in lines)
     assert not any("chatter" in line or "message sent" in line for line in lines)
     assert lines[-1] == "next: teams update-task task-3 --status completed --result RESULT --next --wait 540"
     again = cli.ok("brief", agent="bob")

@@ -83,7 +83,7 @@ def test_a_leader_sees_what_rests_on_what(shop: Shop) -> None:
     git(shop.trees["bob"], "commit", "-q", "-m", "squashed")
     assert shop.landed("bob", "1")["state"] == "landed"
     assert shop.task()["checked"]["stale"] is True and "stale check" in shop.cli("get-tasks", agent="lea").stdout
-    assert "checked on other commits than landed: task-1" in shop.cli("brief", agent="lea").stdout.splitlines()
+    assert "checked on commits that did not land: task-1" in shop.cli("brief", agent="lea").stdout.splitlines()
 
 
 def test_what_fits_lands_with_its_checkout(shop: Shop) -> None:
