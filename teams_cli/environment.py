@@ -117,10 +117,9 @@ def look_up(what: str, said: str | None, environ: Mapping[str, str]) -> tuple[st
     return "", "unset"
 
 
-def worktree_around(directory: str) -> str:
-    """The git worktree that the directory is in, where that is not its repository's main checkout; empty if none is."""
-    top = checkout_around(directory)
-    return top if top and "/worktrees/" in git_line(f"{top}/.git") else ""
+def is_worktree(top: str) -> bool:
+    """Whether the top of a git checkout is that of a worktree, and not of its repository's main checkout."""
+    return bool(top) and "/worktrees/" in git_line(f"{top}/.git")
 
 
 def checkout_around(directory: str) -> str:

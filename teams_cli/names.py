@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 
+_DIGITS = frozenset("0123456789")
+
 MAX_NAME = 64
 HUMAN = "human"
 SYSTEM = "system"
@@ -68,8 +70,14 @@ def number_of(text: str, kind: str) -> int:
 
 
 def id_of(text: str, kind: str) -> str:
-    """The whole id, `task-7`, for `7`, `#7` or `task-7`."""
-    return f"{kind}-{number_of(text, kind)}"
+    """The whole id, `task-7`, for `7`, `#7` or `task-7`; that of a task may have a name in it, `task-abc123`."""
+    return text if is_id(text, kind) else f"{kind}-{number_of(text, kind)}"
+
+
+def is_id(text: str, kind: str) -> bool:
+    """Whether *text* is a whole id: a kind, and a number; or in that of a task the name that another program gave."""
+    before, _, own = text.partition("-")
+    return before == kind and (is_number(own) or (kind == "task" and is_name(own) and not _DIGITS.issuperset(own)))
 
 
 def each_name(words: Iterable[str]) -> list[str]:

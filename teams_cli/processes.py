@@ -12,6 +12,7 @@ from teams_cli.environment import OWN_PROGRAM, of_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import NoReturn
 
@@ -86,6 +87,35 @@ def start_own(module: str, words: Sequence[str], environment: Mapping[str, str],
     inherit where our packages are.
     """
     return start_detached([sys.executable, "-P", "-c", OWN_PROGRAM, _PACKAGE, module, *words], environment, log, "/")
+
+
+def outcome_of(
+    command: list[str], directory: str, environ: Mapping[str, str], patience: float = 120.0
+) -> subprocess.CompletedProcess[str]:
+    """What a program of the user said that was run to its end, with nothing to read. One that is not there, can't be
+    run, or does not end within *patience* seconds has failed, and says so.
+    """
+    import subprocess
+
+    try:
+        return subprocess.run(
+            command,
+            cwd=directory,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=patience,
+            check=False,
+        )
+    except FileNotFoundError:
+        status, why = 127, f"there is no {command[0]} on this machine"
+    except OSError as error:
+        status, why = 126, f"{command[0]} can't be run: {error.strerror}"
+    except subprocess.TimeoutExpired:
+        status, why = 124, f"{command[0]} did not answer within {patience:g} seconds"
+    return subprocess.CompletedProcess(command, status, "", why)
 
 
 def end_tagged(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER, variable: str = TAG) -> None:

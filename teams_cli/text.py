@@ -16,7 +16,8 @@ MAX_PATTERN = 255
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
 
 
 def checked(text: str, what: str, limit: int = MAX_MESSAGE) -> str:
@@ -146,6 +147,60 @@ def bounded(lines: list[str], most: int, rest: str) -> list[str]:
         kept.append(line)
         most -= size([line])
     return [*kept, rest]
+
+
+def shortened(
+    document: Any, fits: Callable[[Any], bool], lengths: Sequence[int], mark: Callable[[dict[str, Any], int], str]
+) -> Any:
+    """A copy of the document that fits: without the ends of its long texts, and then of its long lists.
+
+    A text is cut to the first of the *lengths* with which all of it fits, and ends with the *mark* that is made of the
+    object that it is in and of how many characters are missing. `more` counts the rows that are missing of its own.
+    """
+    short = document
+    for length in lengths:
+        short = _with_short_texts(document, length, mark)
+        if fits(short):
+            return short
+    while (found := _longest_list(short)) and not fits(short):
+        holder, key = found
+        keep = len(holder[key]) // 2
+        if holder is short:
+            holder["more"] = holder.get("more", 0) + len(holder[key]) - keep
+        holder[key] = holder[key][-keep:] if keep and key in _NEWEST_LAST else holder[key][:keep]
+    return short
+
+
+_NEWEST_LAST = ("notes", "statusHistory", "lines")
+
+
+def _with_short_texts(document: Any, length: int, mark: Callable[[dict[str, Any], int], str]) -> Any:
+    def short(value: Any, owner: dict[str, Any]) -> Any:
+        if isinstance(value, dict):
+            return {key: short(inner, value) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [short(inner, owner) for inner in value]
+        if isinstance(value, str) and len(value) > length:
+            return f"{value[:length]}… {mark(owner, len(value) - length)}"
+        return value
+
+    return short(document, {})
+
+
+def _longest_list(document: Any) -> tuple[dict[str, Any], str] | None:
+    """Where the list with the most characters is; None if there is none that could be shorter."""
+    found: list[tuple[int, dict[str, Any], str]] = []
+    waiting: list[Any] = [document]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting += value
+        elif isinstance(value, dict):
+            waiting += value.values()
+            found += [
+                (len(str(inner)), value, key) for key, inner in value.items() if isinstance(inner, list) and inner
+            ]
+    return max(found, key=lambda each: each[0])[1:] if found else None
 
 
 def one_part(words: str) -> str:

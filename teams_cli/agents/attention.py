@@ -5,6 +5,7 @@ from __future__ import annotations
 from teams_cli import text
 from teams_cli.agents import sessions
 from teams_cli.messages import reading
+from teams_cli.messages.messages import Message, body_bounded, fitting
 from teams_cli.messages.reading import Selection
 from teams_cli.questions import asking
 from teams_cli.store.contract import Store
@@ -31,12 +32,22 @@ def payload(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -
     """The other agents and your unhandled messages, as the synthetic result of a `broadcast` tool.
 
     It is made for the end of the context of the next model call. Messages come again at every call until they are
-    handled; being shown marks them as read. `hint` is there until you have announced yourself.
+    handled; being shown marks them as read. `hint` is there until you have announced yourself. Of many, `more` counts
+    those that wait for the next call or for `read-messages`.
     """
-    shown = reading.read(store, team_name, caller, Selection(), [], once_told, turn=0)
-    there = others(store, team_name, caller.name)
-    messages = [{"id": m["number"], "from": m["from"], "content": m["message"]} for m in shown]
-    return _broadcast(store, team_name, caller, there, messages)
+    found = reading.read(store, team_name, caller, Selection(room=text.MOST_ANSWER), [], once_told, turn=0)
+    shown = [Message.from_json(document) for document in found]
+    again = [message for message, document in zip(shown, found, strict=True) if "readBefore" in document]
+    left = {message.id for message in again[len(fitting(again)) :]}
+    messages = [
+        {"id": message.number, "from": message.from_, "content": body_bounded(message)}
+        for message in shown
+        if message.id not in left
+    ]
+    made = _broadcast(store, team_name, caller, others(store, team_name, caller.name), messages)
+    if more := found.more + len(left):
+        made["state"]["output"]["more"] = f"{more} more: teams read-messages"
+    return made
 
 
 def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | None:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
 _MOST_LEFT = 50
-TIMEOUT = 124
-"""The exit status of a check that took too long, as of timeout(1)."""
 
 
 class Workplace:
@@ -228,7 +226,7 @@ def run(
         finished = running.finish(end=not ended)
         processes.end_tagged(mark, variable=processes.CHECK)
     output = "\n".join(part.strip("\n") for part in (finished.output, finished.errors) if part.strip())
-    status = finished.status if ended else TIMEOUT
+    status = finished.status if ended else shell.TIMEOUT
     if not ended:
         output += f"\n[ended after {patience:g} seconds: the setting checkTimeout]"
     elif status < 0:

@@ -35,7 +35,8 @@ def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str], otherwi
         return
     from teams_cli.agents import shell
 
-    done = shell.run(script, tree, environ, settings.WORKTREE_SETUP)
+    seconds = float(settings.value(team, "checkTimeout"))
+    done = shell.run(script, tree, environ, settings.WORKTREE_SETUP, seconds)
     if done.status:
         said = (done.errors.strip() or done.output.strip())[-_END:]
         how = f"exit status {done.status}" if done.status > 0 else f"ended by signal {-done.status}"

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _TRIES = 20
 _PAUSE = 0.05
+_PATIENCE = 600.0
+"""Seconds after which git is ended: a hook of the repository may wait for ever."""
 
 
 NOBODY = {
@@ -40,7 +42,7 @@ def run(
 
     Raises:
         InvalidValue: There is no git.
-        Busy: It was ended by a signal, so that it says nothing of what is there, or can't be started now.
+        Busy: It took too long or was ended by a signal, and says nothing of what is there; or can't be started now.
         StorageFailed: It can't be started.
     """
     import subprocess  # dear, and many who may need git do not: a task without a check is completed by its owner's word
@@ -53,8 +55,11 @@ def run(
             **({"stdin": subprocess.DEVNULL} if given is None else {"input": os.fsencode(given)}),
             capture_output=True,
             start_new_session=True,
+            timeout=_PATIENCE,
             check=False,
         )
+    except subprocess.TimeoutExpired:
+        raise errors.Busy(f"git {words[0]} was ended after {_PATIENCE:g} seconds", f"Try it in {directory}.") from None
     except OSError as error:
         raise _not_started(error) from None
     done = subprocess.CompletedProcess(ended.args, ended.returncode, *map(os.fsdecode, (ended.stdout, ended.stderr)))
@@ -96,13 +101,13 @@ def must(directory: str, *words: str, variables: dict[str, str] | None = None, g
     return done.stdout
 
 
-def names(directory: str, *words: str, given: str | None = None) -> list[str]:
+def names(directory: str, *words: str, variables: dict[str, str] | None = None, given: str | None = None) -> list[str]:
     """The names of files that git prints with -z.
 
     Raises:
         StorageFailed: It refuses.
     """
-    return [name for name in must(directory, *words, given=given).split("\0") if name]
+    return [name for name in must(directory, *words, variables=variables, given=given).split("\0") if name]
 
 
 def worktrees(directory: str) -> list[str]:

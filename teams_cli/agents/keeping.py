@@ -59,6 +59,14 @@ def draft(work: Work) -> str:
     return _commit(work, "Kept: what was there before", {})
 
 
+def put_back(work: Work, draft: str) -> None:
+    """Have every file of the draft as it is there; repositories inside and files that are new since stay."""
+    names = work.git("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=DMT", draft, tree_of(work))
+    if names:
+        words = ("restore", f"--source={draft}", "--worktree", "--ignore-skip-worktree-bits", "--no-recurse-submodules")
+        work.git(*words, "--pathspec-from-file=-", "--pathspec-file-nul", given=names, GIT_LITERAL_PATHSPECS="1")
+
+
 def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any], before: Sequence[str] = ()) -> str:
     """Keep all that the worktree holds, and the drafts of what was there before; the reference that has it from now on.
 

@@ -60,6 +60,11 @@ def own_directory(top: str) -> str:
     return os.path.realpath(os.path.join(top, link.removeprefix("gitdir: ") if link else ".git"))
 
 
+def leads_inside(top: str) -> bool:
+    """Whether the `.git` of a worktree, a file that its agent may edit, leads to a repository in it."""
+    return os.path.isfile(f"{top}/.git") and own_directory(top).startswith(os.path.realpath(top) + "/")
+
+
 def _rule_files(top: str) -> list[str]:
     """The files beside `.gitignore` whose rules git follows there."""
     own = git.must(top, "rev-parse", "--path-format=absolute", "--git-path", "info/exclude").removesuffix("\n")

@@ -1,83 +1,171 @@
-"""Overlaps: where what one agent changes meets what another does, before it is merged. They are told, not decided."""
+"""Overlaps: where what one agent changes, committed or not, conflicts with what another does, or with the branch that
+it is to join. They are told before it is merged, and not decided.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
+from contextlib import ExitStack
 from hashlib import sha256
 from itertools import combinations
 
-from teams_cli import errors, text
-from teams_cli.agents import checkouts, git
+from teams_cli import environment, errors, text
+from teams_cli.agents import checkouts, git, merging, regions
 from teams_cli.agents.checkouts import Tree
+from teams_cli.agents.regions import Snapshots
 from teams_cli.messages import messages
 from teams_cli.store.contract import Store
-from teams_cli.tasks import landings, touching
-from teams_cli.teams import teams
+from teams_cli.tasks import landings, tasks, touching
+from teams_cli.tasks.tasks import IN_PROGRESS
+from teams_cli.teams import presence, teams
 from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-_CONFLICTS = 1
+_EVERY = 15.0
+"""Seconds between two looks at files that are not committed; a commit is looked at when it is seen."""
+_LAST = 50
+"""Landings among which the cause of a conflict is sought."""
+_MOST_PARSED, _MOST_FILES = 20, 100
+"""Files that an agent is noted to change with the names of their functions, and at all, at most."""
 
 
 class Overlap:
-    """Two branches of agents that can't be merged as they are: the *files* in which they conflict."""
+    """Work of two agents that can't be merged as it is: the *files* in which it conflicts, and the *places* in them, as
+    `regions.place` returns them. The first agent is expected to land first.
+    """
 
-    def __init__(self, one: Tree, other: Tree, files: list[str]) -> None:
+    def __init__(self, one: Tree, other: Tree, places: list[dict[str, Any]]) -> None:
         self.trees = (one, other)
-        self.files = files
+        self.places = places
+        self.files = [place["file"] for place in places]
 
     def to_json(self) -> dict[str, Any]:
         """The overlap as others see it."""
-        return {
-            "agents": [each.agent for each in self.trees],
-            "branches": [each.branch for each in self.trees],
-            "files": self.files,
-        }
+        agents = [each.agent for each in self.trees]
+        places = [{**place, "lines": dict(zip(agents, place["lines"], strict=True))} for place in self.places]
+        branches = [each.branch for each in self.trees]
+        return {"agents": agents, "branches": branches, "files": self.files, "places": places, "first": agents[0]}
 
 
 def of_team(store: Store, team: Team) -> list[Overlap]:
-    """Show which branches of the team's agents on this machine conflict. Nothing is merged.
+    """Show where the work of the team's agents on this machine conflicts, committed or not. Nothing is changed.
 
-    It compares the worktrees of started agents, and those where members were last seen at work.
+    It compares the worktrees of started agents, and those where members were last seen at work, that join the
+    same branch. The first agent named is expected to land first.
 
     Raises:
         StorageFailed: This git can't compare them.
     """
-    pairs = combinations(checkouts.trees(store, team), 2)
-    found = [Overlap(one, other, files) for one, other in pairs if (files := _conflicts(one, other))]
-    return _that_meet(store, team.name, found)
+    return list(_between(store, team.name, list(combinations(checkouts.trees(store, team), 2))))
 
 
-def _that_meet(store: Store, team: str, found: list[Overlap]) -> list[Overlap]:
-    """Those whose branches are to join the same one: by the last landing that was asked for of each, else that of the
-    main checkout.
+def _between(store: Store, team: str, pairs: Iterable[tuple[Tree, Tree]]) -> Iterator[Overlap]:
+    """The overlaps of those pairs that are of one repository, and are to join the same branch, which lacks both."""
+    same = [pair for pair in pairs if len({_common(tree) for tree in pair}) == 1]
+    goals = _goals(store, team) if same else {}
+    began = {task.owner: task.claimed_at or "" for task in tasks.labelled(store, team, IN_PROGRESS)} if same else {}
+    with ExitStack() as stack:
+        shots: dict[str, Snapshots] = {}
+        commits: dict[str, str] = {}
+        for pair in same:
+            common = _common(pair[0])
+            goal, *others = {_goal(tree, common, goals) for tree in pair}
+            shot = shots.get(common) or shots.setdefault(common, stack.enter_context(Snapshots(common)))
+            for tree in pair:
+                commits[tree.worktree] = commits.get(tree.worktree) or shot.of(tree.worktree)
+            tip = merging.tip(common.removesuffix("/.git"), goal)
+            if others or any(merging.holds(tree.worktree, tip, commits[tree.worktree]) for tree in pair):
+                continue
+            # Who has no task in progress has completed it, and lands first; else who began first.
+            one, other = sorted(pair, key=lambda tree: (began.get(tree.agent, ""), tree.agent))
+            if places := _places(shot, one.worktree, commits[one.worktree], commits[other.worktree]):
+                yield Overlap(one, other, places)
+
+
+def with_tip(store: Store, team: str, repository: str, commit: str, onto: str, tip: str) -> dict[str, Any]:
+    """Where a commit conflicts with the tip of the branch that it is to join: the *places*, and *against* which landing
+    of the team, if one changed the same files there: its `landing`, `task`, `owner`, and `at`, when it landed.
     """
-    every = landings.all_of(store, team, []) if found else ()
-    asked = {(os.path.realpath(one.repository), one.branch): one.onto for one in every}
-
-    def goal(tree: Tree) -> str:
-        main = checkouts.repository_of(tree.worktree)[1].removesuffix("/.git")
-        said = asked.get((main, tree.branch))
-        return said or checkouts.branch_of(main)
-
-    return [overlap for overlap in found if not asked or len({goal(tree) for tree in overlap.trees}) == 1]
+    with Snapshots(checkouts.repository_of(repository)[1]) as shot:
+        places = _places(shot, repository, commit, tip)
+        files = {place["file"] for place in places}
+        return {"places": places, "against": _landed_before(shot, store, team, repository, commit, onto, files)}
 
 
-def _conflicts(one: Tree, other: Tree) -> list[str]:
-    """The files in which the two branches conflict; none where they are of different repositories."""
-    if checkouts.repository_of(one.worktree)[1] != checkouts.repository_of(other.worktree)[1]:
-        return []
-    words = ("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", one.branch, other.branch)
-    done = git.run(one.worktree, *words)
-    if done.returncode == 0:
-        return []
-    if done.returncode != _CONFLICTS:
-        raise errors.StorageFailed(f"git merge-tree: {done.stderr.strip()}", "It takes git 2.38 or later.")
-    return sorted(set(done.stdout.split("\0")[1:]) - {""})
+def _landed_before(
+    shot: Snapshots, store: Store, team: str, repository: str, commit: str, onto: str, files: set[str]
+) -> dict[str, Any] | None:
+    """The last landing that changed one of the files, and that the commit lacks."""
+    main = checkouts.repository_of(repository)[1].removesuffix("/.git")
+    every = [one for one in landings.all_of(store, team, []) if one.state == "landed" and one.onto == onto]
+    before = sorted(
+        (one for one in every if os.path.realpath(one.repository) == main), key=lambda one: one.ended_at or ""
+    )
+    for one in reversed(before[-_LAST:]):
+        merge = one.merge or one.head
+        if merging.holds(repository, commit, merge):
+            return None
+        if files.intersection(shot.files(repository, f"{merge}^1", merge)):
+            return {"landing": one.id, "task": one.task, "owner": one.owner or one.by, "at": one.ended_at}
+    return None
+
+
+def _goals(store: Store, team: str) -> dict[tuple[str, str], str]:
+    """By repository and branch: the branch that it was last asked to land on."""
+    every = landings.all_of(store, team, [])
+    return {(os.path.realpath(each.repository), each.branch or ""): each.onto for each in every}
+
+
+def _common(tree: Tree) -> str:
+    return checkouts.repository_of(tree.worktree)[1]
+
+
+def _goal(tree: Tree, common: str, goals: dict[tuple[str, str], str]) -> str:
+    """The branch that the agent's is to join: that of the last landing that was asked for of it, else that of the main
+    checkout.
+    """
+    main = common.removesuffix("/.git")
+    return goals.get((main, tree.branch)) or checkouts.branch_of(main)
+
+
+def _places(shot: Snapshots, directory: str, one: str, other: str) -> list[dict[str, Any]]:
+    """Where two commits conflict."""
+    files = shot.conflicts(directory, one, other)
+    base = shot.base(directory, one, other) if files else ""
+    if not base:
+        return [{"file": name, "symbols": [], "lines": [[], []]} for name in files]
+    return [
+        regions.place(name, shot.changes(directory, base, one, name), shot.changes(directory, base, other, name))
+        for name in files
+    ]
+
+
+def diff(store: Store, team: Team, agent: str, paths: Sequence[str]) -> dict[str, Any]:
+    """What the agent changes in its worktree that the branch of the main checkout does not have, as a patch.
+
+    Raises:
+        AgentNotFound: No worktree of the agent is on this machine.
+        StorageFailed: git does not say.
+    """
+    every = checkouts.trees(store, team)
+    tree = next((tree for tree in every if tree.agent == agent), None)
+    if tree is None:
+        names = text.listed([each.agent for each in every]) or "nobody"
+        raise errors.AgentNotFound(
+            f"no worktree of {agent} is known on this machine",
+            f"In worktrees work: {names}. An agent is seen in its own when it runs a command of `teams` there.",
+        )
+    with Snapshots(_common(tree)) as shot:
+        commit = shot.of(tree.worktree)
+        base = shot.base(tree.worktree, commit, git.said(tree.worktree, "rev-parse", "main-worktree/HEAD"))
+        patch = shot.patch(tree.worktree, base, commit, paths)
+    return {"agent": agent, "branch": tree.branch, "diff": patch}
 
 
 def about(store: Store, team: Team, agent: str, path: str) -> list[str]:
@@ -112,55 +200,126 @@ def _changed(tree: Tree, inside: str) -> bool:
 
 
 class Teller:
-    """Tells an agent and the others, once each, that its branch conflicts with theirs."""
+    """Tells an agent and the others, once each, that their work conflicts, and notes which files the agent changes."""
 
     def __init__(self, store: Store, team: str, agent: str) -> None:
         self.store = store
         self.team = team
         self.agent = agent
-        self._seen: dict[str, str] = {}
 
     def look(self) -> None:
-        """Compare the agent's branch with those that are others than at the last look, or all if it has changed itself.
+        """Compare the agent's work with that of the others which has changed since the last look, whichever process
+        took that, or with all if its own has. Unless the agent has committed, it is looked every 15 seconds at most.
 
         That it can't be told is no reason for the agent to stop.
         """
         try:
-            for overlap in _that_meet(self.store, self.team, list(self._new())):
-                tell(self.store, self.team, overlap)
-        except (errors.TeamsError, OSError):
+            every = checkouts.trees(self.store, teams.get(self.store, self.team))
+            own = next((tree for tree in every if tree.agent == self.agent), None)
+            if own is not None:
+                self._look(own, [tree for tree in every if tree is not own])
+        except (errors.TeamsError, OSError, ValueError):
             return
 
-    def _new(self) -> Iterator[Overlap]:
-        every = checkouts.trees(self.store, teams.get(self.store, self.team))
-        own = next((tree for tree in every if tree.agent == self.agent), None)
-        tips = _tips(own.worktree, every) if own else {}
-        before, self._seen = self._seen, tips
-        if own is None or tips == before or own.branch not in tips:
+    def _look(self, own: Tree, others: list[Tree]) -> None:
+        seen = _Seen(f"{self.store.root}/teams/{self.team}/inboxes/{self.agent}.compared")
+        commit = environment.commit_in(own.worktree)
+        if seen.commit == commit and 0 <= self.store.now().timestamp() - seen.written_at < _EVERY:
             return
-        for other in every:
-            moved = any(tips.get(name) != before.get(name) for name in (own.branch, other.branch))
-            if other is not own and moved and (files := _conflicts(own, other)):
-                yield Overlap(own, other, files)
+        common = _common(own)
+        onto = _goal(own, common, _goals(self.store, self.team))
+        tip = merging.tip(common.removesuffix("/.git"), onto)
+        states = {tree.worktree: _state(tree) for tree in (own, *others) if _common(tree) == common}
+        moved = [tree for tree in others if states.get(tree.worktree) != seen.states.get(tree.worktree)]
+        is_moved = states[own.worktree] != seen.states.get(own.worktree)
+        if is_moved:
+            self._note_files(own)
+        for overlap in _between(self.store, self.team, [(own, tree) for tree in (others if is_moved else moved)]):
+            tell(self.store, self.team, overlap)
+        if tip and (is_moved or seen.states.get(onto) != tip):
+            self._compare_with_tip(own, onto, tip)
+        seen.write(commit, {**states, onto: tip})
+
+    def _compare_with_tip(self, own: Tree, onto: str, tip: str) -> None:
+        """Tell the agent once of each landing or other commit that its work conflicts with, unless it asked for its own
+        landing, which answers that.
+        """
+        with Snapshots(_common(own)) as shot:
+            commit = shot.of(own.worktree)
+            files = shot.conflicts(own.worktree, commit, tip)
+        asked = landings.all_of(self.store, self.team, []) if files else []
+        if not files or any(one.head == commit and one.onto == onto for one in asked):
+            return
+        found = with_tip(self.store, self.team, own.worktree, commit, onto, tip)
+        against = found["against"]
+        cause = f" ({against['owner']}'s {against['task']}, which landed)" if against else ""
+        places = text.listed([regions.in_words(place) for place in found["places"]])
+        body = f"your work conflicts with {onto}{cause} in {places}. Merge it now: git merge {onto}"
+        uid = f"behind-{_digest([self.agent, onto, *files, str(against)])}~{self.agent}"
+        messages.notify(self.store, self.team, self.agent, body, uid, "info")
+
+    def _note_files(self, own: Tree) -> None:
+        """Have others see what the agent changes, so that they choose tasks that touch none of it."""
+        with Snapshots(_common(own)) as shot:
+            commit = shot.of(own.worktree)
+            base = shot.base(own.worktree, commit, git.said(own.worktree, "rev-parse", "main-worktree/HEAD"))
+            files = shot.files(own.worktree, base, commit) if base else []
+            found = [shot.region(own.worktree, base, commit, path) for path in files[:_MOST_PARSED]]
+        presence.changes(self.store, self.team, self.agent, [*found, *files[_MOST_PARSED:_MOST_FILES]])
 
 
-def _tips(directory: str, trees: list[Tree]) -> dict[str, str]:
-    """What the branches of agents point to, by their names."""
-    words = [f"refs/heads/{tree.branch}" for tree in trees]
-    listed = git.said(directory, "for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", *words)
-    return dict(line.rsplit(" ", 1) for line in listed.splitlines())
+class _Seen:
+    """What was compared at the last look of an agent: a file, so that the next process does not compare it again."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self.commit, self.states, self.written_at = "", dict[str, str](), 0.0
+        try:
+            with open(path, encoding="utf-8") as file:
+                kept = json.load(file)
+                self.written_at = os.fstat(file.fileno()).st_mtime
+            self.commit, self.states = str(kept["commit"]), dict(kept["states"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return
+
+    def write(self, commit: str, states: dict[str, str]) -> None:
+        """Keep it. Where that fails, the same is compared again, and nobody is told twice."""
+        os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
+        temporary = f"{self._path}.{os.getpid()}"
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
+            json.dump({"commit": commit, "states": states}, file)
+        os.rename(temporary, self._path)
+
+
+def _state(tree: Tree) -> str:
+    """What changes whenever a file of the worktree does that git knows, or does not ignore."""
+    entries = regions.state(tree.worktree)
+    digest = sha256(git.said(tree.worktree, "rev-parse", "HEAD").encode())
+    for entry in entries.split("\0"):
+        path = os.path.join(tree.worktree, entry[3:])
+        found = os.lstat(path) if entry and os.path.lexists(path) else None
+        digest.update(f"{entry}{found.st_mtime_ns if found else ''}\0".encode(errors="surrogateescape"))
+    return digest.hexdigest()
+
+
+def _digest(words: list[str]) -> str:
+    return sha256("\0".join(words).encode(errors="surrogateescape")).hexdigest()[:16]
 
 
 def tell(store: Store, team: str, overlap: Overlap) -> None:
     """Tell both of an overlap, each once for the same files: whoever finds it does, and it wakes nobody."""
     known = teams.get(store, team)
-    one, other = sorted(overlap.trees, key=lambda tree: tree.agent)
-    digest = sha256("\0".join([one.agent, other.agent, *overlap.files]).encode(errors="surrogateescape")).hexdigest()
-    files = text.listed(overlap.files)
-    for mine, theirs in ((one, other), (other, one)):
+    first, second = overlap.trees
+    names = sorted((first.agent, second.agent))
+    digest = _digest([*names, *overlap.files])
+    for mine, theirs in ((first, second), (second, first)):
         if known.member(mine.agent):
+            places = text.listed([regions.in_words(place, int(mine is second)) for place in overlap.places])
+            lead = "You are" if mine is first else f"{theirs.agent} is"
+            last = f"{theirs.agent} merges that" if mine is first else "merge that when it has landed"
             body = (
-                f"your branch conflicts with {theirs.agent}'s, {theirs.branch}, in {files}: agree with {theirs.agent}"
-                " who changes what (all: teams overlaps)"
+                f"your work conflicts with {theirs.agent}'s, {theirs.branch}, in {places}."
+                f" {lead} expected to land first; {last}."
+                f" See it: teams diff {theirs.agent} {shlex.quote(overlap.files[0])}"
             )
-            messages.notify(store, team, mine.agent, body, f"overlap-{digest[:16]}~{mine.agent}", "info")
+            messages.notify(store, team, mine.agent, body, f"overlap-{digest}~{mine.agent}", "info")

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 KEPT = 1024 * 1024 - 200
 """Bytes of output that become a result; with the line that says how much is missing they fit in one."""
 _TOLD = 2000
+TIMEOUT = 124
+"""The exit status of a command that took too long, as of timeout(1)."""
+PATIENCE = 1800.0
+"""Seconds that a command may take where nothing else is said."""
 
 
 class Finished:
@@ -112,8 +116,8 @@ class ShellCommand:
         self._errors.close()
 
 
-def run(script: str, directory: str, environment: Mapping[str, str], what: str) -> Finished:
-    """Run a command to its end; if we are interrupted, it ends too.
+def run(script: str, directory: str, environment: Mapping[str, str], what: str, seconds: float = PATIENCE) -> Finished:
+    """Run a command to its end, at most so many *seconds*; if we are interrupted, it ends too.
 
     Raises:
         TaskFailed: It can't be started.
@@ -123,9 +127,9 @@ def run(script: str, directory: str, environment: Mapping[str, str], what: str) 
     except OSError as error:
         raise errors.TaskFailed(f"can't run {what}: {error.strerror}", f"Does {directory} exist?") from None
     try:
-        while not command.wait(60.0):
-            pass
-        return command.finish()
+        ended = command.wait(seconds)
+        done = command.finish(end=not ended)
+        return done if ended else Finished(TIMEOUT, done.output, f"{done.errors}ended after {seconds:g} seconds\n")
     except BaseException:
         command.end()
         raise

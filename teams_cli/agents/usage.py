@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.agents.sessions import Session
 from teams_cli.clients.profiles import Profile
-from teams_cli.clients.usage import Tokens, grows, tokens_in
+from teams_cli.clients.usage import Tokens, grows, of_turn_in, tokens_in
 from teams_cli.clock import parse_rfc3339
 from teams_cli.messages.notices import deliver
 from teams_cli.records.owed import Owed, owing
@@ -84,7 +84,7 @@ def record(
     """Add a turn that is over to what its agent took; with it goes what is to be told of that."""
     now = teams.now(store)
     seconds = (parse_rfc3339(now) - parse_rfc3339(began)).total_seconds()
-    counted = tokens_in(profile, printed, session.model)
+    counted, alone = tokens_in(profile, printed, session.model), of_turn_in(profile, printed)
     turn = TurnUsage(
         turn=session.turns,
         run=session.run,
@@ -100,6 +100,8 @@ def record(
         else:
             earlier = {each.model: each for each in found.said} if found.session_id == session.session_id else {}
             since = [each.minus(earlier[each.model]) if each.model in earlier else each for each in counted]
+            if alone and sum(each.total for each in since) < alone.total:
+                earlier, since = {}, counted
             said = list({**earlier, **{each.model: each for each in counted}}.values())
             took = turn.having(tokens=since)
             changed = found.having(session_id=session.session_id, said=said)

@@ -16,6 +16,7 @@ from teams_cli.agents import git, origins
 from teams_cli.agents.origins import Origin
 
 _COMMIT = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b")
+_FILTER = re.compile(r"filter\..*\.(clean|smudge|process)", re.DOTALL)
 _UNFINISHED = {
     "MERGE_HEAD": "merge",
     "CHERRY_PICK_HEAD": "cherry-pick",
@@ -41,6 +42,8 @@ class Work:
         self.name = name
         self.bare = bare
         self.own = path if bare else origins.own_directory(path)
+        self.settings: dict[str, str] = {}
+        """What git is told there by its environment: that it runs no command that the repository itself names."""
         self.store = ""
         """The directory that all checkouts of the repository have in common."""
         self.has_store = bare
@@ -65,6 +68,7 @@ class Work:
         """
         if self.bare:  # its configuration names a checkout that is not there
             variables = {"GIT_DIR": self.path, "GIT_WORK_TREE": self.path, **variables}
+        variables = {**self.settings, **variables}
         return git.must(self.path, *git.LOOKING, *words, variables=variables, given=given)
 
     def names(self, *words: str, given: str | None = None, **variables: str) -> list[str]:
@@ -128,7 +132,13 @@ def unfinished_in(own: str) -> str:
 
 
 def _look(work: Work, branches: list[str], against: Sequence[str], origin: Origin) -> None:
-    """Look at a checkout whose store is not lost with it."""
+    """Look at a checkout whose store is not lost with it.
+
+    Raises:
+        StorageFailed: git takes it for none, or it is of a repository inside, which its agent made.
+    """
+    if origins.leads_inside(work.path):
+        raise errors.StorageFailed(f"{work.path}/.git leads to a repository inside", "Look there.")
     _identify(work)
     _look_at_files(work, origin)
     known = [*branches, *_own_references(work)]
@@ -296,6 +306,7 @@ def _nested(work: Work, origin: Origin) -> Iterator[Work]:
         one = Work(f"{work.path}/{name}", name)
         inside = Origin(rules=origin.rules)
         try:
+            _distrust(one, work)
             _identify(one)
             seen.add(one.own)
             one.has_store = any(_is_below(one.store, place) for place in (work.path, work.own))
@@ -313,12 +324,34 @@ def _nested(work: Work, origin: Origin) -> Iterator[Work]:
         if place not in seen:
             one = Work(place, os.path.relpath(place, work.own), bare=True)
             try:
+                _distrust(one, work)
                 _identify(one)
                 _look_at_store(one, "")
                 one.nested = list(_nested(one, Origin(rules=origin.rules)))
             except errors.TeamsError as problem:
                 one.problem = problem.message
             yield one
+
+
+def _distrust(work: Work, around: Work) -> None:
+    """Have git run no command there that the repository itself names and the one around it does not: an agent that may
+    edit files can write one with a configuration of its own.
+    """
+    named = _commands(work)
+    trusted = _commands(around) if named else {}
+    told = {"core.hooksPath": os.devnull, "log.showSignature": "false"}
+    for key, command in named.items():
+        if trusted.get(key) != command:
+            told |= {key: "", f"{key.rpartition('.')[0]}.required": "false"}
+    work.settings = {"GIT_CONFIG_COUNT": str(len(told))}
+    for number, (key, value) in enumerate(told.items()):
+        work.settings |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+
+
+def _commands(work: Work) -> dict[str, str]:
+    """The commands through which git passes files there: its filters."""
+    entries = [entry.partition("\n") for entry in work.git("config", "--null", "--list").split("\0")]
+    return {key: command for key, _, command in entries if _FILTER.fullmatch(key) and command}
 
 
 def _places_of_repositories(top: str) -> Iterator[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 
 from teams_cli import errors, text
 from teams_cli.agents import checkouts, ending, git, keeping, merging, occupants, origins, submodules, trial_trees
@@ -233,7 +233,8 @@ def diff(tree: Worktree) -> str:
 def _diffs(work: works.Work, base: str, place: str) -> list[str]:
     prefixes = (f"--src-prefix=a/{place}", f"--dst-prefix=b/{place}")
     empty = work.git("hash-object", "-t", "tree", "-w", "--stdin", given="").strip()
-    parts = [work.git("diff", "--no-ext-diff", "--binary", *prefixes, base or empty, keeping.tree_of(work))]
+    words = ("diff", "--no-ext-diff", "--no-textconv", "--submodule=short", "--binary")
+    parts = [work.git(*words, *prefixes, base or empty, keeping.tree_of(work))]
     for one in work.nested:
         if not one.bare and one.state == "work":
             parts += _diffs(
@@ -260,7 +261,7 @@ def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[st
     source = _source(tree)
     before = [keeping.draft(tree.work)] if tree.work.changed else []
     try:
-        commit = _merged(store, team, tree, source)
+        commit = _merged(store, team, tree, source, *before)
     except merging.Clash as clash:
         raise _not_merged(tree, f"conflicts in {text.listed(clash.files)}") from None
     after = of_agent(store, team, agent)
@@ -332,40 +333,77 @@ def _not_merged(tree: Worktree, why: str) -> errors.Conflict:
     return errors.Conflict(f"{tree.branch} can't be merged into {tree.onto} of {tree.top}: {why}", _by_hand(tree))
 
 
-def _merged(store: Store, team: str, tree: Worktree, source: str) -> str:
+def _merged(store: Store, team: str, tree: Worktree, source: str, draft: str = "") -> str:
     """Have the branch that the worktree was made from, and the checkout that has it, take the work; the commit on which
-    that branch stands then.
+    that branch stands then. What is not committed is in the *draft*.
 
     Raises:
         Conflict: That can't be; all is as it was.
         Clash: The two do not fit together.
     """
     words = f"Merge the work of {tree.agent} in {team}"
-    try:
-        if tree.work.changed:  # tried before anything is written
-            files = keeping.tree_of(tree.work)
-            draft = tree.work.git("commit-tree", files, "-p", source, "-m", words, **git.NOBODY).strip()
-            _refuse_in_the_way(tree, merging.merged(tree.top, tree.tip, draft, words))
-            source = _committed(tree, team)
-        if merging.holds(tree.top, tree.tip, source):
-            return tree.tip
-        commit = merging.merged(tree.top, tree.tip, source, words)
-        _refuse_in_the_way(tree, commit)
-        if merging.has_hooks(tree.top):
-            with trial_trees.own_place(store.root, team, tree.top) as path:
-                commit = merging.merged_at(path, tree.top, tree.tip, source, words)
-        submodules.carry(tree.work, tree.top, tree.tip, commit, tree.branch)
-        _refuse_in_the_way(tree, commit)
-        git.must(tree.top, "update-ref", _merging(tree, team), commit)
-        moved = merging.move(tree.top, tree.onto, tree.tip, commit, words)
-    except errors.StorageFailed as problem:
-        raise _not_merged(tree, problem.message) from None
-    if moved:
-        merging.follow(tree.top, tree.tip, commit)
-    git.run(tree.top, "update-ref", "-d", _merging(tree, team), commit)
-    if not moved:
-        raise errors.Conflict(f"{tree.onto} of {tree.top} moved meanwhile", "Repeat the command.")
+    with ExitStack() as if_refused:
+        try:
+            if draft:  # tried before anything is written
+                files = tree.work.git("rev-parse", f"{draft}^{{tree}}").strip()
+                trial = tree.work.git("commit-tree", files, "-p", source, "-m", words, **git.NOBODY).strip()
+                _refuse_in_the_way(tree, merging.merged(tree.top, tree.tip, trial, words))
+                if_refused.enter_context(_as_it_was(tree, draft))
+                source = _committed(tree, team)
+            if merging.holds(tree.top, tree.tip, source):
+                return tree.tip
+            commit = merging.merged(tree.top, tree.tip, source, words)
+            _refuse_in_the_way(tree, commit)
+            if merging.has_hooks(tree.top):
+                with trial_trees.own_place(store.root, team, tree.top) as path:
+                    commit = merging.merged_at(path, tree.top, tree.tip, source, words)
+            submodules.carry(tree.work, tree.top, tree.tip, commit, tree.branch)
+            _refuse_in_the_way(tree, commit)
+            _move(tree, team, commit, words)
+        except errors.StorageFailed as problem:
+            raise _not_merged(tree, problem.message) from None
     return commit
+
+
+def _move(tree: Worktree, team: str, commit: str, words: str) -> None:
+    """Have the branch and the files of its checkout stand on the commit.
+
+    Raises:
+        Conflict: The branch moved meanwhile, or the files can't follow; both are as they were.
+    """
+    git.must(tree.top, "update-ref", _merging(tree, team), commit)
+    try:
+        if not merging.move(tree.top, tree.onto, tree.tip, commit, words):
+            raise errors.Conflict(f"{tree.onto} of {tree.top} moved meanwhile", "Repeat the command.")
+        if not merging.follow(tree.top, tree.tip, commit):
+            merging.move(tree.top, tree.onto, commit, tree.tip, f"Refused: {words}")
+            merging.follow(tree.top, commit, tree.tip)
+            why = merging.in_the_way(tree.top, tree.tip, commit, attended=True)
+            raise _not_merged(tree, why or "git can't bring its files there")
+    finally:
+        git.run(tree.top, "update-ref", "-d", _merging(tree, team), commit)
+
+
+@contextmanager
+def _as_it_was(tree: Worktree, draft: str) -> Iterator[None]:
+    """Have the branch, the index and the files of the worktree as they are now if what is done with them is refused:
+    a hook may have changed the files, too.
+    """
+    index = f"{tree.work.own}/index"
+    staged = disk.read_file(index, os.path.getsize(index)) if os.path.exists(index) else b""
+    try:
+        yield
+    except BaseException:
+        head = git.said(tree.path, "rev-parse", "HEAD")
+        if head != tree.work.head:
+            git.run(tree.path, "update-ref", "-m", "Refused by teams worktree merge", "HEAD", tree.work.head, head)
+        with suppress(errors.TeamsError):  # what was refused first is what the person has to know
+            keeping.put_back(tree.work, draft)
+        if staged and not os.path.lexists(f"{index}.lock"):
+            with open(f"{index}.lock", "xb") as file:
+                file.write(staged)
+            os.replace(f"{index}.lock", index)
+        raise
 
 
 def _merging(tree: Worktree, team: str) -> str:
@@ -392,23 +430,18 @@ def _committed(tree: Worktree, team: str) -> str:
     """Commit what the agent left, in its own worktree, with the hooks of the repository; the commit.
 
     Raises:
-        Conflict: A hook or git refuses; the index is as it was.
+        Conflict: A hook or git refuses.
     """
-    index = f"{tree.work.own}/index"
-    before = disk.read_file(index, os.path.getsize(index)) if os.path.exists(index) else None
     nobody = git.NOBODY if git.run(tree.path, "var", "GIT_COMMITTER_IDENT").returncode else {}
     for words in (("add", "--all", "--sparse"), ("commit", "--quiet", "-m", f"Work of {tree.agent} in {team}")):
         done = git.run(tree.path, *words, variables=nobody)
         if done.returncode:
-            if before is not None and not os.path.lexists(f"{index}.lock"):
-                with open(f"{index}.lock", "xb") as file:
-                    file.write(before)
-                os.replace(f"{index}.lock", index)
             raise errors.Conflict(
                 f"the work of {tree.agent} in {tree.path} can't be committed: {(done.stderr or done.stdout).strip()}",
-                "Fix and commit them there, and repeat the command.",
+                "Fix and commit it there, and repeat the command.",
             )
-    if left := git.names(tree.path, *git.LOOKING, "status", "--porcelain", "-z", "--untracked-files=all"):
+    looking = (*git.LOOKING, "status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=dirty")
+    if left := git.names(tree.path, *looking):
         raise errors.Conflict(
             f"{tree.path} has uncommitted changes after its hooks ran: {text.listed([name[3:] for name in left])}",
             "Check that directory, and repeat the command.",

@@ -98,6 +98,7 @@ def _look_closer(words: list[str]) -> int:
     """Help, or a mistake, or a way of writing that only Typer knows."""
     from teams_cli import commands
 
+    _note_alive(words)
     command = commands.find(words[0]) if words else None
     words = [command.name, *words[1:]] if command else words
     if words and command is None and not words[0].startswith("-"):
@@ -110,6 +111,30 @@ def _look_closer(words: list[str]) -> int:
     from teams_cli.cli.typer_app import run_with_typer
 
     return run_with_typer(words, execute)
+
+
+def _note_alive(words: list[str]) -> None:
+    """Take help and mistakes for signs of life of the agent that asks and errs, too."""
+    from teams_cli.environment import look_up
+
+    said = {key: "" for key in _WITH_VALUE}
+    for flag, following in zip(words, [*words[1:], ""], strict=False):
+        name, _, value = flag.partition("=")
+        if name in said:
+            said[name] = value or following
+    if not look_up("agent", said["--as"], os.environ)[0]:
+        return
+    from teams_cli.cli import calls
+
+    values: dict[str, Any] = {"agent": said["--as"], "team": said["--team"] or said["-t"]}
+    try:
+        call = calls.make_call(
+            values | {"root": said["--root"], "store": said["--store"]}, os.environ, _ask_person, _talk
+        )
+        call.said_team = call.said_team or call.only_team()
+        call.note_seen(refused=True)
+    except errors.TeamsError:  # help is shown all the same, and a mistake told
+        return
 
 
 def _help(command: Command | None, whole: bool = False) -> int:
@@ -136,7 +161,7 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     for parameter in command.own:
         if parameter.text and values[parameter.name] == "-":
             values[parameter.name] = _standard_input()
-    call = calls.make_call(values, os.environ, _ask_person, _talk, command.for_person)
+    call = calls.make_call(values, os.environ, _ask_person, lambda line: _talk(one_part(line)), command.for_person)
     call.room = 0 if as_json else MOST_ANSWER
     try:
         meanwhile.around_sleep = _around_sleep if command.sleeps else None
@@ -148,8 +173,9 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     problems = call.note_told()  # before the reminder, which is about what this answer has not told
     reminded: list[Callable[[], object]] = []
     line = "" if as_json or command.quiet else call.reminder(reminded.append)
-    if call.follows and not as_json:
-        streams.written(lambda: print(f"next: {call.follows}"))
+    last = f"next: {call.follows}" if call.follows else call.done
+    if last and not as_json:
+        streams.written(lambda: print(last))
     if not line or _talk(one_part(line)):
         for note in reminded:
             call.once_told(note)
@@ -245,7 +271,7 @@ def _ask_person(operation: str, about: str) -> bool | None:
 
     if not is_person_there():
         return None
-    sys.stderr.write(f"Allow {operation}{f' ({about})' if about else ''}? [y/N] ")
+    sys.stderr.write(f"Allow {operation}{f' ({one_part(about)})' if about else ''}? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

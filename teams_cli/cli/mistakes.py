@@ -6,7 +6,7 @@ import shlex
 from difflib import get_close_matches
 
 from teams_cli import commands, errors
-from teams_cli.names import is_name, is_number
+from teams_cli.names import is_id, is_name, is_number
 
 _ALIKE = 0.75
 """From this likeness on a word is taken for one that was mistyped; below it the guesses mislead."""
@@ -68,7 +68,7 @@ def _called(name: str, rest: Sequence[str], known: Mapping[str, str]) -> str:
 
 
 def _is_task(word: str) -> bool:
-    return is_number(word.removeprefix("#").removeprefix("task-"))
+    return is_number(word.removeprefix("#")) or is_id(word, "task")
 
 
 def _written(how: str, rest: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ import os
 
 from teams_cli import errors
 from teams_cli.records.json_text import dumps
-from teams_cli.text import one_part, size
+from teams_cli.text import MOST_LETTER, clipped, one_part, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,40 +21,69 @@ def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: s
     if as_json:
         out.write(dumps(document) + "\n")
         return
+    if not is_fancy(out):
+        _tell(_bounded(command, document, words), out)
+        return
     from teams_cli.cli.show import parts
-    from teams_cli.cli.tables import aligned, draw
+    from teams_cli.cli.tables import draw
 
     plain: list[str] = []
-    shown = parts(command, document, words)
-    for part in shown:
+    for part in parts(command, document, words):
         if isinstance(part, str):
             plain.append(part)
-        elif is_fancy(out):
+        else:
             _tell(plain, out)
             plain = []
             draw(part, out)
-        else:
-            plain += _bounded(list(aligned(part)), command.name)
-    if not is_fancy(out) and isinstance(document, list) and all(isinstance(part, str) for part in shown):
-        plain = _bounded(plain, command.name, from_end=True)
     _tell(plain, out)
 
 
 _MOST = 20_000
-"""Bytes of a list that goes to a program: the shells of clients keep 10 to 30 KB."""
+"""Bytes of an answer that goes to a program: the shells of clients keep 10 to 30 KB."""
 
 
-def _bounded(lines: list[str], name: str, from_end: bool = False) -> list[str]:
-    """The first lines of a list, or *from_end* the last, as many as a client keeps; and how to get the others."""
-    if size(lines) <= _MOST:
+def _bounded(command: Command, document: Any, words: str) -> list[str]:
+    """The lines of the answer. Where they are more than a client keeps, what others wrote in it ends sooner, with the
+    command that shows it whole, and lists have fewer rows; one of mere lines ends with the newest.
+    """
+    lines, is_table = _lines(command, document, words)
+    if size(lines) <= _MOST or command.whole:
         return lines
-    kept, room = 0, _MOST
-    for line in reversed(lines) if from_end else lines:
+    from teams_cli.cli import cuts
+    from teams_cli.text import shortened
+
+    def fits(short: Any) -> bool:
+        return size(_lines(command, short, words)[0]) <= _MOST - _ROOM
+
+    if isinstance(document, dict):
+        lines, _ = _lines(command, shortened(document, fits, (MOST_LETTER, 2_000, 500), cuts.mark), words)
+        rest = cuts.rest(command, document)
+        return lines if any(rest in line for line in lines) else [*lines, rest]
+    lines, _ = _lines(command, shortened(document, lambda _: True, [500], cuts.mark), words)
+    kept, room = 0, _MOST - _ROOM
+    for line in lines if is_table else reversed(lines):
         if (room := room - size([line])) < 0:
             break
         kept += 1
-    rest = f"{len(lines) - kept} more lines; a narrower list: teams help {name}; all of it: teams {name} … --json >FILE"
-    return [rest, *lines[len(lines) - kept :]] if from_end else [*lines[:kept], rest]
+    rest = f"{len(lines) - kept} more lines; a narrower list: teams help {command.name}; "
+    rest += cuts.rest(command, document)
+    return [*lines[:kept], rest] if is_table else [rest, *lines[len(lines) - kept :]]
+
+
+_ROOM = 200
+"""Bytes for how to get the rest."""
+
+
+def _lines(command: Command, document: Any, words: str) -> tuple[list[str], bool]:
+    """The answer in plain lines, and whether it has a table."""
+    from teams_cli.cli.show import parts
+    from teams_cli.cli.tables import aligned
+
+    plain: list[str] = []
+    shown = parts(command, document, words)
+    for part in shown:
+        plain += [part] if isinstance(part, str) else aligned(part)
+    return plain, any(not isinstance(part, str) for part in shown)
 
 
 def _tell(lines: list[str], out: TextIO) -> None:
@@ -66,8 +95,8 @@ def refusal(error: errors.TeamsError, as_json: bool, code: str) -> str:
     """What a refused command says on standard error."""
     if as_json:
         return dumps({"error": {"code": code, "message": error.message, "hint": error.hint}}) + "\n"
-    hint = f"  {one_part(error.hint)}\n" if error.hint else ""
-    return f"teams: {one_part(error.message)}\n{hint}"
+    message, hint = (clipped(one_part(words), MOST_LETTER) for words in (error.message, error.hint or ""))
+    return f"teams: {message}\n" + (f"  {hint}\n" if hint else "")
 
 
 def is_json_wanted(words: Sequence[str]) -> bool:

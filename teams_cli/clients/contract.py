@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from teams_cli.clients.dialects import Dialect
     from teams_cli.clients.seats import Seat
     from teams_cli.clients.settings_files import Form
+    from teams_cli.clients.versions import Versions
 
 _A_DAY = 86400
 
@@ -61,6 +62,8 @@ class Client:
     """Its settings; None for one that has none to be installed in."""
     does: Mapping[str, str] = {}
     """What it may do at each level of permissions, for whoever chooses one: files, commands, network, who is asked."""
+    versions: Versions | None = None
+    """Those that our hooks and our server were tried with."""
     remedy = ""
     """What helps when its hooks are installed and do not fire."""
 

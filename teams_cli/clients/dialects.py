@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli.text import safe
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -53,10 +55,11 @@ class Dialect:
     def context(self, event: dict[str, Any], text: str) -> dict[str, Any]:
         """What makes the client put the text before its model."""
         name = event["hook_event_name"]
-        return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}}
+        return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": safe(text)}}
 
     def denial(self, event: dict[str, Any], reason: str) -> dict[str, Any]:
         """What keeps the client from using the tool that it asks about."""
+        reason = safe(reason)
         if self.block == "deny":
             return {"decision": "deny", "reason": reason}
         said = {"permissionDecision": "deny", "permissionDecisionReason": reason}
@@ -64,7 +67,7 @@ class Dialect:
 
     def refusal(self, reason: str) -> dict[str, Any]:
         """What makes the client go on, with the reason as the next turn."""
-        return {"decision": self.block, "reason": reason}
+        return {"decision": self.block, "reason": safe(reason)}
 
 
 _WRITERS = ("Edit", "MultiEdit", "Write", "NotebookEdit")

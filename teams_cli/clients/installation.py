@@ -7,6 +7,7 @@ import os
 from zlib import crc32
 
 from teams_cli import errors
+from teams_cli.clients.toml_settings import Toml
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.store.files.locks import Lock, PortableLock
@@ -67,6 +68,8 @@ def uninstall(store: Store, place: SettingsFile) -> FileChange:
     """
     before = _read(place)
     after = _without(store, place, before)
+    if after and isinstance(place.form, Toml):
+        after = place.form.without_traces(place.path, after)
     return FileChange(place, before, after, after)
 
 
@@ -211,4 +214,4 @@ def _without(store: Store, place: SettingsFile, data: bytes | None) -> bytes | N
     kept = _kept(store, place)
     if kept and _bytes(kept["after"]) == data:
         return _bytes(kept["before"])
-    return place.form.without_ours(place.path, data)
+    return place.form.without_ours(place.path, data, _bytes(kept["before"]) if kept else None)

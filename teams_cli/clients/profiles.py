@@ -39,7 +39,8 @@ class Profile(Record):
 
     *usage* says where it counts tokens: in documents found like its answer, the paths of numbers that make up `input`,
     `cached` and `output`, `each` where there is one count for each model, under its name, and `grows` if it counts
-    from the beginning of its session on.
+    from the beginning of its session on. Where only some versions do that, `turn` has the paths of `input` and
+    `output` of the turn alone: what grew by less was counted for the turn alone, too.
 
     Where the command line has no words for hooks and server, *once* names the client as which it takes them: from
     settings of ours that it is given by variables, for this one run.

@@ -6,17 +6,21 @@ import json
 import os
 
 from teams_cli import errors
-from teams_cli.clients import hook_settings, mcp_settings
+from teams_cli.clients import hook_settings, json_edits, mcp_settings
 from teams_cli.store.documents import strict_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any, Protocol
 
     from teams_cli.clients.contract import Client
 
+    Place = tuple[str | int, ...]
+
 
 _COMMAND = "const command = "
+_ALLOWED: Place = ("permissions", "allow")
 
 
 class Ours:
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
     class Form(Protocol):
         """A form of settings: how ours is put in and taken out, and which commands of ours are in it."""
 
-        def without_ours(self, path: str, data: bytes) -> bytes | None: ...
+        def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None: ...
 
         def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes: ...
 
@@ -43,27 +47,35 @@ if TYPE_CHECKING:
 
 
 class Settings:
-    """Settings as JSON: our hooks in it, if it is for *hooks*, and our server among the *servers*, the key of those."""
+    """Settings as JSON: our hooks in it, if it is for *hooks*; our server among the *servers*, the key of those; and
+    the rules by which our commands and tools need no leave, *allowed*. Some may have *comments*.
+    """
 
-    def __init__(self, hooks: bool = False, servers: str = "") -> None:
+    def __init__(
+        self, hooks: bool = False, servers: str = "", allowed: tuple[str, ...] = (), comments: bool = False
+    ) -> None:
         self.hooks = hooks
         self.servers = servers
+        self.allowed = allowed
+        self.comments = comments
 
-    def without_ours(self, path: str, data: bytes) -> bytes | None:
-        """The file without anything of ours; None when nothing is left.
+    def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
+        """The file without anything of ours that was not there *before*; None when nothing is left.
 
         Raises:
             DamagedRecord: It is not what the client could read.
         """
-        document = self._document(path, data)
-        before = json.dumps(document)
-        if self.hooks:
-            _take_out_hooks(document)
-        if self.servers:
-            self._take_out_server(document)
-        if json.dumps(document) == before:
-            return data
-        return _encode(document, data) if document else None
+        text, document = self._read(path, data)
+        earlier = self._read(path, before)[1] if before else {}
+        if before is None and not any(_hooks_of_ours(document)):  # the rules are somebody else's
+            earlier = {key: value for key, value in document.items() if key == _ALLOWED[0]}
+        whole = text
+        while place := self._next_of_ours(document, earlier):
+            while len(place) > 1 and len(_at(document, place[:-1])) == 1 and _at(earlier, place[:-1]) is None:
+                place = place[:-1]
+            text = json_edits.without_member(text, place)
+            document = self._read(path, text.encode())[1]
+        return data if text == whole else _bytes(text) if document or json_edits.has_comments(text) else None
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
         """The file, which has nothing of ours, with it.
@@ -72,35 +84,78 @@ class Settings:
             DamagedRecord: It is not what the client could read.
             InvalidValue: It has another server of that name.
         """
-        document = self._document(path, data) if data else {}
-        if self.hooks:
-            _put_in_hooks(path, document, ours)
+        text, document = self._read(path, data or b"")
+        if self.servers and mcp_settings.NAME in document.get(self.servers, {}):
+            raise taken(path)
+        for place, value in self._additions(path, document, ours):
+            text = json_edits.with_member(text or "{}\n", place, value)
+        return _bytes(text)
+
+    def _additions(self, path: str, document: dict[str, Any], ours: Ours) -> Iterator[tuple[Place, Any]]:
+        """What is added, and where."""
+        hooks = document.get("hooks", {})
+        for event, entry in ours.client.hook_entries(ours.hook).items() if self.hooks else ():
+            if not isinstance(hooks.get(event, []), list):
+                raise errors.DamagedRecord(f"{path}: hooks.{event}: is not a list", "Correct the file.")
+            yield ("hooks", event, len(hooks.get(event, []))), entry
+        found = _at(document, _ALLOWED)
+        if self.allowed and not isinstance(found, list | None):
+            raise errors.DamagedRecord(f"{path}: permissions.allow: is not a list", "Correct the file.")
+        for number, rule in enumerate(rule for rule in self.allowed if rule not in (found or ())):
+            yield (*_ALLOWED, len(found or ()) + number), rule
         if self.servers and ours.server:
-            found = document.setdefault(self.servers, {})
-            if mcp_settings.NAME in found:
-                raise taken(path)
-            found[mcp_settings.NAME] = ours.client.server_entry(ours.server)
-        return _encode(document, data or b"") if document or data else b""
+            yield (self.servers, mcp_settings.NAME), ours.client.server_entry(ours.server)
 
     def hook_commands(self, data: bytes) -> list[str]:
         """The commands of ours that the settings have for any event."""
-        found = json.loads(data)["hooks"].values()
-        inner = [hook for event in found if isinstance(event, list) for entry in event for hook in entry["hooks"]]
-        return [hook["command"] for hook in inner if hook_settings.is_ours(hook.get("command"))]
+        document = self._read("", data)[1]
+        return [_at(document, place)["command"] for place in _hooks_of_ours(document)]
 
-    def _document(self, path: str, data: bytes) -> dict[str, Any]:
-        document = strict_json(data, path) if data.strip() else {}
-        for key in ("hooks" if self.hooks else "", self.servers):
+    def _read(self, path: str, data: bytes) -> tuple[str, dict[str, Any]]:
+        """The file as text, and what it says."""
+        text = data.decode(errors="surrogateescape")
+        bare = json_edits.without_comments(text) if self.comments else text
+        document = strict_json(_bytes(bare), path) if bare.strip() else {}
+        for key in ("hooks" if self.hooks else "", self.servers, "permissions" if self.allowed else ""):
             if not isinstance(document, dict) or not isinstance(document.get(key, {}), dict):
                 raise errors.DamagedRecord(f"{path}: {key}: is not an object", "Correct the file, or move it away.")
-        return document
+        return text, document
 
-    def _take_out_server(self, document: dict[str, Any]) -> None:
-        found = document.get(self.servers, {})
-        if mcp_settings.is_ours(found.get(mcp_settings.NAME)):
-            del found[mcp_settings.NAME]
-            if not found:
-                del document[self.servers]
+    def _next_of_ours(self, document: dict[str, Any], earlier: dict[str, Any]) -> Place:
+        """Where something of ours is, the last first; empty where nothing is."""
+        for place in reversed(list(_hooks_of_ours(document)) if self.hooks else []):
+            return place if len(_at(document, place[:-1])) > 1 else place[:3]
+        rules, kept = _at(document, _ALLOWED), _at(earlier, _ALLOWED)
+        for number, rule in reversed(list(enumerate(rules if isinstance(rules, list) else ()))):
+            if rule in self.allowed and rule not in (kept if isinstance(kept, list) else ()):
+                return (*_ALLOWED, number)
+        place = (self.servers, mcp_settings.NAME)
+        return place if self.servers and mcp_settings.is_ours(_at(document, place)) else ()
+
+
+def _hooks_of_ours(document: dict[str, Any]) -> Iterator[Place]:
+    """Where our hooks are in the settings."""
+    for event, entries in document.get("hooks", {}).items():
+        for number, entry in enumerate(entries if isinstance(entries, list) else ()):
+            inner = entry.get("hooks") if isinstance(entry, dict) else None
+            for place, hook in enumerate(inner if isinstance(inner, list) else ()):
+                if isinstance(hook, dict) and hook_settings.is_ours(hook.get("command")):
+                    yield ("hooks", event, number, "hooks", place)
+
+
+def _at(document: Any, place: Place) -> Any:
+    """What is at that place; None where nothing is."""
+    for key in place:
+        try:
+            document = document[key]
+        except (LookupError, TypeError):
+            return None
+    return document
+
+
+def _bytes(text: str) -> bytes:
+    """The settings. Half a character, as programs leave that cut texts, stands there by its number alone."""
+    return text.encode(errors="backslashreplace")
 
 
 class Plugin:
@@ -109,7 +164,7 @@ class Plugin:
     def __init__(self, source: str) -> None:
         self.source = source
 
-    def without_ours(self, path: str, data: bytes) -> bytes | None:
+    def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
         """Nothing, if it is ours, in any version."""
         return None if data.startswith(self._lines()[0].encode()) else data
 
@@ -138,49 +193,6 @@ def taken(path: str) -> errors.InvalidValue:
     """What is wrong when another server has the name of ours."""
     name = mcp_settings.NAME
     return errors.InvalidValue(f"{path} has another server called {name!r}", "Rename that server first.")
-
-
-def _take_out_hooks(document: dict[str, Any]) -> None:
-    """Remove our hooks, and what is empty then."""
-    hooks = document.get("hooks", {})
-    before = json.dumps(hooks)
-    for event, found in list(hooks.items()):
-        if isinstance(found, list):
-            hooks[event] = [left for entry in found for left in _entry_without(entry)]
-            if found and not hooks[event]:
-                del hooks[event]
-    if not hooks and json.dumps(hooks) != before:
-        del document["hooks"]
-
-
-def _entry_without(entry: Any) -> list[Any]:
-    """The entry of an event without our hook, alone in a list; an empty one if it had no other."""
-    inner = entry.get("hooks") if isinstance(entry, dict) else None
-    if not isinstance(inner, list):
-        return [entry]
-    kept = [hook for hook in inner if not (isinstance(hook, dict) and hook_settings.is_ours(hook.get("command")))]
-    if len(kept) == len(inner):
-        return [entry]
-    return [{**entry, "hooks": kept}] if kept else []
-
-
-def _put_in_hooks(path: str, document: dict[str, Any], ours: Ours) -> None:
-    hooks = document.setdefault("hooks", {})
-    for event, entry in ours.client.hook_entries(ours.hook).items():
-        if not isinstance(hooks.setdefault(event, []), list):
-            raise errors.DamagedRecord(f"{path}: hooks.{event}: is not a list", "Correct the file.")
-        hooks[event].append(entry)
-
-
-def _encode(document: dict[str, Any], like: bytes) -> bytes:
-    """The settings, indented as they were."""
-    indent: int | str = 2
-    for line in like.splitlines()[1:2]:
-        blank = line[: len(line) - len(line.lstrip())].decode()
-        indent = blank or 2
-    text = json.dumps(document, indent=indent, ensure_ascii=False)
-    # Half a character, as programs leave that cut texts, can stand in JSON by its number alone.
-    return (text + ("\n" if not like or like.endswith(b"\n") else "")).encode(errors="backslashreplace")
 
 
 def kept_once(path: str, document: dict[str, Any]) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 
 from teams_cli import errors
-from teams_cli.clients import mcp_settings
+from teams_cli.clients import hook_settings, mcp_settings
 from teams_cli.clients.settings_files import Ours, taken
 
 TYPE_CHECKING = False
@@ -20,10 +21,16 @@ _ENDING = re.compile(rf"^{_END}(?:\r?\n|\Z)", re.MULTILINE)
 _HEAD = re.compile(rf"^\[mcp_servers\.{mcp_settings.NAME}\]\r?\n(?:[a-z_]+ *=.*(?:\n|\Z))*", re.MULTILINE)
 
 
+_HOOKS = "hooks.json"
+_NOTE = re.compile(
+    r"""^\[hooks\.state\.("(?:[^"\\\n]|\\.)*"|'[^'\n]*')\]\r?\n(?:[a-z_]+ *=.*(?:\n|\Z))*""", re.MULTILINE
+)
+
+
 class Toml:
     """Settings as TOML, with our server among its `mcp_servers`, between two lines that are ours too."""
 
-    def without_ours(self, path: str, data: bytes) -> bytes | None:
+    def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
         """The file without our block; None when nothing is left. What somebody else put into the block stays, and so
         does what only looks like it.
 
@@ -69,6 +76,18 @@ class Toml:
     def hook_commands(self, data: bytes) -> list[str]:
         """None: the client has its hooks in another file."""
         return []
+
+    def without_traces(self, path: str, data: bytes) -> bytes | None:
+        """The file without what the client noted of hooks in the file beside it, which are there no more: that its user
+        trusts them. None when nothing is left.
+        """
+        document = _read(path, data)
+        noted = document.get("hooks", {}).get("state", {}) if isinstance(document.get("hooks"), dict) else {}
+        beside = f"{os.path.dirname(os.path.realpath(path))}/{_HOOKS}"
+        gone = {key for key in noted if _is_beside(key, beside) and not _has_hook(beside, key)}
+        text = data.decode()
+        left = _NOTE.sub(lambda note: "" if _loads(f"key = {note[1]}")["key"] in gone else note[0], text)
+        return left.encode() or None
 
 
 def lines(document: Mapping[str, Any]) -> str:
@@ -155,3 +174,20 @@ def _candidates(text: str) -> Iterator[str]:
             yield text[: begin.start()] + _HEAD.sub("", inner, count=1) + text[end.end() :]
     for table in _HEAD.finditer(text):
         yield text[: table.start()] + text[table.end() :]
+
+
+def _is_beside(key: str, beside: str) -> bool:
+    """Whether the client noted it of a hook in that file: `FILE:stop:0:0`."""
+    return os.path.realpath(key.rsplit(":", 3)[0]) == beside
+
+
+def _has_hook(path: str, key: str) -> bool:
+    """Whether the file has a hook there that is not ours."""
+    event, entry, number = key.rsplit(":", 3)[1:]
+    try:
+        with open(path, "rb") as file:
+            hooks = json.load(file)["hooks"]
+        found = next(entries for name, entries in hooks.items() if name.lower() == event.replace("_", ""))
+        return not hook_settings.is_ours(found[int(entry)]["hooks"][int(number)]["command"])
+    except (OSError, ValueError, LookupError, TypeError, StopIteration):
+        return False

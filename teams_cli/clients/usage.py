@@ -49,6 +49,14 @@ def grows(profile: Profile) -> bool:
     return bool(profile.usage.get("grows"))
 
 
+def of_turn_in(profile: Profile, printed: str) -> Tokens | None:
+    """The tokens of the turn alone, where the client says them beside what may count its whole session."""
+    if "turn" not in profile.usage:
+        return None
+    documents = output.matching(profile.usage, printed)
+    return next((found for each in documents for found in _counted(profile.usage["turn"], each, None)), None)
+
+
 def tokens_in(profile: Profile, printed: str, model: str | None = None) -> list[Tokens] | None:
     """The tokens in what the client printed, for each model; None if it does not say.
 

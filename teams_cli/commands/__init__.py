@@ -87,6 +87,7 @@ MODULES = {
     "recall": "agents",
     "logs": "agents",
     "before-complete": "agents",
+    "diff": "overlaps",
     "overlaps": "overlaps",
     "usage": "spending",
     "wait": "waiting",

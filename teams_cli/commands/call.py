@@ -76,6 +76,8 @@ class Call:
         self._known_person: Person | None = None
         self._seen_in: Team | None = None
         """The team as it was when the caller was last noted as seen."""
+        self._seen: presence.Agent | None = None
+        """What is known of the caller since the command began, or since it waited last."""
         self.said_directory = directory
         self.elsewhere = False
         """Who calls is not where this process is: its directory says nothing of their work."""
@@ -92,6 +94,8 @@ class Call:
         """Bytes that the answer may have, where who reads it would lose what is longer; 0 for any."""
         self.follows = ""
         """The command that follows, where the answer is told in words."""
+        self.done = ""
+        """What is said in the place of that when nothing is left to do."""
         self._to_note: list[Callable[[], object]] = []
         self.tells_news = False
         """Whether the answer has news that the caller must not miss if it cancels meanwhile."""
@@ -256,9 +260,11 @@ class Call:
 
     def say_what_follows(self) -> None:
         """Say what the caller does next: its task, another, or waiting."""
+        from teams_cli.tasks import overviews
         from teams_cli.views import work
 
         self.follows = work.next_step(self.store, self.load_team(), self.known)
+        self.done = "" if self.follows else overviews.DONE
 
     def settle(self, team: str = "") -> None:
         """Send what earlier changes in the team still owe, because who made them was killed or could not send it; in
@@ -276,6 +282,19 @@ class Call:
             if kind := kinds.BY_NAME.get(name):
                 notices.settle(self.store, team, kind, key)
 
+    def note_return(self) -> None:
+        """Note that the caller is alive before its command looks at claims, if it was silent for a while: else it would
+        be asked itself whether it is at work.
+        """
+        if self.caller is None or self.caller.is_human or not self.said_team:
+            return
+        try:
+            self._seen = presence.load(self.store, self.said_team, self.caller.name)
+        except errors.TeamsError:
+            return
+        if self._seen.last_seen and presence.was_silent(self.store, self._seen):
+            self.note_seen(refused=True)
+
     def note_seen(self, reading: bool = False, refused: bool = False) -> float:
         """Note that the caller is alive, and keep its tasks from lapsing; in how many seconds to do so again. Of who
         was *refused* as little is written as that takes.
@@ -289,25 +308,28 @@ class Call:
             if team.state == "closed" or not team.member(self.caller.name):
                 return _NEVER
             verify(team, self.caller)
-            agent = presence.load(self.store, team.name, self.caller.name)
+            agent = self._seen or presence.load(self.store, team.name, self.caller.name)
             due = not presence.renewed_lately(self.store, team, agent)
             if due:
-                agent = self._renewed(team, agent, reading, refused)
-            worktree = environment.worktree_around(self.workplace)
+                agent = self._seen = self._renewed(team, agent, reading, refused)
+            top = environment.checkout_around(self.workplace)
             if not (reading or refused):
-                self._note_work(agent, worktree, due)
+                self._note_work(agent, top, due)
                 self._notify(team)
-            return presence.every(team, worktree)
+            return presence.every(team, environment.is_worktree(top))
         except errors.TeamsError:
             return _NEVER
 
     def note_work(self, agent: presence.Agent) -> None:
         """Note that the caller is at work, and where; having committed, its branch is compared with others'."""
-        self._note_work(agent, environment.worktree_around(self.workplace))
+        self._note_work(agent, environment.checkout_around(self.workplace))
 
-    def _note_work(self, agent: presence.Agent, worktree: str, due: bool = False) -> None:
-        commit = environment.commit_in(worktree) if worktree else ""
-        seen = presence.saw(self.store, self.team, agent.agent, known=agent, worktree=worktree, commit=commit)
+    def _note_work(self, agent: presence.Agent, top: str, due: bool = False) -> None:
+        is_own = environment.is_worktree(top)
+        worktree, commit, checkout = (top, environment.commit_in(top), "") if is_own else ("", "", top)
+        seen = presence.saw(
+            self.store, self.team, agent.agent, known=agent, worktree=worktree, commit=commit, checkout=checkout
+        )
         if (due or seen is not agent) and seen.worktree:
             self.tell_overlaps()
 
@@ -341,6 +363,7 @@ class Call:
 
     def keep_alive(self, team: str) -> float:
         """Note that the caller is seen while it waits inside the tool: it is there, with a task or without."""
+        self._seen = None
         return self.note_seen() if team == self.said_team else _NEVER
 
     def reminder(self, once_told: OnceTold) -> str:

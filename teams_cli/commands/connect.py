@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from shutil import which
 
 from teams_cli import errors
 from teams_cli.agents.seats import bindings, doorbells, terminals_directory
-from teams_cli.clients import installation, known, mcp_settings, places
+from teams_cli.clients import installation, known, mcp_settings, places, profiles, versions
 from teams_cli.clients.installation import FileChange
 from teams_cli.clients.places import SettingsFile
 from teams_cli.clients.settings_files import Ours
@@ -89,6 +90,10 @@ def _install(call: Call, client: str, project: bool, user: bool, only_print: boo
     ours = _ours(client, project)
     if not ours.server:
         call.say(f"{_NO_SERVER}. {to_install('mcp')}, and install the client again")
+    if program := which(profiles.get(client, None).start[0], path=call.environ.get("PATH")):
+        said = ". ".join(filter(None, versions.trouble(known.get(client), versions.said_by(program, call.environ))))
+        if said:
+            call.say(said)
     where = _places(call, client, project, user)
     planned = [installation.install(call.store, place, ours) for place in where]
     asks = not (only_print or yes) and any(change.diff for change in planned) and _somebody_is_there(call)

@@ -55,22 +55,29 @@ def put_all(call: Call, team: str, once: bool, until: Callable[[], bool] | None 
         if over():
             return
         try:
-            yield _put(call, waiting[0], over)
+            settled = _put(call, waiting[0], over)
         except Gone:
             return
-        if once:
+        if settled["status"] == "pending":  # its asker has gone, and it comes back last
+            continue
+        yield settled
+        if once and settled["status"] != "deferred":  # which nobody was shown
             return
 
 
 def _put(call: Call, question: Question, over: Callable[[], bool]) -> dict[str, Any]:
     store, team = call.store, question.team_name
     assert call.person is not None
+    question = human_queue.show(store, question)
+    if not question.open:
+        return {"id": question.id, "status": question.status}
 
     def left() -> float:
         return questions.seconds_left(store, question)
 
     def open() -> bool:
-        return questions.get(store, team, question.id).open and not over()
+        found = questions.get(store, team, question.id)
+        return found.open and not over() and not human_queue.gives_way(store, found)
 
     while (said := call.person.ask(question.from_, human_queue.put(question), left, open)) is not None:
         require_person(call, team)

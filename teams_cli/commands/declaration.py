@@ -36,8 +36,13 @@ if TYPE_CHECKING:
         daily: bool
         outside: bool
         quiet: bool
+        whole: bool
         moves: bool
         for_person: bool
+
+
+_IN_OTHER_SYSTEMS = {key: f"{key}_id" for key in ("task", "plan", "agent", "message", "question", "shutdown")}
+"""What other systems call the things that our requests name by a word alone."""
 
 
 class Parameter:
@@ -104,6 +109,11 @@ class Parameter:
         """What it was called in requests at first: the word that the person types, without its dashes."""
         word = self.flags[0].lstrip("-").replace("-", "_")
         return self.name if word in ("ID", "NAME") else word.lower()
+
+    @property
+    def spellings(self) -> Iterable[str]:
+        """All that it may be called in a request, its key first."""
+        return dict.fromkeys((self.key, self.older_key, _IN_OTHER_SYSTEMS.get(self.key, self.key)))
 
     @property
     def usage(self) -> str:
@@ -176,7 +186,7 @@ class Command:
     `name=a,b` it may give these values, of `name=.` its own alone, of `name/` paths below the directory it works in.
     """
     words = ""
-    """The function below `cli.show` that tells the document to a person."""
+    """The function below `cli.show`, or in an extension, that tells the document to a person."""
     answers: Any = None
     """The record, or the list of records, that the document is."""
     gist: Sequence[str] = ()
@@ -203,6 +213,8 @@ class Command:
     """Agents are told of it also before they are in a team."""
     quiet = False
     """It tells of unread mail itself."""
+    whole = False
+    """Its answer is never cut: what was cut elsewhere is read by it, and has an end."""
     moves = False
     """It may change what its caller is allowed to do."""
     for_person = False
@@ -267,6 +279,7 @@ class Command:
             call.refuse_reading(self.name)
         if self.in_team:
             call.settle()
+            call.note_return()
         waiting, meanwhile.act = meanwhile.act, call.keep_alive
         before = call.store.changed
         try:

@@ -12,6 +12,7 @@ from teams_cli.teams import presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from teams_cli.commands.call import Call
@@ -24,7 +25,7 @@ def _send(
     named = each_name(to)
     team = call.load_team()
     if len(to) > 1:
-        _refuse_unquoted(team, to, text)
+        _refuse_unquoted(call, team, to, text)
     elif to and text.isascii() and " " not in text:
         _refuse_swapped(team, to[0], text)
     if to_owners_of:
@@ -33,13 +34,14 @@ def _send(
         raise errors.WrongUsage("the recipient or the text is missing", "teams send-message AGENT TEXT")
     if fyi and ack_required:
         raise errors.WrongUsage("--fyi and --ack-required can't be combined", "Choose one.")
+    late = _expected(call, team, named)
     if not ack_required:
-        return _with_readers(call, _sent(call, team, named, text, uid, fyi, None))
+        return _with_readers(call, _sent(call, team, named, text, uid, fyi, None, late), late)
     from teams_cli.messages import receipts
 
-    sent = _sent(call, team, named, text, uid, fyi, receipts.due(call.store, team))
+    sent = _sent(call, team, named, text, uid, fyi, receipts.due(call.store, team), late)
     call.try_to(lambda: receipts.expect(call.store, call.team, sent))
-    return _with_readers(call, sent)
+    return _with_readers(call, sent, late)
 
 
 def _refuse_swapped(team: Team, to: str, text: str) -> None:
@@ -51,27 +53,42 @@ def _refuse_swapped(team: Team, to: str, text: str) -> None:
         )
 
 
-def _sent(call: Call, team: Team, to: list[str], text: str, uid: str | None, fyi: bool, ack_by: str | None) -> Message:
+def _sent(
+    call: Call, team: Team, to: list[str], text: str, uid: str | None, fyi: bool, ack_by: str | None, late: list[str]
+) -> Message:
     """The message as sent; to one, at once its next turn where the team's setting says so. Without a *uid* it has that
     of the command.
     """
     if uid is None and call.caller:
         with Attempt(call, "send-message", *to, text, str(fyi), str(bool(ack_by))) as own:
-            return _sent(call, team, to, text, own, fyi, ack_by)
-    if call.caller and len(to) == 1 and team.settings.get("delivery") == "interject":
+            return _sent(call, team, to, text, own, fyi, ack_by, late)
+    if call.caller and len(to) == 1 and not late and team.settings.get("delivery") == "interject":
         from teams_cli.agents import interrupting
 
         return interrupting.deliver(
             call.store, call.team, call.caller, to[0], text, call.environ, uid=uid, fyi=fyi, ack_by=ack_by
         )[0]
-    return messages.send(call.store, call.team, call.caller, to, text, uid, fyi, ack_by=ack_by, known=team)
+    return messages.send(
+        call.store, call.team, call.caller, to, text, uid, fyi, ack_by=ack_by, known=team, expected=late
+    )
 
 
-def _refuse_unquoted(team: Team, words: list[str], text: str) -> None:
+def _expected(call: Call, team: Team, named: list[str]) -> list[str]:
+    """Those of the names for which mail is kept until somebody joins."""
+    if all(name in (HUMAN, "leader") or team.find(name) for name in named):
+        return []
+    from teams_cli.membership import joining
+
+    return joining.expected(call.store, team, named, call.config)
+
+
+def _refuse_unquoted(call: Call, team: Team, words: list[str], text: str) -> None:
     """Tell who forgot the quotes from who named somebody that is not there."""
 
     def known(word: str) -> bool:
-        return all(name in (HUMAN, "leader") or team.find(name) is not None for name in each_name([word]))
+        named = each_name([word])
+        late = _expected(call, team, named)
+        return all(name in (HUMAN, "leader", *late) or team.find(name) is not None for name in named)
 
     strangers = (place for place, word in enumerate(words) if not known(word))
     names = words[: next(strangers, len(words))]
@@ -109,11 +126,13 @@ def _broadcast(call: Call, text: str, uid: str | None) -> Any:
     return _with_readers(call, sent)
 
 
-def _with_readers(call: Call, message: messages.Message) -> dict[str, Any]:
-    """The message as JSON, and who of its recipients was stopped and so reads nothing."""
+def _with_readers(call: Call, message: messages.Message, late: Sequence[str] = ()) -> dict[str, Any]:
+    """The message as JSON, and who of its recipients was stopped and so reads nothing, or has yet to join."""
     from teams_cli.agents import sessions
 
-    document = message.to_json()
+    document: dict[str, Any] = message.to_json()
+    if late:
+        document["keptFor"] = late
 
     def look() -> None:
         names = message.recipients or [message.to]

@@ -148,6 +148,7 @@ COMMANDS = table(
         doc=_SHOW,
         words="messages:reached",
         reads=True,
+        whole=True,
         held="message",
         example="show-message 7",
         also="message-status delivered receipt",

@@ -60,6 +60,7 @@ def _in_time(call: Call, document: dict[str, Any], wait: float, what: Callable[[
     """
     if call.begin_answer(document):  # whatever ends the wait, that the change is made was said
         call.words = "waiting:came"
+        call.problems += call.note_told()  # or the wait would end with what was just said
     try:
         return what(call, wait)
     except errors.WaitRanOut as over:
@@ -108,28 +109,31 @@ def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]
         WaitRanOut: Nothing came within *timeout* seconds.
         WrongState: The team is closed.
     """
-    from teams_cli.views import concerns, steps
+    from teams_cli.views import concerns, steps, work
     from teams_cli.views.concerns import Wanted
 
     began, left = time.monotonic(), timeout
     again = steps.WAIT_TO_WORK + (" --needed" if wanted.needed else "")
-    of_these = Wanted(wanted.needed, True, wanted.completed)
+    of_these = Wanted(wanted.needed, True, wanted.completed, for_work=True)
     while True:
         notes: list[Callable[[], object]] = []
         found = concerns.wait(call.store, call.team, call.known, left, notes.append, call.say, of_these, again)
         others = [each for each in found["happened"] if each["what"] != "ready"]
-        if len(others) == len(found["happened"]) or any(map(_comes_first, [*found["messages"], *others])):
+        beside = [*found["messages"], *others]
+        if any(map(_comes_first, beside)) or not choosing.is_free(call.store, call.load_team(), call.known):
             break
         try:
             task = choosing.claim_next(call.store, call.team, call.caller)
         except errors.NothingReady:
-            if found["messages"] or others:
-                found = {**found, "happened": others, "next": steps.WAIT_TO_WORK}
+            if beside:
+                step = next(filter(None, (each["next"] for each in beside)), None)
+                step = step or work.next_step(call.store, call.load_team(), call.known)
+                found = {**found, "happened": others, "next": step}
                 break
             for note in notes:  # nothing is told: the task was taken by another
                 note()
             left = None if timeout is None else max(0.0, round(timeout - time.monotonic() + began, 1))
-            of_these = wanted
+            of_these = Wanted(wanted.needed, False, wanted.completed, for_work=True)
             continue
         shown = taken(call, task)
         mail = [each for each in found["messages"] if each["from"] != SYSTEM or not _is_shown_with(each, task)]

@@ -1,10 +1,10 @@
-"""The command on overlaps."""
+"""Commands on what agents change in their worktrees: where it conflicts, and what it is."""
 
 from __future__ import annotations
 
 from teams_cli import text
 from teams_cli.agents import checkouts, overlaps
-from teams_cli.commands.declaration import Command, table
+from teams_cli.commands.declaration import Command, argument, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +21,37 @@ def _overlaps(call: Call) -> Any:
     return found
 
 
+_DIFF = """Show the changes in an agent's worktree, committed or not, that the main branch lacks, as a patch.
+
+Raises:
+    AgentNotFound: No worktree of the agent is on this machine.
+"""
+
+
+def _diff(call: Call, of: str, paths: list[str]) -> Any:
+    return overlaps.diff(call.store, call.load_team(), of, paths)
+
+
 COMMANDS = table(
     "Agents",
+    Command(
+        "diff",
+        _diff,
+        argument("AGENT", "The agent.", name="of", required=True),
+        argument(
+            "PATH",
+            "Only these files or directories, from the top of the repository.",
+            name="paths",
+            many=True,
+            required=False,
+        ),
+        doc=_DIFF,
+        reads=True,
+        words="overlaps:patch",
+        held="of paths",
+        example="diff bob src/x.py",
+        also="show-diff get-diff",
+    ),
     Command(
         "overlaps",
         _overlaps,

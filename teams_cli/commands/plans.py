@@ -6,7 +6,7 @@ from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.membership import shutting_down
 from teams_cli.membership.shutdowns import Shutdown
-from teams_cli.names import each_name
+from teams_cli.names import each_name, is_id, is_number
 from teams_cli.tasks import plans
 from teams_cli.tasks.plans import Plan
 from teams_cli.teams import sharing, teams
@@ -85,19 +85,24 @@ def _approve_shutdown(call: Call, shutdown: str | None) -> Any:
     return {**done.to_document(), "releasedTasks": freed}
 
 
-def _reject_shutdown(call: Call, shutdown: str | None, reason: str) -> Any:
-    return shutting_down.reject(call.store, call.team, call.caller, shutdown, reason).to_document()
+def _reject_shutdown(call: Call, shutdown: str | None, reason: str | None, said: str | None) -> Any:
+    if shutdown and not (is_id(shutdown, "shutdown") or is_number(shutdown.removeprefix("#"))):
+        shutdown, reason = None, " ".join(filter(None, (shutdown, reason)))  # words alone are the reason
+    why = said if reason is None else reason
+    if why is None or None not in (reason, said):
+        raise errors.WrongUsage("give the reason once", 'Write: teams reject-shutdown "WHY"')
+    return shutting_down.reject(call.store, call.team, call.caller, shutdown, why).to_document()
 
 
 _PLAN = argument("ID", "The plan: 7, #7 or plan-7.", name="plan")
-_SHUTDOWN = argument("ID", "The request; your open one unless given.", name="shutdown", required=False)
+_SHUTDOWN = argument("ID", "The request; your open one unless given.", name="shutdown", required=False, seldom=True)
 
 COMMANDS = table(
     "Plans and shutdown",
     Command(
         "propose-plan",
         _propose,
-        argument("TEXT", "The plan; `-` reads it from standard input.", name="plan", text=True),
+        argument("TEXT", "The plan; `-` reads it from standard input.", name="plan", called="plan", text=True),
         option("--task", "The task that it is for.", metavar="ID"),
         option("--revises", "The plan that it replaces.", metavar="PLAN"),
         option(
@@ -205,12 +210,14 @@ COMMANDS = table(
         "reject-shutdown",
         _reject_shutdown,
         _SHUTDOWN,
-        option("--reason", "Why not.", text=True, required=True),
+        argument("REASON", "Why not.", name="reason", text=True, required=False, needed=True),
+        option("--reason", "The same, as an option.", text=True, name="said", at_shell=True),
         doc=shutting_down.reject,
         words="plans:shutdown",
         answers=Shutdown,
-        held="shutdown reason",
-        example='reject-shutdown --reason "two tasks are mine"',
+        daily=True,
+        held="shutdown reason said",
+        example='reject-shutdown "two tasks are mine"',
         also="decline-shutdown",
     ),
 )

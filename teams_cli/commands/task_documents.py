@@ -64,9 +64,14 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
     planned = _approved_plan(call, task) if task.plan_required else {}
     call.follows = steps.propose(task.id) if task.plan_required and not planned else steps.complete(task.id)
     document = with_blockers(call, to_document(call, task)) | untold_pages(call) | planned
+    if task.touches:
+        from teams_cli.tasks import touching
+
+        call.try_to(lambda: document.update(meets=touching.others_at(call.store, call.team, task, call.agent)))
     before = leases.lost_before(task)
     if before is None:
         return document
+    document |= _left_behind(call, task, before.owner or "")
     told = {"from": before.owner, "how": before.what, "at": before.at, "reason": before.reason}
     call.try_to(lambda: told.update(_last_known(call, before)))  # the task is the caller's by now
     return {**document, "takenOver": {key: value for key, value in told.items() if value is not None}}
@@ -95,6 +100,15 @@ def _last_known(call: Call, before: Note) -> dict[str, str | None]:
     agent = presence.load(call.store, call.team, before.owner or "")
     given = before.at if before.what == "released" and before.by == before.owner else ""
     return {"lastHeard": max(agent.last_seen or "", given) or None, "status": agent.status}
+
+
+def _left_behind(call: Call, task: Task, name: str) -> dict[str, Any]:
+    """The uncommitted files of the task where the one worked who had it before, under `uncommitted`."""
+    from teams_cli.tasks import traces
+
+    found: list[dict[str, Any]] = []
+    call.try_to(lambda: found.extend(traces.uncommitted(call.store, call.team, task, name)))
+    return {"uncommitted": found} if found else {}
 
 
 def whole(call: Call, directory: str) -> str:

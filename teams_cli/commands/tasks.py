@@ -160,7 +160,9 @@ COMMANDS = table(
         option("--priority", "high, normal or low.", choices=PRIORITIES, default="normal"),
         option("--blocked-by", "A task to complete first.", metavar="ID", many=True),
         option("--require", "A skill that its owner needs.", metavar="SKILL", many=True, seldom=True),
-        option("--touches", "Files that it changes: src/*.py.", metavar="GLOB", many=True, seldom=True),
+        option(
+            "--touches", "What it changes: src/*.py, or src/x.py:Editor.edit.", metavar="GLOB", many=True, seldom=True
+        ),
         option(
             "--run",
             "Does the task, without a model.",

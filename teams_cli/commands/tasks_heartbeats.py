@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.commands.declaration import Command, argument, option, table
+from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import to_document
 from teams_cli.tasks import holding
 from teams_cli.tasks.tasks import Task
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from teams_cli.commands.call import Call
 
 
-def _release(call: Call, task: str, reason: str | None) -> Any:
-    released = holding.release(call.store, call.team, call.caller, task, reason)
+def _release(call: Call, task: str, reason: str | None, force: bool) -> Any:
+    released = holding.release(call.store, call.team, call.caller, task, reason, force)
     if holding.tells_why(released):
         call.words = "tasks:given_back"
     return to_document(call, released)
 
 
-def _heartbeat(call: Call, task: str | None, note: str | None) -> Any:
-    renewed = holding.heartbeat(call.store, call.team, call.caller, task, note)
+def _heartbeat(call: Call, task: str | None, note: str | None, silent_for: float | None) -> Any:
+    renewed = holding.heartbeat(call.store, call.team, call.caller, task, note, silent_for)
     call.try_to(lambda: call.note_work(presence.load(call.store, call.team, call.agent)))
     return {
         "agent": call.agent,
@@ -42,10 +42,11 @@ COMMANDS = table(
         _release,
         _ID,
         option("--reason", "Why, for the record.", text=True),
+        switch("--force", "Even if its owner is at work.", seldom=True),
         doc=holding.release,
         words="tasks:released",
         answers=Task,
-        held="task reason",
+        held="task reason force",
         example='release-task 7 --reason "it needs a decision"',
         also="unclaim-task drop-task unassign-task release",
     ),
@@ -54,13 +55,14 @@ COMMANDS = table(
         _heartbeat,
         option("--task", "Only this task.", metavar="ID", seldom=True),
         option("--note", "What you are doing, in a line.", text=True, seldom=True),
+        option("--for", "How long you will be silent.", type=float, metavar="SECONDS", name="silent_for"),
         doc=holding.heartbeat,
         changes=False,
         words="tasks:beat",
         repeatable=True,
         daily=True,
-        held="task note",
-        example='heartbeat --note "the tests run"',
+        held="task note silent_for",
+        example="heartbeat --for 30m",
         also="ping alive renew renew-lease keepalive keep-alive",
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import to_document
-from teams_cli.commands.tasks_updates import land_too
+from teams_cli.commands.tasks_updates import landed_too
 from teams_cli.tasks import reviews
 from teams_cli.tasks.tasks import Task
 
@@ -23,9 +23,7 @@ def _review(call: Call, task: str, accept: bool, reject: str | None) -> Any:
             "Write: teams review-task ID --accept, or with --reject WHY",
         )
     reviewed = reviews.review(call.store, call.team, call.caller, task, accept, reject)
-    if reviewed.status == "completed":
-        call.try_to(lambda: land_too(call, reviewed))
-    return to_document(call, reviewed)
+    return landed_too(call, reviewed) if reviewed.status == "completed" else to_document(call, reviewed)
 
 
 COMMANDS = table(
@@ -37,7 +35,7 @@ COMMANDS = table(
         switch("--accept", "It is done."),
         option("--reject", "It is not done: why.", metavar="WHY", text=True),
         doc=reviews.review,
-        words="tasks:line",
+        words="tasks:reviewed",
         answers=Task,
         held="task accept reject",
         example='review-task 7 --reject "the tests cover nothing"',

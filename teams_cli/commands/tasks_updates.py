@@ -8,7 +8,7 @@ from teams_cli import environment, errors, extensions
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import refuse_stopped, to_document
 from teams_cli.names import each_name
-from teams_cli.tasks import changes, checks, editing
+from teams_cli.tasks import changes, checks, editing, tasks
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
 
 TYPE_CHECKING = False
@@ -53,11 +53,14 @@ def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: 
         changed = _checked(call, task, edit, files)
     else:
         changed = changes.change_task(call.store, call.team, call.caller, task, edit)
-    if changed.status == "completed":
-        call.try_to(lambda: land_too(call, changed))
-    document = to_document(call, changed)
+    document = landed_too(call, changed) if changed.status == "completed" else to_document(call, changed)
     if edit.unseen:
         document["unseenEditBy"] = edit.unseen
+    if came_back(document):
+        from teams_cli.views import steps
+
+        call.follows = steps.complete(document["id"])
+        return document
     if next:
         from teams_cli.commands import next_tasks
 
@@ -79,7 +82,8 @@ def _checked(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Tas
     from teams_cli.agents import checking
     from teams_cli.tasks import evidence
 
-    _tell_overlaps(call)
+    if not _lands_by_itself(call):  # else it is answered with what it conflicts with
+        _tell_overlaps(call)
     handed_in = [evidence.read(os.path.join(call.directory, name)) for name in files]
     place = checking.Workplace(_place(call), call.environ)
     return checking.change_task(call.store, call.team, call.caller, task, edit, place, handed_in)
@@ -94,13 +98,35 @@ def _place(call: Call) -> str:
     return checkouts.seen_in(call.store, call.team, call.agent) or call.said_directory
 
 
-def land_too(call: Call, task: Task) -> None:
-    """Where what is completed lands by itself, queue it."""
+def landed_too(call: Call, task: Task) -> Any:
+    """The task that was just completed; where such tasks land by themselves it is queued, and what became of that
+    within two seconds is under `lands`. What came back is its owner's again.
+    """
+    after: dict[str, Any] = {}
+
+    def land() -> None:
+        if _lands_by_itself(call):
+            outcome = extensions.needed("land a completed task", "landing", "landing")(call, task)
+            if outcome:
+                after["lands"] = outcome
+                after["task"] = tasks.get(call.store, call.team, task.id)
+
+    call.try_to(land)
+    document = to_document(call, after.pop("task", task))
+    return {**document, **after}
+
+
+def _lands_by_itself(call: Call) -> bool:
+    """Whether what is completed is queued to land at once."""
     from teams_cli.teams import settings
 
-    land = extensions.provided("land a completed task")
-    if land and settings.value(call.load_team(), "landing") == "completed":
-        land(call, task)
+    is_there = extensions.provided("land a completed task") is not None
+    return is_there and settings.value(call.load_team(), "landing") == "completed"
+
+
+def came_back(document: Any) -> bool:
+    """Whether the task was completed, did not land, and has to be mended by its owner."""
+    return "lands" in document and document["lands"]["state"] in ("red", "conflict")
 
 
 def _note(call: Call, task: str, text: str) -> Any:
@@ -129,6 +155,7 @@ COMMANDS = table(
         option("--blocked-by", "Add this blocker.", metavar="ID", many=True, seldom=True),
         option("--unblock", "Remove this blocker.", metavar="ID", many=True, seldom=True),
         option("--owner", "Assign it to this member.", metavar="AGENT"),
+        switch("--force", "With --owner: even if its owner is at work.", seldom=True),
         switch("--unassign", "Assign it to nobody.", seldom=True),
         option("--claim", "Only if this is its claim.", type=int, metavar="N", seldom=True),
         option("--reason", "Why, for the record.", metavar="TEXT", text=True),
@@ -152,7 +179,7 @@ COMMANDS = table(
         daily=True,
         held=(
             "task status result title description append priority blocked_by unblock "
-            "owner unassign claim reason next wait evidence/ review_by"
+            "owner force unassign claim reason next wait evidence/ review_by"
         ),
         example='update-task 7 --status completed --result "src/parser.py"',
         want="finish a task: --status completed --result TEXT",

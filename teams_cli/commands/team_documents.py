@@ -16,6 +16,6 @@ def to_document(team: Team) -> dict[str, Any]:
     """The team as JSON for everyone: without the hashes of tokens, and who launched what."""
     document = team.to_document()
     document.pop("humanTokenHash", None)
-    members = [member.to_json() for member in team.roster()]
+    members = [member.having().to_json() for member in team.roster()]
     document["members"] = [{k: v for k, v in m.items() if k not in PRIVATE} for m in members]
     return {**document, "secure": True} if team.secure else document

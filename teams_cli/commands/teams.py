@@ -68,6 +68,8 @@ def _join(
     wait: float | None,
     claim: bool,
 ) -> Any:
+    if display and not team_name and display in call.store.teams():
+        raise errors.WrongUsage(f"{display} is a team, not a name of yours", f"Write: teams join-team {display}")
     call.said_team = team_name or call.team
     began = time.monotonic()
     if claim and call.known.is_human:
@@ -142,7 +144,7 @@ COMMANDS = table(
     Command(
         "spawn-team",
         _spawn,
-        argument("NAME", "The name of the team.", name="name"),
+        argument("NAME", "The name of the team.", name="name", called="team_name"),
         option("--description", "What it is for.", text=True),
         switch("--secure", "Require a token from every member."),
         doc=founding.spawn_team,
@@ -183,7 +185,7 @@ COMMANDS = table(
         argument("NAME", "The team, instead of --team.", name="team_name", required=False),
         option("--role", "team-member, task-manager, or a role of the team."),
         option("--type", "Your specialty; it counts as a skill.", metavar="SPECIALTY"),
-        option("--name", "Your name for people.", metavar="DISPLAY", name="display"),
+        option("--name", "Your name for people.", metavar="DISPLAY", name="display", called="agent_name"),
         option("--answer", "A command that answers questions for you.", metavar="COMMAND"),
         option("--wait", "How long to wait for the team.", type=float, metavar="SECONDS"),
         switch("--claim", "Also claim a task; with --wait, once one is ready."),

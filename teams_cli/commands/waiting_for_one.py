@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from teams_cli import errors
+from teams_cli.messages import inboxes
+from teams_cli.messages.messages import fitting
 from teams_cli.names import each_name
 from teams_cli.teams.permission import standing_of
-from teams_cli.views import conditions, steps
+from teams_cli.views import conditions, matters, steps
 from teams_cli.views.conditions import Condition
 
 TYPE_CHECKING = False
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 
     from teams_cli.agents.sessions import Session
     from teams_cli.commands.call import Call
+
+_MOST = 20
+"""Messages that are shown at a time."""
 
 
 def conditions_of(
@@ -34,6 +39,8 @@ def conditions_of(
         found.append(conditions.message_there(store, team, call.agent))
     if ready:
         found.append(conditions.task_ready(store, team, call.known))
+    if (message or ready) and call.caller:
+        found.append(conditions.nothing_left(store, team, call.caller, call.once_told))
     if all_tasks:
         found.append(conditions.all_settled(store, team))
     return found
@@ -49,9 +56,11 @@ def wait(call: Call, wanted: list[Condition], of: str | None, timeout: float | N
     found = conditions.wait(call.store, call.team, wanted, timeout, call.say)
     if "taskCounts" in found and call.caller and (at := standing_of(call.load_team(), call.caller)) and at.leads:
         call.follows = steps.after_all(found["stuck"])
+    call.follows = _after(call, found) or call.follows
     if call.caller is not None and (call.caller.is_human or call.load_team().member(call.agent)):
         call.once_told(lambda: conditions.count_as_read(call.store, call.team, call.agent, found))
-    call.follows = _after(call, found) or call.follows
+        if "unread" in found:
+            found |= _mail(call)
     return _with_its_end(call, of, found) if of is not None and "agent" in found else found
 
 
@@ -64,10 +73,28 @@ def _with_its_end(call: Call, agent: str, found: dict[str, Any]) -> dict[str, An
 
 
 def _after(call: Call, found: dict[str, Any]) -> str:
-    """What follows on mail, a task that is ready, or a landing."""
+    """What follows on a task that is ready, or a landing."""
     if "landing" in found and call.caller:
-        return steps.after_landing(found["landing"], call.caller.name)
-    return steps.READ if "unread" in found else steps.CLAIM if "ready" in found else ""
+        from teams_cli.teams import settings
+
+        by_itself = settings.value(call.load_team(), "landing") == "completed"
+        return steps.after_landing(found["landing"], call.caller.name, by_itself)
+    return steps.CLAIM if "ready" in found else ""
+
+
+def _mail(call: Call) -> dict[str, Any]:
+    """The unread messages in full, which are read with that, each with what it asks for; and how many are left."""
+    mailbox = inboxes.Mailbox(call.store, call.team, call.agent)
+    unread = mailbox.unread()
+    shown = fitting(mailbox.messages(unread[:_MOST]))
+    call.once_told(lambda: mailbox.mark_read({message.number for message in shown}))
+    documents = [each.to_document() for each in shown]
+    for document in documents:
+        document["next"] = steps.after_message(document, matters.of(call.store, call.team, document.get("about") or ""))
+    if not (call.follows or any(document["next"] for document in documents)):
+        call.try_to(call.say_what_follows)
+    left = len(unread) - len(shown)
+    return {"messages": documents, **({"moreMessages": left} if left else {})}
 
 
 def _besides(found: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from shutil import which
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
-from teams_cli.clients import environments, known, permissions, places, profiles
+from teams_cli.clients import environments, known, permissions, places, profiles, versions
 from teams_cli.clients.dialects import COMMON
 from teams_cli.clients.hook_settings import WAIT
 from teams_cli.clients.places import SettingsFile
@@ -44,7 +44,9 @@ def examine(
     if program is None:
         yield finding(client, "problem", f"there is no {profile.start[0]} on PATH", "Install it.")
         return
-    yield finding(client, "good", f"{program}: {_version(program, environ)}")
+    said = versions.said_by(program, environ)
+    what, remedy = versions.trouble(known.get(client), said)
+    yield finding(client, "warning" if what else "good", what or f"{program}: {said}", remedy)
     of_user = places.of_user(client, environ.get("HOME", "/"), environ)
     found = [command for at in (of_user, places.of_project(client, directory)) for command in _commands(at[0])]
     if not found:
@@ -55,15 +57,6 @@ def examine(
         yield _try_command(known.get(client), command, environ)
     if turn:
         yield _try_turn(known.get(client), profile, environ, directory)
-
-
-def _version(program: str, environ: Mapping[str, str]) -> str:
-    try:
-        words = [program, "--version"]
-        done = subprocess.run(words, env=dict(environ), capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return "does not say its version"
-    return (done.stdout.strip() or done.stderr.strip() or "does not say its version").splitlines()[0]
 
 
 def _commands(place: SettingsFile) -> list[str]:

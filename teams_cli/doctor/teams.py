@@ -55,6 +55,9 @@ def examine(
     found += _rules(config, defined)
     for where, why in opencode_rules.passed_over(opencode) if opencode else ():
         found.append(_changes_nothing(where, why, "Correct it: what it was to forbid is allowed."))
+    for where in opencode_rules.refused_by_opencode(opencode) if opencode else ():
+        what, remedy = "OpenCode does not start with a rule by role", f"Move it to {store.root}/config.json."
+        found.append({"level": "warning", "where": where, "what": what, "remedy": remedy})
     return found
 
 

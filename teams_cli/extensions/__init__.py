@@ -41,6 +41,8 @@ BROUGHT_BY = {
     "attach": "terminals",
     "land": "landing",
     "get-landings": "landing",
+    "import": "exchange",
+    "export": "exchange",
 }
 """The extensions that commands of this version belong to, so that one that is missing can be named."""
 _EXTRAS = ("mcp", "postgres", "review")

@@ -6,11 +6,15 @@ from teams_cli import errors, names, text
 from teams_cli.membership.shutting_down import refuse_return
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import holding, overviews
+from teams_cli.tasks import holding, overviews, tasks
 from teams_cli.teams import chronicle, history, permission, roles, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.permission import hash_token, new_token, verify
 from teams_cli.teams.teams import MEMBER, TEAM, Member, Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.config import Config
 
 
 def join(
@@ -143,6 +147,18 @@ def _refuse_look_alike(team: Team, name: str) -> None:
     for member in team.roster():
         if member.agent_id.lower() == name.lower() and member.agent_id != name:
             raise errors.AlreadyExists(f"{name} differs only in case from {member.agent_id}", "Choose another name.")
+
+
+def expected(store: Store, team: Team, named: list[str], config: Config | None) -> list[str]:
+    """Which of the names nobody has yet, and somebody may join under: a role or an agent in the configuration that no
+    member has, or a task is kept for it.
+    """
+    strangers = [name for name in named if name not in (names.HUMAN, "leader") and team.find(name) is None]
+    if not strangers:
+        return []
+    kept = {task.assignee for task in tasks.labelled(store, team.name, tasks.KEPT)}
+    had = {member.role for member in team.members if member.active}
+    return [name for name in strangers if name in kept or (name not in had and roles.definition_of(name, team, config))]
 
 
 def next_name(team: Team) -> str:

@@ -106,7 +106,7 @@ def get(store: Store, team: Team, word: str | None, agent: str, again: Said = NO
 def _asking(made: Shutdown) -> Owed:
     why = f": {made.reason.rstrip('.')}" if made.reason else ""
     told = f"{made.requested_by} asks you to shut down ({made.id}){why}. "
-    told += f"Answer: teams approve-shutdown {made.id}, or teams reject-shutdown {made.id} --reason R"
+    told += f"Answer: teams approve-shutdown {made.id}, or teams reject-shutdown {made.id} WHY"
     return Owed(
         to=made.agent, message=told, uid=f"requested-{made.id}", type="shutdown", by=made.requested_by, about=made.id
     )

@@ -12,6 +12,8 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from teams_cli.records.types import MessageId, MessageType, Name, Number, Text, Time, Word
     from teams_cli.teams.caller import Caller
 
@@ -66,11 +68,13 @@ def send(
     wake: bool = True,
     ack_by: str | None = None,
     known: Team | None = None,
+    expected: Collection[str] = (),
 ) -> Message:
     """Send a message to members, to `leader`, or to `human`: to all of them or to none.
 
-    It stays in the inbox until handled; with *fyi*, until read. Sending again under the same *uid* adds
-    nothing.
+    It stays in the inbox until handled; with *fyi*, until read. A message to an expected name is kept until it
+    joins: a role or an agent of the configuration, or the assignee of a task. Sending again under the same
+    *uid* adds nothing.
 
     Raises:
         AgentNotFound: There is no such active member; the error lists the members.
@@ -81,7 +85,7 @@ def send(
     at = require(store, team_name, caller, "send-message", f"to {', '.join(named)}", known)
     team, caller = at.team, at.caller
     body = text.checked(body, "message")
-    found = list(dict.fromkeys(teams.get_recipient(team, name) for name in named))
+    found = list(dict.fromkeys(name if name in expected else teams.get_recipient(team, name) for name in named))
     if caller.name in found:
         raise errors.InvalidValue("you can't send a message to yourself", "Choose another member: `teams list-agents`.")
     draft = Message(from_=caller.name, to=found[0], message=body, timestamp=teams.now(store), fyi=fyi or None)
@@ -187,9 +191,16 @@ def quote(message: Message) -> str:
 
 def quote_bounded(message: Message, room: int = text.MOST_LETTER) -> list[str]:
     """The lines of a message; of one that is too long the beginning, and the command that shows it whole."""
-    return text.bounded(
-        quote(message).split("\n"), room, f"[cut; the whole of {message.id}: teams show-message {message.id}]"
-    )
+    return text.bounded(quote(message).split("\n"), room, _whole(message))
+
+
+def body_bounded(message: Message) -> str:
+    """The text of a message; of one that is too long the beginning, and the command that shows it whole."""
+    return "\n".join(text.bounded(message.message.split("\n"), text.MOST_LETTER, _whole(message)))
+
+
+def _whole(message: Message) -> str:
+    return f"[cut; the whole of {message.id}: teams show-message {message.id}]"
 
 
 def fitting(found: list[Message], room: int = text.MOST_ANSWER) -> list[Message]:

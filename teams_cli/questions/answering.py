@@ -6,6 +6,7 @@ from teams_cli import errors, text
 from teams_cli.messages import handling
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
+from teams_cli.questions import human as human_queue
 from teams_cli.questions import questions
 from teams_cli.questions.questions import QUESTION, Answer, Question
 from teams_cli.records.owed import Owed, owing
@@ -106,6 +107,8 @@ def record(store: Store, team: str, key: str, given: Answer) -> Question:
 
     before, question = update(store, team, QUESTION, key, change)
     deliver(store, team, QUESTION, question)
+    if given.responder == HUMAN and not question.open:
+        human_queue.move_up(store, team)
     if before is not question:
         what = "question skipped" if given.skipped else "question answered"
         history.note(store, team, given.responder, what, question=key)

@@ -6,7 +6,7 @@ import os
 
 from teams_cli.clock import later, rfc3339
 from teams_cli.names import HUMAN
-from teams_cli.questions import answering, asking, questions
+from teams_cli.questions import answering, asking, human, questions
 from teams_cli.questions.questions import QUESTION, Question
 from teams_cli.store import pace
 from teams_cli.store.contract import Store
@@ -64,14 +64,17 @@ def _put(store: Store, team_name: str, agent: str, operation: str, wish: str, wh
         operation=operation,
         created_at=rfc3339(now),
         timeout=seconds,
-        expires_at=rfc3339(later(now, seconds)),
+        expires_at=rfc3339(later(human.time_of_last(store, team_name), seconds)),
     )
     asked, _ = store.create(team_name, QUESTION, None, draft.awaited_by(os.getpid(), store.host))
     history.note(store, team_name, agent, "permission asked", question=asked.id, operation=operation)
 
-    def settled() -> bool:
-        return not questions.get(store, team_name, asked.id).open
+    alarm = pace.Alarm()
 
-    left = questions.seconds_left(store, asked)
-    pace.sleep_until(store, team_name, settled, left, {"team", f"question/{asked.id}"}, pace.Alarm())
+    def settled() -> bool:
+        found = questions.get(store, team_name, asked.id)
+        alarm.ring_after(questions.seconds_left(store, found))
+        return not found.open
+
+    pace.sleep_until(store, team_name, settled, None, {"team", f"question/{asked.id}"}, alarm)
     return questions.close(store, team_name, asked)

@@ -105,7 +105,7 @@ def ask(
     draft = _draft(store, team, caller.name, question, asked, seconds_of(team, timeout), depth)
     if waits:
         draft = draft.awaited_by(os.getpid(), store.host)
-    made, _ = store.create(team_name, QUESTION, None, _as_it_starts(store, team, draft))
+    made, _ = store.create(team_name, QUESTION, None, _as_it_starts(store, draft))
     history.note(store, team_name, caller.name, "question asked", question=made.id, to=asked)
     return made
 
@@ -114,6 +114,7 @@ def _draft(
     store: Store, team: Team, asker: str, question: str, to: list[str], seconds: float, depth: Depth | None
 ) -> Question:
     now = store.now()
+    begins = human_queue.time_of_last(store, team.name) if to == [HUMAN] else now
     return Question(
         team_name=team.name,
         from_=asker,
@@ -123,7 +124,7 @@ def _draft(
         depth=depth or settings.value(team, "response_depth"),  # type: ignore[arg-type]  # one of the setting's choices
         created_at=rfc3339(now),
         timeout=seconds,
-        expires_at=rfc3339(later(now, seconds)),
+        expires_at=rfc3339(later(begins, seconds)),
     )
 
 
@@ -167,21 +168,15 @@ def seconds_of(team: Team, timeout: float | None = None) -> float:
     return float(settings.known("broadcast_timeout").parse("--timeout", str(timeout)))
 
 
-def _as_it_starts(store: Store, team: Team, draft: Question) -> Question:
+def _as_it_starts(store: Store, draft: Question) -> Question:
     """The question collecting; or complete when there is nobody to ask; or deferred to what the human said before."""
     if not draft.to:
         return draft.having(status="complete", closed_at=draft.created_at)
     if draft.to != [HUMAN]:
         return draft.having(status="collecting")
-    answered = human_queue.answered_before(store, draft) if _reuses(team) else []
-    if answered:
+    if answered := human_queue.deferred_to(store, draft):
         return draft.having(status="deferred", known=answered, closed_at=draft.created_at)
     return draft.having(status="pending")
-
-
-def _reuses(team: Team) -> bool:
-    """Whether the human is the one whom this team asks: then what was answered before is told, not asked again."""
-    return settings.value(team, "broadcast") == HUMAN
 
 
 def result_of(store: Store, question: Question) -> dict[str, Any]:
@@ -206,12 +201,12 @@ def result_of(store: Store, question: Question) -> dict[str, Any]:
 
 
 def _what_the_human_said(store: Store, question: Question) -> dict[str, Any]:
-    """What the human answered before, where that goes with the answer."""
-    if question.status == "deferred" or (question.to == [HUMAN] and _reuses(teams.get(store, question.team_name))):
-        said = human_queue.answers_so_far(store, question.team_name)
-        if said and (question.status == "deferred" or question.answered_by_human):
-            return {"human_qa_history": said, "human_qa_note": HISTORY_NOTE}
-    return {}
+    """What the human has answered, of which a question that is deferred gets all, and one that is answered itself gets
+    none.
+    """
+    if question.status != "deferred":
+        return {}
+    return {"human_qa_history": human_queue.answers_so_far(store, question.team_name), "human_qa_note": HISTORY_NOTE}
 
 
 def _flags(answer: Answer) -> dict[str, bool]:

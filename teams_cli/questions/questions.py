@@ -63,6 +63,8 @@ class Question(Record):
     created_at: Time
     timeout: Seconds
     expires_at: Time
+    shown_at: Time | None = None
+    """When the person was first shown it at a console: its time runs from then."""
     closed_at: Time | None = None
     known: list[QuestionId] = field(default_factory=list)
     operation: Word | None = None

@@ -7,7 +7,7 @@ wrote them. What does not surely fit is for `validation` to judge, which costs t
 from __future__ import annotations
 
 from teams_cli.clock import parse_rfc3339
-from teams_cli.names import is_name, is_number
+from teams_cli.names import is_id, is_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,6 +145,11 @@ def is_review(value: Any) -> bool:
     return _keeps(value, _REVIEW, ("verdict", "by"))
 
 
+def is_source(value: Any) -> bool:
+    """Whether it says where a task was imported from."""
+    return _keeps(value, _SOURCE, ("from", "id"))
+
+
 def _keeps(value: Any, known: dict[str, Check], needed: tuple[str, ...]) -> bool:
     if type(value) is not dict or not all(key in value for key in needed):
         return False
@@ -200,7 +205,7 @@ def _whole_number(least: int, most: int, expected: str) -> FieldType:
 
 def _id(prefix: str) -> FieldType:
     def check(value: Any) -> bool:
-        return type(value) is str and value.startswith(prefix) and is_number(value[len(prefix) :])
+        return type(value) is str and is_id(value, prefix[:-1])
 
     return FieldType(f"an id such as {prefix}1", check, prefix=prefix)
 
@@ -224,6 +229,7 @@ TYPES: dict[str, FieldType] = {
     "Object": FieldType("an object", lambda value: type(value) is dict, dict),
     "Checked": FieldType("the outcome of a check", is_check, dict),
     "Reviewed": FieldType("the outcome of a review", is_review, dict),
+    "Source": FieldType("where a task was imported from", is_source, dict),
     "RoleTable": FieldType("roles by their names", _roles, dict),
     "SettingTable": FieldType("settings by their names", _settings, dict),
     "TaskId": _id("task-"),
@@ -254,3 +260,9 @@ _CHECK: dict[str, Check] = {
     "left": _list(_text),
 }
 _REVIEW: dict[str, Check] = {"verdict": _word, "by": TYPES["Name"].check, "at": _time, "reason": _text}
+_SOURCE: dict[str, Check] = {
+    **dict.fromkeys(("from", "id", "author"), _word),
+    "url": _text,
+    "foreign": TYPES["bool"].check,
+    "seen": TYPES["Object"].check,
+}

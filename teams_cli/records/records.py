@@ -115,8 +115,10 @@ class Record:
         return document
 
     def to_document(self) -> dict[str, Any]:
-        """The JSON object as it is shown to others: without what is only for the program."""
-        return shown(self.to_json())
+        """The JSON object as it is shown to others: with all that a file by another hand left out, and without what is
+        only for the program.
+        """
+        return shown(self.having().to_json())
 
     def numbered(self, **numbers: Any) -> Self:
         """The record under the number that the store gave it."""

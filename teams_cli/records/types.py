@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Required
 from pydantic import AfterValidator, Field, StringConstraints
 from typing_extensions import TypedDict
 
+from teams_cli.names import MAX_NAME
 from teams_cli.records.field_types import TYPES, FieldType
 
 _CONSTRAINTS = {
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     Object = dict[str, Any]
     Checked = Object
     Reviewed = Object
+    Source = Object
     TaskId = str
     MessageId = str
     PlanId = str
@@ -56,7 +58,9 @@ else:
         if declared.words:
             return Literal[declared.words]
         if declared.prefix:
-            return Annotated[str, StringConstraints(pattern=rf"^{declared.prefix}[1-9][0-9]{{0,11}}\z")]
+            own = r"[1-9][0-9]{0,11}" + (r"|([A-Za-z]|[0-9]+[A-Za-z_-])[A-Za-z0-9_-]*" if name == "TaskId" else "")
+            most = len(declared.prefix) + MAX_NAME
+            return Annotated[str, StringConstraints(pattern=rf"^{declared.prefix}({own})\z", max_length=most)]
         if declared.bounds:
             return Annotated[int, Field(ge=declared.bounds[0], lt=declared.bounds[1])]
 

@@ -9,7 +9,7 @@ from shutil import which
 from teams_cli import errors
 from teams_cli.clients import known, permissions, profiles
 from teams_cli.clients.profiles import Profile
-from teams_cli.runs.runs import SHELL, Run
+from teams_cli.runs.runs import SHELL, Assigned, Run
 from teams_cli.workflows.model import REPO
 
 TYPE_CHECKING = False
@@ -32,6 +32,8 @@ def refuse_missing(run: Run, config: Config | None, surroundings: Surroundings) 
             _refuse_absent(profile, surroundings)
     for agent in run.agents:
         profile = profiles.get(run.harness_of(agent), config)
+        if profile.name == SHELL:
+            _refuse_idle(agent)
         if (agent.model or run.model) and profile.name != SHELL:
             profiles.refuse_model(profile)
         level = agent.permissions or run.permissions
@@ -41,6 +43,16 @@ def refuse_missing(run: Run, config: Config | None, surroundings: Surroundings) 
         if not os.path.isdir(place):
             raise errors.InvalidValue(
                 f"{agent.name} can't work in {place}: there is no such directory", "Change its `cwd`."
+            )
+
+
+def _refuse_idle(agent: Assigned) -> None:
+    """Raises InvalidValue: It only runs commands, and the workflow says something that changes nothing of these."""
+    for key, value in (("model", agent.model), ("permissions", agent.permissions), ("worktree", agent.worktree)):
+        if value:
+            raise errors.InvalidValue(
+                f"{agent.name} only runs commands, so its `{key}` changes nothing",
+                f"Say its `harness`, start the run with --harness, or leave out `{key}`.",
             )
 
 

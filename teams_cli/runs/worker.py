@@ -27,6 +27,7 @@ from teams_cli.tasks.tasks import Task
 from teams_cli.teams import config, presence, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.views import conditions
+from teams_cli.workflows.model import REPO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class Worker:
         self._end_earlier(task)
         given = self._prepare(task)
         try:
-            command = shell.ShellCommand(task.run, self.run.variables["repo"], self._environment(task, given))
+            command = shell.ShellCommand(task.run, self._directory(), self._environment(task, given))
         except OSError as error:
             raise errors.TaskFailed(
                 f"its command can't be started: {error.strerror}", "Is the repository there?"
@@ -139,6 +140,11 @@ class Worker:
         finally:
             self._reap()
             hand_offs.take_back(self.store.root, self.team, self.caller.name)
+
+    def _directory(self) -> str:
+        """Where the worker works: in the repository, or where below it the workflow says."""
+        own = next((agent for agent in self.run.agents if agent.name == self.caller.name), None)
+        return os.path.join(self.run.variables[REPO], (own and own.cwd) or "")
 
     def _end_earlier(self, task: Task) -> None:
         """End what an earlier owner left running when it was killed: the task must not be done twice at a time."""
@@ -187,7 +193,7 @@ class Worker:
         self._finish(task, changes)
 
     def _finish(self, task: Task, changes: task_changes.Edit) -> bool:
-        place = checking.Workplace(self.run.variables["repo"], self.environ, as_it_is=True)
+        place = checking.Workplace(self._directory(), self.environ, as_it_is=True)
         try:
             insist(lambda: checking.change_task(self.store, self.team, self.caller, task.id, changes, place))
         except errors.StaleClaim as problem:

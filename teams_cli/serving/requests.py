@@ -98,7 +98,7 @@ def values(name: str, given: object, spelling: Spelling) -> dict[str, Any]:
 @cache
 def _in_files(name: str) -> dict[str, str]:
     """What the parameters of the command are called in a request, by what the files call them."""
-    return {camel_case(parameter.key): parameter.key for parameter in parameters(commands.get(name))}
+    return {camel_case(key): key for parameter in parameters(commands.get(name)) for key in parameter.spellings}
 
 
 @cache
@@ -133,7 +133,7 @@ def _field(parameter: Parameter, spelling: Spelling) -> tuple[Any, Any]:
         kind = Literal[parameter.choices]
     if parameter.many:
         kind = Annotated[list[kind], BeforeValidator(_several)]
-    alias = AliasChoices(*dict.fromkeys(map(spelling, (parameter.key, parameter.older_key))))
+    alias = AliasChoices(*map(spelling, parameter.spellings))
     # Where leaving it out means all, a program's list that came out empty must not be taken for that.
     least = 1 if parameter.many and (parameter.else_all or parameter.required or parameter.needed) else None
     if parameter.required or parameter.needed:
@@ -147,7 +147,55 @@ def _several(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-def call_as(base: Call, agent: str, team: str = "", token: str = "") -> Call:
+class Sender:
+    """What a request itself says of where and by whom it is made; other systems say it there."""
+
+    def __init__(self, command: Command, given: Mapping[str, Any]) -> None:
+        """Take it out of the values *given*, of which the *rest* are the command's own.
+
+        Raises:
+            InvalidValue: It is not what it should be.
+        """
+        self.rest = dict(given)
+        self.team = ""
+        if command.in_team and all(parameter.key != "team_name" for parameter in command.own):
+            self.team = _word("teamName", self._taken("team_name"))
+        info = _INFO.get(command.name, "")
+        about = self._taken(info) if info else ""
+        known = about if isinstance(about, dict) else {"": about} if about else {}
+        said = {camel_case(key): value for key, value in known.items()}
+        if said.keys() - set(_OF_INFO):
+            raise errors.InvalidValue(f"{camel_case(info)} must be an object", f"It has {', '.join(_OF_INFO)}.")
+        self.agent, self.display, self.type = (_word(key, said.get(key, "")) for key in _OF_INFO)
+
+    def _taken(self, key: str) -> Any:
+        found = [self.rest.pop(each, None) for each in (key, camel_case(key))]
+        return next((value for value in found if value is not None), "")
+
+    def known_as(self, agent: str) -> str:
+        """Who sends it, where it is *agent* by other signs.
+
+        Raises:
+            InvalidValue: That is somebody else, or nobody.
+        """
+        if agent and self.agent not in ("", agent):
+            raise errors.InvalidValue(f"you are {agent}, not {self.agent}", f"Write: agentId: {agent}")
+        if not (agent or self.agent) and (self.display or self.type):
+            raise errors.InvalidValue("agentId is missing", "Give it, or leave out agentName and agentType.")
+        return agent or self.agent
+
+
+_INFO = {"spawn-team": "leader_info", "join-team": "member_info"}
+_OF_INFO = ("agentId", "agentName", "agentType")
+
+
+def _word(key: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise errors.InvalidValue(f"{key} must be a string", "Give a name.")
+    return value
+
+
+def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sender | None = None) -> Call:
     """A call of its own for one request: by that agent, with what the server was started with; in its team unless
     said. What the rules say to ask about is put to the human's queue.
     """
@@ -156,6 +204,7 @@ def call_as(base: Call, agent: str, team: str = "", token: str = "") -> Call:
     if agent:
         ask = partial(approvals.ask_human, base.store, team, agent)
         caller = Caller(agent, token=token, config=base.config, approve=ask)
+        caller.display, caller.type = (sender.display, sender.type) if sender else ("", "")
     sources = {**base.sources, "team": (team, "request"), "agent": (agent, "request")}
     return Call(base.store, base.config, caller, team, sources, environ=base.environ, directory=base.said_directory)
 

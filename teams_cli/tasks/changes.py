@@ -10,7 +10,7 @@ from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import assigning, checks, dependencies, editing, keeping, leases, tasks
 from teams_cli.tasks.checks import Check, Evidence
-from teams_cli.tasks.owners import how_to_take, refuse_stranger, state_of
+from teams_cli.tasks.owners import refuse_stranger, refuse_taking, state_of
 from teams_cli.tasks.tasks import EDITABLE, FINISHED, IN_REVIEW, TASK, Task
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.permission import Standing, require, standing_of
@@ -41,6 +41,7 @@ class Edit:
         reason: str | None = None,
         append: str | None = None,
         unassign: bool = False,
+        force: bool = False,
         checked: Check | None = None,
         **fields: Any,
     ) -> None:
@@ -56,6 +57,8 @@ class Edit:
         self.reason = reason
         self.append = append
         self.unassign = unassign
+        self.force = force
+        """Whether it is taken from an owner that is at work, too."""
         self.checked = checked
         self.check_from: str | None = None
         """The checkout in which a check is set, if it is in one."""
@@ -83,6 +86,8 @@ class Edit:
             InvalidValue: A text is blank or too long, a priority or status unknown.
             WrongUsage: Nothing is to be changed.
         """
+        if self.force and not self.owner:
+            raise errors.WrongUsage("--force goes with --owner", "It takes a task from an owner that is at work.")
         if self.owner and self.unassign:
             raise errors.WrongUsage("--owner and --unassign can't be combined", "Choose one.")
         if not (self.words or self.status or self.owner or self.unassign or self.keeping) and self.result is None:
@@ -105,8 +110,8 @@ class Edit:
 def change_task(store: Store, team_name: str, caller: Caller | None, word: str, changes: Edit) -> Task:
     """Change a task, or finish it.
 
-    Its owner completes or fails it; whoever manages tasks reopens and cancels it. Completing it
-    again changes nothing.
+    Its owner completes or fails it; whoever manages tasks reopens and cancels it. Completing it again changes
+    nothing.
 
     Raises:
         TaskNotFound: The task, or a new blocker, does not exist.
@@ -116,6 +121,7 @@ def change_task(store: Store, team_name: str, caller: Caller | None, word: str, 
         PlanRequired: Its plan must be approved first.
         NotChecked, CheckFailed: Its check must pass first.
         DependencyCycle: It would block itself.
+        Conflict: Its owner is at work on it. `--force` assigns it anyway.
     """
     who = require(store, team_name, caller, "update-task", word)
     changes.refuse_senseless()
@@ -147,6 +153,7 @@ def followed(store: Store, who: Standing, before: Task, task: Task, changes: Edi
     if before is not task:
         dependencies.refuse_late_cycle(store, team.name, task, before)
         _note(store, team, before, task, changes, who)
+        leases.end_grace(store, team, before, task)
     paid = deliver(store, team.name, TASK, task)
     return task.having(owed=None) if paid else task
 
@@ -198,7 +205,7 @@ def _changed(store: Store, team: Team, task: Task, changes: Edit, who: Standing)
     if changes.status or changes.result is not None or changes.keeping:
         changed = _with_status(store, team, changed, changes, who)
     if changes.owner:
-        changed = _with_owner(store, team, changed, changes.owner, who)
+        changed = _with_owner(store, team, changed, changes.owner, who, changes.force)
     return _unassigned(store, changed, changes, who) if changes.unassign else changed
 
 
@@ -249,6 +256,7 @@ def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing
         lease_expires_at=None,
         lease_epoch=None,
         lease_until=None,
+        grace_until=None,
     )
     return done.noted(now, who.name, status, changes.reason)
 
@@ -323,7 +331,7 @@ def _reopened(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
     return task.freed().noted(teams.now(store), who.name, "reopened", changes.reason)
 
 
-def _with_owner(store: Store, team: Team, task: Task, owner: str, who: Standing) -> Task:
+def _with_owner(store: Store, team: Team, task: Task, owner: str, who: Standing, force: bool) -> Task:
     """Hand a task in progress to another member, under a new claim, or keep a pending one for it."""
     if task.status == "in_progress" and task.owner == owner:
         return task
@@ -331,10 +339,10 @@ def _with_owner(store: Store, team: Team, task: Task, owner: str, who: Standing)
         _refuse_no_assigner(task, who)
         assigning.refuse_unskilled(team, task, owner, who.caller.config)
         return keeping.keep(store, team, task, owner, who.name)
-    if not (who.manages or task.owner == who.name):
+    if not (who.leads or who.manages or task.owner == who.name):
         raise errors.NotAllowed(
             f"{task.id} is not yours to assign: it is {state_of(task)}; nothing was changed",
-            how_to_take(task, who.leads),
+            "Ask the leader, a task-manager or the human.",
         )
     if task.status in FINISHED:
         raise errors.WrongState(
@@ -345,6 +353,8 @@ def _with_owner(store: Store, team: Team, task: Task, owner: str, who: Standing)
             f"{task.id} is blocked by {', '.join(b.id for b in blockers)}", "Wait until they are completed."
         )
     assigning.refuse_unskilled(team, task, owner, who.caller.config)
+    if not force:
+        refuse_taking(store, team, task, who.caller, f"teams update-task {task.id} --owner {owner}")
     now = teams.now(store)
     taken = task.having(status="in_progress", owner=owner, claimed_at=now, claim=task.claim + 1)
     return leases.leased(store, team, taken.noted(now, owner, "claimed", f"handed over by {who.name}"))

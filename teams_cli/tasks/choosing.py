@@ -54,12 +54,18 @@ def claim_next(
             if task is not None:
                 return task
             if not passed_over:
-                raise errors.NothingReady(
-                    f"no task is ready for {caller.name}",
-                    "Wait for one: teams wait --claim; or see the blocked ones: teams get-tasks --blocked",
-                )
+                raise errors.NothingReady(f"no task is ready for {caller.name}", _in_vain(store, team))
     finally:
         _unmark(store, team, wrong)
+
+
+def _in_vain(store: Store, team: Team) -> str:
+    """What to do where nothing is ready."""
+    from teams_cli.tasks import overviews
+
+    if overviews.over(store, team.name):
+        return f"{overviews.DONE[0].upper()}{overviews.DONE[1:]}."
+    return "Wait for one: teams wait --claim; or see the blocked ones: teams get-tasks --blocked"
 
 
 def _release_and_read(store: Store, team: Team) -> Callable[[], Iterator[Task]]:
@@ -123,7 +129,9 @@ def _first_free(
     status_of = dependencies.stored(store, team.name)
     ahead = passed_over = 0
     found = _candidates(store, team.name, caller.name, others, wrong)
-    for task in _given_back_last(store, team, caller, found):
+    for task in _last(
+        found, lambda task: leases.may_be_claimed_again(task, caller.name) or _left_to_others(store, team, task, caller)
+    ):
         if ahead:
             ahead -= 1
             passed_over += 1
@@ -153,7 +161,8 @@ def ready_for(store: Store, team: Team, caller: Caller, alarm: Alarm | None = No
     if not is_free(store, team, caller):
         return
     skills, status_of = _skills(team, caller), dependencies.stored(store, team.name)
-    for task in _candidates(store, team.name, caller.name, lambda: tasks.beyond_labels(store, team.name)):
+    found = _candidates(store, team.name, caller.name, lambda: tasks.beyond_labels(store, team.name))
+    for task in _last(found, lambda task: leases.may_be_claimed_again(task, caller.name)):
         if skills.issuperset(task.require) and not dependencies.open_blockers(task, status_of):
             if not (seconds := _left_to_others(store, team, task, caller)):
                 yield task
@@ -179,11 +188,11 @@ def _has_others(team: Team, caller: Caller) -> bool:
     return any(may_claim(team, other) for other in others)
 
 
-def _given_back_last(store: Store, team: Team, caller: Caller, found: Iterable[Task]) -> Iterator[Task]:
-    """The tasks in their order, but last what is left to others."""
+def _last(found: Iterable[Task], is_last: Callable[[Task], object]) -> Iterator[Task]:
+    """The tasks in their order, but some of them last."""
     last = []
     for task in found:
-        if _left_to_others(store, team, task, caller):
+        if is_last(task):
             last.append(task)
         else:
             yield task
@@ -211,7 +220,7 @@ def _candidates(
 
 def _apart_first(store: Store, team: str, agent: str, found: Iterable[Task]) -> Iterator[Task]:
     """The tasks in their order, but first those that touch nothing which another has in progress."""
-    taken: list[str] | None = None
+    taken: list[tuple[str, str, str]] | None = None
     held: list[Task] = []
     for task in found:
         if task.touches:

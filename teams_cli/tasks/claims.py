@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors
+from teams_cli.clock import length
 from teams_cli.messages.notices import deliver
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
@@ -52,6 +53,9 @@ def take(
     refused if it wants one *anew*.
     """
     lost: list[str] = []
+    if found and found[0].owner != caller.name and leases.has_ended(store, found[0]):
+        leases.release_if_over(store, team, key)
+        found = None
 
     def change(task: Task) -> Task:
         is_own = task.status == "in_progress" and task.owner == caller.name
@@ -69,6 +73,7 @@ def take(
     before, task = update(store, team.name, TASK, key, change, found=found)
     if lost[0]:
         leases.note_expiry(store, team, before, lost[0])
+        leases.end_grace(store, team, before, task)
     if before is not task:
         history.note(store, team.name, caller.name, "task claimed", task=task.id, claim=task.claim)
     deliver(store, team.name, TASK, task)
@@ -88,7 +93,12 @@ def _telling_the_one_before(team: Team, task: Task) -> Task:
 
 def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> None:
     if task.status == "in_progress":
-        raise errors.TaskClaimed(f"{task.id} is claimed by {task.owner}", "Claim another: teams claim-task --next")
+        asked = ""
+        if task.in_grace:
+            left = length(max(1.0, leases.left(store, task)))
+            asked = f", who is silent and was asked: it is free in {left}, unless {task.owner} answers"
+        taken = f"{task.id} is claimed by {task.owner}{asked}"
+        raise errors.TaskClaimed(taken, "Claim another: teams claim-task --next")
     if task.status != "pending":
         raise errors.WrongState(
             f"{task.id} is {task.status}", f"Reopen it: teams update-task {task.id} --status pending"

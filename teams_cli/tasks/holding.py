@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
+from teams_cli.clock import later, rfc3339
 from teams_cli.messages.notices import deliver
 from teams_cli.names import id_of
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import leases, tasks
+from teams_cli.tasks.owners import refuse_taking
 from teams_cli.tasks.tasks import IN_PROGRESS, TASK, Task
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.permission import require
@@ -18,16 +20,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
+_MOST = 86400.0
+"""Seconds of silence that one may announce."""
 _GIVEN_BACK = "given-back-"
 """What the uid of the notice begins with that tells the leader why its owner gave a task back."""
 
 
-def release(store: Store, team_name: str, caller: Caller | None, word: str, reason: str | None = None) -> Task:
+def release(
+    store: Store, team_name: str, caller: Caller | None, word: str, reason: str | None = None, force: bool = False
+) -> Task:
     """Release a task in progress: your own, or any as leader, task-manager or human.
 
     With --reason the leader is told why, and others are offered the task first.
 
     Raises:
+        Conflict: Its owner is at work on it. `--force` releases it anyway.
         NotAllowed: It is another member's.
         WrongState: It is not in progress.
     """
@@ -42,9 +49,9 @@ def release(store: Store, team_name: str, caller: Caller | None, word: str, reas
                 f"{task.id} is {task.status}, not in progress", "Only claimed tasks can be released."
             )
         if task.owner != name and not may_any:
-            raise errors.NotAllowed(
-                f"{task.id} belongs to {task.owner}", f"Ask {task.owner} or the leader to release it."
-            )
+            raise errors.NotAllowed(f"{task.id} belongs to {task.owner}", f"Ask {task.owner} or the leader.")
+        if not force:
+            refuse_taking(store, team, task, at.caller, f"teams release-task {task.id}")
         owner = None if task.owner == name else task.owner
         freed = task.noted(teams.now(store), name, "released", reason, owner=owner).freed()
         if owner is None:
@@ -56,6 +63,7 @@ def release(store: Store, team_name: str, caller: Caller | None, word: str, reas
 
     found = tasks.find(store, team_name, word)
     before, task = update(store, team_name, TASK, found[0].id, change, found=found)
+    leases.end_grace(store, team, before, task)
     history.note(store, team_name, name, "task released", task=task.id, owner=before.owner, reason=reason)
     deliver(store, team_name, TASK, task)
     return task
@@ -95,18 +103,31 @@ def release_tasks_of(store: Store, team: Team, agent: str, by: str, reason: str)
 
 
 def heartbeat(
-    store: Store, team_name: str, caller: Caller | None, word: str | None = None, note: str | None = None
+    store: Store,
+    team_name: str,
+    caller: Caller | None,
+    word: str | None = None,
+    note: str | None = None,
+    seconds: float | None = None,
 ) -> list[Task]:
     """Say that you are at work. It renews the lease of a task, or of all your tasks.
 
+    Before a silence longer than a lease, give its length: `--for 30m`. You keep your tasks until then.
+
     Raises:
         StaleClaim: The task is no longer yours.
+        InvalidValue: `--for` is less than a second or more than a day.
     """
     at = require(store, team_name, caller, "heartbeat")
     team, caller = at.team, at.caller
     name = caller.name
     if note is not None:
         text.one_line(note, "note")
+    if seconds is not None and not 1 <= seconds <= _MOST:
+        raise errors.InvalidValue(
+            f"{seconds:g} seconds is not a valid silence", "Say 1s to 1d: teams heartbeat --for 30m"
+        )
+    lasts = max(leases.length(team), seconds or 0.0)
 
     def renew(task: Task) -> Task:
         if task.status != "in_progress" or task.owner != name:
@@ -115,14 +136,20 @@ def heartbeat(
                 + (f" by {task.owner}" if task.owner else ""),
                 f"Claim it again: teams claim-task {task.id}",
             )
-        return leases.leased(store, team, task)
+        is_longer = seconds is None and not task.in_grace and leases.left(store, task) > lasts
+        return task if is_longer else leases.lasting(store, task, lasts)
 
     if word is not None:
         keys = [tasks.get(store, team_name, id_of(word, "task")).id]
     else:
         keys = [task.id for task in tasks.labelled(store, team_name, IN_PROGRESS) if task.owner == name]
     presence.forget_ended_process(store, team_name, name)
-    renewed = [update(store, team_name, TASK, key, renew)[1] for key in keys]
+    changed = [update(store, team_name, TASK, key, renew) for key in keys]
+    for before, after in changed:
+        leases.end_grace(store, team, before, after)
+    renewed = [after for _, after in changed]
+    if seconds is not None:
+        presence.note_silence(store, team_name, name, rfc3339(later(store.now(), seconds)))
     try:
         presence.saw(store, team_name, name, note, every=0)
     except errors.TeamsError:

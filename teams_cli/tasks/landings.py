@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         LandingId,
         LandingState,
         Name,
+        Object,
         Priority,
         TaskId,
         Text,
@@ -71,6 +72,10 @@ class Landing(Record):
     check: Text | None = None
     checked: Checked | None = None
     files: list[Text] | None = None
+    places: list[Object] | None = None
+    """Of a conflict, as `regions.place` returns them: the lines of the task, and those of the branch."""
+    against: Object | None = None
+    """Of a conflict: the `landing`, `task`, `owner` and `at` of what landed there before."""
     reason: Text | None = None
     via: Word | None = None
     url: Text | None = None

@@ -1,10 +1,12 @@
-"""Leases: a claim lasts as long as its owner is heard from; after that the task is free, and everybody is told."""
+"""Leases: a claim lasts as long as its owner shows signs of life. When a lease ends, its owner and the leader are
+asked; if the grace period brings no sign either, the task is free, and everybody is told.
+"""
 
 from __future__ import annotations
 
-from teams_cli import errors
+from teams_cli import clock, errors
 from teams_cli.clock import later, of_day, rfc3339, seconds_since
-from teams_cli.messages.notices import deliver
+from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import SYSTEM
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
@@ -22,9 +24,14 @@ if TYPE_CHECKING:
 
 _HEARD = ", and it was last heard of "
 WAS_YOURS = ", which was yours: "
+_LEASE_OF = "the lease of "
 _LOST = " is no longer yours: "
 _RELEASED = " released it ("
 """How a notice goes on that gives somebody's reason."""
+_GRACE = 120.0
+"""Seconds between the end of a lease and that of the claim, unless a whole lease is shorter."""
+_LEASE = "lease-"
+"""What a notice is about that asks for a sign of life begins with."""
 _SET = 30.0
 """Seconds from which on a clock was set, and does not merely differ a little."""
 _AGAIN = 1.0
@@ -38,9 +45,20 @@ def length(team: Team) -> float:
 
 def leased(store: Store, team: Team, task: Task) -> Task:
     """The task with a lease from now on."""
-    epoch, seconds = store.steady()
-    expires = rfc3339(later(store.now(), length(team)))
-    return task.having(lease_epoch=epoch, lease_until=round(seconds + length(team), 3), lease_expires_at=expires)
+    return lasting(store, task, length(team))
+
+
+def lasting(store: Store, task: Task, seconds: float) -> Task:
+    """The task with a lease that ends in so many seconds."""
+    epoch, now = store.steady()
+    expires = rfc3339(later(store.now(), seconds))
+    until = round(now + seconds, 3)
+    return task.having(lease_epoch=epoch, lease_until=until, lease_expires_at=expires, grace_until=None)
+
+
+def left(store: Store, task: Task) -> float:
+    """Seconds until the lease ends; negative once it has."""
+    return (task.lease_until or 0.0) - store.steady()[1]
 
 
 def expires_at(store: Store, task: Task) -> str | None:
@@ -48,9 +66,9 @@ def expires_at(store: Store, task: Task) -> str | None:
     epoch, seconds = store.steady()
     if task.lease_expires_at is None or task.lease_until is None or task.lease_epoch != epoch:
         return task.lease_expires_at
-    left = task.lease_until - seconds
-    is_so = abs(left + seconds_since(task.lease_expires_at, store.now())) < _SET
-    return task.lease_expires_at if is_so else rfc3339(later(store.now(), left))
+    remaining = task.lease_until - seconds
+    is_so = abs(remaining + seconds_since(task.lease_expires_at, store.now())) < _SET
+    return task.lease_expires_at if is_so else rfc3339(later(store.now(), remaining))
 
 
 def over(store: Store, team: Team, task: Task, known: Callable[[str], presence.Agent] | None = None) -> str:
@@ -63,37 +81,103 @@ def over(store: Store, team: Team, task: Task, known: Callable[[str], presence.A
     if task.lease_until is None or task.lease_epoch != epoch:
         return f"the machine restarted since {task.owner} claimed it"
     agent = known(task.owner) if known else presence.load(store, team.name, task.owner)
-    if seconds > task.lease_until:
-        heard = f"{_HEARD}{of_day(agent.last_seen)}" if agent.last_seen else ""
-        return f"the lease of {task.owner} expired {of_day(task.lease_expires_at or '')} UTC{heard}"
     if presence.is_gone(agent):
         return f"the process of {task.owner} is gone"
+    if task.in_grace and seconds > task.lease_until:
+        heard = f"{_HEARD}{of_day(agent.last_seen)}" if agent.last_seen else ""
+        return f"{_LEASE_OF}{task.owner} ended {of_day(task.lease_expires_at or '')} UTC{heard}"
     return ""
+
+
+def has_ended(store: Store, task: Task) -> bool:
+    """Whether the lease of a task in progress has ended, and nobody was asked yet whether its owner is at work."""
+    if task.status != "in_progress" or task.lease_until is None or task.in_grace:
+        return False
+    return store.steady()[1] > task.lease_until
 
 
 def current(store: Store, team: Team, task: Task) -> Task:
     """The task as it is once claims that are over are released. On a read-only disk, only in what is returned."""
-    if not over(store, team, task):
+    is_over = over(store, team, task)
+    if not is_over and not has_ended(store, task):
         return task
     try:
         return release_if_over(store, team, task.id)
     except errors.TeamsError:
-        return task.freed()
+        return task.freed() if is_over else task
 
 
 def release_if_over(store: Store, team: Team, task_id: str) -> Task:
-    """Release the task if the claim on it is over, and tell the leader."""
+    """Release the task if the claim on it is over, and tell the leader; if only its lease has ended, begin the grace
+    period.
+    """
     reasons: list[str] = []
 
     def change(task: Task) -> Task:
         reasons[:] = [over(store, team, task)]
-        return expired(store, team, task, reasons[0]) if reasons[0] else task
+        if reasons[0]:
+            return expired(store, team, task, reasons[0])
+        return _after_its_lease(store, team, task) if has_ended(store, task) else task
 
-    before, task = update(store, team.name, TASK, task_id, change)
-    if before is not task:
+    try:
+        before, task = update(store, team.name, TASK, task_id, change)
+    except errors.NotAllowed:  # a login of PostgreSQL has to ask first, whatever else it knows of the owner
+        reasons[:] = [""]
+        before, task = update(
+            store,
+            team.name,
+            TASK,
+            task_id,
+            lambda task: _in_grace(store, team, task) if has_ended(store, task) else task,
+        )
+    if before is not task and reasons[0]:
         note_expiry(store, team, before, reasons[0])
+    end_grace(store, team, before, task)
     deliver(store, team.name, TASK, task)
     return task
+
+
+def _after_its_lease(store: Store, team: Team, task: Task) -> Task:
+    """The task, whose lease has ended: with the rest of a lease if there are newer traces of work, else in its grace
+    period.
+    """
+    from teams_cli.tasks import traces  # most leases are renewed before they end
+
+    age = traces.age(store, team.name, task)
+    if age is not None and age < length(team):
+        return lasting(store, task, length(team) - age)
+    return _in_grace(store, team, task)
+
+
+def _in_grace(store: Store, team: Team, task: Task) -> Task:
+    """The task, whose lease has ended, in its grace period: its owner and the leader are to be told."""
+    seconds = min(_GRACE, length(team))
+    asked = lasting(store, task, seconds)
+    asked = asked.having(grace_until=asked.lease_until)
+    name, soon = task.owner or "", clock.length(seconds)
+    seen = presence.load(store, team.name, name).last_seen or task.claimed_at
+    since = f"since {of_day(seen)} UTC" if seen else "so far"
+    what, about = f"{task.id} ({task.title})", f"{_LEASE}{task.id}"
+    to_owner = (
+        f"{what}: are you at work on it? Nothing was heard of you {since}, and in {soon} others may take it. "
+        "Any `teams` command keeps it yours: teams heartbeat"
+    )
+    to_leader = (
+        f"{what}: nothing was heard of {name} {since}. {name} is asked, and has {soon} to give a sign of life; "
+        f"then others may take it. To free it at once: teams release-task {task.id}"
+    )
+    uid = f"{task.id}-{task.claim}-{asked.lease_until:.0f}"
+    told = [Owed(to=name, message=to_owner, uid=f"asked-{uid}", about=about)]
+    if team.leader != name:
+        told.append(Owed(to=team.leader, message=to_leader, uid=f"silent-{uid}", about=about))
+    return owing(asked, *told)
+
+
+def end_grace(store: Store, team: Team, before: Task, task: Task) -> None:
+    """Handle what was asked in a grace period that the change from *before* has ended."""
+    if before.in_grace and not task.in_grace:
+        for name in {before.owner or "", team.leader}:
+            settle_request(store, team.name, name, f"{_LEASE}{task.id}")
 
 
 def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") -> Task:
@@ -163,31 +247,39 @@ def note_expiry(store: Store, team: Team, task: Task, reason: str) -> None:
 
 
 def release_all(store: Store, team: Team) -> list[Task]:
-    """Release every task in progress whose claim is over; those that are left. Some are for others' logins to release,
-    and in a closed team none is.
+    """Release every task in progress whose claim is over; those that are left. Where a lease has ended, the grace
+    period begins. Some are for others' logins to release, and in a closed team none is.
     """
     known = presence.load_each_once(store, team.name)
-    left = []
+    remaining = []
     for task in list(tasks.labelled(store, team.name, tasks.IN_PROGRESS)):
         try:
-            now = release_if_over(store, team, task.id) if over(store, team, task, known) else task
+            is_due = has_ended(store, task) or over(store, team, task, known)
+            now = release_if_over(store, team, task.id) if is_due else task
         except (errors.NotAllowed, errors.WrongState):
             now = task
         if now.status == "in_progress":
-            left.append(now)
-    return left
+            remaining.append(now)
+    return remaining
 
 
 def set_alarm(store: Store, team: Team, found: Iterable[Task], alarm: Alarm) -> None:
     """Have the alarm ring when time alone, or the end of a process, may have ended the claim on one of these tasks."""
-    _, seconds = store.steady()
     for task in found:
         if task.status != "in_progress" or task.owner is None:
             continue
-        left = (task.lease_until or 0) - seconds
-        alarm.ring_after(left if left >= 0 else _AGAIN)
+        seconds = left(store, task)
+        alarm.ring_after(seconds if seconds >= 0 else _AGAIN)
         agent = presence.load(store, team.name, task.owner)
         alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
+
+
+def may_be_claimed_again(task: Task, name: str) -> bool:
+    """Whether another than that agent was silent until it lost the task, and may come back: nothing happened since."""
+    last = next((note for note in reversed(task.notes) if note.added is None), None)
+    if last is None or (last.what, last.owner) in (("expired", None), ("expired", name)):
+        return False
+    return last.what == "expired" and (last.reason or "").startswith(_LEASE_OF)
 
 
 def lost_before(task: Task) -> Note | None:

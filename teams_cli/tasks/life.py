@@ -39,16 +39,13 @@ def _renewed(store: Store, team: Team, seen: Task) -> Task | None:
         return leases.leased(store, team, task) if _is_due(store, team, task) else task
 
     before, task = update(store, team.name, TASK, seen.id, change)
-    return before if before is not task and _left(store, before) < length * _PART else None
+    leases.end_grace(store, team, before, task)
+    return before if before is not task and leases.left(store, before) < length * _PART else None
 
 
 def _is_due(store: Store, team: Team, task: Task) -> bool:
     """Whether so much of its lease is gone that it is worth a write."""
-    return _left(store, task) < leases.length(team) * (1 - _PART)
-
-
-def _left(store: Store, task: Task) -> float:
-    return (task.lease_until or 0.0) - store.steady()[1]
+    return leases.left(store, task) < leases.length(team) * (1 - _PART)
 
 
 def _noted(store: Store, team: str, name: str) -> Agent:

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any
 
+DONE = "all tasks are settled: you are done"
+"""What a member is told then."""
 _FREE = [tasks.free(priority) for priority in PRIORITIES]
+_LANDING = "landing"
 _COUNTED = {**{status: status for status in FINISHED}, **dict.fromkeys(_FREE, "pending")}
 """The labels that say all that is to be known of a task, with its status."""
 
@@ -65,9 +68,29 @@ def settled(store: Store, team: str) -> dict[str, Any] | None:
     """How many tasks have which status, and which can never become ready; None while there is something to do."""
     found = overview(store, team)
     counts, stuck = found.counts, found.stuck
-    if counts["in_progress"] or counts.get("in_review") or counts["pending"] > len(stuck):
+    if counts["in_progress"] or counts.get("in_review") or counts["pending"] > len(stuck) or lands(store, team):
         return None
     return {"taskCounts": counts, "stuck": stuck}
+
+
+def over(store: Store, team: str) -> dict[str, int] | None:
+    """How many tasks have which status, when there are some and all have ended; None while one is left, also one that
+    can never become ready: the leader may free it.
+    """
+    if any(keys for label, keys in store.by_label(team, TASK).items() if label not in FINISHED):
+        return None
+    found = settled(store, team)
+    counts: dict[str, int] = found["taskCounts"] if found else {}
+    return counts if any(counts.values()) and not counts["pending"] else None
+
+
+def lands(store: Store, team: str) -> bool:
+    """Whether a completed task may come back to its owner, because it has yet to land."""
+    if _LANDING not in store.holds(team, _LANDING):
+        return False
+    from teams_cli.tasks import landings
+
+    return any(tasks.get(store, team, found.task).landing != found.id for found in landings.open_ones(store, team))
 
 
 def refuse_closed(store: Store, team: Team) -> None:

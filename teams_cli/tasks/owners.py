@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.tasks.tasks import IN_REVIEW, Task
+from teams_cli.clock import length, seconds_since
+from teams_cli.store.contract import Store
+from teams_cli.tasks import leases
+from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, Task
+from teams_cli.teams import presence
+from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
 
 
 def refuse_stranger(task: Task, name: str) -> None:
@@ -34,11 +43,17 @@ def _how_back(task: Task) -> str:
     return f"teams note {task.id} TEXT; its files are {task.owner}'s now. Continue: teams wait --claim"
 
 
-def how_to_take(task: Task, leads: bool) -> str:
-    """How who may not hand the task over comes to have another own it."""
-    if leads and task.status == "in_progress":
-        return f"Take it from {task.owner} first: teams release-task {task.id}"
-    return "Ask a task-manager or the human."
+def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str) -> None:
+    """Raises Conflict: The owner of the task is at work on it, and another than the person would take it."""
+    is_quiet = leases.has_ended(store, task) or task.in_grace or leases.over(store, team, task)
+    if task.status != IN_PROGRESS or task.owner == by.name or by.is_human or is_quiet:
+        return
+    seen = max(filter(None, (presence.load(store, team.name, task.owner or "").last_seen, task.claimed_at)), default="")
+    last = f": last sign of life {length(max(0.0, seconds_since(seen, store.now())))} ago" if seen else ""
+    raise errors.Conflict(
+        f"{task.owner} is at work on {task.id}{last}; nothing was changed",
+        f"To take it all the same, which {task.owner} is told at once: {command} --force",
+    )
 
 
 def state_of(task: Task) -> str:

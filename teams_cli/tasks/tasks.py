@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Priority,
         Reviewed,
         Seconds,
+        Source,
         TaskId,
         TaskStatus,
         Text,
@@ -110,10 +111,16 @@ class Task(Record):
     """The commit on which its owner was when it handed it in to be reviewed: what lands is that."""
     evidence: list[Evidence] | None = None
     landing: Word | None = None
+    source: Source | None = None
+    """Where it was imported from: the tracker, its id there, and a digest of each field as it was imported. What is
+    `foreign` was written by anybody: its title and description say so.
+    """
     claim: Count = 0
     lease_expires_at: Time | None = None
     lease_epoch: Word | None = None
     lease_until: Seconds | None = None
+    grace_until: Seconds | None = None
+    """The end of the lease as the grace period set it. Whoever sets another, older versions too, has ended that."""
     notes: list[Note] = field(default_factory=list)
     owed: list[Owed] | None = None
 
@@ -183,7 +190,13 @@ class Task(Record):
             lease_expires_at=None,
             lease_epoch=None,
             lease_until=None,
+            grace_until=None,
         )
+
+    @property
+    def in_grace(self) -> bool:
+        """Whether its lease has ended, and the grace period runs in which its owner may still give a sign of life."""
+        return self.grace_until is not None and self.grace_until == self.lease_until
 
     @property
     def why_ended(self) -> str | None:

@@ -1,6 +1,8 @@
-"""Which files a task touches, as it was said when it was made: patterns of paths, as in `.gitignore` with `**`.
+"""Which files a task touches, as it was said when it was made: patterns of paths, as in `.gitignore` with `**`, and
+what is touched in them, as agents at work were seen to change it.
 
-A pattern names files and never all that is below a directory: `src/**` does, `src` is a file of that name.
+A pattern names files and never all that is below a directory: `src/**` does, `src` is a file of that name. Behind a
+colon may stand names of functions and classes, with commas between them: `src/x.py:Editor.edit,main`.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
+from teams_cli.teams import presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +25,26 @@ def touches(task: Task, path: str) -> bool:
 
 
 def meet(one: str, other: str) -> bool:
-    """Whether there may be a file that both patterns name. A path is a pattern too."""
-    return _meet(_parts(one), _parts(other), _ANY_DEPTH, _parts_meet)
+    """Whether there may be a file that both patterns name, and in it a function, if both name some. A path is a pattern
+    too.
+    """
+    (path, names), (other_path, others) = _split(one), _split(other)
+    if names and others and not any(_is_inside(mine, theirs) for mine in names for theirs in others):
+        return False
+    return _meet(_parts(path), _parts(other_path), _ANY_DEPTH, _parts_meet)
+
+
+def _split(region: str) -> tuple[str, list[str]]:
+    """The path, and the names in it that stand behind the colon."""
+    path, _, names = region.rpartition(":")
+    parts = names.split(",")
+    is_named = path and all(part.replace(".", "").replace("$", "").isidentifier() for part in parts)
+    return (path, parts) if is_named else (region, [])
+
+
+def _is_inside(one: str, other: str) -> bool:
+    """Whether one name is the other, or that of something in it."""
+    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
 
 
 def _parts(pattern: str) -> list[str]:
@@ -88,11 +109,30 @@ def in_progress(store: Store, team: str, agent: str) -> list[Task]:
     return [task for task in found if task.touches and task.owner != agent]
 
 
-def taken(store: Store, team: str, agent: str) -> list[str]:
-    """The patterns of what others than the agent touch in what they have in progress."""
-    return [pattern for task in in_progress(store, team, agent) for pattern in task.touches or ()]
+def taken(store: Store, team: str, agent: str) -> list[tuple[str, str, str]]:
+    """What others than the agent touch: the pattern, whose it is, and the task that they have in progress."""
+    said = [(task.owner or "", task.id, task.touches or ()) for task in in_progress(store, team, agent)]
+    owners = {task.owner: task.id for task in tasks.labelled(store, team, IN_PROGRESS) if task.owner != agent}
+    seen = [
+        (one.agent, owners[one.agent], one.changing or ())
+        for one, _ in store.scan(team, presence.AGENT, [])
+        if one.agent in owners
+    ]
+    return [(pattern, owner, task) for owner, task, patterns in (*said, *seen) for pattern in patterns]
 
 
-def meets_any(task: Task, patterns: Iterable[str]) -> bool:
-    """Whether there may be a file that the task touches and one of the patterns names."""
-    return any(meet(ours, theirs) for ours in task.touches or () for theirs in patterns)
+def others_at(store: Store, team: str, task: Task, agent: str) -> list[dict[str, str]]:
+    """Who of the others touches what the task touches: `agent`, `task` and `region`, each of them once."""
+    if not task.touches:
+        return []
+    found = {
+        (owner, other, pattern): {"agent": owner, "task": other, "region": pattern}
+        for pattern, owner, other in taken(store, team, agent)
+        if any(meet(ours, pattern) for ours in task.touches)
+    }
+    return list(found.values())
+
+
+def meets_any(task: Task, taken: Iterable[tuple[str, str, str]]) -> bool:
+    """Whether there may be something that the task touches and that is taken."""
+    return any(meet(ours, theirs) for ours in task.touches or () for theirs, _, _ in taken)

@@ -59,6 +59,15 @@ def passed_over(directory: str) -> Iterator[tuple[str, str]]:
                 yield f"{path}: permission.tool.{tool}", f"it is not {words}"
 
 
+def refused_by_opencode(directory: str) -> Iterator[str]:
+    """The rules there that count here, but with which OpenCode itself does not start: it knows no rules by role."""
+    for name in OPENCODE_FILES:
+        path = f"{directory}/{name}"
+        for tool, said in _tools(_document(path) or {}).items():
+            if isinstance(said, dict) and _counts(said):
+                yield f"{path}: permission.tool.{tool}"
+
+
 def _document(path: str) -> dict[str, Any] | None:
     """What the file says; nothing if it says nothing that could be for us, None if it is not valid JSON."""
     try:

@@ -82,6 +82,19 @@ class Agent(Record):
     """The git worktree in which it was last seen at work, on that host."""
     commit: Word | None = None
     """What was committed there last, where a file says so."""
+    changing: list[Text] | None = None
+    """Files that it changes there, committed or not, and that the branch of the main checkout does not have so."""
+    checkout: Text | None = None
+    """The main checkout of a repository in which it was last seen at work, on that host."""
+    in_turn: bool | None = None
+    """Whether its client said that a turn of its runs, and not yet that this ended."""
+    silent_until: Time | None = None
+    """Until when it said that it may be silent."""
+
+    @property
+    def expected_at(self) -> str | None:
+        """When it was last heard of, or when it said that it will be."""
+        return max(filter(None, (self.last_seen, self.silent_until)), default=None)
 
 
 AGENT: Kind[Agent] = Kind("agent", Agent, key="agent", logins="own")
@@ -162,24 +175,45 @@ def saw(
     known: Agent | None = None,
     worktree: str = "",
     commit: str = "",
+    checkout: str = "",
 ) -> Agent:
     """Note that the agent is alive, unless that was noted within the last *every* seconds, and in which *worktree* it
-    is, if it is in one, on which *commit*; what is *known* of it was read a moment ago.
+    is, if it is in one, on which *commit*, else in which *checkout*; what is *known* of it was read a moment ago.
     """
 
     def change(agent: Agent) -> Agent:
         recent = agent.last_seen and seconds_since(agent.last_seen, store.now()) < every
-        place = worktree or (agent.worktree if (agent.host or "") == store.host else None)
+        is_here = (agent.host or "") == store.host
+        place = worktree or (agent.worktree if is_here else None)
+        main = checkout or (agent.checkout if is_here else None)
         last = (commit or None) if worktree else agent.commit
-        if note is None and recent and (agent.host or "", agent.worktree, agent.commit) == (store.host, place, last):
+        known = (agent.host or "", agent.worktree, agent.commit, agent.checkout)
+        if note is None and recent and known == (store.host, place, last, main):
             return agent
         said, host = agent.note if note is None else note, store.host or None
-        return agent.having(last_seen=teams.now(store), note=said, host=host, worktree=place, commit=last)
+        return agent.having(
+            last_seen=teams.now(store), note=said, host=host, worktree=place, commit=last, checkout=main
+        )
 
     agent = known or load(store, team, name)
     if change(agent) is agent:
         return agent
     return upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)[1]
+
+
+def changes(store: Store, team: str, name: str, files: list[str]) -> None:
+    """Note which files the agent changes in its worktree."""
+
+    def change(agent: Agent) -> Agent:
+        return agent if (agent.changing or []) == files else agent.having(changing=files or None)
+
+    if change(known := load(store, team, name)) is not known:
+        upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)
+
+
+def note_silence(store: Store, team: str, name: str, until: str) -> None:
+    """Note until when the agent said that it may be silent."""
+    upsert(store, team, AGENT, name, Agent(agent=name), lambda agent: agent.having(silent_until=until))
 
 
 def register_process(store: Store, team: str, name: str, pid: int) -> None:
@@ -215,12 +249,35 @@ def is_gone(agent: Agent) -> bool:
     return has_ended(agent.pid, agent.pid_started, agent.pid_boot) is True
 
 
-def every(team: Team, worktree: str = "") -> float:
+def note_turn(store: Store, team: str, name: str, runs: bool) -> None:
+    """Note that a turn of the agent's client began or ended."""
+
+    def change(agent: Agent) -> Agent:
+        return agent if bool(agent.in_turn) == runs else agent.having(in_turn=runs or None)
+
+    upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)
+
+
+def is_in_turn(agent: Agent) -> bool:
+    """Whether a turn of the agent's client runs, in a process that is known to be there."""
+    if not agent.in_turn or agent.pid is None:
+        return False
+    from teams_cli.processes import has_ended
+
+    return has_ended(agent.pid, agent.pid_started, agent.pid_boot) is False
+
+
+def every(team: Team, in_worktree: bool = False) -> float:
     """How often a sign of life is written down that renews leases, in seconds: when a quarter of one is gone; of who is
     in a worktree also for the branches of others to be looked at.
     """
     part = team.silence * RENEWED_AFTER
-    return min(part, _SEEN_EVERY) if worktree else part
+    return min(part, _SEEN_EVERY) if in_worktree else part
+
+
+def was_silent(store: Store, agent: Agent) -> bool:
+    """Whether the last sign of life that was noted is older than signs are noted."""
+    return seconds_since(agent.last_seen or "", store.now()) > _SEEN_EVERY
 
 
 def renewed_lately(store: Store, team: Team, agent: Agent) -> bool:
@@ -230,13 +287,13 @@ def renewed_lately(store: Store, team: Team, agent: Agent) -> bool:
 
 def is_silent(store: Store, team: Team, name: str, since: str | None = None) -> bool:
     """Whether nothing was heard of the agent for the team's `staleAfterSeconds`, counted at least from *since*."""
-    return _is_past(store, team, max(filter(None, (load(store, team.name, name).last_seen, since)), default=None))
+    return _is_past(store, team, max(filter(None, (load(store, team.name, name).expected_at, since)), default=None))
 
 
 def is_around(store: Store, team: Team, agent: Agent) -> bool:
     """Whether the agent is a member, and not silent."""
     member = team.member(agent.agent)
-    return member is not None and not _is_past(store, team, agent.last_seen or member.joined_at)
+    return member is not None and not _is_past(store, team, agent.expected_at or member.joined_at)
 
 
 def _is_past(store: Store, team: Team, seen: str | None) -> bool:

@@ -24,8 +24,10 @@ _CHANGES = {
     "create-task": (LEADER, MANAGER, HUMAN),
     "define-role": LEADERS,
     "down": LEADERS,
+    "export": LEADERS,
     "hand-over": LEADERS,
     "heartbeat": EVERYBODY,
+    "import": (LEADER, MANAGER, HUMAN),
     "interject": EVERYBODY,
     "join-team": WORKERS,
     "land": EVERYBODY,
@@ -58,7 +60,9 @@ _CHANGES = {
     "worktree": LEADERS,
 }
 """The commands that change something, and the roles that may."""
-_IN_CLOSED_TEAMS = frozenset({"copy-team", "down", "prune", "read-messages", "restore-team", "stop-agent", "worktree"})
+_IN_CLOSED_TEAMS = frozenset(
+    {"copy-team", "down", "export", "prune", "read-messages", "restore-team", "stop-agent", "worktree"}
+)
 _INSTEAD = {
     "claim-task": "Leaders coordinate: leave the task to a member, or hand over the team first.",
     "join-team": "Leaders create teams: `teams spawn-team`.",
@@ -77,6 +81,7 @@ _READS = {
     "history",
     "list-agents",
     "logs",
+    "diff",
     "overlaps",
     "recall",
     "search",

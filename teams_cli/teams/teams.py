@@ -19,7 +19,7 @@ LEADER = "team-leader"
 MEMBER = "team-member"
 MANAGER = "task-manager"
 
-SILENCE = 300
+SILENCE = 900
 """Seconds of silence after which a member counts as gone, unless the team sets others."""
 
 

@@ -72,7 +72,7 @@ def state_of(store: Store, team: Team, member: Member, agent: Agent, working: bo
     """`stopped` after a shutdown, `stale` when not seen for too long or its process is gone, else `active`, `idle`."""
     if member.stopped_by:
         return "stopped"
-    seen = agent.last_seen or member.joined_at
+    seen = agent.expected_at or member.joined_at
     limit = team.silence
     if is_gone(agent) or (seen and seconds_since(seen, store.now()) > limit):
         return "stale"

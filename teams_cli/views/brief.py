@@ -48,7 +48,9 @@ def brief(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -> 
         return outside(store, team_name, caller)
     found = overviews.overview(store, team_name).changed(lambda task: leases.current(store, team, task))
     proposed = plans.all_of(store, team_name, [])
-    document = _about_team(team, caller, found) | _mine(store, team, caller, found, proposed)
+    document = _about_team(team, caller, found, overviews.lands(store, team_name)) | _mine(
+        store, team, caller, found, proposed
+    )
     told = _told_once(store, team, caller)
     whole = bool(told.get("rules")) and len(told["rules"]) <= _RULES
     document |= (
@@ -101,7 +103,7 @@ def role_of(team: Team, caller: Caller) -> str | None:
     return at.role if at else None
 
 
-def _about_team(team: Team, caller: Caller, found: Overview) -> Found:
+def _about_team(team: Team, caller: Caller, found: Overview, lands: bool) -> Found:
     at, left, stuck, counts = standing_of(team, caller), team.find(caller.name), found.stuck, found.counts
     counts = {status: count for status, count in counts.items() if count}
     document: Found = {
@@ -112,7 +114,9 @@ def _about_team(team: Team, caller: Caller, found: Overview) -> Found:
         "members": len(team.active_names()),
         "tasks": counts,
         "leads": bool(at and at.leads) or (caller.is_human and team.leader == HUMAN),
-        "going": bool(counts.get(IN_PROGRESS) or counts.get(IN_REVIEW)) or counts.get("pending", 0) > len(stuck),
+        "going": lands
+        or bool(counts.get(IN_PROGRESS) or counts.get(IN_REVIEW))
+        or counts.get("pending", 0) > len(stuck),
         "stuck": stuck,
     }
     if left and left.stopped_by:

@@ -46,12 +46,16 @@ _HELD = "held"
 
 class Wanted:
     """What of all that concerns one a wait is for. With *needed*, what went well (see `needed`) is told with the next
-    that asks for more, or when the time is over. Who *claims_ready* tasks is told of one also when it was before. That
-    so many tasks are *completed* is told too.
+    that asks for more, or when the time is over. Who *claims_ready* tasks is told of one also when it was before. Who
+    waits *for_work*, and has none, is told mail that asks nothing of it with that. That so many tasks are *completed*
+    is told too.
     """
 
-    def __init__(self, needed: bool = False, claims_ready: bool = False, completed: int | None = None) -> None:
+    def __init__(
+        self, needed: bool = False, claims_ready: bool = False, completed: int | None = None, for_work: bool = False
+    ) -> None:
         self.needed = needed
+        self.for_work = for_work
         self.claims_ready = claims_ready
         self.completed = completed
 
@@ -164,7 +168,8 @@ class Lookout:
         """Load what the end of the sleep needs, by which another version may be installed; and tell who leads, once,
         that nobody is there who could bring anything about.
         """
-        from teams_cli.views import going_on, standing  # noqa: F401
+        from teams_cli.tasks import overviews  # noqa: F401
+        from teams_cli.views import going_on, needed, standing  # noqa: F401
 
         if say and not self._told_alone:
             self._told_alone = True
@@ -183,7 +188,7 @@ class Lookout:
         if facts.leads or self.caller.is_human:
             found |= {"plan", *({"question"} if self.caller.is_human else ())}
         found.update(f"task/{key}" for key in facts.held())
-        if facts.works or facts.leads:  # also of who has a task, which may end meanwhile
+        if facts.leads or team.member(name):  # also of who has a task, which may end meanwhile
             found |= tasks.FREED
         return frozenset(found)
 
@@ -241,7 +246,8 @@ class Lookout:
             self._have_ends_told()
         if any(each["what"] != "ready" for each in happened):  # a message that says the same may have come meanwhile
             mailbox = self._mailbox()
-        mail = self._mail(mailbox, {each["id"] for each in happened if each["what"] != _HELD}, agent)
+        told = {each["id"] for each in happened if each["what"] != _HELD}
+        mail = self._mail(mailbox, told, agent, bool(facts.held()))
         if not (happened or mail):
             self._say_if_waiting(facts)
         return happened, mail
@@ -254,7 +260,7 @@ class Lookout:
         """
         what = "nothing for you" if self.wanted.needed else "nothing"
         ran_out = errors.WaitRanOut(f"{what} happened within {length(waited)}")
-        if not (self.wanted.needed and waited):
+        if not ((self.wanted.needed or self.wanted.for_work) and waited):
             raise ran_out
         of_these = Wanted(False, self.wanted.claims_ready, self.wanted.completed)
         rest = Lookout(self.store, self.team, self.caller, self.once_told, of_these).look()
@@ -267,7 +273,7 @@ class Lookout:
     def _mailbox(self) -> inboxes.Mailbox:
         return inboxes.Mailbox(self.store, self.team, self.caller.name)
 
-    def _mail(self, mailbox: inboxes.Mailbox, told: set[str], agent: presence.Agent) -> list[Found]:
+    def _mail(self, mailbox: inboxes.Mailbox, told: set[str], agent: presence.Agent, is_busy: bool) -> list[Found]:
         """The unread messages in full, as many as are shown at a time. What is told with a
         fact, or asks for nothing and was told whole at the end of another answer, is not told again.
         """
@@ -279,7 +285,7 @@ class Lookout:
             mailbox = self._mailbox()
             numbers = mailbox.unread(quiet=True)[:_MOST]
         fetched = mailbox.messages(numbers)
-        if not told and len(fetched) < _MOST and self._can_wait(fetched, ends_expected):
+        if not told and len(fetched) < _MOST and self._can_wait(fetched, ends_expected, is_busy):
             return []
         found = fitting(fetched)
         shown, told = [], told | _plans_among(agent.told)
@@ -294,9 +300,18 @@ class Lookout:
         self._notes.append(lambda: mailbox.mark_read(read))
         return shown
 
-    def _can_wait(self, found: list[Message], ends_expected: bool) -> bool:
+    def _asks(self, message: Message) -> bool:
+        """Whether somebody may wait for what its reader does about it: so it is of what is said to all."""
+        if message.type == "broadcast":
+            return not message.fyi
+        matter = matters.of(self.store, self.team, message.about or "")
+        return steps.after_message(message.to_document(), matter) is not None
+
+    def _can_wait(self, found: list[Message], ends_expected: bool, is_busy: bool) -> bool:
         """Whether none of the messages is worth the end of the wait."""
         asking = [message for message in found if not reminders.is_for_later(self.store, self.team, message)]
+        if self.wanted.for_work and not is_busy:
+            asking = [message for message in asking if self._asks(message)]
         if not (asking and self.wanted.needed):
             return not asking
         from teams_cli.views import needed
@@ -340,11 +355,13 @@ class Lookout:
     def _true(self, facts: Facts, known: set[str], agent: presence.Agent) -> Known:
         """What is so, in the order in which it is told."""
         if not (facts.leads or self.caller.is_human or self.wanted.completed):
-            return facts.overdue(agent) | facts.ready(known)
+            return facts.overdue(agent) | facts.ready(known) | facts.done(known)
         from teams_cli.views.leading import Leading  # loads all that members don't hear of
 
         beside = Leading(facts, self.alarm, self.wanted.completed)
-        return facts.overdue(agent) | beside.completed(known) | facts.ready(known) | beside.true(known)
+        return (
+            facts.overdue(agent) | beside.completed(known) | facts.ready(known) | facts.done(known) | beside.true(known)
+        )
 
     def _held(self, facts: Facts, known: set[str], has_mail: bool) -> Known:
         """The task that the caller has, if it wants one: told once, as it may have to wait for what nobody knows of;
@@ -385,16 +402,7 @@ class Lookout:
 
     def _otherwise(self, team: Team) -> str:
         """What to do where nothing that happened asks for anything: go on with one's task, or wait."""
-        return steps.work(work.of(self.store, team, self.caller.name)) or self._when_idle(team)
-
-    def _when_idle(self, team: Team) -> str:
-        """How to wait; or to end the team's work, where all is done."""
-        step = work.when_idle(team, self.caller)
-        if step != steps.WAIT_TO_LEAD:
-            return step
-        from teams_cli.views import going_on
-
-        return going_on.after_all(self.store, team, self.caller) or step
+        return work.next_step(self.store, team, self.caller)
 
 
 def _expects_ends(store: Store, team: str, name: str) -> bool:

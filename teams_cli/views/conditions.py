@@ -8,10 +8,12 @@ from teams_cli.messages import inboxes, notices
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.meanwhile import Ended
 from teams_cli.store.pace import NO_TEAM, Alarm, sleep_until
+from teams_cli.store.retrying import upsert
 from teams_cli.tasks import choosing, leases, overviews, plans, tasks
 from teams_cli.tasks.plans import PLAN
 from teams_cli.tasks.tasks import FINISHED, TASK
-from teams_cli.teams import teams
+from teams_cli.teams import presence, teams
+from teams_cli.teams.permission import standing_of
 from teams_cli.views import standing
 
 TYPE_CHECKING = False
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.teams.caller import Caller
+    from teams_cli.teams.presence import OnceTold
 
     Look = Callable[[Alarm], dict[str, Any] | None]
 
@@ -29,8 +32,8 @@ _ALIVE = 2.0
 
 class Condition:
     """Something to wait for. *look* returns what there is of it, or None, and sets the alarm for when time alone may
-    bring it about; changes that may are on the *topics*. Answers call it *name*, people *what*. Who waited for it in
-    vain is told how it *stands*, and what to do: *in_vain*.
+    bring it about; changes that may are on the *topics*. Answers call it *name*, people *what*, which is empty where
+    nobody asked for it. Who waited for it in vain is told how it *stands*, and what to do: *in_vain*.
     """
 
     def __init__(
@@ -80,9 +83,9 @@ def wait(
         ended.hint = _in_vain(conditions)
         raise
     if not came:
-        what = " or ".join(condition.what for condition in conditions)
+        what = " or ".join(condition.what for condition in conditions if condition.what)
         raise errors.WaitRanOut(f"timed out after {length(timeout or 0.0)} waiting for {what}", _in_vain(conditions))
-    return {**found, "because": held} if len(conditions) > 1 else found
+    return {**found, "because": held} if sum(bool(condition.what) for condition in conditions) > 1 else found
 
 
 def _in_vain(conditions: Sequence[Condition]) -> str:
@@ -244,6 +247,23 @@ def task_ready(store: Store, team: str, caller: Caller) -> Condition:
         return standing.in_words(store, team, caller)
 
     return Condition("ready", "a task that is ready", tasks.FREED, _while_open(store, team, look), stands)
+
+
+def nothing_left(store: Store, team: str, caller: Caller, once_told: OnceTold) -> Condition:
+    """All tasks are settled, for a member that was not told so: it is done, whatever it waits for."""
+    from teams_cli.views.facts import settled_as
+
+    def look(alarm: Alarm) -> dict[str, Any] | None:
+        at = standing_of(teams.get(store, team), caller)
+        counts = overviews.over(store, team) if at and not (at.leads or caller.is_human) else None
+        about = settled_as(counts) if counts else ""
+        if not about or about in presence.load(store, team, caller.name).told:
+            return None
+        fresh, place = presence.Agent(agent=caller.name), presence.AGENT.also_closed
+        once_told(lambda: upsert(store, team, place, caller.name, fresh, lambda a: a.having(told=[*a.told, about])))
+        return {"settled": overviews.DONE}
+
+    return Condition("settled", "", tasks.FREED, look)
 
 
 def agent_done(store: Store, team: str, name: str) -> Condition:

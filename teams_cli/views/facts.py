@@ -51,6 +51,11 @@ def fact(what: str, about: str, text: str, step: str) -> Found:
     return {"what": what, "id": about, "text": text, "next": step}
 
 
+def settled_as(counts: dict[str, int]) -> str:
+    """The word under which it is told that all tasks are settled."""
+    return f"settled:{'-'.join(map(str, counts.values()))}"
+
+
 class Facts:
     """What is so now and concerns the caller, by the word it is told under; several may be told as one, and None goes
     without saying. The alarm is set for what time alone may make so.
@@ -184,6 +189,18 @@ class Facts:
         if more and not behind and (fresh or not news):
             told[self._behind(ready[-1])] = None
         return told, more and bool(news) and not fresh
+
+    def done(self, known: set[str]) -> Known:
+        """That nothing is left to do, for a member; `leading` tells the leader what is."""
+        from teams_cli.tasks import overviews
+
+        counts = (
+            None if self.leads or not self.team.member(self.caller.name) else overviews.over(self.store, self.team.name)
+        )
+        if not counts:
+            return {}
+        about = settled_as(counts)
+        return {about: None if about in known else fact("settled", self.team.name, overviews.DONE, "")}
 
     def _is_asked_to_end(self) -> bool:
         if SHUTDOWN not in self.there:

@@ -16,7 +16,7 @@ from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Member
 from teams_cli.text import listed
 from teams_cli.views import silences, standing, steps
-from teams_cli.views.facts import PLAN, Facts, fact
+from teams_cli.views.facts import PLAN, Facts, fact, settled_as
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ class Leading:
         """All but `completed`."""
         found: Known = {}
         if self.leads:
-            found |= self._settled(known) | self._plans() | self._lost(known) | self._silent(known)
+            settled = self._settled(known)
+            found |= settled | self._plans() | (settled or self._lost(known) | self._silent(known))
         if self.caller.is_human:
             found |= self._questions() | self._plans()
         return found
@@ -66,16 +67,14 @@ class Leading:
         found = overviews.settled(self.store, self.team.name)
         if found is None or not any(found["taskCounts"].values()):
             return {}
-        about = f"settled:{'-'.join(map(str, found['taskCounts'].values()))}"
+        about = settled_as(found["taskCounts"])
         if about in known:
             return {about: None}
         counts = {status: count for status, count in found["taskCounts"].items() if count}
         text = f"all tasks are finished: {', '.join(f'{count} {status}' for status, count in counts.items())}"
         others = [name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)]
         if others:
-            named = " ".join(others) if len(others) <= _NAMED else "NAME ..."
-            text += f"; still here: {listed(others, _NAMED)}, who are notified when you close the team"
-            text += f" (or first: teams request-shutdown {named}); {self._unread(others)}"
+            text += f"; their waits tell {listed(others, _NAMED)} that they are done; {self._unread(others)}"
         what = steps.after_all(found["stuck"])
         return {about: fact("settled", self.team.name, text, what)}
 
@@ -98,7 +97,7 @@ class Leading:
         for member in self.team.members:
             if member.active and member.agent_id not in (self.caller.name, *busy) and not member.started_by:
                 agent = presence.load(self.store, self.team.name, member.agent_id)
-                since = max(filter(None, (agent.last_seen, member.joined_at)), default="")
+                since = max(filter(None, (agent.expected_at, member.joined_at)), default="")
                 if since and self._is_silent(agent, since):
                     about = f"lost:{member.agent_id}:{since}"
                     found[about] = None if about in known else self._loss(member, since)

@@ -118,7 +118,8 @@ def _state(store: Store, team: Team, message: Message, name: str, times: dict[st
 
 
 def _is_gone(store: Store, team: Team, name: str) -> bool:
-    """Whether nobody reads the mail of that name any more, as things stand."""
+    """Whether nobody reads the mail of that name any more, as things stand; who has yet to join will."""
     if name == HUMAN:
         return False
-    return team.state == "closed" or team.member(name) is None or sessions.was_stopped(store, team.name, name)
+    member = team.find(name)
+    return team.state == "closed" or bool(member and not member.active) or sessions.was_stopped(store, team.name, name)

@@ -35,7 +35,7 @@ def told(
     """
     late = _LATE * leases.length(team)
     first = late if patient else min(late, _LONG)
-    silent = {task.id: (task, standing.silence(store, team, task)) for task in _in_work(store, team)}
+    silent = {task.id: (task, _silence(store, team, task)) for task in _in_work(store, team)}
     for _, seconds in silent.values():
         if ahead := [end - seconds for end in (first, late) if end > seconds]:
             alarm.ring_after(ahead[0])
@@ -55,6 +55,11 @@ def told(
     return found
 
 
+def _silence(store: Store, team: Team, task: Task) -> float:
+    """Seconds for which nothing was heard of the owner, without those that it said it would be silent for."""
+    return min(standing.silence(store, team, task), leases.length(team) - leases.left(store, task))
+
+
 def _in_work(store: Store, team: Team) -> list[Task]:
     return list(tasks.labelled(store, team.name, tasks.IN_PROGRESS))
 
@@ -71,9 +76,7 @@ def _text(store: Store, team: Team, silent: tuple[Task, float], late: float, who
     """
     task, seconds = silent
     waiting = sorted(dependencies.waiting_for([task.id], whole.found), key=tasks.TASK.number_in)
-    said = (
-        f"{task.owner}, silent for {length(seconds)}; its lease ends in {_left(store, task)}, and others may claim it"
-    )
+    said = f"{task.owner}, silent for {length(seconds)}; its lease ends in {_left(store, task)}"
     if idle and not (whole.free or whole.ready):
         said += f"; idle: {listed(idle, _FEW)}"
         if waiting:
@@ -84,7 +87,7 @@ def _text(store: Store, team: Team, silent: tuple[Task, float], late: float, who
 
 
 def _left(store: Store, task: Task) -> str:
-    return length(max((task.lease_until or 0.0) - store.steady()[1], 1.0))
+    return length(max(leases.left(store, task), 1.0))
 
 
 def _without(task: Task, whole: Overview) -> str:

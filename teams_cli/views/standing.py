@@ -55,20 +55,15 @@ def of_all(store: Store, team_name: str) -> str:
 def _work(store: Store, team: Team, but: str, leads: bool) -> str:
     found = [task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS) if task.owner != but]
     whole = overviews.overview(store, team.name)
-    left = _left(store, team, but, found, whole) if leads else _end(store, team, whole)
+    left = _left(store, team, but, found, whole) if leads else _end(whole)
     return "; ".join(filter(None, (_in_work(store, team, found, whole.found), left)))
 
 
-def _end(store: Store, team: Team, whole: Overview) -> str:
-    """That nothing is left to take, for who waits for work; and who ends the team's work, where all is done."""
+def _end(whole: Overview) -> str:
+    """That nothing is left to take, for who waits for work."""
     counts = whole.counts
-    if counts["pending"] or not any(counts.values()):
-        return ""
     at_work = counts[tasks.IN_PROGRESS] or counts.get(tasks.IN_REVIEW)
-    if at_work:
-        return "you are the only member"
-    silent = _silent_for(_silence_of(store, team.name, team.leader or ""))
-    return f"All tasks are finished, and {team.leader}{f' ({silent})' if silent else ''} has yet to close the team"
+    return "no other task is left" if at_work and not counts["pending"] else ""
 
 
 def _in_work(store: Store, team: Team, found: list[Task], others: Sequence[Task] = ()) -> str:
@@ -113,11 +108,6 @@ def of_agent(store: Store, team_name: str, name: str) -> str:
     found = [task for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS) if task.owner == name]
     started = f"{name} is {session.state}" if session and not session.ended else ""
     return "; ".join(filter(None, (started, _in_work(store, teams.get(store, team_name), found))))
-
-
-def _silence_of(store: Store, team: str, name: str) -> float:
-    seen = presence.load(store, team, name).last_seen
-    return seconds_since(seen, store.now()) if seen else 0.0
 
 
 def silence(store: Store, team: Team, task: Task) -> float:

@@ -117,7 +117,7 @@ def after_decision(plan: Found) -> str | None:
 
 def end(shutdown: str) -> str:
     """How to answer who asks for the end."""
-    return f"teams approve-shutdown {shutdown}, or teams reject-shutdown {shutdown} --reason WHY"
+    return f"teams approve-shutdown {shutdown}, or teams reject-shutdown {shutdown} WHY"
 
 
 def after_shutdown(agent: str) -> str:
@@ -135,11 +135,13 @@ def review(task: str) -> str:
     return f"teams review-task {task} --accept, or teams review-task {task} --reject WHY"
 
 
-def after_landing(landing: Found, agent: str) -> str:
-    """How the owner of what came back red or in conflict lands it."""
+def after_landing(landing: Found, agent: str, lands_by_itself: bool) -> str:
+    """How the owner of what came back red or in conflict lands it, once that is mended."""
     if landing["state"] not in ("red", "conflict") or landing.get("owner") != agent:
         return ""
     task = landing["task"]
+    if lands_by_itself:
+        return complete(task)
     return f"teams update-task {task} --status completed && teams land {task}"
 
 
@@ -148,10 +150,8 @@ def complete(task: str) -> str:
     return f"teams update-task {task} --status completed --result RESULT --next {_PATIENTLY}"
 
 
-def when_idle(leads: bool, works: bool) -> str:
-    """How to wait with nothing to do: who leads is not called for what goes well, who works takes what comes."""
-    if leads:
-        return WAIT_TO_LEAD
+def when_idle(works: bool) -> str:
+    """How a member waits with nothing to do: who works takes what comes."""
     return WAIT_TO_WORK if works else WAIT
 
 
@@ -177,11 +177,13 @@ def outside(team: str, teams: list[str], name: str) -> str:
 
 
 def following(brief: Found) -> str:
-    """The next sensible command of who is told this brief: the first that fits where it stands."""
+    """The next sensible command of who is told this brief: the first that fits where it stands; none where nothing is
+    left to do.
+    """
     for step in _STEPS:
         if found := step(brief):
             return found
-    return WAIT
+    return WAIT if brief["going"] or brief["stuck"] or not brief["tasks"] else ""
 
 
 def _of_a_closed_team(brief: Found) -> str | None:

@@ -102,13 +102,25 @@ def plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:
 
 def next_step(store: Store, team: Team, caller: Caller) -> str:
     """What the caller does when it ended a task: go on with another, or wait, which takes the next."""
-    return steps.work(of(store, team, caller.name)) or when_idle(team, caller)
+    return steps.work(of(store, team, caller.name)) or when_idle(store, team, caller)
 
 
-def when_idle(team: Team, caller: Caller) -> str:
-    """How the caller waits when it has nothing to do."""
+def when_idle(store: Store, team: Team, caller: Caller) -> str:
+    """How the caller waits when it has nothing to do. When all tasks are over nobody waits: the leader ends the team's
+    work, once those that it asked to end did, and nothing is left for the others.
+    """
+    from teams_cli.tasks import overviews
+
     at = standing_of(team, caller)
-    return steps.when_idle(at is not None and at.leads, may_claim(team, caller))
+    if at is None or not at.leads:
+        return "" if overviews.over(store, team.name) else steps.when_idle(may_claim(team, caller))
+    found = overviews.settled(store, team.name)
+    if not (found and any(found["taskCounts"].values())):
+        return steps.WAIT_TO_LEAD
+    from teams_cli.views import needed
+
+    expects = needed.expects_ends(store, team.name, caller.name)
+    return steps.WAIT_TO_LEAD if expects else steps.after_all(found["stuck"])
 
 
 def idle(store: Store, team: Team, name: str) -> list[Agent]:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from teams_cli import errors
 from teams_cli.names import is_name
-from teams_cli.workflows import checks, documents
+from teams_cli.workflows import checks, documents, massgen
 from teams_cli.workflows.documents import FENCE
 from teams_cli.workflows.model import Workflow
 from teams_cli.workflows.places import directories, paths
@@ -54,8 +54,10 @@ def read(path: str, roles: Roles | None = None) -> Workflow:
     Raises:
         InvalidValue: Something is wrong with it; the message names everything, each with its line and field.
     """
-    text = documents.front_matter(documents.content_of(path))
+    content = documents.content_of(path)
+    text = documents.front_matter(content)
     if text is None:
+        _refuse_massgen(path, content)
         hint = f"A workflow starts with a line {FENCE}, YAML, and another line {FENCE}."
         raise errors.InvalidValue(f"{path} has no front matter", hint)
     document, lines, found = _parse(text, path)
@@ -66,12 +68,25 @@ def read(path: str, roles: Roles | None = None) -> Workflow:
     return workflow
 
 
+def _refuse_massgen(path: str, text: str) -> None:
+    """Raises InvalidValue: It is a configuration of MassGen; the message has our word for each of its keys."""
+    try:
+        document, lines, _ = _parse(text, path)
+    except errors.InvalidValue:
+        return
+    if massgen.is_one(document):
+        wrong = massgen.problems(document)
+        found = [(_line(lines, place) - _FIRST_LINE + 1, f"{_field(place)}{what}") for place, what in wrong]
+        raise errors.InvalidValue(_told(path, sorted(found), "is a configuration of MassGen"), massgen.HINT)
+
+
 def _refusal(path: str, found: list[tuple[int, str]]) -> errors.InvalidValue:
     count = "a problem" if len(found) == 1 else f"{len(found)} problems"
-    told = [f"{path}:{line}: {what}" for line, what in found]
-    return errors.InvalidValue(
-        "\n".join([f"{path} has {count}:", *told]), "Then check it again: teams check-workflow FILE"
-    )
+    return errors.InvalidValue(_told(path, found, f"has {count}"), "Then check it again: teams check-workflow FILE")
+
+
+def _told(path: str, found: list[tuple[int, str]], what: str) -> str:
+    return "\n".join([f"{path} {what}:", *(f"{path}:{line}: {problem}" for line, problem in found)])
 
 
 def _parse(text: str, path: str) -> tuple[Any, dict[Place, int], list[Problem]]:

@@ -67,6 +67,15 @@ def test_where_the_setup_fails_nothing_is_started_and_nothing_is_left(cli: Cli, 
     assert "started" in start(cli, repository, "ann", "echo started").stdout
 
 
+@pytest.mark.slow
+def test_a_setup_has_no_standard_input_and_a_limit(cli: Cli, repository: Path) -> None:
+    """It may ask somebody who is not there, or wait for ever."""
+    cli.ok("set", "checkTimeout", "1", agent="lea")
+    cli.ok("set", "worktree.setup", "cat; sleep 600", agent="lea")
+    answer = start(cli, repository, "ann", "echo started", "--json")
+    assert (answer.status, "ended after 1 seconds" in answer.error["message"]) == (1, True)
+
+
 @pytest.fixture
 def session(repository: Path, tmp_path: Path) -> Session:
     """An agent in a worktree, beside another."""

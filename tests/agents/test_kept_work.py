@@ -118,22 +118,32 @@ def test_what_the_person_has_begun_is_left_alone(cli: Cli, main: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_hook_that_refuses_leaves_everything_as_it_was(cli: Cli, main: Path) -> None:
-    tree = made_by(cli, "ann", main, "echo 1 >a; echo 2 >b; git add b")
-    for name in ("pre-commit", "commit-msg"):
-        hook = main / ".git/hooks" / name
-        hook.parent.mkdir(exist_ok=True)
-        hook.write_text("#!/bin/sh\necho no secrets >&2; exit 1\n")
-        hook.chmod(0o755)
-        before = git(main, "status", "--porcelain"), git(tree, "status", "--porcelain"), git(main, "rev-parse", "main")
+def test_what_refuses_a_merge_leaves_everything_as_it_was(cli: Cli, main: Path) -> None:
+    """A hook, also one that has changed the files; a key to sign with that is not there; a lock on the branch."""
+    tree = made_by(cli, "ann", main, "echo 1 >a; echo 2 >b; git add b; echo 3 >c")
+    hooks = main / ".git/hooks"
+    hooks.mkdir(exist_ok=True)
+    cases = {
+        hooks / "pre-commit": "#!/bin/sh\necho tidied >a; git add a; echo no secrets >&2; exit 1\n",
+        hooks / "commit-msg": "#!/bin/sh\necho no secrets >&2; exit 1\n",
+        hooks / "pre-merge-commit": "#!/bin/sh\necho no secrets >&2; exit 1\n",
+        main / ".git/refs/heads/main.lock": "",
+        main / ".git/config": f"{(main / '.git/config').read_text()}[commit]\ngpgSign=true\n[gpg]\nprogram=false\n",
+    }
+
+    def state() -> list[object]:
+        read = [git(place, *words) for place in (main, tree) for words in (["status", "--porcelain"], ["for-each-ref"])]
+        return [*read, {name: (tree / name).read_text() for name in "abc"}]
+
+    before = state()
+    for path, content in cases.items():
+        old = path.read_text() if path.exists() else None
+        path.write_text(content)
+        path.chmod(0o755)
         answer = cli("worktree", "merge", "ann")
-        assert answer.status == 11 and "no secrets" in answer.stderr
-        assert before == (
-            git(main, "status", "--porcelain"),
-            git(tree, "status", "--porcelain"),
-            git(main, "rev-parse", "main"),
-        )
-        hook.unlink()
+        assert answer.status == 11 and ("no secrets" in answer.stderr or path.parent != hooks), path
+        assert state() == before, path
+        path.write_text(old) if old is not None else path.unlink()
     assert cli.ok("worktree", "merge", "ann")["state"] == "merged" and (main / "b").read_text() == "2\n"
 
 
@@ -182,6 +192,28 @@ def test_a_commit_of_a_submodule_comes_back_with_the_one_that_wants_it(cli: Cli,
     ref = cli.ok("worktree", "remove", "ann", "--force")["kept"]
     cli.ok("worktree", "restore", ref)
     assert (tree / "lib/a").read_text() == "1\n"
+
+
+def test_git_runs_no_command_that_an_agent_wrote_into_its_files(cli: Cli, main: Path, tmp_path: Path) -> None:
+    """In the configuration of a repository inside, or of one to which it has its own `.git` lead."""
+    ran = tmp_path / "ran"
+    filtering = f"git config filter.x.clean 'touch {ran}; cat'; git config core.fsmonitor 'touch {ran}'"
+    filtering += "; echo '* filter=x' >.gitattributes"
+    tree = made_by(
+        cli, "ann", main, f"git init -q in; cd in; echo 1 >a; git add a; git commit -qm a; {filtering}; rm a"
+    )
+    (tree / "in/a").write_text("changed")
+    ran.unlink(missing_ok=True)
+    assert "2 uncommitted files in in" in cli("worktree", "list").stdout
+    assert "+changed" in cli("worktree", "diff", "ann").stdout
+    link = (tree / ".git").read_text()
+    (tree / ".git").write_text(f"gitdir: {tree}/in/.git\n")
+    assert cli.ok("worktree", "list")[0]["state"] == "unknown"
+    (tree / ".git").write_text(link)
+    ref = cli.ok("worktree", "remove", "ann", "--force")["kept"]
+    assert not ran.exists()
+    cli.ok("worktree", "restore", ref)
+    assert (tree / "in/a").read_text() == "changed"
 
 
 def test_unrelated_work_is_not_merged(cli: Cli, main: Path) -> None:

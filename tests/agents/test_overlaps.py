@@ -72,12 +72,12 @@ def test_both_are_told_once_that_their_branches_conflict(start: Any) -> None:
     assert "not compared: mia" in cli("overlaps").stdout
     start("bob", f"echo bob > f0.py; {COMMIT}; echo more > f3.py; {COMMIT}; echo bob > f2.py; git checkout -q f2.py")
     cli.ok("wait", "--agent", "bob", agent="lea")
-    assert cli.ok("overlaps") == [
-        {"agents": ["ann", "bob"], "branches": ["teams/alpha/ann", "teams/alpha/bob"], "files": ["f0.py"]}
-    ]
+    (found,) = cli.ok("overlaps")
+    assert found["agents"] == ["ann", "bob"] and found["branches"] == ["teams/alpha/ann", "teams/alpha/bob"]
+    assert found["files"] == ["f0.py"]
     until(lambda: told(cli, "bob"))
     assert len(told(cli, "ann")) == len(told(cli, "bob")) == 1 and told(cli, "eve") == []
-    assert "in f0.py: agree with bob" in told(cli, "ann")[0]
+    assert "in f0.py (your line 1, theirs line 1). You are expected to land first" in told(cli, "ann")[0]
     store = cli.store()
     for session in ("ann", "bob"):
         overlaps.Teller(store, ALPHA, sessions.get(store, ALPHA, session)).look()

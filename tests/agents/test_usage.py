@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -69,6 +70,30 @@ def test_a_client_that_counts_from_its_beginning_is_counted_by_turns(cli: Cli) -
     until(lambda: usage(cli)["total"]["turns"] == 2)
     rows = usage(cli, "model")["rows"]
     assert [(row["model"], row["input"], row["output"]) for row in rows] == [("big", 250, 9), ("small", 7, 1)]
+
+
+@pytest.mark.parametrize("is_whole_session", [False, True], ids=["2.1.197", "2.1.332"])
+def test_turns_of_claude_are_counted_once_whatever_its_version_counts(cli: Cli, is_whole_session: bool) -> None:
+    """By what both versions print; the second turn takes more than the first."""
+    turns, said = [(100, 10), (300, 30), (50, 5)], [0, 0]
+    program = place(cli) / "claude"
+    program.write_text(f"#!/bin/sh\nexec sh {place(cli)}/turn\n")
+    program.chmod(0o755)
+    cli.more["PATH"] = f"{place(cli)}:{os.environ['PATH']}"
+    for count, (input, output) in enumerate(turns, 1):
+        said = [said[0] + input, said[1] + output] if is_whole_session else [input, output]
+        model = {"inputTokens": said[0], "outputTokens": said[1], "cacheReadInputTokens": 0, "costUSD": 0.001}
+        usage_of_turn = {"input_tokens": input, "cache_read_input_tokens": 0, "output_tokens": output}
+        document = {"type": "result", "is_error": False, "result": "done", "usage": usage_of_turn}
+        printed = json.dumps({**document, "modelUsage": {"claude-opus-5-5": model}})
+        (place(cli) / "turn").write_text(f"echo '{printed}'")
+        if count == 1:
+            assert cli("run-agent", "go", "--harness", "claude", "--agent-id", "ann", agent="lea").status == 0
+        else:
+            cli.ok("send-message", "ann", "go on", agent="lea")
+        until(lambda turns=count: usage(cli)["total"]["turns"] == turns)
+    total = usage(cli)["total"]
+    assert (total["input"], total["output"]) == (450, 45)
 
 
 def test_who_does_not_say_is_unknown_not_nothing(cli: Cli) -> None:

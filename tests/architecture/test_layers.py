@@ -13,6 +13,7 @@ from pathlib import Path
 
 import teams_cli
 from teams_cli import commands, errors, extensions
+from teams_cli.cli.show import place_of
 from teams_cli.commands.declaration import named
 from teams_cli.errors import TeamsError
 from teams_cli.teams.caller import Caller
@@ -184,7 +185,7 @@ def test_every_answer_can_be_told_in_words() -> None:
     silent = {command.name for command in commands.every().values() if not command.words}
     assert silent == {"mcp"} & commands.every().keys()
     assert all(
-        callable(named(f"cli.show.{command.words}")) for name, command in commands.every().items() if name not in silent
+        callable(named(place_of(command.words))) for name, command in commands.every().items() if name not in silent
     )
 
 

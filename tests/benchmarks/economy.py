@@ -163,7 +163,7 @@ class Member(Agent):
         self.left = silent_after
 
     def heed(self, said: str) -> None:
-        if "is closed" in said:
+        if "you are done" in said:
             self.done = True
         for task, owner in _CLAIMED.findall(said):
             if owner == self.name and "renewed by any `teams` command" in said:

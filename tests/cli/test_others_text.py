@@ -18,7 +18,7 @@ TEXT = (
 )
 LINE = f"{FORGED} \u202e\x1b[31m"
 WORDS = {
-    "get-evidence": ["1", "e.txt"],
+    "get-evidence": ["1", FORGED],
     "show-task": ["1"],
     "show-message": ["1"],
     "shared": ["api"],
@@ -27,6 +27,7 @@ WORDS = {
     "recall": ["out", "--output"],
     "show-plan": ["1"],
     "search": ["next"],
+    "diff": ["eve"],
 }
 """What the commands that read are given; those that are not here are given nothing."""
 CHANGING = ["brief", "read-messages --all", "attend", "wait --timeout 0", "wait --task 2", "claim-task 3", "doctor"]
@@ -38,13 +39,13 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
     """A team in which eve writes such a text wherever she may."""
     home = tmp_path_factory.mktemp("others")
     cli = make_team(home / "root", "bob", "eve")
-    (home / "e.txt").write_text(TEXT)
+    (home / FORGED).write_text(TEXT)
     cli.ok("send-message", "bob", TEXT, agent="eve")
     cli.ok("send-message", "lea", TEXT, agent="eve")
     cli.ok("share", "api", TEXT, agent="eve")
     cli.ok("create-task", "P", "--plan-required", "--description", TEXT, agent="lea")
     cli.ok("claim-task", "1", agent="eve")
-    cli.ok("update-task", "1", "--evidence", str(home / "e.txt"), agent="eve")
+    cli.ok("update-task", "1", "--evidence", str(home / FORGED), agent="eve")
     cli.ok("note", "1", TEXT, agent="eve")
     cli.ok("propose-plan", TEXT, "--task", "1", agent="eve")
     cli.ok("create-task", LINE, agent="lea")
@@ -57,6 +58,17 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
     cli.ok("answer", "1", TEXT, agent="bob")
     assert cli("run-agent", f"printf '%s\\n' '{FORGED}'", "--agent-id", "out", agent="lea").status == 0
     return cli
+
+
+def test_what_an_agent_hears_beside_an_answer_has_no_such_line_either(cli: Cli) -> None:
+    """The progress of an agent, and what a hook puts before the model."""
+    started = cli("run-agent", "true", "--agent-id", "who", "--description", LINE, agent="lea").stderr
+    asked = json.dumps({"session_id": "s", "hook_event_name": "SessionStart", "source": "startup"}).encode()
+    heard = json.loads(cli("hook", "claude", agent="bob", stdin=asked).stdout)["hookSpecificOutput"][
+        "additionalContext"
+    ]
+    for said in (started, heard):
+        assert FORGED in said and begins_forged(said) == [] and not set("\r\v\f\x85\u2028\u202e\x1b") & set(said), said
 
 
 def begins_forged(said: str) -> list[str]:
@@ -116,3 +128,33 @@ def test_a_list_without_end_is_cut(tmp_path: Path) -> None:
     assert len(said) < 21_000 and "more lines; a narrower list: teams help get-tasks" in said.splitlines()[-1]
     shown = cli("get-tasks", "--blocked", agent="lea").stdout
     assert "task-1, task-2 and 198 more" in shown and len(shown) < 300
+
+
+def test_no_answer_floods_its_client(tmp_path: Path) -> None:
+    """An answer of one thing is cut, too, and names the command that shows it whole."""
+    cli = make_team(tmp_path / "root", "bob", "eve")
+    long = "word word\n" * 6_000
+    for number in range(12):
+        cli.ok("send-message", "bob", "-", agent="eve", stdin=f"{number} {long}".encode())
+    cli.ok("create-task", "T", "--plan-required", "--description", "-", agent="lea", stdin=long.encode())
+    cli.ok("share", "api", "-", agent="eve", stdin=long.encode())
+    named = {
+        "claim-task 1": "",
+        "propose-plan - --task 1": "",
+        "show-task 1": "show-task task-1",
+        "show-plan 1": "show-plan plan-1",
+        "wait --plan 1 --timeout 0": "",
+        "shared api": "shared api",
+    }
+    for words, whole in named.items():
+        said = cli(*words.split(), agent="bob", stdin=long.encode()).stdout
+        assert len(said) < 20_000, words
+        if whole:
+            assert f"all of it: teams {whole} --json >FILE" in said, words
+            assert long.strip() in json.dumps(cli.ok(*whole.split(), agent="bob")).replace("\\n", "\n"), words
+    said = cli("wait", "--needed", "--timeout", "0", agent="lea").stdout
+    assert len(said) < 20_000 and "all of it: teams show-plan plan-1 --json >FILE" in said and "next: " in said
+    said = cli("attend", agent="bob").stdout
+    assert len(said) < 10_000 and "[cut; the whole of msg-1: teams show-message msg-1]" in said
+    assert said.endswith(" more: teams read-messages\n")
+    assert len(cli("send-message", "no", "x", agent="lea").stderr) < 10_000

@@ -298,8 +298,8 @@ def test_a_task_says_how_it_stands_with_its_plan(cli: Cli) -> None:
 
 def test_a_claim_says_from_when_its_lease_runs(cli: Cli) -> None:
     told = cli("claim-task", "1", agent="bob").stdout
-    said = r"\n[45] min left, renewed by any `teams` command; to release it: teams release-task 1\n"
-    assert re.search(said, told)  # of the five, one of which a command may leave gone
+    said = r"\n1[45] min left, renewed by any `teams` command; to release it: teams release-task task-1\n"
+    assert re.search(said, told)  # of the fifteen, one of which a command may leave gone
 
 
 def test_a_reason_that_ends_a_sentence_ends_it_once(cli: Cli) -> None:

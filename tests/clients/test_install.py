@@ -78,6 +78,44 @@ def test_what_was_changed_since_stays_changed(home: Home) -> None:
     assert json.loads(path.read_text()) == expected
 
 
+def test_rules_that_spare_the_dialogs_are_added_and_taken_out(home: Home) -> None:
+    """Those that the user had stay, whatever else was changed since."""
+    text = '{\n  "permissions": {\n    "allow": ["Bash(make:*)", "Bash(teams:*)"],\n    "deny": []\n  }\n}\n'
+    path = home.file("claude", text)
+    home.change("install", "claude")
+    rules = ["Bash(make:*)", "Bash(teams:*)", "mcp__team"]
+    assert json.loads(path.read_text())["permissions"] == {"allow": rules, "deny": []}
+    path.write_text(path.read_text().replace('"deny": []', '"deny": ["WebFetch"]'))
+    home.change("uninstall", "claude")
+    assert path.read_text() == text.replace('"deny": []', '"deny": ["WebFetch"]')
+
+
+COMMENTED = """\
+{
+   // the model of every day
+   "model": "scripted/m1", /* not the large one */
+   "mcp": {
+      "docs": {"type": "local", "command": ["docs", "//"]}, // ours
+   },
+   "keybinds": {},
+}
+"""
+
+
+def test_comments_and_indentation_stay(home: Home) -> None:
+    """Also where a session, or its user, changed the settings between."""
+    path = home.path / ".config/opencode/opencode.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(COMMENTED)
+    diff = home.change("install", "opencode")["diff"]
+    assert '+      "team": {' in diff and not [line for line in diff.splitlines() if line.startswith("-  ")]
+    changed = path.read_text().replace("{\n   //", '{\n   "$schema": "https://opencode.ai/config.json",\n   //', 1)
+    path.write_text(changed)
+    assert home.change("install", "opencode")["changed"] is False
+    home.change("uninstall", "opencode")
+    assert path.read_text() == COMMENTED.replace("{\n", '{\n   "$schema": "https://opencode.ai/config.json",\n', 1)
+
+
 def test_print_shows_and_changes_nothing(home: Home) -> None:
     home.file("claude", "{}")
     before = tree(home.path)
@@ -189,6 +227,24 @@ def test_opencode_gets_a_plugin(home: Home) -> None:
     path.write_text("// somebody else's\n")
     assert refused(home, "install", "opencode").status == 2
     assert home.change("uninstall", "opencode")["changed"] is False and path.exists()
+
+
+@pytest.mark.slow
+def test_a_client_that_is_too_new_or_too_old_is_named(home: Home, tmp_path: Path) -> None:
+    """When it is installed, and by doctor."""
+    place = tmp_path / "bin"
+    place.mkdir()
+    path = f"{place}:{os.environ['PATH']}"
+    for client, version, what in (
+        ("opencode", "2.0.32", "opencode 2.0.32 is too new: it runs no plugins of version 1"),
+        ("claude", "1.0.9 (Claude Code)", "claude 1.0.9 is older than 2.1.197"),
+        ("claude", "2.1.332 (Claude Code)", ""),
+    ):
+        (place / client).write_text(f"#!/bin/sh\necho '{version}'\n")
+        (place / client).chmod(0o755)
+        assert what in home.cli("install", client, PATH=path).stderr
+        first = json.loads(home.cli("doctor", "--client", client, "--json", PATH=path).stdout)["findings"][0]
+        assert (what in first["what"]) and first["level"] == ("warning" if what else "good")
 
 
 def test_wrong_words(home: Home) -> None:

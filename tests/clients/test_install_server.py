@@ -110,6 +110,40 @@ def test_what_is_in_codexs_settings_stays_and_comes_back_byte_for_byte(home: Hom
         assert path.read_bytes() == text.encode()
 
 
+TRUSTED = """\
+[hooks.state."{hooks}:stop:0:0"]
+trusted_hash = "sha256:cc103427f1d3"
+[hooks.state."{hooks}:stop:1:0"]
+trusted_hash = "sha256:b1e95421ce45"
+[hooks.state."{hooks}:pre_tool_use:0:0"]
+trusted_hash = "sha256:705acb7b7735"
+
+[tui]
+screen_reader_detection_done = true
+"""
+
+
+def test_what_codex_noted_of_our_hooks_goes_with_them(home: Home) -> None:
+    """As it notes which hooks its user trusts; those of others stay trusted, and ours while they are there."""
+    hooks, path = home.path / ".codex/hooks.json", home.path / ".codex/config.toml"
+    hooks.parent.mkdir()
+    own = '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}}'
+    hooks.write_text(own)
+    path.write_text('model = "m1"\n')
+    home.change("install", "codex")
+    path.write_text(path.read_text() + TRUSTED.replace("{hooks}", str(hooks)))
+    home.change("install", "codex")
+    assert len(tomllib.loads(path.read_text())["hooks"]["state"]) == 3
+    home.change("uninstall", "codex")
+    assert hooks.read_text() == own
+    left = tomllib.loads(path.read_text())
+    assert left == {
+        "model": "m1",
+        "hooks": {"state": {f"{hooks}:stop:0:0": {"trusted_hash": "sha256:cc103427f1d3"}}},
+        "tui": {"screen_reader_detection_done": True},
+    }
+
+
 def test_what_somebody_wrote_into_our_block_stays(home: Home) -> None:
     """And so does what only looks like our block."""
     path = home.path / ".codex/config.toml"
@@ -158,7 +192,7 @@ def test_a_path_with_any_character_is_written_and_found_again(home: Home, tmp_pa
         ("claude", '{"mcpServers": []}', 15),
         ("claude", '{"mcpServers": {"team": {"command": "theirs"}}}', 2),
         ("opencode", '{"mcp": {"team": {"type": "remote", "url": "http://localhost"}}}', 2),
-        ("opencode", "// mine\n{}", 15),
+        ("opencode", "// mine\n{} {", 15),
     ],
 )
 def test_servers_that_are_not_ours_are_left_alone(home: Home, client: str, text: str, status: int) -> None:

@@ -256,7 +256,9 @@ def test_waits(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     same(cli.ok("wait", "--agent", "bob", "--timeout", "0"), {"agent": "bob"})
     cli.ok("send-message", "bob", "hi", agent="lea")
-    same(cli.ok("wait", "--message", agent="bob"), {"unread": ["msg-1"]})
+    mail = {"id": "msg-1", "number": 1, "from": "lea", "to": "bob", "message": "hi", "timestamp": T, "type": "plain"}
+    mail["next"] = "teams reply msg-1 TEXT"
+    same(cli.ok("wait", "--message", agent="bob"), {"unread": ["msg-1"], "messages": [mail]})
     counts = {"pending": 0, "in_progress": 0, "completed": 0, "failed": 0, "cancelled": 0}
     same(cli.ok("wait", "--all-tasks"), {"taskCounts": counts, "stuck": []})
     cli.ok("create-task", "t", agent="lea")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import server
-from tests.support.cli import TIMEOUT, Cli, add_tasks, make_team
+from tests.support.cli import TIMEOUT, Cli, add_tasks, lapse, make_team
 from tests.support.postgres import schema_of
 from tests.support.wire import Wire
 
@@ -38,10 +37,8 @@ def a_task_in_progress(cli: Cli) -> None:
 
 
 def a_lease_that_is_over(cli: Cli) -> None:
-    cli.ok("set", "staleAfterSeconds", "1", agent="lea")
     a_task_in_progress(cli)
-    time.sleep(1.1)
-    cli.ok("set", "staleAfterSeconds", "300", agent="lea")
+    lapse(cli.store())
 
 
 def a_plan(cli: Cli) -> None:

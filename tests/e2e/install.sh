@@ -11,11 +11,11 @@ export npm_config_fetch_retries=1 npm_config_fetch_retry_mintimeout=2000 npm_con
 
 # variable, package, program in it
 clients=(
-    "TEAMS_E2E_CLAUDE @anthropic-ai/claude-code-linux-x64@2.1.197 @anthropic-ai/claude-code-linux-x64/claude"
-    "TEAMS_E2E_CODEX codex-linux-x64@npm:@openai/codex@0.169.0-linux-x64 codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"
+    "TEAMS_E2E_CLAUDE @anthropic-ai/claude-code-linux-x64@2.1.332 @anthropic-ai/claude-code-linux-x64/claude"
+    "TEAMS_E2E_CODEX codex-linux-x64@npm:@openai/codex@0.171.0-linux-x64 codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"
     "TEAMS_E2E_GEMINI @google/gemini-cli@0.61.0 .bin/gemini"
     "TEAMS_E2E_QWEN @qwen-code/qwen-code@0.24.4 .bin/qwen"
-    "TEAMS_E2E_OPENCODE opencode-linux-x64@1.18.33 opencode-linux-x64/bin/opencode"
+    "TEAMS_E2E_OPENCODE opencode-linux-x64@1.18.34 opencode-linux-x64/bin/opencode"
 )
 
 install() { npm install --prefix "$1" --ignore-scripts --no-save --no-audit --no-fund "$2" >&2; }

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import NEWEST, TO_START, Office, every_client
-from tests.e2e.model import Hang, Run, Say, Step
+from tests.e2e.model import Hang, Run, Say, Step, Use
 from tests.e2e.sitting import (
     ALLOWING,
     NAME,
@@ -45,6 +45,39 @@ def test_an_opened_client_is_woken_with_nothing_installed(office: Office, desk: 
     until(lambda: "| the build is red" in office.model.requests["[me]"][-1].text, lambda: seat.screen + office.logs())
     assert office.model.requests["[me]"][-1].text.count("| the build is red") == 1
     wait_for_state(office, "ann", "idle")
+
+
+@pytest.mark.parametrize("is_installed", [True, False], ids=["installed", "opened"])
+@seats("claude")
+def test_our_commands_and_tools_need_no_leave(office: Office, desk: Desk, is_installed: bool) -> None:
+    """In the mode that is its default, in which a server of its vendor is asked of all others."""
+    if is_installed:
+        install(office)
+    steps = Say("hello"), Run("teams whoami"), Say("on it"), Use("list_agents"), Say("seen")
+    office.model.script("[me]", *steps)
+    words = ("--permission-mode", "auto")
+    seat = (desk.start("one", *words) if is_installed else desk.open("one", options=words)).ready()
+    for count, text in ((1, "[me] hi"), (3, "go on"), (5, "and now")):
+        seat.say(text)
+        office.model.wait_for("[me]", count)
+        wait_for_state(office, NAME, "idle")
+    asked = office.model.requests["[me]"]
+    assert "of team alpha" in asked[2].since(asked[1]) and f'"self":"{NAME}"' in asked[4].since(asked[3])
+
+
+@seats("codex")
+def test_the_tools_of_a_client_that_sits_there_know_who_it_is(office: Office, desk: Desk) -> None:
+    """Also where a daemon started their server before the client had joined; they are those of a member."""
+    install(office)
+    office.model.script("[me]", Say("hello"), Use("whoami"), Say("seen"))
+    seat = desk.start("one").ready()
+    for count, text in ((1, "[me] hi"), (3, "go on")):
+        seat.say(text)
+        office.model.wait_for("[me]", count, TO_START)
+        wait_for_state(office, NAME, "idle")
+    asked, answered = office.model.requests["[me]"][1:3]
+    assert any("claim_task" in name for name in asked.tools)
+    assert f'"agentId":"{NAME}"' in answered.since(asked).replace(" ", "").replace("\\", "")
 
 
 @seats("opencode")
@@ -90,7 +123,8 @@ def test_uninstalling_leaves_nothing(office: Office, desk: Desk) -> None:
 
 def ours_in(path: Path) -> bool:
     """Whether the settings of a client have something of ours."""
-    return path.exists() and b"teams_cli" in path.read_bytes()
+    data = path.read_bytes() if path.exists() else b""
+    return any(word in data for word in (b"teams_cli", b"(teams", b"hooks.json:"))
 
 
 @seats("claude", "codex", "gemini", beside=("opencode", "qwen"))
@@ -224,7 +258,7 @@ STAYS = "python3 -c 'import time; time.sleep(900)'"
 
 
 @pytest.mark.parametrize("step", [Run(STAYS), Hang()], ids=["in a command", "in an answer"])
-@seats("opencode", beside=("codex", f"claude{NEWEST}", f"opencode{NEWEST}"))
+@seats("opencode", beside=("codex", "claude", f"claude{NEWEST}", f"opencode{NEWEST}"))
 def test_interjecting_ends_what_the_client_does(office: Office, desk: Desk, step: Step) -> None:
     """Its next turn has the mail; what its person was typing stays. What becomes of a command is its own matter."""
     install(office)
@@ -254,7 +288,7 @@ def interject(office: Office, text: str) -> None:
     until(is_done, lambda: f"{refused[-1]}\n{office.logs()}")
 
 
-@seats("claude", beside=("qwen", "gemini", f"qwen{NEWEST}", f"gemini{NEWEST}"))
+@seats("qwen", beside=("gemini", f"qwen{NEWEST}", f"gemini{NEWEST}"))
 def test_interjecting_says_of_a_client_that_it_can_not_be_interrupted(office: Office, desk: Desk) -> None:
     """Nothing is sent, and how it is reached is said."""
     begun(office, desk)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +20,7 @@ from teams_cli.tasks import claims, plans
 from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.teams import presence, settings
 from teams_cli.teams.caller import Caller
-from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.cli import ALPHA, Cli, add_tasks, lapse, make_team
 
 LEA, BOB, MIA, MAX = Caller("lea"), Caller("bob"), Caller("mia"), Caller("max")
 
@@ -52,10 +51,8 @@ def claimed(store: Store) -> None:
 
 
 def expired(store: Store) -> None:
-    settings.change(store, ALPHA, LEA, "staleAfterSeconds", "1")
     claimed(store)
-    time.sleep(1.1)
-    settings.change(store, ALPHA, LEA, "staleAfterSeconds", "300")
+    lapse(store)
 
 
 def in_review(store: Store) -> None:
@@ -227,6 +224,8 @@ SCENES = {
 ELSEWHERE = {
     "down": "stops, gives back and closes by the operations of these: tests/runs/test_rosters.py",
     "on": "changes nothing",
+    "export": "changes nothing",
+    "import": "makes tasks by the operations of these: tests/extensions/exchange",
     "run-agent": "starts a process: tests/faults/test_launching.py",
     "spawn": "starts a process: tests/faults/test_launching.py",
     "interject": "resumes a process: tests/agents",

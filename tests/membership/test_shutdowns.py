@@ -72,6 +72,16 @@ def test_after_it_nothing_is_changed_by_the_member(team: Store) -> None:
         messages.send(team, ALPHA, LEA, "bob", "hi")
 
 
+def test_words_alone_are_the_reason(tmp_path: Path) -> None:
+    """Of a shutdown as of a plan; with the id before them, too."""
+    cli = make_team(tmp_path / "root", "bob")
+    for words in (["Still working"], ["2", "Still working"], ["--reason", "Still working"]):
+        cli.ok("request-shutdown", "bob", agent="lea")
+        assert cli.ok("reject-shutdown", *words, agent="bob")["answer"] == "Still working"
+    cli.ok("request-shutdown", "bob", agent="lea")
+    assert cli.refused("reject-shutdown", "4", agent="bob") == (2, "wrong_usage")
+
+
 def test_a_rejection_says_why_and_changes_nothing_else(team: Store) -> None:
     shutting_down.request(team, ALPHA, LEA, "bob")
     assert shutting_down.reject(team, ALPHA, BOB, None, "busy").answer == "busy"

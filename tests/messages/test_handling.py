@@ -134,7 +134,7 @@ def test_replies_repeat_nothing(cli: Cli) -> None:
     cli.ok("send-message", "bob", "and now?", agent="lea")
     assert cli("reply", "3", "most of it", agent="bob").stdout == "msg-4: sent to lea; msg-3 is handled\n"
     told = cli("wait", "--timeout", "0", agent="lea").stdout
-    assert told.endswith("| most of it\n  next: teams wait --needed --timeout 540\n")
+    assert told.endswith("| most of it\nnext: teams wait --needed --timeout 540\n")
 
 
 @pytest.fixture

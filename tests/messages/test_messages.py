@@ -125,3 +125,18 @@ def test_a_file_in_the_log_is_readable_by_people(tmp_path: Path) -> None:
     assert path.name == "1.bob.lea~u1.json"
     lines = path.read_text().splitlines()
     assert lines[0] == "{" and '  "message": "h\u00e4llo",' in lines and lines[-1] == "}"
+
+
+def test_mail_to_a_name_that_is_expected_is_kept_until_it_joins(tmp_path: Path) -> None:
+    """Of a role that nobody has, or an agent in the configuration; a name that nobody knows is refused."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("define-role", "reviewer", "--extends", "team-member", agent="lea")
+    said = cli("send-message", "bob", "reviewer", "look at main", agent="lea").stdout
+    assert said.startswith("msg-1: sent to bob, reviewer\nkept until reviewer joins\n")
+    assert cli.ok("show-message", "1", agent="lea")["reach"][1] == {"name": "reviewer", "state": "queued"}
+    assert cli.refused("send-message", "revewer", "look", agent="lea") == (10, "agent_not_found")
+    cli.ok("join-team", "--role", "reviewer", agent="reviewer")
+    assert "| look at main" in cli("wait", "--timeout", "0", agent="reviewer").stdout
+    cli.ok("leave-team", agent="reviewer")
+    cli.ok("join-team", "--role", "reviewer", agent="ann")
+    assert cli.refused("send-message", "reviewer", "look", agent="lea") == (10, "agent_not_found")

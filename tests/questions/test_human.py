@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from teams_cli.clock import parse_rfc3339
 from tests.questions.asking import Person, ask, by_responder, wait_for
 from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
 
 
 def test_the_human_is_asked_one_question_at_a_time(cli: Cli, person: Person) -> None:
-    """First come, first served; who was waiting when another was answered is asked all the same."""
+    """First come, first served; who was waiting when another was answered has that answer, and the human is not asked,
+    unless it asks for something else then.
+    """
     cli.ok("set", "broadcast", "human", agent="lea")
     first = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
     person.sees("BROADCAST FROM BOB")
@@ -25,15 +28,42 @@ def test_the_human_is_asked_one_question_at_a_time(cli: Cli, person: Person) -> 
     one = json.loads(first.communicate(timeout=TIMEOUT)[0])
     assert one["status"] == "complete"
     assert one["responses"] == [{"responder_id": "human", "content": "blue", "is_human": True}]
+    assert "human_qa_note" not in one
+    two = json.loads(second.communicate(timeout=TIMEOUT)[0])
+    assert (two["status"], two["responses"]) == ("deferred", [])
+    assert two["human_qa_history"] == [{"question": "which colour?", "answer": "blue"}]
+    assert two["human_qa_note"].startswith("The human has already answered")
+    third = cli.start("ask-others", "which size exactly?", "--json", agent="ann")
     person.sees("BROADCAST FROM ANN")
     person.types("small")
-    two = json.loads(second.communicate(timeout=TIMEOUT)[0])
-    assert (two["status"], by_responder(two)["human"]["content"]) == ("complete", "small")
-    three = ask(cli, "which weight?", agent="cid")
-    assert (three["status"], three["responses"]) == ("deferred", [])
-    answers = [{"question": "which colour?", "answer": "blue"}, {"question": "which size?", "answer": "small"}]
-    assert three["human_qa_history"] == answers
-    assert three["human_qa_note"].startswith("The human has already answered")
+    assert json.loads(third.communicate(timeout=TIMEOUT)[0])["status"] == "complete"
+    answers = [*two["human_qa_history"], {"question": "which size exactly?", "answer": "small"}]
+    assert ask(cli, "which weight?", agent="cid")["human_qa_history"] == answers
+
+
+def test_the_time_of_a_question_runs_from_when_it_is_shown(cli: Cli) -> None:
+    """Behind another it waits until that one's time is over, and then its own; the console shows all of it."""
+    ask(cli, "which colour?", "--human", "--no-wait")
+    ask(cli, "which size?", "--human", "--no-wait", "--timeout", "77", agent="ann")
+    first, second = (parse_rfc3339(row["expiresAt"]) for row in cli.ok("get-questions"))
+    assert (second - first).total_seconds() == 77
+    assert "You have 300 seconds" in cli("human", "--once", stdin=b"\n").stdout
+    assert parse_rfc3339(cli.ok("show-question", "2")["expiresAt"]) < first
+    assert "You have 77 seconds" in cli("human", "--once", stdin=b"\n").stdout
+
+
+def test_a_question_gives_way_when_its_asker_is_killed(cli: Cli, person: Person) -> None:
+    """Though the person is looking at it; it is put again, when nobody waits for another."""
+    gone = cli.start("ask-others", "which colour?", "--human", agent="bob")
+    person.sees("which colour?")
+    asking = cli.start("ask-others", "which size?", "--human", "--json", agent="ann")
+    wait_for(lambda: len(cli.ok("get-questions", "--open")) == 2)
+    gone.kill()
+    gone.communicate()
+    person.sees("which size?")
+    person.types("small")
+    assert by_responder(json.loads(asking.communicate(timeout=TIMEOUT)[0]))["human"]["content"] == "small"
+    person.sees("bob no longer waits for the answer")
 
 
 def test_a_question_to_the_human_beside_those_to_agents_is_not_deferred(cli: Cli) -> None:
@@ -55,7 +85,7 @@ def test_a_question_that_nobody_waits_for_comes_last(cli: Cli) -> None:
     assert [row.get("leftAlone", False) for row in cli.ok("get-questions")] == [True, False]
     first = cli("human", "--once", stdin=b"small\n").stdout
     assert "which size?" in first and "which colour?" not in first
-    assert "bob does not wait" in cli("human", "--once", stdin=b"blue\n").stdout
+    assert "bob no longer waits" in cli("human", "--once", stdin=b"blue\n").stdout
     assert by_responder(json.loads(asking.communicate(timeout=TIMEOUT)[0]))["human"]["content"] == "small"
     assert cli.ok("show-question", "1")["answers"][0]["content"] == "blue"
 
@@ -72,7 +102,7 @@ def test_deferred_then_asked_when_the_question_is_another(cli: Cli, person: Pers
     person.sees("which size exactly?")
     person.types("42")
     found = json.loads(asking.communicate(timeout=TIMEOUT)[0])
-    assert by_responder(found)["human"]["content"] == "42" and len(found["human_qa_history"]) == 2
+    assert by_responder(found)["human"]["content"] == "42" and "human_qa_history" not in found
 
 
 def test_enter_skips_at_once_and_is_no_answer(cli: Cli, person: Person) -> None:

@@ -26,6 +26,12 @@ COMMAND = [sys.executable, "-m", "teams_cli"]
 ALPHA = "alpha"
 
 
+def lapse(store: Store, key: str = "task-1", team: str = ALPHA) -> None:
+    """Have the lease of a task in progress be over, and the grace period in which its owner was asked."""
+    task, revision = store.get(team, tasks.TASK, key)
+    store.replace(team, tasks.TASK, key, task.having(lease_until=0.5, grace_until=0.5), revision)
+
+
 class Answer:
     """What one command said, and its exit status."""
 

@@ -114,9 +114,9 @@ class Line:
         assert self.process.stdout
         return json.loads(self.process.stdout.readline())
 
-    def hello(self) -> Any:
-        """The handshake; what the server says of itself."""
-        info = {"name": "line", "version": "1"}
+    def hello(self, name: str = "line") -> Any:
+        """The handshake of a client of that name; what the server says of itself."""
+        info = {"name": name, "version": "1"}
         self.send("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info})
         answer = self.read()
         self.notify("notifications/initialized")

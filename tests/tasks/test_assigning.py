@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Cli, add_tasks, make_team
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 
 
 @pytest.fixture
@@ -61,6 +61,42 @@ def test_being_told_when_it_becomes_ready(cli: Cli) -> None:
         cli.ok("update-task", task, "--status", "completed", agent="ann")
     assert told(cli, "bob") == ["task-3 (last), assigned to you, is ready: teams claim-task --next"]
     assert cli.ok("claim-task", "--next", agent="bob")["id"] == "task-3"
+
+
+def test_the_last_two_blockers_at_the_same_moment_are_told_of_once(cli: Cli) -> None:
+    """Both were completed, and each is to tell of it: no message could be written meanwhile."""
+    add_tasks(cli, "one", "two")
+    cli.ok("create-task", "last", "--for", "bob", "--blocked-by", "1", "--blocked-by", "2", agent="lea")
+    told(cli, "bob")
+    for task in ("1", "2"):
+        cli.ok("claim-task", task, agent="ann")
+    log = cli.root / "teams" / ALPHA / "messages"
+    aside = log.rename(log.with_name("aside"))
+    log.write_text("")
+    for task in ("1", "2"):
+        cli("update-task", task, "--status", "completed", agent="ann")
+    log.unlink()
+    aside.rename(log)
+    assert [task["status"] for task in cli.ok("get-tasks")[:2]] == ["completed", "completed"]
+    assert told(cli, "bob") == ["task-3 (last), assigned to you, is ready: teams claim-task --next"]
+
+
+def test_who_handed_it_in_and_who_reviews_hear_that_it_is_out_of_review(cli: Cli) -> None:
+    """Also where its owner stays the same."""
+    cli.ok("create-task", "t", "--review-by", "ann", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    told(cli, "ann")
+    cli.ok("update-task", "1", "--owner", "bob", agent="mia")
+    assert "task-1 (t) is yours again, withdrawn from review by mia" in told(cli, "bob")[-1]
+    assert "task-1 (t) no longer waits for your review: mia" in told(cli, "ann")[-1]
+
+
+def test_a_cancelled_task_is_nobodys(cli: Cli) -> None:
+    cli.ok("create-task", "t", agent="lea")
+    cli.ok("update-task", "1", "--status", "cancelled", agent="mia")
+    answer = cli("update-task", "1", "--result", "x", agent="human")
+    assert answer.status == 13 and "task-1 is cancelled, and nobody's" in answer.stderr
 
 
 def test_taking_it_back(cli: Cli) -> None:

@@ -143,7 +143,7 @@ def test_releasing(team: Store) -> None:
         holding.release(team, ALPHA, BOB, "1")
     with pytest.raises(StaleClaim):
         changes.change_task(team, ALPHA, BOB, "1", Edit(status="completed"))
-    assert holding.release(team, ALPHA, LEA, claims.claim(team, ALPHA, MIA, "1").id).owner is None
+    assert holding.release(team, ALPHA, LEA, claims.claim(team, ALPHA, MIA, "1").id, force=True).owner is None
 
 
 def test_a_heartbeat_says_what_one_does(team: Store) -> None:

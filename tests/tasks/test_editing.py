@@ -129,6 +129,8 @@ def test_a_list_of_tasks_may_leave_out_what_goes_without_saying(cli: Cli) -> Non
     text = "".join(f"- {{check-in: {n}}}\n" for n in range(3))
     said = cli("create-task", "--from", "-", agent="lea", stdin=text.encode()).stderr
     assert "task 1: title is missing; task 1: check-in is not a key here; task 2: title" in said
+    twice = "- title: a\n  check: a\n  check: b\n"
+    assert "the key check stands twice" in cli("create-task", "--from", "-", agent="lea", stdin=twice.encode()).stderr
     much = "\n".join(["- &x0 [a]", *(f"- {{blockedBy: &x{n} [{f'*x{n - 1},' * 9}]}}" for n in range(1, 9))])
     assert "100000 values" in cli("create-task", "--from", "-", agent="lea", stdin=much.encode()).stderr
 

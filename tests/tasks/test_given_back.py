@@ -35,7 +35,7 @@ def test_who_says_nothing_tells_nobody_and_may_have_it_again(cli: Cli) -> None:
 
 
 def test_a_leader_that_releases_it_hears_nothing_of_itself(cli: Cli) -> None:
-    cli.ok("release-task", "1", *WHY, agent="lea")
+    cli.ok("release-task", "1", *WHY, "--force", agent="lea")
     nothing(cli, "lea")
 
 

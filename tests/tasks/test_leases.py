@@ -46,14 +46,24 @@ def seen(store: Store, task: str = "1") -> Task:
     return leases.current(store, teams.get(store, ALPHA), tasks.get(store, ALPHA, task))
 
 
+def lapse(store: Store, clock: FakeClock) -> None:
+    """Let leases end, and then the grace period that begins when somebody looks."""
+    clock.advance(901)
+    choosing.release_lost(store, teams.get(store, ALPHA))
+    clock.advance(121)
+
+
 def told(store: Store, caller: Caller = LEA) -> list[str]:
     """What the caller was told of claims that are over."""
     found = reading.read(store, ALPHA, caller, Selection(handled=True), [])
     return [message["message"] for message in found if message["type"] == "notice"]
 
 
-def test_a_lease_lasts_five_minutes(team: Store, clock: FakeClock) -> None:
-    clock.advance(299.9)
+def test_a_lease_lasts_a_quarter_of_an_hour_and_the_grace_period_two_minutes(team: Store, clock: FakeClock) -> None:
+    clock.advance(1000)
+    assert not tasks.get(team, ALPHA, "1").in_grace
+    assert (seen(team).owner, seen(team).in_grace) == ("bob", True)
+    clock.advance(119.9)
     assert seen(team).owner == "bob"
     clock.advance(0.2)
     task = seen(team)
@@ -62,50 +72,78 @@ def test_a_lease_lasts_five_minutes(team: Store, clock: FakeClock) -> None:
 
 
 def test_the_leader_is_told_once(team: Store, clock: FakeClock) -> None:
-    clock.advance(301)
+    lapse(team, clock)
     for _ in range(3):
         seen(team)
     with pytest.raises(StaleClaim):
         holding.heartbeat(team, ALPHA, BOB, "1")
     claims.claim(team, ALPHA, MIA, "1")
-    (text,) = told(team)
-    assert "task-1" in text and "bob" in text
-    lost, taken = told(team, BOB)
+    _, text = told(team)
+    assert "task-1" in text and "free again" in text
+    _, lost, taken = told(team, BOB)
     assert lost.startswith("task-1 (one) is no longer yours: the lease of bob ended ")
     assert taken == "task-1 (one), which was yours: mia has it now, and its files."
-    clock.advance(301)
+    lapse(team, clock)
     seen(team)
     assert "mia" in told(team)[-1]
+
+
+def test_owner_and_leader_are_asked_when_a_lease_ends(team: Store, clock: FakeClock) -> None:
+    """A sign of life in the grace period keeps the task, and what was asked is handled."""
+    clock.advance(901)
+    with pytest.raises(TaskClaimed, match="was asked: it is free in 2 min"):
+        claims.claim(team, ALPHA, MIA, "1")
+    (asked,) = told(team, BOB)
+    assert asked.startswith("task-1 (one): are you at work on it? Nothing was heard of you since ")
+    (silent,) = told(team)
+    assert "bob is asked, and has 2 min" in silent
+    clock.advance(60)
+    holding.heartbeat(team, ALPHA, BOB)
+    assert [reading.read(team, ALPHA, who, Selection(), []) for who in (BOB, LEA)] == [[], []]
+    clock.advance(899)
+    assert (seen(team).owner, seen(team).in_grace) == ("bob", False)
+
+
+def test_an_older_version_ends_the_grace_period_by_its_renewal(team: Store, clock: FakeClock) -> None:
+    """It keeps the field that it does not know: that says nothing of another lease."""
+    clock.advance(901)
+    task = seen(team)
+    renewed = leases.leased(team, teams.get(team, ALPHA), task).having(grace_until=task.grace_until)
+    team.replace(ALPHA, tasks.TASK, "task-1", renewed, team.get(ALPHA, tasks.TASK, "task-1")[1])
+    clock.advance(901)
+    assert (seen(team).owner, seen(team).in_grace) == ("bob", True)
 
 
 def test_the_lease_is_a_setting_of_the_team(team: Store, clock: FakeClock) -> None:
     settings.change(team, ALPHA, LEA, "staleAfterSeconds", "10")
     claims.claim(team, ALPHA, MIA, "2")
     clock.advance(11)
+    assert seen(team, "2").in_grace
+    clock.advance(11)  # no grace period is longer than a lease
     assert (seen(team, "2").owner, seen(team, "1").owner) == (None, "bob")
 
 
 def test_a_heartbeat_renews_all_of_ones_leases(team: Store, clock: FakeClock) -> None:
     claims.claim(team, ALPHA, BOB, "2")
     for _ in range(4):
-        clock.advance(200)
+        clock.advance(600)
         assert [task.id for task in holding.heartbeat(team, ALPHA, BOB)] == ["task-1", "task-2"]
     assert (seen(team, "1").owner, seen(team, "2").owner) == ("bob", "bob")
     expires = seen(team).lease_expires_at
-    assert expires and (parse_rfc3339(expires) - clock.now()).total_seconds() == 300
+    assert expires and (parse_rfc3339(expires) - clock.now()).total_seconds() == 900
 
 
 def test_a_heartbeat_for_one_task_renews_no_other(team: Store, clock: FakeClock) -> None:
     claims.claim(team, ALPHA, BOB, "2")
-    clock.advance(200)
+    clock.advance(600)
     holding.heartbeat(team, ALPHA, BOB, "2")
-    clock.advance(200)
-    assert (seen(team, "1").owner, seen(team, "2").owner) == (None, "bob")
+    clock.advance(600)
+    assert (seen(team, "1").in_grace, seen(team, "2").in_grace) == (True, False)
 
 
 def test_the_old_owner_is_refused(team: Store, clock: FakeClock) -> None:
     """Whether the task is free, another's, or done by another; with 11 and what to do."""
-    clock.advance(301)
+    lapse(team, clock)
     seen(team)
     for step in (lambda: None, lambda: claims.claim(team, ALPHA, MIA, "1"), lambda: _complete(team, MIA)):
         step()
@@ -125,7 +163,7 @@ def _complete(store: Store, caller: Caller) -> Task:
 
 def test_fencing_tells_two_claims_of_one_agent_apart(team: Store, clock: FakeClock) -> None:
     """A worker that slept through its lease, and whose agent claimed anew, changes nothing under the old number."""
-    clock.advance(301)
+    lapse(team, clock)
     assert claims.claim(team, ALPHA, BOB, "1").claim == 2
     with pytest.raises(StaleClaim):
         task_changes.change_task(team, ALPHA, BOB, "1", Edit(status="completed", claim=1))
@@ -143,17 +181,17 @@ def test_who_comes_first_after_the_lease_has_it(team: Store, clock: FakeClock) -
     """Claiming releases what is over, by itself: nobody has to look first."""
     with pytest.raises(TaskClaimed):
         claims.claim(team, ALPHA, MIA, "1")
-    clock.advance(301)
+    lapse(team, clock)
     task = claims.claim(team, ALPHA, MIA, "1")
     assert (task.owner, task.claim, [note.what for note in task.notes]) == ("mia", 2, ["claimed", "expired", "claimed"])
-    assert len(told(team)) == 1
+    assert len(told(team)) == 2  # that bob is asked, and that the task is free
 
 
 def test_next_finds_what_expired(team: Store, clock: FakeClock) -> None:
     claims.claim(team, ALPHA, BOB, "2")
     with pytest.raises(NothingReady):
         choosing.claim_next(team, ALPHA, MIA)
-    clock.advance(301)
+    lapse(team, clock)
     assert choosing.claim_next(team, ALPHA, MIA).id == "task-1"
 
 
@@ -174,12 +212,14 @@ def test_who_claims_one_after_the_other_looks_now_and_then_for_what_expired(team
 def test_who_claims_one_after_the_other_sees_a_lease_end(team: Store, clock: FakeClock) -> None:
     for title in ("three", "four"):
         tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title=title, created_at=""))
-    clock.advance(299.9)
+    clock.advance(901)
+    seen(team)
+    clock.advance(119.9)
     assert choosing.claim_next(team, ALPHA, MIA).id == "task-2"
     clock.advance(0.05)
     assert choosing.claim_next(team, ALPHA, MIA).id == "task-3"
     clock.advance(0.1)
-    assert choosing.claim_next(team, ALPHA, MIA).id == "task-1"
+    assert [choosing.claim_next(team, ALPHA, MIA).id for _ in range(2)] == ["task-4", "task-1"]  # bob may come back
 
 
 def _let_go_unseen(store: Store, key: str, name: str = ALPHA) -> None:
@@ -211,7 +251,9 @@ def test_the_wall_clock_decides_nothing(team: Store, clock: FakeClock) -> None:
     clock.wall = clock.wall.replace(year=2040)
     assert seen(team).owner == "bob"
     clock.wall = clock.wall.replace(year=2020)
-    clock.seconds += 301
+    clock.seconds += 901
+    seen(team)
+    clock.seconds += 121
     assert seen(team).owner is None
 
 
@@ -219,7 +261,7 @@ def test_another_start_of_the_machine_ends_every_lease(team: Store, clock: FakeC
     """Also when its clock reads less than before."""
     clock.restart()
     task = seen(team)
-    assert task.owner is None and "anew" in str(task.notes[-1].reason)
+    assert task.owner is None and "restarted" in str(task.notes[-1].reason)
 
 
 def test_tasks_of_who_left_are_free_at_once(team: Store) -> None:
@@ -285,7 +327,7 @@ def test_states_of_agents(team: Store, clock: FakeClock) -> None:
         return {row["name"]: row["state"] for row in agents.member_rows(team, teams.get(team, ALPHA), working, [])}
 
     assert states() == {"lea": "idle", "bob": "active", "mia": "idle"}
-    clock.advance(301)
+    clock.advance(901)
     holding.heartbeat(team, ALPHA, BOB)
     assert states() == {"lea": "stale", "bob": "active", "mia": "stale"}
     shutting_down.request(team, ALPHA, LEA, "bob")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -10,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from teams_cli.clock import rfc3339
 from teams_cli.tasks.tasks import TASK
+from teams_cli.teams import presence
 from teams_cli.teams.presence import AGENT, Agent
-from tests.support.cli import TIMEOUT, Cli, add_tasks, make_team
+from tests.support.cli import TIMEOUT, Cli, add_tasks, lapse, make_team
 from tests.support.waits import until
 
 
@@ -72,13 +75,10 @@ def test_waiting_inside_the_tool_renews(cli: Cli) -> None:
     assert b"wake up" in waiting.communicate(timeout=TIMEOUT)[0]
 
 
-@pytest.mark.slow
 def test_who_lost_a_task_and_who_takes_it_over_are_told(cli: Cli) -> None:
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("announce", "half way through the parser", agent="bob")
-    cli.ok("set", "staleAfterSeconds", "1", agent="lea")
-    cli.ok("heartbeat", agent="bob")
-    time.sleep(1.5)
+    lapse(cli.store())
     taken = cli.ok("claim-task", "1", agent="ann")
     assert taken["takenOver"]["from"] == "bob" and taken["takenOver"]["status"] == "half way through the parser"
     assert taken["takenOver"]["lastHeard"] and taken["takenOver"]["reason"]
@@ -103,3 +103,131 @@ def test_a_command_that_is_refused_renews_too(cli: Cli) -> None:
     time.sleep(2.5)
     assert cli("claim-task", "99", agent="bob").status == 10
     assert lease(cli) > before
+
+
+LONG_AGO = "2020-01-01T00:00:00.000Z"
+
+
+def silent(cli: Cli, left: float = -1.0, since: str = LONG_AGO) -> None:
+    """Have nothing been heard of bob since then, and the lease of task-1 end in so many seconds."""
+    store = cli.store()
+    task, revision = store.get("alpha", TASK, "task-1")
+    until = round(store.steady()[1] + left, 3)
+    store.replace("alpha", TASK, "task-1", task.having(lease_until=until, claimed_at=LONG_AGO), revision)
+    agent, revision = store.get("alpha", AGENT, "bob")
+    store.replace("alpha", AGENT, "bob", agent.having(last_seen=since, renewed_at=since), revision)
+
+
+def test_help_and_mistakes_renew_too(cli: Cli) -> None:
+    cli.ok("claim-task", "1", agent="bob")
+    for words in (("help",), ("help", "claim-task"), ("get-taks",), ("update-task", "1", "--stats", "done")):
+        silent(cli, left=10)
+        before = lease(cli)
+        cli(*words, agent="bob")
+        assert lease(cli) > before + 800, words
+
+
+def test_who_comes_back_is_not_asked_by_its_own_look(cli: Cli) -> None:
+    cli.ok("claim-task", "1", agent="bob")
+    silent(cli)
+    assert "task-1" in cli("get-tasks", agent="bob").stdout
+    assert cli.ok("read-messages", "--all", agent="lea") == []
+    assert not cli.store().get("alpha", TASK, "task-1")[0].in_grace
+
+
+def test_what_expired_is_offered_last_to_others(cli: Cli) -> None:
+    add_tasks(cli, "low", priority="low")
+    for _ in range(2):
+        cli.ok("claim-task", "1", agent="bob")
+        lapse(cli.store())
+        assert cli.ok("show-task", "1", agent="lea")["status"] == "pending"
+    assert cli.ok("wait", "--claim", "--timeout", "0", agent="ann")["claimed"]["title"] == "low"
+    assert cli.ok("claim-task", "--next", agent="bob")["title"] == "t"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A repository with a worktree of its own for bob."""
+    main, own = tmp_path / "main", tmp_path / "own"
+    for words in (
+        ("init", "-q", str(main)),
+        ("-C", str(main), "-c", "user.name=x", "-c", "user.email=x@y", "commit", "-q", "--allow-empty", "-m", "begin"),
+        ("-C", str(main), "worktree", "add", "-q", str(own)),
+    ):
+        subprocess.run(["git", *words], check=True, capture_output=True, timeout=TIMEOUT)
+    return own
+
+
+def test_a_file_that_changes_in_its_worktree_is_a_sign_of_life(
+    cli: Cli, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looked for only once the lease has ended; and what was left there is told to who takes it over."""
+    monkeypatch.chdir(tree)
+    cli.ok("claim-task", "1", agent="bob")
+    now = rfc3339(cli.store().now())
+    silent(cli, since=now)
+    assert cli("claim-task", "1", agent="ann").status == 11
+    assert cli.store().get("alpha", TASK, "task-1")[0].in_grace
+    silent(cli, since=now)
+    (tree / "half.py").write_text("x = 1\n")
+    os.utime(tree / "half.py", (time.time() + 1,) * 2)
+    assert cli("claim-task", "1", agent="ann").stderr.startswith("teams: task-1 is claimed by bob\n")
+    task = cli.store().get("alpha", TASK, "task-1")[0]
+    assert not task.in_grace and task.lease_until - cli.store().steady()[1] > 800
+    lapse(cli.store())
+    taken = cli.ok("claim-task", "1", agent="ann")["uncommitted"]
+    assert [(file["path"], file["by"]) for file in taken] == [(str(tree / "half.py"), "bob")]
+
+
+def test_in_a_shared_checkout_the_files_that_it_touches_are_signs_of_life(
+    cli: Cli, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = tree.parent / "main"
+    monkeypatch.chdir(main)
+    cli.ok("create-task", "u", "--touches", "src/*.py", agent="lea")
+    cli.ok("claim-task", "2", agent="bob")
+    store = cli.store()
+
+    def is_in_grace_after(path: str) -> bool:
+        (main / path).parent.mkdir(exist_ok=True)
+        (main / path).write_text("x\n")
+        task, revision = store.get("alpha", TASK, "task-2")
+        store.replace("alpha", TASK, "task-2", task.having(lease_until=1.0, claimed_at=LONG_AGO), revision)
+        agent, revision = store.get("alpha", AGENT, "bob")
+        store.replace("alpha", AGENT, "bob", agent.having(last_seen=LONG_AGO), revision)
+        assert cli("claim-task", "2", agent="ann").status == 11
+        return store.get("alpha", TASK, "task-2")[0].in_grace
+
+    assert is_in_grace_after("docs.md")
+    assert not is_in_grace_after("src/a.py")
+    lapse(store, "task-2")
+    shown = cli("claim-task", "2", agent="ann").stdout
+    assert f"uncommitted: {main}/src/a.py, changed 0 s ago by bob" in shown and "docs.md" not in shown
+
+
+def test_a_turn_that_runs_is_a_sign_of_life_as_long_as_its_process_is_there(cli: Cli) -> None:
+    cli.ok("claim-task", "1", agent="bob")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as client:
+        presence.register_process(cli.store(), "alpha", "bob", client.pid)
+        presence.note_turn(cli.store(), "alpha", "bob", runs=True)
+        silent(cli)
+        assert cli("claim-task", "1", agent="ann").status == 11
+        assert not cli.store().get("alpha", TASK, "task-1")[0].in_grace
+        client.kill()
+    assert cli.ok("claim-task", "1", agent="ann")["owner"] == "ann"
+
+
+def test_a_silence_that_was_announced_is_none(cli: Cli) -> None:
+    """Nothing shortens it, and it says how long it lasts."""
+    cli.ok("claim-task", "1", agent="bob")
+    shown = cli("heartbeat", "--for", "2h", agent="bob").stdout
+    assert "task-1: 2 h left, until " in shown or "task-1: 1 h left, until " in shown
+    before = lease(cli)
+    cli.ok("heartbeat", agent="bob")
+    cli.ok("note", "1", "half way", agent="bob")
+    assert lease(cli) == before
+    silent(cli, left=6000, since=LONG_AGO)
+    states = {row["name"]: row["state"] for row in cli.ok("get-agents", agent="lea")["agents"]}
+    assert states["bob"] == "active"
+    assert cli("wait", "--needed", "--timeout", "0", agent="lea").stdout == ""
+    assert cli("heartbeat", "--for", "2d", agent="bob").status == 2

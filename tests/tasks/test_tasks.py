@@ -203,7 +203,7 @@ def test_no_task_is_given_to_who_could_not_claim_it(tmp_path: Path) -> None:
 def test_handing_a_task_to_another(team: Store) -> None:
     """The new owner has a new claim, and the old one's is over."""
     in_status(team, "in_progress")
-    given = change(team, MAX, owner="mia")
+    given = change(team, MAX, owner="mia", force=True)
     assert (given.owner, given.claim, given.status) == ("mia", 2, "in_progress")
     with pytest.raises(StaleClaim):
         change(team, BOB, status="completed")

@@ -32,6 +32,9 @@ SHARING = [
     ("src/**/a.py", "src/a.py"),
     ("a/**/z", "**/m/**"),
     ("[!a].py", "b.py"),
+    ("src/*.py:Editor", "src/x.py:Editor.edit,main"),
+    ("src/x.py", "src/x.py:main"),
+    ("a:b", "a:b.c"),
 ]
 
 
@@ -50,6 +53,8 @@ APART = [
     ("A.py", "a.py"),
     ("[!a].py", "a.py"),
     ("*.py", "src/a.py"),
+    ("src/x.py:Editor", "src/x.py:Edit,main"),
+    ("src/x.py:main", "src/y.py:main"),
 ]
 
 

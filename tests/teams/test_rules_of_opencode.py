@@ -114,8 +114,10 @@ def test_doctor_names_what_was_meant_and_does_not_count(no_real_home: Path, tmp_
     """A misspelt word would else allow what it was to forbid, and nobody would know."""
     cli = make_team(tmp_path / "root")
     opencode(no_real_home, {"permission": {"tool": {"send-message": "denied", "announce": {"*": "deny"}}}})
-    (warning,) = cli.ok("doctor")["findings"]
+    warning, refused = cli.ok("doctor")["findings"]
     assert warning["level"] == "warning" and warning["where"].endswith("opencode.json: permission.tool.send-message")
+    assert refused["where"].endswith("opencode.json: permission.tool.announce")
+    assert refused["remedy"] == f"Move it to {cli.root}/config.json."
     opencode(no_real_home, '{"permission": {"tool": ')
     (warning,) = cli.ok("doctor")["findings"]
     assert "it is not valid JSON" in warning["what"]

@@ -35,12 +35,30 @@ def test_a_wait_takes_the_task_that_ends_it(cli: Cli) -> None:
     cli.ok("send-message", "bob", "which?", agent="mia")
     said = cli("wait", "--claim", "--timeout", "0", agent="bob").stdout
     assert said.startswith(
-        'msg-2\n[From agent "mia"]:\n| which?\n  next: teams reply msg-2 TEXT\ntask-3: in_progress by bob: three\n'
+        'msg-2\n[From agent "mia"]:\n| which?\nnext: teams reply msg-2 TEXT\ntask-3: in_progress by bob: three\n'
     )
     assert said.endswith("\nnext: teams update-task task-3 --status completed --result RESULT --next --wait 540\n")
     assert cli.refused("wait", "--claim", "--ready", agent="bob") == (2, "wrong_usage")
     assert cli.refused("wait", "--task", "", agent="bob") == cli.refused("wait", "--task", ",", agent="bob")
     assert cli.refused("wait", "--task", "", agent="bob") == (2, "wrong_usage")
+
+
+def test_a_wait_for_work_ends_with_work_or_with_mail_that_asks(cli: Cli) -> None:
+    """What asks nothing comes with the task, or when the time is over."""
+    waiting = begin(cli, "bob", "join-team", ALPHA, "--claim", "--wait", "60")
+    until(lambda: presence.load(cli.store(), ALPHA, "bob").waiting)
+    cli.ok("send-message", "bob", "main is green", "--fyi", agent="mia")
+    cli.ok("set", "rules", "Commit often", agent="lea")
+    add_tasks(cli, "one")
+    found = ended(waiting)
+    assert found["claimed"]["id"] == "task-1"
+    assert found["messages"][0]["message"] == "main is green"
+    cli.ok("send-message", "mia", "thanks", "--fyi", agent="bob")
+    said = cli("wait", "--claim", "--timeout", "0.2", agent="mia")
+    assert (said.status, "| thanks\n" in said.stdout) == (0, True)
+    assert said.stdout.endswith("next: teams wait --claim --timeout 540\n")
+    cli.ok("send-message", "mia", "which?", agent="bob")
+    assert cli.ok("wait", "--claim", "--timeout", "60", agent="mia")["next"] == "teams reply msg-5 TEXT"
 
 
 def test_a_question_comes_before_the_next_task(cli: Cli) -> None:
@@ -84,7 +102,7 @@ def test_who_ends_a_task_takes_the_next_with_that(cli: Cli) -> None:
     said = cli("update-task", "2", "--status", "failed", "--reason", "why", "--next", agent="bob").stdout
     assert "task-2: failed by bob: two\ntask-3: in_progress by bob: three\n" in said
     done = cli("update-task", "3", "--status", "completed", "--next", agent="bob").stdout
-    assert done == "task-3: completed by bob: three\nnext: teams wait --claim --timeout 540\n"
+    assert done == "task-3: completed by bob: three\nall tasks are settled: you are done\n"
     assert cli.refused("update-task", "3", "--priority", "high", "--next", agent="lea") == (2, "wrong_usage")
 
 
@@ -108,14 +126,12 @@ def test_who_ends_a_task_may_wait_for_the_next_one_with_that(cli: Cli) -> None:
     cli.ok("send-message", "mia", "how?", agent="lea")
     found = cli.ok(*mia, "60", agent="mia")
     assert (found["status"], found["messages"][0]["message"], "claimed" in found) == ("completed", "how?", False)
-    cli.ok("update-task", "3", "--status", "completed", agent="bob")
     waiting = cli.start(*mia, "60", agent="mia", text=True)
     until(lambda: presence.load(cli.store(), ALPHA, "mia").waiting)
+    cli.ok("update-task", "3", "--status", "completed", agent="bob")
+    end = "task-2: completed by mia: two\nall tasks are settled: you are done\n"
+    assert (waiting.communicate(timeout=120), waiting.returncode) == ((end, ""), 0)
     cli.ok("close-team", agent="lea")
-    said, told = waiting.communicate(timeout=120)
-    assert (waiting.returncode, told) == (0, "") and said.startswith(
-        "task-2: completed by mia: two\nteam alpha is closed"
-    )
     assert cli.refused("update-task", "2", "--status", "completed", "--wait", "5", agent="mia") == (2, "wrong_usage")
 
 
@@ -153,7 +169,7 @@ def test_a_leader_is_called_once_so_many_tasks_are_completed(cli: Cli) -> None:
         cli.ok("claim-task", task, agent="bob")
         cli.ok("update-task", task, "--status", "completed", agent="bob")
     found = ended(waiting)
-    said = "2 of 3 tasks are completed. Nobody has a task: 1 ready; last heard of: bob, "
+    said = "2 of 3 tasks are completed. Nobody has a task: 1 ready; last seen: bob, "
     assert [each["text"].startswith(said) for each in found["happened"]] == [True]
     assert len(found["messages"]) == 2 and found["next"] == "teams wait --needed --timeout 540"
     waiting = begin(cli, "lea", "wait", "--completed", "3", "--timeout", "60")

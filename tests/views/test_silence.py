@@ -19,13 +19,14 @@ from tests.support.cli import ALPHA
 from tests.support.waits import at_once
 
 LEA, BOB, MIA, ANN = (Caller(name) for name in ("lea", "bob", "mia", "ann"))
-TOLD = "task-1, which blocks 3 tasks: bob, silent for 4 min; its lease ends in 59 s, and others may claim it"
+TOLD = "task-1, which blocks 3 tasks: bob, silent for 4 min; its lease ends in 59 s"
 
 
 @pytest.fixture
 def team(store: Store) -> Store:
     """Two tasks in work; for the first wait all others but one."""
     founding.spawn_team(store, ALPHA, LEA)
+    settings.change(store, ALPHA, LEA, "staleAfterSeconds", "300")
     for caller in (BOB, MIA):
         joining.join(store, ALPHA, caller)
     for title, blockers in (
@@ -75,6 +76,7 @@ def test_a_sign_of_life_keeps_it_from_hearing(team: Store, clock: FakeClock) -> 
 def test_it_hears_of_one_for_whom_others_stand_idle(store: Store, clock: FakeClock) -> None:
     """Long before its lease ends, once of each claim; and not while there is something else to do."""
     founding.spawn_team(store, ALPHA, LEA)
+    settings.change(store, ALPHA, LEA, "staleAfterSeconds", "300")
     settings.change(store, ALPHA, LEA, "staleAfterSeconds", "1800")
     for caller in (BOB, MIA):
         joining.join(store, ALPHA, caller)
@@ -89,7 +91,7 @@ def test_it_hears_of_one_for_whom_others_stand_idle(store: Store, clock: FakeClo
     assert told(store) == []
     clock.advance(360)
     holding.heartbeat(store, ALPHA, MIA)
-    alone = "task-1, which blocks task-2: bob, silent for 10 min; its lease ends in 20 min, and others may claim it; "
+    alone = "task-1, which blocks task-2: bob, silent for 10 min; its lease ends in 20 min; "
     how = "idle: mia (to continue without it: teams update-task task-2 --unblock task-1)"
     assert told(store) == [alone + how]
     clock.advance(350)
@@ -100,6 +102,7 @@ def test_it_hears_of_one_for_whom_others_stand_idle(store: Store, clock: FakeClo
 def four(store: Store) -> Store:
     """Two tasks in work with leases of 30 minutes; the others wait for them."""
     founding.spawn_team(store, ALPHA, LEA)
+    settings.change(store, ALPHA, LEA, "staleAfterSeconds", "300")
     settings.change(store, ALPHA, LEA, "staleAfterSeconds", "1800")
     for caller in (BOB, MIA, ANN):
         joining.join(store, ALPHA, caller)
@@ -124,7 +127,7 @@ def test_it_hears_again_of_a_silence_when_the_lease_is_about_to_end(four: Store,
     claims.claim(four, ALPHA, MIA, "2")
     changes.change_task(four, ALPHA, MIA, "2", Edit(status="failed"))
     heard = minutes(four, clock, 28)
-    said = [each.partition(", and others")[0] for each in heard]
+    said = [each.partition("; idle")[0] for each in heard]
     waits = "task-1, which blocks task-3, task-4: bob, silent for"
     assert said == [f"{waits} 10 min; its lease ends in 20 min", f"{waits} 24 min; its lease ends in 6 min"]
     assert all("teams update-task task-4 --unblock task-1)" in each for each in heard)
@@ -147,6 +150,7 @@ def test_it_hears_of_others_that_are_silent_with_the_first(four: Store, clock: F
 
 def test_it_hears_of_the_last_task_of_all(store: Store, clock: FakeClock) -> None:
     founding.spawn_team(store, ALPHA, LEA)
+    settings.change(store, ALPHA, LEA, "staleAfterSeconds", "300")
     for caller in (BOB, MIA):
         joining.join(store, ALPHA, caller)
     tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title="one", created_at=""))
@@ -154,13 +158,14 @@ def test_it_hears_of_the_last_task_of_all(store: Store, clock: FakeClock) -> Non
     clock.advance(241)
     assert told(store) == []
     holding.heartbeat(store, ALPHA, MIA)
-    said = "bob, silent for 4 min; its lease ends in 59 s, and others may claim it; idle: mia"
+    said = "bob, silent for 4 min; its lease ends in 59 s; idle: mia"
     assert told(store) == [f"task-1, which blocks all others: {said}"]
     assert told(store) == []
 
 
 def test_it_hears_once_of_a_member_that_is_lost_without_a_task(store: Store, clock: FakeClock) -> None:
     founding.spawn_team(store, ALPHA, LEA)
+    settings.change(store, ALPHA, LEA, "staleAfterSeconds", "300")
     for caller in (BOB, MIA):
         joining.join(store, ALPHA, caller)
     tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title="one", created_at=""))

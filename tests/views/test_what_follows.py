@@ -54,7 +54,7 @@ def test_from_a_team_to_its_end(cli: Cli) -> None:
     cli.ok("claim-task", "--next", agent="bob")
     assert last(cli, "bob", "update-task", "1", "--status", "completed") == "next: teams wait --claim --timeout 540"
     cli.ok("claim-task", "--next", agent="bob")
-    assert last(cli, "bob", "update-task", "2", "--status", "completed") == "next: teams wait --claim --timeout 540"
+    assert last(cli, "bob", "update-task", "2", "--status", "completed") == "all tasks are settled: you are done"
     assert cli("wait", "--all-tasks", agent="lea").stdout == "settled: 2 completed\nnext: teams close-team\n"
     assert cli("wait", "--all-tasks", agent="bob").stdout == "settled: 2 completed\n"
     cli.ok("close-team", agent="lea")
@@ -67,13 +67,14 @@ def test_who_waits_for_the_next_task_hears_of_the_end_of_the_team_in_its_answer(
     cli.ok("spawn-team", ALPHA, agent="lea")
     cli.ok("join-team", agent="bob")
     cli.ok("create-task", "one", agent="lea")
+    cli.ok("create-task", "not for bob", "--require", "rust", agent="lea")
     cli.ok("claim-task", "1", agent="bob")
     ending = ("update-task", "1", "--status", "completed", "--next", "--wait")
     waiting = cli.start(*ending, "60", agent="bob")
     until(lambda: cli.ok("show-task", "1")["status"] == "completed")
     cli.ok("close-team", agent="lea")
     out, err = waiting.communicate()
-    closed = rf"team {ALPHA} is closed(, by lea)? \(1 of 1 tasks completed\)\. You are done\.\n"
+    closed = rf"team {ALPHA} is closed(, by lea)? \(1 of 2 tasks completed\)\. You are done\.\n"
     assert re.fullmatch(rf"task-1: completed by bob: one\n{closed}", out.decode()) and not err
     assert cli(*ending, "0", "--json", agent="bob").status == 11
 
@@ -162,7 +163,7 @@ def test_who_proposes_a_plan_may_wait_for_the_decision_with_it(cli: Cli) -> None
         "msg-5",
         '[From agent "system"]:',
         "| plan-3 was approved by lea",
-        "  next: teams update-task task-1 --status completed --result RESULT --next --wait 540",
+        "next: teams update-task task-1 --status completed --result RESULT --next --wait 540",
     ]
 
 
@@ -201,7 +202,7 @@ def test_an_approved_plan_holds_for_who_takes_the_task_over(cli: Cli) -> None:
     assert lines[-1] == complete and "needs a plan" not in "".join(lines)
     assert last(cli, "mia", "brief") == complete
     assert cli.ok("claim-task", "1", agent="mia")["approvedPlan"]["id"] == "plan-1"
-    cli.ok("release-task", "1", agent="lea")
+    cli.ok("release-task", "1", "--force", agent="lea")
     said = cli("claim-task", "1", agent="bob").stdout
     assert "\nyour plan-1 is approved: go on with it (teams show-plan plan-1)\n" in said
     assert said.endswith(f"{complete}\n") and "first this" not in said

@@ -143,6 +143,41 @@ def test_a_file_that_is_no_workflow_is_refused(cli: Cli, tmp_path: Path) -> None
     assert cli.refused("check-workflow", f"{tmp_path}/") == (2, "invalid_value")
 
 
+def test_a_configuration_of_massgen_is_told_our_words(cli: Cli, tmp_path: Path) -> None:
+    """Each key as its documentation prints them, with its line."""
+    path = tmp_path / "test_broadcast_agents.yaml"
+    path.write_text("""agents:
+  - id: agent_a
+    backend:
+      type: openai
+      model: gpt-5
+      cwd: workspace1
+      enable_mcp_command_line: true
+      command_line_execution_mode: docker
+
+orchestrator:
+  snapshot_storage: snapshots
+  agent_temporary_workspace: temp_workspaces
+
+  coordination:
+    broadcast: false
+    broadcast_timeout: 300
+""")
+    answer = cli("run", str(path), "--json")
+    assert answer.status == 2 and "docs/workflow-files.md" in answer.error["hint"]
+    said = answer.error["message"].splitlines()
+    assert said[0].endswith("is a configuration of MassGen:") and len(said) == 11
+    for line, what in [
+        (2, "agents.0.id: write `name: agent_a`"),
+        (4, "agents.0.backend.type: write `harness: codex` at the agent"),
+        (6, "agents.0.backend.cwd: write `cwd: workspace1` at the agent"),
+        (8, "agents.0.backend.command_line_execution_mode: leave it out: "),
+        (11, "orchestrator.snapshot_storage: write `worktree: true` at an agent"),
+        (15, "orchestrator.coordination.broadcast: write `settings: {broadcast: false}`"),
+    ]:
+        assert f"{path}:{line}: {what}" in answer.error["message"], said
+
+
 def test_a_short_file_that_stands_for_millions_of_values_is_refused(cli: Cli, tmp_path: Path) -> None:
     """Aliases repeat what they name, and so do those in it."""
     for how in ["itself", "list", "map", "merge"]:

@@ -143,7 +143,10 @@ def note(store: Store, team: str, agent: str, report: Report) -> Terminal:
             terminal = terminal.having(session_id=report.session_id)
         return _heard(terminal, report, now, store)
 
-    return update(store, team, TERMINAL.also_closed, agent, change)[1]
+    before, terminal = update(store, team, TERMINAL.also_closed, agent, change)
+    if before.state != terminal.state:
+        presence.note_turn(store, team, agent, terminal.state in (WORKING, PERMISSION))
+    return terminal
 
 
 def _heard(terminal: Terminal, report: Report, now: str, store: Store) -> Terminal:

@@ -19,8 +19,13 @@ _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 def parts(command: Command, document: Any, words: str = "") -> list[str | Table]:
     """The lines and tables that tell the answer of the command; by other *words* than usual, if given."""
-    shown: list[str | Table] = named(f"cli.show.{words or command.words}")(document)
+    shown: list[str | Table] = named(place_of(words or command.words))(document)
     return shown
+
+
+def place_of(words: str) -> str:
+    """The function that tells an answer: an extension may have it beside its commands."""
+    return words if words.startswith("extensions.") else f"cli.show.{words}"
 
 
 def present(*lines: str | None) -> list[str | Table]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teams_cli import text
 from teams_cli.cli.show import ago, length_of
+from teams_cli.tasks import overviews
 from teams_cli.views import steps
 
 TYPE_CHECKING = False
@@ -29,8 +30,7 @@ def brief(found: dict[str, Any]) -> Parts:
     if "members" not in found:
         return [*_outside(found), f"next: {found['next']}"]
     lines = [*_mine(found), *_waiting(found), *_others(found)]
-    step = str(found["next"])
-    last = f"next: {step}" if step.startswith("teams ") else step
+    last = f"next: {found['next']}" if found["next"] else overviews.DONE
     head = (
         f"{found['agent']}: {found['role'] or 'no member'} of team {found['team']}"
         f" (leader {found['leader']}, {text.counted(found['members'], 'member')})"

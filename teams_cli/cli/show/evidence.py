@@ -19,7 +19,7 @@ def listed(found: list[dict[str, Any]]) -> Parts:
 
 
 def whole(one: dict[str, Any]) -> Parts:
-    head = f"{one['name']}: {one['size']} bytes, attached to {one['task']} by {one['by']} {ago(one['at'])}"
+    head = f"{one['id']} {one['name']}: {one['size']} bytes, attached to {one['task']} by {one['by']} {ago(one['at'])}"
     if "text" not in one:
         return [head, f"not text: teams get-evidence {one['task']} {one['id']} --out FILE"]
     rest = f"[cut; the whole: teams get-evidence {one['task']} {one['id']} --out FILE]"

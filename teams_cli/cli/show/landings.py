@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.cli.show import age, present
+from teams_cli.cli.show import age, moment, present
 from teams_cli.cli.tables import Table
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ _COMMIT = 10
 
 def asked(landing: dict[str, Any]) -> Parts:
     """Show a landing with the command that follows."""
-    step = f"  next: teams wait --landing {landing['id']}"
+    step = f"next: teams wait --landing {landing['id']}"
     return [*over(landing), *([step] if landing["state"] in ("queued", "checking") else [])]
 
 
@@ -28,13 +28,27 @@ def over(landing: dict[str, Any]) -> Parts:
     at = f" is {landing['merge'][:_COMMIT]}" if landing["state"] == "landed" and "merge" in landing else ""
     return present(
         what + at,
-        f"conflict in: {', '.join(landing['files'])}" if landing.get("files") else None,
+        *_conflict(landing),
         f"check: {check['command']}: exit status {check['status']}" if check.get("status") else None,
         *(text.quoted(check["output"]) if check.get("status") else ()),
         *text.quoted(landing.get("reason")),
         f"pull request: {landing['url']}" if "url" in landing else None,
         f"to fix it: git merge {landing['onto']}, edit, commit" if landing["state"] in ("red", "conflict") else None,
     )
+
+
+def _conflict(landing: dict[str, Any]) -> list[str]:
+    """The places in which it conflicts, with whose work, and what to do."""
+    if not landing.get("files"):
+        return []
+    from teams_cli.agents import regions  # dear, and few landings conflict
+
+    onto, against = landing["onto"], landing.get("against")
+    cause = f" with {against['owner']}'s {against['task']}, landed {moment(against['at'])}" if against else ""
+    known = {place["file"]: place for place in landing.get("places") or ()}
+    places = [regions.in_words(known[name]) if name in known else name for name in landing["files"]]
+    how = f"to mend it: git merge {onto}, resolve, commit"
+    return [f"conflict{cause} in:", *(f"  {place}" for place in places), how]
 
 
 def rows(landings: list[dict[str, Any]]) -> Parts:

@@ -20,8 +20,10 @@ _TITLE = 48
 def sent(message: dict[str, Any]) -> Parts:
     to = ", ".join(message.get("recipients") or [message["to"]])
     unread = ", ".join(message.get("notReadBy", ()))
+    late = message.get("keptFor", ())
     return present(
         f"{message['id']}: sent to {to}",
+        f"kept until {text.listed(late)} {'joins' if len(late) == 1 else 'join'}" if late else None,
         f"{unread} was stopped and will not read it; see: teams list-agents" if unread else None,
     )
 
@@ -122,7 +124,7 @@ def attention(payload: dict[str, Any]) -> Parts:
         lines.append(f"{agent['name']}{' (idle)' if agent['idle'] else ''}: {agent['status'] or '-'}{_tree(agent)}")
     for message in output["messages"]:
         lines += [f"#{message['id']}", f'[From agent "{message["from"]}"]:', *text.quoted(message["content"], "| ")]
-    return lines
+    return [*lines, *present(output.get("more"))]
 
 
 def announced(agent: dict[str, Any]) -> Parts:

@@ -13,5 +13,13 @@ if TYPE_CHECKING:
 
 
 def shown(found: list[dict[str, Any]]) -> Parts:
-    rows = [[" ".join(each["agents"]), " ".join(each["branches"]), text.listed(each["files"], 20)] for each in found]
-    return [Table(["agents", "branches", "conflict in"], rows, "no branches conflict")]
+    rows = [[" ".join(each["agents"]), " ".join(each["branches"]), _places(each["places"])] for each in found]
+    return [Table(["agents", "branches", "conflict in"], rows, "nobody's changes conflict")]
+
+
+def _places(places: list[dict[str, Any]]) -> str:
+    return text.listed([":".join(filter(None, (each["file"], ",".join(each["symbols"])))) for each in places], 20)
+
+
+def patch(found: dict[str, Any]) -> Parts:
+    return found["diff"].rstrip("\n").split("\n") if found["diff"] else [f"{found['agent']} changed nothing there"]

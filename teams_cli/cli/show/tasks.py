@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.cli.show import age, ago, left, moment, present
+from teams_cli.cli.show import age, ago, landings, left, moment, present
 from teams_cli.cli.tables import Table
 from teams_cli.clock import SystemClock
 
@@ -108,8 +108,27 @@ def updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     }
     more = claimed(task["claimed"]) if "claimed" in task else []
     passed = ", its check passed" if task["status"] == "completed" and "checked" in task else ""
-    shown = line(task, passed + "".join(f", {said[key]}" for key in said if key in changed))
+    shown = _landed(task, passed + "".join(f", {said[key]}" for key in said if key in changed))
     return [*shown, *_edited_unseen(task), *more]
+
+
+def reviewed(task: dict[str, Any]) -> Parts:
+    """Show a task whose review has ended."""
+    return _landed(task, "")
+
+
+def _landed(task: dict[str, Any], more: str) -> list[Any]:
+    """The line of a task, and what became of its landing, if that was just asked for."""
+    landing = task.get("lands")
+    if landing is None:
+        return line(task, more)
+    if landing["state"] == "landed":
+        return line(task, f"{more}, landed on {landing['onto']} as {landing.get('merge', landing['head'])[:10]}")
+    if landing["state"] in ("queued", "checking"):
+        ahead = f" behind {landing['ahead']} more" if landing.get("ahead") else ""
+        how = "being checked" if landing["state"] == "checking" else f"queued{ahead}"
+        return line(task, f"{more}, not landed yet: {landing['id']} is {how}")
+    return [*line(task, ", not landed"), *landings.over(landing)]
 
 
 def _edited_unseen(task: dict[str, Any]) -> Parts:
@@ -159,14 +178,15 @@ def _claimed(task: dict[str, Any], said: Parts) -> Parts:
     return [
         *line(task),
         *said,
-        *_taken_over(task.get("takenOver"), task.get("owner")),
+        *_taken_over(task),
         *_pages(task),
         *([f"touches: {', '.join(task['touches'])}"] if task.get("touches") else []),
+        *(f"{one['agent']} changes {one['region']} ({one['task']})" for one in task.get("meets", ())),
         *_check(task),
         *(_came_to(blocker) for blocker in done),
         *(_plan(task.get("approvedPlan"), task.get("owner")) if task.get("planRequired") else []),
         f"{left(task['leaseExpiresAt'])}, renewed by any `teams` command; "
-        f"to release it: teams release-task {str(task['id']).removeprefix('task-')}",
+        f"to release it: teams release-task {task['id']}",
     ]
 
 
@@ -189,15 +209,22 @@ def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
     return [said, *text.quoted(approved["plan"])]
 
 
-def _taken_over(before: dict[str, Any] | None, owner: str | None) -> Parts:
+def _taken_over(task: dict[str, Any]) -> Parts:
+    """Who had the task before, what was heard of that one last, and what it left."""
+    before, files = task.get("takenOver"), task.get("uncommitted", ())
     if before is None:
         return []
-    if before["from"] == owner:
-        return [f"it was yours before, until {before['reason'].partition(',')[0]}"]
+    left = [f"uncommitted: {file['path']}, changed {ago(file['changedAt'])}{_by_whom(file)}" for file in files]
+    if before["from"] == task.get("owner"):
+        return [f"it was yours before, until {before['reason'].partition(',')[0]}", *left]
     heard = f", last heard of {ago(before['lastHeard'])}" if "lastHeard" in before else ""
     doing = f", doing: {before['status']}" if "status" in before else ""
     why = f" ({before['reason']})" if before["how"] == "released" and "reason" in before else ""
-    return [f"it was {before['from']}'s{heard}{doing}{why}: look for uncommitted work"]
+    return [f"it was {before['from']}'s{heard}{doing}{why}{'' if left else ': look for uncommitted work'}", *left]
+
+
+def _by_whom(file: dict[str, Any]) -> str:
+    return f" by {file['by']}" if file["by"] else ""
 
 
 def _pages(task: dict[str, Any]) -> Parts:
@@ -278,9 +305,16 @@ def whole(task: dict[str, Any]) -> Parts:
         "priority": task["priority"],
         "requires": ", ".join(task["require"]),
         "touches": ", ".join(task.get("touches", ())),
+        "imported from": _source(task["source"]) if "source" in task else "",
     }
     facts = [f"{name}: {value}" for name, value in said.items() if value]
     return [*standing(task), *facts, *_text(task), *notes]
+
+
+def _source(source: dict[str, Any]) -> str:
+    """Where it was imported from."""
+    url = f", {source['url']}" if "url" in source else ""
+    return f"{source['from']}, {source['id']}{url}{', foreign text' if source.get('foreign') else ''}"
 
 
 def _text(task: dict[str, Any]) -> Parts:

@@ -28,10 +28,10 @@ def waited(found: dict[str, Any]) -> Parts:
         lines += landings.over(found["landing"])
     if "plan" in found:
         lines += _plan(found["plan"])
-    if "unread" in found:
-        lines.append(f"unread: {text.listed(found['unread'], _MOST_NAMED)}")
+    lines += _mail(found)
     if "ready" in found:
         lines.append(f"ready: {text.listed(found['ready'], _MOST_NAMED)}")
+    lines += present(found.get("settled"))
     if "taskCounts" in found:
         lines += _settled(found)
     if "outcome" in found:
@@ -45,13 +45,9 @@ def waited(found: dict[str, Any]) -> Parts:
 
 def came(found: dict[str, Any]) -> Parts:
     """What concerns the caller, each with what follows; and the task that it has now."""
-    lines: Parts = []
-    for message in found.get("messages", ()):
-        lines += [*_message(message), *present(_step(message["next"]))]
+    lines = _mail(found)
     for each in found.get("happened", ()):
         lines += [each["text"], *present(_step(each["next"]))]
-    if "moreMessages" in found:
-        lines.append(f"{found['moreMessages']} more messages: teams read-messages")
     if "claimed" in found:
         from teams_cli.cli.show import tasks
 
@@ -62,6 +58,15 @@ def came(found: dict[str, Any]) -> Parts:
     return lines
 
 
+def _mail(found: dict[str, Any]) -> Parts:
+    lines: Parts = []
+    for message in found.get("messages", ()):
+        lines += [*_message(message), *present(_step(message["next"]))]
+    if "moreMessages" in found:
+        lines.append(f"{found['moreMessages']} more messages: teams read-messages")
+    return lines
+
+
 def _message(document: dict[str, Any]) -> list[str]:
     about = f" answers {document['replyTo']}" if "replyTo" in document else ""
     old = f", {ago(document['timestamp'])}" if is_old(document["timestamp"]) else ""
@@ -69,7 +74,7 @@ def _message(document: dict[str, Any]) -> list[str]:
 
 
 def _step(command: str | None) -> str | None:
-    return f"  next: {command}" if command else None
+    return f"next: {command}" if command else None
 
 
 def _task(task: dict[str, Any]) -> Parts:

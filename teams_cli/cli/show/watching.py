@@ -47,7 +47,7 @@ def happened(found: dict[str, Any]) -> Parts:
     lines: Parts = []
     for event in found["events"]:
         lines.append(f"{event['event']}: {event['text']}")
-        lines += [f"  next: {event['next']}"] if "next" in event else []
+        lines += [f"next: {event['next']}"] if "next" in event else []
     return lines
 
 

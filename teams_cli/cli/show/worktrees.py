@@ -29,7 +29,7 @@ def shown(found: Any) -> Parts:
         more = [f"{row['agent']}: {', '.join(row['holds'])}" for row in found if _is_more(row)]
         return [Table(["agent", "holds", "commits", "uncommitted", "path"], rows, "no worktrees"), *more]
     if "diff" in found:
-        return [found["diff"].rstrip("\n") or f"{found['agent']} changed nothing"]
+        return found["diff"].rstrip("\n").split("\n") if found["diff"] else [f"{found['agent']} changed nothing"]
     kept = [f"kept as {found['kept']}: teams worktree restore {found['kept']}"] if found.get("kept") else []
     if found["state"] == "merged":
         merged = f"{found['branch']}: merged into {found['onto']} as {found['commit'][:10]}"

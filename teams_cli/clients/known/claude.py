@@ -10,14 +10,17 @@ from teams_cli.clients.environments import SETTINGS
 from teams_cli.clients.mcp_settings import NAME, PROMPT_TOOL
 from teams_cli.clients.seats import BELL, SOCKET, Seat, Socket
 from teams_cli.clients.settings_files import Settings
+from teams_cli.clients.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+ALLOWED = ("Bash(teams:*)", f"mcp__{NAME}")
+"""By these rules our commands and tools are used without a dialog, also in the mode "auto", its default."""
 _TURN = ("claude", "-p", "--output-format", "json", "{model}")
-_ALLOWED = ("{permissions}", "--allowedTools", "Bash(teams:*),mcp__team", "{mcp}", "{hooks}")
+_ALLOWED = ("{permissions}", "--allowedTools", ",".join(ALLOWED), "{mcp}", "{hooks}")
 
 _PROFILE = {
     "name": "claude",
@@ -34,6 +37,12 @@ _PROFILE = {
         "input": ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"],
         "cached": ["cacheReadInputTokens"],
         "output": ["outputTokens"],
+        # Since 2.1.277, and no earlier version, `modelUsage` counts the session from its beginning on.
+        "grows": True,
+        "turn": {
+            "input": ["usage.input_tokens", "usage.cache_read_input_tokens", "usage.cache_creation_input_tokens"],
+            "output": ["usage.output_tokens"],
+        },
     },
     "failed": {"status": True, "json": "is_error"},
     "interrupt": [["INT", 5], ["TERM", 3], ["KILL", 2]],
@@ -77,11 +86,12 @@ class Claude(Client):
     home = Home(
         "CLAUDE_CONFIG_DIR",
         ".claude",
-        SettingsPlace(".claude/settings.json", "settings.json", Settings(hooks=True)),
+        SettingsPlace(".claude/settings.json", "settings.json", Settings(hooks=True, allowed=ALLOWED)),
         SettingsPlace(".mcp.json", ".claude.json", Settings(servers="mcpServers"), beside=True),
     )
 
     does = _DOES
+    versions = Versions("2.1.197")
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:
         return {**super().server_entry(words), "alwaysLoad": True}
@@ -95,7 +105,7 @@ class Claude(Client):
         return ["--mcp-config", json.dumps({"mcpServers": servers})]
 
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-        settings = self.settings_once(python)
+        settings = self.settings_once(python) | {"permissions": {"allow": [*ALLOWED]}}
         servers = settings.pop("mcpServers", None)
         # The servers first: `--mcp-config` takes all words up to the next option, a prompt too.
         words = ["--mcp-config", json.dumps({"mcpServers": servers})] if servers else []

@@ -8,6 +8,7 @@ from teams_cli.clients.dialects import Dialect, ToolGuard
 from teams_cli.clients.seats import CONTROL, QUEUE, Daemon, Seat
 from teams_cli.clients.settings_files import Settings
 from teams_cli.clients.toml_settings import Toml, inline
+from teams_cli.clients.versions import Versions
 from teams_cli.environment import SANDBOX
 
 TYPE_CHECKING = False
@@ -99,6 +100,7 @@ class Codex(Client):
     remedy = "codex skips hooks that its user has not looked at: say /hooks in codex, and trust them"
 
     does = _DOES
+    versions = Versions("0.169.0")
 
     def hook_entries(self, command: str) -> dict[str, dict[str, Any]]:
         found = super().hook_entries(command)

@@ -8,6 +8,7 @@ from teams_cli.clients.known import DIRECTORY
 from teams_cli.clients.mcp_settings import VARIABLES
 from teams_cli.clients.seats import IDLE, PERMISSION, WORKING, Seat
 from teams_cli.clients.settings_files import Settings, kept_once
+from teams_cli.clients.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,10 +88,13 @@ class Gemini(Client):
     home = Home(
         "",
         ".gemini",
-        SettingsPlace(".gemini/settings.json", "settings.json", Settings(hooks=True, servers="mcpServers")),
+        SettingsPlace(
+            ".gemini/settings.json", "settings.json", Settings(hooks=True, servers="mcpServers", comments=True)
+        ),
     )
 
     does = _DOES
+    versions = Versions("0.61.0")
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:
         handed_on = {name: f"${{{name}:-}}" for name in (*VARIABLES, *_KEYS)}

@@ -10,6 +10,7 @@ from teams_cli.clients.dialects import COMMON
 from teams_cli.clients.known import DIRECTORY
 from teams_cli.clients.seats import BELL, HTTP, Seat
 from teams_cli.clients.settings_files import Ours, Plugin, Settings, written_once
+from teams_cli.clients.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,10 +76,11 @@ class OpenCode(Client):
         "OPENCODE_CONFIG_DIR",
         ".config/opencode",
         SettingsPlace(".opencode/plugin/teams.js", "plugin/teams.js", Plugin(_PLUGIN)),
-        SettingsPlace("opencode.json", "opencode.json", Settings(servers="mcp")),
+        SettingsPlace("opencode.json", "opencode.json", Settings(servers="mcp", comments=True)),
     )
 
     does = _DOES
+    versions = Versions("1.18.33", "2.0", "it runs no plugins of version 1, so messages neither wake it nor reach it")
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:
         return {"type": "local", "command": words, "enabled": True}

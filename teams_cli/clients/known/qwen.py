@@ -6,6 +6,7 @@ from teams_cli.clients.contract import Client, Home, SettingsPlace
 from teams_cli.clients.dialects import Dialect, ToolGuard
 from teams_cli.clients.seats import SOCKET, Seat, Socket
 from teams_cli.clients.settings_files import Settings, kept_once
+from teams_cli.clients.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,10 +73,15 @@ class Qwen(Client):
         begins_silently=True,
     )
     home = Home(
-        "", ".qwen", SettingsPlace(".qwen/settings.json", "settings.json", Settings(hooks=True, servers="mcpServers"))
+        "",
+        ".qwen",
+        SettingsPlace(
+            ".qwen/settings.json", "settings.json", Settings(hooks=True, servers="mcpServers", comments=True)
+        ),
     )
 
     does = _DOES
+    versions = Versions("0.24.4")
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:
         return {**super().server_entry(words), "trust": True}

@@ -89,6 +89,7 @@ def _answered(call: Call, asked: Question, collecting: _Collecting) -> Question:
         goes_on = collecting.goes_on  # first: what it writes at its end is found then
         found = questions.get(call.store, call.team, asked.id)
         alarm.ring_in(_LOOK_AGAIN)
+        alarm.ring_after(questions.seconds_left(call.store, found))
         if not found.open:
             return True
         collecting.look_after(found, alarm)
@@ -98,10 +99,9 @@ def _answered(call: Call, asked: Question, collecting: _Collecting) -> Question:
         return not any(name == HUMAN or team.member(name) for name in found.waiting_for)
 
     if asked.open:
-        left = questions.seconds_left(call.store, asked)
         topics = {"team", f"question/{asked.id}"}
         try:
-            pace.sleep_until(call.store, call.team, settled, left, topics, alarm, call.say)
+            pace.sleep_until(call.store, call.team, settled, None, topics, alarm, call.say)
         except BaseException:  # interrupted, or its client left: whoever answers shall know that
             with suppress(errors.TeamsError):
                 questions.leave(call.store, call.team, asked)

@@ -146,7 +146,7 @@ class _ByWord:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the request."""
-        route = self._routes.get(scope["path_params"]["word"])
+        route = self._routes.get(scope["path_params"]["word"].replace("_", "-"))
         if route is None:
             raise HTTPException(404)
         await route.handle(scope, receive, send)

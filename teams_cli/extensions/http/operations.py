@@ -53,12 +53,22 @@ class Operations:
             Departed: The client did not wait for it.
         """
 
+        sender = requests.Sender(command, given)
+
         def run(call: Call) -> tuple[Any, Call]:
-            return requests.answer(call, command.name, given, requests.camel_case), call
+            return requests.answer(call, command.name, sender.rest, requests.camel_case), call
 
-        return await self.call(request, run, command.long)
+        agent = sender.known_as(_in_address(request, "as") or ("" if sender.agent else HUMAN))
+        return await self.call(request, run, command.long, agent, sender)
 
-    async def call(self, request: Request, run: Callable[[Call], T], long: bool = False, agent: str = "") -> T:
+    async def call(
+        self,
+        request: Request,
+        run: Callable[[Call], T],
+        long: bool = False,
+        agent: str = "",
+        sender: requests.Sender | None = None,
+    ) -> T:
         """What *run* makes of the call of a request, in a thread, by *agent* or as the request says.
 
         One that may take *long*, or that may have to ask the person for leave, takes no place of those that the
@@ -78,7 +88,7 @@ class Operations:
         try:
             await _acquire(limiter, client)
             try:
-                return await self._threads.run(lambda: run(self._made(request, agent, client)))
+                return await self._threads.run(lambda: run(self._made(request, agent, client, sender)))
             finally:
                 limiter.release_on_behalf_of(client)
         finally:
@@ -90,7 +100,7 @@ class Operations:
         """The name of the team that the request is about."""
         return await self.call(request, lambda call: call.load_team().name)
 
-    def _made(self, request: Request, agent: str, client: Requester) -> Call:
+    def _made(self, request: Request, agent: str, client: Requester, sender: requests.Sender | None) -> Call:
         """The call of a request; the user's rules are those of now."""
         base = self.base
         store = cast("Store", WatchedStore(self.watchers, client))
@@ -102,8 +112,9 @@ class Operations:
             environ=base.environ,
             directory=base.said_directory,
         )
-        said = _in_address(request, "team") or base.said_team
-        call = requests.call_as(fresh, agent, said or fresh.only_team(), request.headers.get("x-teams-token", ""))
+        said = (sender and sender.team) or _in_address(request, "team") or base.said_team
+        token = request.headers.get("x-teams-token", "")
+        call = requests.call_as(fresh, agent, said or fresh.only_team(), token, sender)
         call.elsewhere = True
         call.is_given_up = lambda: client.is_gone
         return call

@@ -10,6 +10,7 @@ from teams_cli.extensions.landing import lander, queueing
 from teams_cli.tasks import landings
 from teams_cli.tasks.landings import Landing
 from teams_cli.tasks.tasks import Task
+from teams_cli.teams import settings
 from teams_cli.views import conditions, steps
 
 TYPE_CHECKING = False
@@ -37,26 +38,33 @@ def _land(call: Call, task: str, onto: str | None, via: str, no_wait: bool) -> A
     landing = queueing.land(call.store, call.team, call.caller, task, onto, call.workplace, via)
     start = partial(lander.start, call.store, call.team, call.environ)
     call.try_to(start)
-    found = landings.to_document(landing) if no_wait else _soon(call, landing, start)
-    call.follows = steps.after_landing(found, call.agent)
+    found = _soon(call, landing, 0 if no_wait else _SOON, start)
+    by_itself = settings.value(call.load_team(), "landing") == "completed"
+    call.follows = steps.after_landing(found, call.agent, by_itself)
     return found
 
 
-def _soon(call: Call, landing: Landing, go_on: Callable[[], object]) -> dict[str, Any]:
-    """The landing once it is over; as it is by then, where it takes longer."""
+def _soon(call: Call, landing: Landing, seconds: float, go_on: Callable[[], object]) -> dict[str, Any]:
+    """The landing once it is over; where it takes longer, as it is by then, and how many are ahead of it."""
     try:
         over = conditions.landing_over(call.store, call.team, landing.id, go_on)
-        found = conditions.wait(call.store, call.team, [over], _SOON)
+        found = conditions.wait(call.store, call.team, [over], seconds)
         call.once_told(lambda: conditions.count_as_read(call.store, call.team, call.agent, found))
         return dict(found["landing"])
     except errors.TeamsError:  # it is asked for, whatever can't be told of it yet
-        return landings.to_document(landing)
+        queue = [one.id for one in landings.open_ones(call.store, call.team)]
+        ahead = queue.index(landing.id) if landing.id in queue else 0
+        return {**landings.to_document(landing), "ahead": ahead}
 
 
-def follow(call: Call, task: Task) -> None:
-    """Queue what was just completed, if its owner has a branch to land."""
-    if queueing.by_itself(call.store, call.team, call.known, task, call.workplace):
-        lander.start(call.store, call.team, call.environ)
+def follow(call: Call, task: Task) -> dict[str, Any] | None:
+    """Queue what was just completed, if its owner has a branch to land: what became of it by two seconds later."""
+    landing = queueing.by_itself(call.store, call.team, call.known, task, call.workplace)
+    if landing is None:
+        return None
+    start = partial(lander.start, call.store, call.team, call.environ)
+    call.try_to(start)
+    return _soon(call, landing, _SOON, start)
 
 
 def _get(call: Call, landing: str | None, open: bool, limit: int | None) -> Any:

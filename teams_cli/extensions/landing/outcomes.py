@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
-from teams_cli.agents import merging
+from teams_cli.agents import merging, regions
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
 from teams_cli.records.owed import Owed, owing
@@ -13,7 +13,7 @@ from teams_cli.tasks import checks, landings, reviews, tasks
 from teams_cli.tasks.checks import CHECK_STALE
 from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.tasks.tasks import TASK, Task
-from teams_cli.teams import history, teams
+from teams_cli.teams import history, settings, teams
 from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
@@ -49,22 +49,28 @@ def _notices(team: Team, landing: Landing) -> list[Owed]:
     """
     to = landing.owner if landing.owner and team.member(landing.owner) else landing.by
     uid = f"{landing.id}-{landing.state}"
+    message = said(landing, settings.value(team, "landing") == "completed")
     if landing.state == "landed":
-        return [Owed(to=to, message=said(landing), uid=uid, type="info", about=landing.id)]
+        return [Owed(to=to, message=message, uid=uid, type="info", about=landing.id)]
     leader = [team.leader] if landing.state == "refused" and team.state == "active" else []
     told = dict.fromkeys((to, landing.by, *leader))
-    return [Owed(to=name, message=said(landing), uid=f"{uid}~{name}", about=landing.id) for name in told]
+    return [Owed(to=name, message=message, uid=f"{uid}~{name}", about=landing.id) for name in told]
 
 
-def said(landing: Landing) -> str:
+def said(landing: Landing, lands_by_itself: bool) -> str:
     """What became of it, in words."""
     what = f"{landing.id} of {landing.task} ({landing.title})"
     check = landing.result
     if landing.state == "landed":
         return f"{what} landed: {_where(landing)}" + ("" if check or landing.url else _UNCHECKED)
     if landing.state == "conflict":
-        files = text.listed(landing.files or [])
-        return f"{what} conflicts with {landing.onto} in {files}: merge that into your branch, and land again"
+        cause = f" ({landing.against['owner']}'s {landing.against['task']})" if landing.against else ""
+        places = text.listed([regions.in_words(place) for place in landing.places or []])
+        repeat = f"complete {landing.task} again{'' if lands_by_itself else ', and land it'}"
+        return (
+            f"{what} conflicts with {landing.onto}{cause} in {places}: "
+            f"merge {landing.onto} into your branch, commit, and {repeat}"
+        )
     if landing.state == "red":
         told = check.told if check else landing.reason
         return f"{what} is red on {landing.onto}: {told}"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-
-from teams_cli import errors
+from teams_cli import errors, processes
 from teams_cli.agents import git, merging
 from teams_cli.tasks.landings import Landing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Mapping
 
 _REMOTE = "origin"
-_PATIENCE = 120.0
 _OWN = '.[] | select(.isCrossRepository | not) | "\\(.url) \\(.headRefOid)"'
 """Address and commit of the requests whose branches are in the repository itself: one of a fork may be called alike."""
 _OVER = {"MERGED": "landed", "CLOSED": "refused"}
@@ -85,21 +83,4 @@ def outcome(landing: Landing, environ: Mapping[str, str]) -> str:
 
 
 def _gh(landing: Landing, words: list[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    command = ["gh", *words]
-    try:
-        return subprocess.run(
-            command,
-            cwd=landing.repository,
-            env=dict(environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE,
-            check=False,
-        )
-    except FileNotFoundError:
-        return subprocess.CompletedProcess(command, 127, "", "there is no gh on this machine")
-    except OSError as error:
-        return subprocess.CompletedProcess(command, 126, "", f"gh can't be run: {error.strerror}")
-    except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 124, "", f"gh did not answer within {_PATIENCE:g} seconds")
+    return processes.outcome_of(["gh", *words], landing.repository, environ)

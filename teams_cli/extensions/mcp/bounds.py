@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from teams_cli import text
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,7 +19,6 @@ _ROOM = 300
 _MARK = 60
 """Bytes that a row grows by when it is marked as read."""
 _TEXTS = (2_000, 500, 150)
-_NEWEST_LAST = ("notes", "statusHistory")
 _CUT = "what is long was cut: ask again with full=true (messages that are handled: and all=true)"
 
 
@@ -50,45 +51,11 @@ def listed(rows: Sequence[Any], gist: Sequence[str], most: int) -> dict[str, Any
 
 def within(document: dict[str, Any]) -> dict[str, Any]:
     """The document, if it is short enough; else without the ends of its long texts, and then of its long lists."""
-    if size(document) <= MOST - _ROOM:
+    if _fits(document):
         return document
-    for length in _TEXTS:
-        short: dict[str, Any] = _cut_texts(document, length)
-        if size(short) <= MOST - _ROOM:
-            return {**short, "cut": _CUT}
-    while size(short) > MOST - _ROOM and (found := _longest(short)):
-        holder, key = found
-        rows = holder[key]
-        keep = len(rows) // 2
-        holder[key] = rows[-keep:] if key in _NEWEST_LAST and keep else rows[:keep]
-        if holder is short:
-            short["more"] = short.get("more", 0) + len(rows) - keep
+    short: dict[str, Any] = text.shortened(document, _fits, _TEXTS, lambda _, left: f"({left} more characters)")
     return {**short, "cut": _CUT}
 
 
-def _cut_texts(value: Any, length: int) -> Any:
-    """A copy in which no text is longer than that, but for the words that say how much is missing."""
-    if isinstance(value, dict):
-        return {key: _cut_texts(inner, length) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_cut_texts(inner, length) for inner in value]
-    if isinstance(value, str) and len(value) > length:
-        return f"{value[:length]}… ({len(value) - length} more characters)"
-    return value
-
-
-def _longest(document: dict[str, Any]) -> tuple[dict[str, Any], str] | None:
-    """Where the list with the most bytes is; None if there is none that could be shorter."""
-    found: list[tuple[int, dict[str, Any], str]] = []
-    waiting: list[Any] = [document]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, list):
-            waiting += value
-        elif isinstance(value, dict):
-            waiting += value.values()
-            found += [(size(inner), value, key) for key, inner in value.items() if isinstance(inner, list) and inner]
-    if not found:
-        return None
-    _, holder, key = max(found, key=lambda each: each[0])
-    return holder, key
+def _fits(document: dict[str, Any]) -> bool:
+    return size(document) <= MOST - _ROOM

@@ -11,12 +11,11 @@ from teams_cli.extensions.mcp.work import Stop, stoppable
 from teams_cli.questions import asking
 from teams_cli.serving import requests
 from teams_cli.teams import config, permission, roles
-from teams_cli.teams.teams import Team
+from teams_cli.teams.teams import MEMBER, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+    pass
 
 
 class Identity:
@@ -38,21 +37,27 @@ class Identity:
         """The team that was said, else the only one; empty if there is none or more than one."""
         return self._team or self._base.only_team()
 
-    def call(self, stop: Stop) -> Call:
-        """The call of one request; it goes by the user's rules as they are now, and ends when *stop* is set.
+    def call(self, stop: Stop, sender: requests.Sender | None = None, thread: str = "") -> Call:
+        """The call of one request; it goes by the user's rules as they are now, and ends when *stop* is set. The caller
+        is the owner of the *thread* that the client names: one server may serve several.
 
         Raises:
             DamagedRecord: The user's rules can't be read.
+            InvalidValue: The request says that somebody else sends it.
         """
         base = self._base
         self._look_around()
         settings = self.rules()
         store = stoppable(base.store, stop)
         whole = Call(store, settings, None, "", base.sources, environ=base.environ, directory=base.said_directory)
-        call = requests.call_as(whole, self.agent, self.team, self.token)
+        own = bindings.of_thread(store.root, thread)
+        agent, team, token = (own.agent, own.team, own.token) if own else (self.agent, self.team, self.token)
+        agent = sender.known_as(agent) if sender else agent
+        call = requests.call_as(whole, agent, (sender and sender.team) or team, token, sender)
         call.is_given_up = lambda: stop.is_set
-        if call.caller is not None and base.caller is not None:
-            call.caller.display, call.caller.type = base.caller.display, base.caller.type
+        if call.caller is not None and base.caller is not None and not own:
+            call.caller.display = call.caller.display or base.caller.display
+            call.caller.type = call.caller.type or base.caller.type
         return call
 
     def rules(self) -> config.Config:
@@ -71,25 +76,26 @@ class Identity:
         if found and self._team in ("", found.team):
             self.agent, self._team, self.token = found.agent, found.team, found.token
 
-    def adopt(self, joined: Mapping[str, Any]) -> None:
-        """Speak for who has just joined, where nobody was said before."""
-        if not self.agent:
-            self.agent, self._team = joined["agentId"], joined["team"]
-            self.token = joined.get("token", "")
-        elif not self._team:
-            self._team = joined["team"]
+    def adopt(self, agent: str, team: str, token: str) -> None:
+        """Speak from now on for who has just made or joined a team, and in that team."""
+        self.agent, self._team, self.token = agent, team, token or self.token
 
 
 class Rights:
-    """What the team's files and the user's rules let a caller do at this moment."""
+    """What the team's files and the user's rules let a caller do at this moment. Who is nobody as yet, and will *join*
+    though its client asks no second time, is taken for a member.
+    """
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, joins: bool = False) -> None:
         self.has_identity = call.caller is not None
         self.is_held = environment.holder(call.environ) is not None
         self._config = call.config
         self._team = _team_of(call)
         at = permission.standing_of(self._team, call.caller) if self._team else None
         self.role = at.role if at else None
+        self.is_outside = self.role is None
+        if joins and not self.has_identity:
+            self.role, self.has_identity = MEMBER, True
 
     @property
     def asks(self) -> str:

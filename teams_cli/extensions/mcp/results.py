@@ -12,6 +12,7 @@ from teams_cli.extensions.mcp.bounds import text_of
 from teams_cli.extensions.mcp.mail import Mail
 from teams_cli.extensions.mcp.messaging import DocumentedRefusal
 from teams_cli.extensions.mcp.wording import in_tools
+from teams_cli.names import SYSTEM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,15 +36,22 @@ def answered(call: Call, tool: Tool, document: dict[str, Any], mail: Mail) -> Ca
 
 
 def _word(document: dict[str, Any]) -> None:
-    """Say what is next in terms of tools, also of each thing in the lists of the document, and the hint of `attend`."""
-    if isinstance(document.get("next"), str):
-        document["next"] = in_tools(document["next"])
+    """Say in terms of tools what is next and what notices say, also in the lists of the document, and the hint of
+    `attend`.
+    """
+    _word_row(document)
     output = document["state"].get("output") if isinstance(document.get("state"), dict) else None
     if isinstance(output, dict) and "hint" in output:
         output["hint"] = in_tools(output["hint"])
     for each in [each for part in document.values() if isinstance(part, list) for each in part]:
-        if isinstance(each, dict) and isinstance(each.get("next"), str):
-            each["next"] = in_tools(each["next"])
+        if isinstance(each, dict):
+            _word_row(each)
+
+
+def _word_row(row: dict[str, Any]) -> None:
+    for key in ("next", "message") if row.get("from") == SYSTEM else ("next",):
+        if isinstance(row.get(key), str):
+            row[key] = in_tools(row[key])
 
 
 def refused(error: errors.TeamsError, code: str = "") -> CallToolResult:

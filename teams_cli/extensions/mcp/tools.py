@@ -71,7 +71,7 @@ class Tool:
 
     def is_daily(self, rights: Rights) -> bool:
         """Whether the caller is told of it each day: under one name, though it may have two."""
-        wanted = self.command.daily or (self.command.outside and rights.role is None)
+        wanted = self.command.daily or (self.command.outside and rights.is_outside)
         return wanted and self.name == wording.called(self.command.name)
 
     def is_for(self, rights: Rights) -> bool:

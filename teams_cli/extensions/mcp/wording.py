@@ -8,6 +8,10 @@ import re
 from teams_cli import commands
 from teams_cli.extensions.mcp import messaging
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container
+
 _COMMAND = re.compile(rf"\bteams ({'|'.join(sorted(commands.every(), key=len, reverse=True))})\b(?!-)")
 _QUOTED = re.compile(rf"`({'|'.join(name for name in commands.every() if '-' in name)})`")
 _FLAG = re.compile(r"(?<![\w-])--(?!as\b|team\b|root\b|json\b)([a-z][a-z-]*)")
@@ -15,11 +19,12 @@ _AT_SHELL = re.compile(
     r"; `-` reads it from standard input|, or teams create-task --from (?s:.*)"
     r"|(?<=\bteams join-team )(\S+) --as \S+"
 )
+_OF_SERVER = re.compile(r"^(mcp_+)?teams?_+")
 _AT_START = {
     "--as AGENT or TEAMS_AGENT_ID": "TEAMS_AGENT_ID where the server is started",
-    "--team NAME or TEAMS_TEAM": "TEAMS_TEAM where the server is started",
+    "--team NAME or TEAMS_TEAM": "team_name, or TEAMS_TEAM where the server is started",
 }
-"""What a call can't say."""
+"""What a call can't say, or says otherwise."""
 _LITTLE = 20
 _OTHERWISE = {**{words.command: words.name for words in messaging.WORDS}, "announce": "broadcast"}
 """The tools that are not called as their commands are, or that agents are offered in their stead."""
@@ -28,6 +33,12 @@ _OTHERWISE = {**{words.command: words.name for words in messaging.WORDS}, "annou
 def tool_name(command: str) -> str:
     """What the tool of a command is called."""
     return command.replace("-", "_")
+
+
+def meant(name: str, known: Container[str]) -> str | None:
+    """The known tool that a client means, which may put the server's name before it, and write dashes."""
+    bare = name.replace("-", "_")
+    return next((each for each in (bare, _OF_SERVER.sub("", bare)) if each in known), None)
 
 
 def called(command: str) -> str:

@@ -1049,3 +1049,63 @@ BEGIN
         EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', of_ours, current_schema());
     END LOOP;
 END $$;
+
+-- version 16
+-- When a lease has ended, whoever looks begins the grace period, or renews the lease where there was a sign of life.
+-- Others have the task when the grace period is over, too, or its owner is no member any more.
+CREATE FUNCTION lease_has_ended(said jsonb) RETURNS boolean STABLE LANGUAGE sql AS $$
+    SELECT coalesce(said->>'status' = 'in_progress'
+        AND (said->>'leaseUntil')::float8 < extract(epoch FROM clock_timestamp()), false)
+$$;
+
+CREATE FUNCTION in_grace(said jsonb) RETURNS boolean IMMUTABLE LANGUAGE sql AS $$
+    SELECT coalesce(said->'graceUntil' = said->'leaseUntil', false)
+$$;
+
+-- Whether the change sets another end of a lease that has ended, and nothing else: for a whole grace period, or for at
+-- most a lease.
+CREATE FUNCTION goes_on(was jsonb, said jsonb) RETURNS boolean STABLE SECURITY DEFINER LANGUAGE sql AS $$
+    SELECT lease_has_ended(was) AND NOT in_grace(was)
+        AND but(was, 'leaseExpiresAt', 'leaseEpoch', 'leaseUntil', 'graceUntil')
+            = but(said, 'leaseExpiresAt', 'leaseEpoch', 'leaseUntil', 'graceUntil')
+        AND coalesce((SELECT (said->>'leaseUntil')::float8 - extract(epoch FROM clock_timestamp())
+                BETWEEN CASE WHEN in_grace(said) THEN least(120, lease) - 5 ELSE 0 END AND lease + 5
+            FROM (SELECT coalesce((record->'settings'->>'staleAfterSeconds')::float8, 900) FROM records
+                WHERE team = was->>'teamName' AND kind = 'team') AS found (lease)), false)
+$$;
+
+CREATE POLICY gone_on ON records FOR UPDATE
+    USING (false) WITH CHECK (kind = 'task' AND me(team) IS NOT NULL AND record->>'status' = 'in_progress');
+
+ALTER FUNCTION refusal(text, text, jsonb, jsonb) RENAME TO refusal_without_grace;
+CREATE FUNCTION refusal(who text, rule text, was jsonb, said jsonb) RETURNS text STABLE SECURITY DEFINER
+LANGUAGE sql AS $$
+    SELECT CASE
+        WHEN rule <> 'task' OR was->>'owner' = who OR was->>'status' <> 'in_progress' THEN
+            refusal_without_grace(who, rule, was - 'graceUntil', said - 'graceUntil')
+        WHEN goes_on(was, said) THEN ''
+        WHEN said->>'status' = 'in_progress' AND said->>'owner' = was->>'owner' THEN 'the task is not yours'
+        WHEN NOT in_grace(was) AND EXISTS (SELECT FROM records, jsonb_array_elements(record->'members') AS member
+            WHERE records.team = was->>'teamName' AND kind = 'team' AND member->>'agentId' = was->>'owner'
+                AND member->>'leftAt' IS NULL) THEN 'its owner is asked first'
+        ELSE refusal_without_grace(who, rule, was - 'graceUntil', said - 'graceUntil')
+    END
+$$;
+
+ALTER FUNCTION unreadable_in_task(text, jsonb) RENAME TO unreadable_in_task_without_grace;
+CREATE FUNCTION unreadable_in_task(body text, said jsonb) RETURNS text STABLE LANGUAGE sql AS $$
+    SELECT CASE
+        WHEN NOT are('number', said, 'graceUntil') OR (said->>'graceUntil')::numeric NOT BETWEEN 0 AND 999999999999 THEN
+            'the fields of a task are of their types'
+        ELSE unreadable_in_task_without_grace(body, said)
+    END
+$$;
+
+DO $$
+DECLARE of_ours text;
+BEGIN
+    FOREACH of_ours IN ARRAY ARRAY['lease_has_ended(jsonb)', 'in_grace(jsonb)', 'goes_on(jsonb, jsonb)',
+        'refusal(text, text, jsonb, jsonb)', 'unreadable_in_task(text, jsonb)'] LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', of_ours, current_schema());
+    END LOOP;
+END $$;

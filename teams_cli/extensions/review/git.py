@@ -36,7 +36,7 @@ class Git:
             GitFailed: It ended with another status than 0.
         """
         command = ["git", "-c", "core.fsmonitor=false", *words]
-        done = subprocess.run(command, cwd=self.directory, env=self.environ, input=given, capture_output=True)
+        done = subprocess.run(command, cwd=self.directory, env=self.environ, input=given or b"", capture_output=True)
         if done.returncode:
             raise GitFailed(done.stderr.decode(errors="replace").strip() or f"git {words[0]} failed")
         return done.stdout

@@ -54,7 +54,9 @@ def _by_program(tree: str, path: str) -> Iterator[Finding]:
     name = next(name for name, ends in _BY_PROGRAM.items() if path.endswith(ends))
     if not (program := which(name)):
         return
-    done = subprocess.run([program, *_WORDS[name][1:], "--", path], cwd=tree, capture_output=True, timeout=30)
+    done = subprocess.run(
+        [program, *_WORDS[name][1:], "--", path], cwd=tree, stdin=subprocess.DEVNULL, capture_output=True, timeout=30
+    )
     if done.returncode:
         said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
         first = next((line for line in said if path in line), said[0] if said else name)

@@ -56,7 +56,9 @@ def syntax(tree: str, paths: list[str]) -> Iterator[Finding]:
     for path in paths:
         shell = tools.own(kinds.interpreter(path, tree)) or tools.own("bash") or tools.own("sh")
         if shell and os.path.basename(shell) in ("sh", "bash", "dash", "ksh"):
-            done = subprocess.run([shell, "-n", "--", path], cwd=tree, capture_output=True, timeout=30)
+            done = subprocess.run(
+                [shell, "-n", "--", path], cwd=tree, stdin=subprocess.DEVNULL, capture_output=True, timeout=30
+            )
             if done.returncode:
                 said = done.stderr.decode(errors="replace").strip().splitlines()
                 first = said[0].partition(f"{path}:")[2] if said else "syntax error"

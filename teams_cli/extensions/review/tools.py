@@ -27,7 +27,9 @@ def answer(words: list[str], directory: str, environ: dict[str, str] | None = No
         ToolFailed: It can't be run, or takes too long.
     """
     try:
-        done = subprocess.run(words, cwd=directory, env=environ, capture_output=True, timeout=seconds)
+        done = subprocess.run(
+            words, cwd=directory, env=environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ToolFailed(f"{os.path.basename(words[0])} can't be run: {error}") from None
     if not done.stdout.strip() and done.returncode not in (0, 1):

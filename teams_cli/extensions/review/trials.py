@@ -62,7 +62,8 @@ def _python(change: Change, files: list[str], environ: Mapping[str, str]) -> Sui
     if not chosen:
         return None
     for python in _interpreters(change.repo, environ):
-        if subprocess.run([python, "-c", "import pytest"], capture_output=True, cwd=change.work).returncode == 0:
+        looked = [python, "-c", "import pytest"]
+        if subprocess.run(looked, stdin=subprocess.DEVNULL, capture_output=True, cwd=change.work).returncode == 0:
             words = ["-m", "pytest", "-q", "--tb=line", "-rfE", "--no-header", "-p", "no:cacheprovider", "--color=no"]
             return Suite("pytest", [python, *words, "--", *chosen], chosen, _FAILED)
     if all("unittest" in content(change.repo, path) for path in chosen):

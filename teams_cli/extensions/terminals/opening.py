@@ -150,4 +150,4 @@ def _has_ours(place: places.SettingsFile) -> bool:
         data = disk.read_file(place.path)
     except FileNotFoundError:
         return False
-    return place.form.without_ours(place.path, data) != data
+    return bool(place.form.hook_commands(data))

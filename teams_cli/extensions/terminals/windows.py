@@ -39,7 +39,7 @@ def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapp
         if _has_session(tmux, team)
         else ["new-session", "-s", _session(team)]
     )
-    done = subprocess.run([tmux, *new, *window], capture_output=True, text=True, check=False)
+    done = subprocess.run([tmux, *new, *window], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         os.remove(path)
         raise errors.Conflict(f"tmux opened no window: {done.stderr.strip()}", "Open the client without --tmux.")
@@ -65,7 +65,9 @@ def close(team: str, agent: str, environ: Mapping[str, str], watched: bool) -> b
     """
     window, lookers = _windows(team, environ).get(agent, ("", ""))
     if window and (watched or lookers in ("", "0")):
-        subprocess.run([program(environ), "kill-window", "-t", window], capture_output=True, check=False)
+        subprocess.run(
+            [program(environ), "kill-window", "-t", window], stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
         return True
     return not window
 
@@ -77,7 +79,7 @@ def _windows(team: str, environ: Mapping[str, str]) -> dict[str, tuple[str, str]
         return {}
     form = "#{window_name} #{window_id} #{window_active_clients}"
     listed = [tmux, "list-windows", "-t", f"={_session(team)}", "-F", form]
-    done = subprocess.run(listed, capture_output=True, text=True, check=False)
+    done = subprocess.run(listed, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     rows = [line.split(" ") for line in done.stdout.splitlines() if line.count(" ") == 2]
     return {name: (window, lookers) for name, window, lookers in rows}
 
@@ -101,7 +103,7 @@ def program(environ: Mapping[str, str]) -> str:
 
 def _has_session(tmux: str, team: str) -> bool:
     words = [tmux, "has-session", "-t", f"={_session(team)}"]
-    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+    return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
 
 
 def _session(team: str) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors
-from teams_cli.names import is_name, is_number
+from teams_cli.names import is_id, is_name, is_number
 from teams_cli.records.json_text import indented, loads
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind
@@ -55,10 +55,12 @@ def in_name(file_name: str, kind: Kind[Any]) -> int:
 
 
 def keys_among(words: Iterable[str], kind: Kind[Any]) -> list[str]:
-    """Those of the words that are keys of numbered records, the lowest number first."""
+    """Those of the words that are keys of numbered records, the lowest number first; keys with a name come last."""
     begin = f"{kind.prefix}-"
-    digits = [word[len(begin) :] for word in words if word.startswith(begin)]
-    return [f"{begin}{number}" for number in sorted(map(int, filter(is_number, digits)))]
+    own = [word[len(begin) :] for word in words if word.startswith(begin)]
+    numbers = sorted(map(int, filter(is_number, own)))
+    named = () if len(numbers) == len(own) else sorted(f"{begin}{word}" for word in own if not is_number(word))
+    return [*(f"{begin}{number}" for number in numbers), *(key for key in named if is_id(key, kind.prefix))]
 
 
 def in_order(keys: Iterable[str], kind: Kind[Any]) -> list[str]:
@@ -263,7 +265,7 @@ def _waiting(directory: str, kind: Kind[R]) -> dict[str, bytes]:
         return {}
     except (ValueError, RecursionError):
         files = None
-    if not isinstance(files, dict) or not files or not all(map(kind.number_in, files)):
+    if not isinstance(files, dict) or not files or not all(is_id(key, kind.prefix) for key in files):
         raise errors.DamagedRecord(f"{path}: does not say which records were created", "Move it away.")
     return {key: str(text).encode() for key, text in files.items()}
 

@@ -31,8 +31,9 @@ def place(label: str, key: str) -> str:
 
 
 def _thousand(key: str) -> str:
-    """The thousands in the number of a key, as digits; empty below a thousand."""
-    return key.rpartition("-")[2][:-3]
+    """The thousands in the number of a key, as digits; empty below a thousand, and where there is none."""
+    digits = key.rpartition("-")[2]
+    return digits[:-3] if digits.isdecimal() else ""
 
 
 def label_of(directory: str) -> str:

@@ -39,6 +39,20 @@ def test_commands_are_what_they_are_at_the_shell(cli: Cli, server: Server) -> No
     assert (joined["agentId"], joined["agentName"], joined["team"]) == ("new", "New One", ALPHA)
 
 
+def test_requests_are_made_as_in_opencode_teams(cli: Cli, server: Server) -> None:
+    """With its names of operations and arguments, which say the team and who calls."""
+    leader = {"agentId": "agent-1", "agentName": "Ann", "agentType": "leader"}
+    made = server.post("/api/spawn_team", {"teamName": "review", "leaderInfo": leader})
+    assert (made["leader"], made["members"][0]["agentName"]) == ("agent-1", "Ann")
+    server.post("/api/create-task?as=agent-1", {"teamName": "review", "title": "look"})
+    member = {"agentId": "agent-2", "agentName": "Perf Specialist", "agentType": "performance"}
+    joined = server.post("/api/join-team", {"teamName": "review", "memberInfo": member})
+    assert (joined["agentId"], joined["agentType"]) == ("agent-2", "performance")
+    claimed = server.post("/api/claim-task?as=agent-2", {"teamName": "review", "taskId": "task-1"})
+    assert (claimed["owner"], claimed["teamName"]) == ("agent-2", "review")
+    assert [task["id"] for task in server.get("/api/get-tasks?teamName=review")] == ["task-1"]
+
+
 REFUSED: list[tuple[str, str, Any, tuple[int, str]]] = [
     ("POST", "/api/claim-task?as=mia", {"task": "9"}, (404, "task_not_found")),
     ("POST", "/api/claim-task?as=mia", {"task": "1"}, (409, "task_claimed")),

@@ -156,13 +156,79 @@ def test_who_made_their_own_worktrees_are_told_that_these_conflict(shop: Shop) -
         shop.create("t", "--check", "true")
         shop.ok(name, "claim-task", key)
         shop.write(shop.trees[name], "file", name)
-    expected = [{"agents": ["bob", "mia"], "branches": ["bobs", "mias"], "files": ["file"]}]
-    assert shop.cli.ok("overlaps", agent="lea") == expected
+    (found,) = shop.cli.ok("overlaps", agent="lea")
+    assert found["agents"] == ["bob", "mia"] and found["branches"] == ["bobs", "mias"] and found["files"] == ["file"]
     for key, name in (("1", "bob"), ("2", "mia")):
         shop.ok(name, "update-task", key, "--status", "completed")
     for name, other in (("bob", "mia"), ("mia", "bob")):
         found = shop.cli.ok("read-messages", "--all", agent=name)
         assert [f"conflicts with {other}'s" in one["message"] for one in found].count(True) == 1
+
+
+EDITOR = """class Editor:
+    def open(self):
+        return 1
+
+    def edit(self):
+        return 2
+
+
+def main():
+    return 3
+"""
+
+
+def test_a_completion_that_conflicts_says_with_whose_work_and_how_to_go_on(shop: Shop) -> None:
+    """What is on the branch landed, and nothing else is called so; the answer needs no second command."""
+    shop.cli.ok("set", "landing", "completed", agent="lea")
+    shop.write(shop.main, "editor.py", EDITOR)
+    for key, name in (("1", "bob"), ("2", "mia")):
+        git(shop.trees[name], "merge", "-q", "trunk")
+        shop.create("t")
+        shop.ok(name, "claim-task", key)
+        shop.write(shop.trees[name], "editor.py", EDITOR.replace("return 2", f"return {name!r}"))
+    assert ", landed on trunk as " in shop.ok("bob", "update-task", "1", "--status", "completed")
+    shop.ok("mia", "heartbeat")
+    told = shop.ok("mia", "read-messages")
+    assert "your work conflicts with trunk (bob's task-1, which landed) in editor.py Editor.edit" in told
+    said = shop.ok("mia", "update-task", "2", "--status", "completed", "--next", "--wait", "30")
+    assert said.startswith("task-2: in_progress by mia, not landed: t\n")
+    assert "conflict with bob's task-1, landed " in said and "\n  editor.py Editor.edit (your line 6, " in said
+    assert "git merge trunk" in said and "next: teams update-task task-2 --status completed" in said
+    assert "no messages" in shop.ok("mia", "read-messages"), "it is told once"
+    with pytest.raises(subprocess.CalledProcessError):
+        git(shop.trees["mia"], "merge", "-q", "trunk")
+    shop.write(shop.trees["mia"], "editor.py", EDITOR.replace("return 2", "return 'both'"))
+    assert ", landed on trunk as " in shop.ok("mia", "update-task", "2", "--status", "completed")
+    assert "both" in git(shop.main, "show", "trunk:editor.py")
+
+
+def test_changes_that_nobody_has_committed_are_compared_function_by_function(shop: Shop) -> None:
+    """Those in one function conflict, and both are told where; who claims a task sees what is being changed."""
+    shop.write(shop.main, "editor.py", EDITOR)
+    for name in ("bob", "mia"):
+        git(shop.trees[name], "merge", "-q", "trunk")
+        shop.create("t")
+    shop.create("Edit faster", "--touches", "editor.py:Editor")
+    shop.create("Another main", "--touches", "editor.py:main")
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "editor.py", EDITOR.replace("return 2", "return 4"))
+    shop.ok("bob", "heartbeat", "--note", "editing")
+    (shop.trees["mia"] / "editor.py").write_text(EDITOR.replace("return 3", "return 5"))
+    assert "bob changes editor.py:Editor.edit (task-1)" in shop.ok("mia", "claim-task", "3")
+    assert shop.cli.ok("overlaps", agent="lea") == [], "other functions fit together"
+    shop.ok("mia", "release-task", "3")
+    assert "task-2" in shop.ok("mia", "claim-task", "--next")
+    shop.ok("mia", "update-task", "2", "--status", "failed", "--reason", "no")
+    assert "task-4" in shop.ok("mia", "claim-task", "--next"), "nobody is at what it touches"
+    (shop.trees["mia"] / "editor.py").write_text(EDITOR.replace("return 2", "return 5"))
+    (found,) = shop.cli.ok("overlaps", agent="lea")
+    assert found["first"] == "bob"
+    (place,) = found["places"]
+    assert place == {"file": "editor.py", "symbols": ["Editor.edit"], "lines": {"bob": [[6, 6]], "mia": [[6, 6]]}}
+    assert "+        return 4" in shop.ok("mia", "diff", "bob", "editor.py")
+    assert "+" not in shop.ok("mia", "diff", "bob", "file")
+    assert git(shop.trees["mia"], "status", "--porcelain") == "M editor.py"
 
 
 @pytest.mark.slow
@@ -176,7 +242,7 @@ def test_who_made_their_own_worktrees_hear_of_a_conflict_with_the_next_command(s
         shop.ok(name, "heartbeat")
         shop.ok(name, "heartbeat")
         for each in ("bob", "mia"):
-            assert shop.ok(each, "read-messages", "--all").count("| your branch conflicts with") == told
+            assert shop.ok(each, "read-messages", "--all").count("| your work conflicts with") == told
 
 
 @pytest.mark.slow
@@ -235,7 +301,7 @@ def test_branches_that_join_different_ones_never_meet(shop: Shop) -> None:
     shop.ok("bob", "land", "1", "--onto", "release", "--no-wait")
     assert shop.cli.ok("overlaps", agent="lea") == []
     shop.ok("mia", "land", "2", "--onto", "release", "--no-wait")
-    assert [one["files"] for one in shop.cli.ok("overlaps", agent="lea")] == [["file"]]
+    assert shop.over("2") == "conflict"
 
 
 @pytest.mark.slow

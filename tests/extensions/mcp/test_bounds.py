@@ -164,7 +164,7 @@ def test_hints_are_in_terms_of_tools(cli: Cli) -> None:
     async def test() -> None:
         async with client_of(cli, "") as client:
             said = await refusal(client, "claim_task", next=True)
-            assert "--" not in said["hint"] and "TEAMS_AGENT_ID" in said["hint"] and "`join_team`" in said["hint"]
+            assert "--" not in said["hint"] and "TEAMS_AGENT_ID" in said["hint"] and "join_team" in said["hint"]
 
     within(test)
 

@@ -90,6 +90,37 @@ def test_without_an_identity_one_can_look_and_join(cli: Cli) -> None:
 
 
 @pytest.mark.slow
+def test_tools_are_called_as_in_opencode_teams(tmp_path: Path) -> None:
+    """By its names of tools and arguments; the team that was made or joined is that of the session, of several too."""
+    cli = Cli(tmp_path / "root", "lea", team="")
+    cli.ok("spawn-team", "other", agent="eve")
+    cli.ok("spawn-team", "another", agent="eve2")
+
+    async def test() -> None:
+        async with client_of(cli, "") as lead, client_of(cli, "agent-2") as member:
+            leader = {"agentId": "agent-1", "agentName": "Ann", "agentType": "leader"}
+            made = await call(lead, "spawn-team", teamName="review-pr-456", leaderInfo=leader)
+            assert (made["name"], made["leader"]) == ("review-pr-456", "agent-1")
+            assert made["members"][0]["agentName"] == "Ann"
+            assert (await call(lead, "mcp__team__create_task", title="look"))["teamName"] == "review-pr-456"
+            refused = await refusal(member, "join_team", name="review-pr-456")
+            assert refused["message"] == "review-pr-456 is a team, not a name of yours"
+            assert "team_name" in (await refusal(member, "claim-task", taskId="task-1"))["hint"]
+            info = {"agentName": "Security Specialist", "agentType": "security"}
+            joined = await call(member, "team_join-team", teamName="review-pr-456", memberInfo=info)
+            assert (joined["agentId"], joined["agentType"]) == ("agent-2", "security")
+            assert (await call(member, "claim-task", taskId="task-1"))["owner"] == "agent-2"
+            plan = await call(member, "propose-plan", teamName="review-pr-456", plan="read, then run", taskId="1")
+            assert (await call(lead, "approve-plan", planId=plan["id"]))["status"] == "approved"
+            assert (await call(lead, "request-shutdown", agentId="agent-2"))["agent"] == "agent-2"
+            assert (await call(lead, "get-tasks", teamName="other"))["result"] == []
+            mine = await refusal(member, "join_team", teamName="other", memberInfo={"agentId": "bob"})
+            assert mine["message"] == "you are agent-2, not bob"
+
+    within(test)
+
+
+@pytest.mark.slow
 def test_when_the_role_changes_other_tools_are_offered(cli: Cli) -> None:
     """Also when another process changed it."""
 
@@ -183,6 +214,20 @@ def test_what_is_not_delivered_says_why_and_to_whom_it_could_be(cli: Cli) -> Non
     within(test)
 
 
+def test_a_member_is_offered_both_answers_to_a_shutdown(cli: Cli) -> None:
+    """And told of them as of tools."""
+    cli.ok("request-shutdown", "bob", agent="lea")
+
+    async def test() -> None:
+        async with client_of(cli, "bob") as client:
+            assert set(await names(client)) >= {"approve_shutdown", "reject_shutdown"}
+            (mail,) = (await call(client, "read_messages"))["result"]
+            assert "Answer: approve_shutdown shutdown-1, or reject_shutdown shutdown-1 WHY" in mail["message"]
+            assert (await call(client, "reject_shutdown", reason="Still working"))["status"] == "rejected"
+
+    within(test)
+
+
 def test_refusals_name_tools_and_leave_the_server_running(cli: Cli) -> None:
     async def test() -> None:
         add_tasks(cli, "one", "two")
@@ -190,7 +235,7 @@ def test_refusals_name_tools_and_leave_the_server_running(cli: Cli) -> None:
             assert await refusal(client, "claim_task", task=7) == {
                 "code": "task_not_found",
                 "message": "team alpha has no task task-7",
-                "hint": "See `get_tasks`.",
+                "hint": "See: get_tasks",
             }
             assert (await refusal(client, "claim_task", task=["1"]))["code"] == "invalid_value"
             assert (await refusal(client, "claim_task", id="1"))["code"] == "invalid_value"

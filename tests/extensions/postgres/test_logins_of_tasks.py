@@ -68,7 +68,7 @@ FORGERIES = {
     "the claim of another": ("bob", claiming("free", 1), "under a new number"),
     "what is kept for another": ("bob", claiming("kept", 1), "kept for another"),
     "a task for nobody of the team": ("bob", given("had", "zoe", "zoe"), "nobody else's name"),
-    "a task for another, as if by itself": ("bob", given("had", "mia", "mia", "by the way"), "row-level security"),
+    "a task for another, as if by itself": ("bob", given("had", "mia", "mia", "by the way"), "nobody else's name"),
     "a task for another, that says another": ("bob", given("had", "mia", "eve"), "nobody else's name"),
     "a task for another, without saying so": ("bob", given("had", "mia", "bob"), "own name"),
     "another commit than is reviewed": (
@@ -143,3 +143,25 @@ def test_with_its_login_one_hands_its_task_over(working: Office) -> None:
 
 def key_of(office: Office, title: str) -> str:
     return office.server.psql(f"SELECT key FROM teams.records WHERE record->>'title' = '{title}'").stdout.strip()
+
+
+ENDED = "jsonb_set(record - 'graceUntil', '{leaseUntil}', '1')"
+ASKED = "jsonb_set(jsonb_set(record, '{leaseUntil}', '1'), '{graceUntil}', '1')"
+FREE = """(record - ARRAY['owner', 'leaseUntil', 'leaseEpoch', 'leaseExpiresAt', 'claimedAt'])
+    || '{"status": "pending"}'"""
+
+
+def test_when_a_lease_ends_its_owner_is_asked_before_another_has_the_task(working: Office) -> None:
+    """Also by who has a login of its own, and writes SQL."""
+    key = had(working, "bob", "silent")
+    mia = working.cli("mia")
+    working.server.psql(saying("silent", ENDED, "'in_progress'"))
+    assert "asked first" in working.psql("mia", saying("silent", FREE, "'free-normal'")).stderr
+    later = saying("silent", "jsonb_set(record, '{leaseUntil}', '4000000000')", "'in_progress'")
+    assert "not yours" in working.psql("mia", later).stderr
+    refused = mia("claim-task", key)
+    assert refused.status == 11 and "was asked: it is free in" in refused.stderr
+    told = [message["message"] for message in working.cli("bob").ok("read-messages", "--all")]
+    assert any(text.startswith(f"{key} (silent): are you at work on it?") for text in told)
+    working.server.psql(saying("silent", ASKED, "'in_progress'"))
+    assert mia.ok("claim-task", key)["owner"] == "mia"

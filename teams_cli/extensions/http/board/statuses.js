@@ -18,9 +18,9 @@ export const WORDS = {
 export const FINISHED = new Set(['completed', 'failed', 'cancelled']);
 const RANK = { high: 0, normal: 1, low: 2 };
 
-/** The number in `task-7`. */
+/** The number in `task-7`; 0 in `task-abc123`, as other programs call theirs. */
 export function numberOf(id) {
-  return Number(id.slice(id.lastIndexOf('-') + 1));
+  return Number(id.slice(id.indexOf('-') + 1)) || 0;
 }
 
 /** The tasks of one status in the order in which they matter. */

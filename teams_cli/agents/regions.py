@@ -1,0 +1,208 @@
+"""Regions: what a worktree changes, committed or not, as files, lines and names of functions, and where that conflicts
+with what another changes. Nothing is written to the repository: what git makes lies in a directory that is removed.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+from tempfile import mkdtemp
+
+from teams_cli import errors, text
+from teams_cli.agents import git, origins, work
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+_CONFLICTS = 1
+_MOST_UNKNOWN = 2000
+"""Files that git does not know: of more than these, somebody forgot to have them ignored, and they are not compared."""
+_LANGUAGES = (
+    "*.c cpp,*.h cpp,*.cc cpp,*.cpp cpp,*.hpp cpp,*.cs csharp,*.css css,*.ex elixir,*.exs elixir,*.go golang,"
+    "*.java java,*.kt kotlin,*.m objc,*.php php,*.pl perl,*.py python,*.rb ruby,*.rs rust,*.sh bash,*.html html,"
+    "*.md markdown"
+)
+"""How git finds the function around a change, by the name of the file."""
+_NAMED = re.compile(r"(?:\b(?:class|struct|interface|trait|enum|impl|fn|func|function|def|module|type)\s+)([\w:.$]+)")
+_CALLED = re.compile(r"([\w$~]+)\s*\(")
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
+
+
+class Change:
+    """Lines of a file that a worktree changes: *old*, as the file was, and *new*, as it is now, each the first and the
+    last, and the *symbol* that they are in; empty if git and the parser name none.
+    """
+
+    def __init__(self, old: tuple[int, int], new: tuple[int, int], symbol: str) -> None:
+        self.old = old
+        self.new = new
+        self.symbol = symbol
+
+    def meets(self, other: Change) -> bool:
+        """Whether both change the same lines, or lines side by side, which git does not merge either."""
+        return self.old[0] <= other.old[1] + 1 and other.old[0] <= self.old[1] + 1
+
+
+class Snapshots:
+    """Worktrees of one repository as commits, with what is not committed in them, for a `with` block."""
+
+    def __init__(self, common: str) -> None:
+        self._common = common
+
+    def __enter__(self) -> Snapshots:
+        self._place = mkdtemp(prefix="teams-")
+        os.mkdir(f"{self._place}/objects")
+        with open(f"{self._place}/attributes", "w", encoding="utf-8") as file:
+            file.write("\n".join(line.replace(" ", " diff=") for line in _LANGUAGES.split(",")))
+        self._objects = {
+            "GIT_OBJECT_DIRECTORY": f"{self._place}/objects",
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": f"{self._common}/objects",
+        }
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._place, ignore_errors=True)
+
+    def of(self, worktree: str) -> str:
+        """The commit of all that is in the worktree; HEAD where nothing is changed, or a merge is not finished.
+
+        Raises:
+            StorageFailed: git does not say.
+        """
+        head = git.must(worktree, "rev-parse", "HEAD").strip()
+        own = origins.own_directory(worktree)
+        if not state(worktree) or work.unfinished_in(own):
+            return head
+        index = f"{self._place}/index"
+        shutil.copyfile(f"{own}/index", index)
+        variables = {**self._objects, "GIT_INDEX_FILE": index}
+        listed = git.names(worktree, *git.LOOKING, "ls-files", "--others", "--exclude-standard", "-z")
+        how = "--update" if len(listed) > _MOST_UNKNOWN else "--all"
+        git.must(worktree, "-c", "core.fsync=none", "add", how, "--sparse", "--", ":/", variables=variables)
+        tree = git.must(worktree, "write-tree", variables=variables).strip()
+        words = ("commit-tree", tree, "-p", head, "-m", "what is not committed")
+        return git.must(worktree, *words, variables={**variables, **git.NOBODY}).strip()
+
+    def conflicts(self, directory: str, one: str, other: str) -> list[str]:
+        """The files in which two commits conflict.
+
+        Raises:
+            StorageFailed: This git can't tell.
+        """
+        words = ("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", one, other)
+        done = git.run(directory, *words, variables=self._objects)
+        if done.returncode == 0:
+            return []
+        if done.returncode != _CONFLICTS:
+            raise errors.StorageFailed(f"git merge-tree: {done.stderr.strip()}", "It takes git 2.38 or later.")
+        return sorted(set(done.stdout.split("\0")[1:]) - {""})
+
+    def base(self, directory: str, one: str, other: str) -> str:
+        """The commit that both come from; empty if there is none."""
+        return git.run(directory, "merge-base", one, other, variables=self._objects).stdout.strip()
+
+    def files(self, directory: str, base: str, commit: str) -> list[str]:
+        """The files that differ between the two."""
+        words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, commit)
+        return git.names(directory, *words, variables=self._objects)
+
+    def patch(self, directory: str, base: str, commit: str, paths: Sequence[str]) -> str:
+        """What the commit changes since *base*, in those files and directories, or in all.
+
+        Raises:
+            StorageFailed: git does not say.
+        """
+        words = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", base or commit, commit, "--")
+        return git.must(directory, *words, *(f":(top,literal){path}" for path in paths), variables=self._objects)
+
+    def changes(self, directory: str, base: str, commit: str, path: str) -> list[Change]:
+        """What the commit changes in the file since *base*, from the top to the end."""
+        how = ("-c", f"core.attributesFile={self._place}/attributes")
+        words = ("diff", "--unified=0", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", base, commit)
+        printed = git.run(directory, *how, *words, "--", f":(top,literal){path}", variables=self._objects).stdout
+        hunks = [match for line in printed.split("\n") if (match := _HUNK.match(line))]
+        names = self._names(directory, commit, path) if path.endswith(".py") and hunks else None
+        return [_change(match, names) for match in hunks]
+
+    def region(self, directory: str, base: str, commit: str, path: str) -> str:
+        """The file, and behind a colon the functions that the commit changes in it, where all changes are in some."""
+        symbols = [change.symbol for change in self.changes(directory, base, commit, path)]
+        return f"{path}:{','.join(dict.fromkeys(symbols))}" if symbols and all(symbols) else path
+
+    def _names(self, directory: str, commit: str, path: str) -> list[tuple[int, int, str]] | None:
+        source = git.run(directory, "show", f"{commit}:{path}", variables=self._objects).stdout
+        try:
+            return list(_definitions(ast.parse(source), ""))
+        except (SyntaxError, ValueError, RecursionError):  # it is being written: git's guess has to do
+            return None
+
+
+def state(worktree: str) -> str:
+    """What git says of the files that are not as in HEAD; empty if there is none.
+
+    Raises:
+        StorageFailed: git does not say.
+    """
+    words = ("status", "--porcelain", "--untracked-files=all", "--ignore-submodules=dirty", "-z", "--no-renames")
+    return git.must(worktree, *git.LOOKING, *words)
+
+
+def _change(match: re.Match[str], names: list[tuple[int, int, str]] | None) -> Change:
+    start, count, new, more = (int(each) if each else 1 for each in match.groups()[:4])
+    changed = (new, new + max(more, 1) - 1)
+    if names is None:
+        symbol = _symbol_in(match[5])
+    else:
+        around = [name for first, last, name in names if first <= changed[0] <= last]
+        symbol = around[-1] if around else ""
+    # A hunk without old lines stands behind the line that it names.
+    old = (start, start + count - 1) if count else (start + 1, start)
+    return Change(old, changed, symbol)
+
+
+def _symbol_in(line: str) -> str:
+    """The name in the line of a definition, as git shows it."""
+    match = _NAMED.search(line) or _CALLED.search(line)
+    return match[1] if match else ""
+
+
+def _definitions(node: ast.AST, inside: str) -> Iterator[tuple[int, int, str]]:
+    """First and last line and full name of each function and class, outer before inner."""
+    for child in ast.iter_child_nodes(node):
+        name = inside
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = f"{inside}.{child.name}" if inside else child.name
+            first = min([child.lineno, *(each.lineno for each in child.decorator_list)])
+            yield first, child.end_lineno or first, name
+        yield from _definitions(child, name)
+
+
+def place(path: str, mine: list[Change], theirs: list[Change]) -> dict[str, Any]:
+    """Where two meet in a file: the symbols, and the lines of each as they are now. A file that meets as a whole, as
+    when both add it, has neither.
+    """
+    ours = [one for one in mine if any(one.meets(other) for other in theirs)]
+    others = [one for one in theirs if any(one.meets(other) for other in mine)]
+    symbols = dict.fromkeys(one.symbol for one in (*ours, *others) if one.symbol)
+    return {"file": path, "symbols": list(symbols), "lines": [_spans(ours), _spans(others)]}
+
+
+def in_words(place: dict[str, Any], mine: int = 0) -> str:
+    """The place for who changed the lines that stand first in it, or second: *mine* is 0 or 1."""
+    symbols = f" {', '.join(place['symbols'])}" if place["symbols"] else ""
+    ours, theirs = place["lines"][mine], place["lines"][1 - mine]
+    lines = f" (your {_lines(ours)}, theirs {_lines(theirs)})" if ours and theirs else ""
+    return f"{place['file']}{symbols}{lines}"
+
+
+def _lines(spans: list[list[int]]) -> str:
+    named = [str(first) if first == last else f"{first}-{last}" for first, last in spans]
+    return f"line{'s' * (len(named) > 1 or '-' in named[0])} {text.listed(named)}"
+
+
+def _spans(changes: list[Change]) -> list[list[int]]:
+    return [list(one.new) for one in changes]

@@ -1,0 +1,176 @@
+"""JSON that somebody else wrote, changed in single places: comments, indentation and all else stay as they are."""
+
+from __future__ import annotations
+
+import json
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    Path = Sequence[str | int]
+    """The keys, and the numbers in lists, that lead to a value."""
+
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
+_BLANK = re.compile(r"\s*")
+_decoder = json.JSONDecoder()
+
+
+def without_comments(text: str) -> str:
+    """The text as JSON has it: comments and commas behind the last of a list are blank, all else is in its place."""
+    return _blanked(_LAST_COMMA, _blanked(_COMMENT, text))
+
+
+def _blanked(kind: re.Pattern[str], text: str) -> str:
+    return kind.sub(lambda found: found[0] if found[0][0] == '"' else re.sub(r"[^\r\n]", " ", found[0]), text)
+
+
+def has_comments(text: str) -> bool:
+    """Whether somebody wrote something into it that is no JSON."""
+    return without_comments(text).split() != text.split()
+
+
+def with_member(text: str, path: Path, value: Any) -> str:
+    """The text with a value that was not there: under the last key of the path in an object, which is made if it is
+    missing; with a number at the end of the path, as the last of a list.
+    """
+    bare = without_comments(text)
+    start = _begin(bare)
+    for depth, key in enumerate(path):
+        found = _Container(bare, start)
+        child = found.child(key)
+        if child is None:
+            for missing in reversed(path[depth + 1 :]):
+                value = [value] if isinstance(missing, int) else {missing: value}
+            return _inserted(text, found, key, value)
+        start = child.value
+    raise LookupError(f"{path} is there")
+
+
+def without_member(text: str, path: Path) -> str:
+    """The text without the value at that path, which is there."""
+    bare = without_comments(text)
+    start = _begin(bare)
+    for key in path[:-1]:
+        start = _Container(bare, start).place(key).value
+    found = _Container(bare, start)
+    child = found.place(path[-1])
+    number = found.children.index(child)
+    code = _blanked(_COMMENT, text)
+    own = _comma(code, child.end)
+    if number:
+        comma = _comma(code, found.children[number - 1].end)
+        gap = _end_of_line(code, comma + 1)
+        if own >= 0:
+            return text[:gap] + text[own + 1 :]
+        return text[:comma] + text[comma + 1 : gap] + text[child.end :]
+    if len(found.children) > 1:
+        return text[: child.start] + text[found.children[1].start :]
+    end = own + 1 if own >= 0 else child.end
+    if text[start + 1 : child.start].strip():  # a comment
+        return text[: child.start] + text[end:]
+    return text[: start + 1] + (text[found.close :] if text[end : found.close].isspace() else text[end:])
+
+
+class _Child:
+    """A value in an object or list: where it starts, with its key, where the value itself does, and where it ends."""
+
+    def __init__(self, key: str | int, start: int, value: int, end: int) -> None:
+        self.key = key
+        self.start = start
+        self.value = value
+        self.end = end
+
+
+class _Container:
+    """The object or list that begins at *start*, and where its end is."""
+
+    def __init__(self, bare: str, start: int) -> None:
+        self.start = start
+        self.is_list = bare[start] == "["
+        self.children = list(self._children(bare, start + 1))
+        self.close = _blank(bare, self.children[-1].end if self.children else start + 1)
+
+    def _children(self, bare: str, place: int) -> Iterator[_Child]:
+        number = 0
+        while bare[start := _blank(bare, place)] not in "]}":
+            start = _blank(bare, start + 1) if bare[start] == "," else start
+            key: str | int = number
+            value = start
+            if not self.is_list:
+                key, end = _decoder.raw_decode(bare, start)
+                value = _blank(bare, _blank(bare, end) + 1)
+            place = _decoder.raw_decode(bare, value)[1]
+            yield _Child(key, start, value, place)
+            number += 1
+
+    def child(self, key: str | int) -> _Child | None:
+        """The value under that key; None if there is none."""
+        return next((child for child in self.children if child.key == key), None)
+
+    def place(self, key: str | int) -> _Child:
+        """The value under that key, which is there."""
+        child = self.child(key)
+        assert child is not None
+        return child
+
+
+def _inserted(text: str, found: _Container, key: str | int, value: Any) -> str:
+    """The text with the value at the end of the container, laid out as what is there."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    head = "" if found.is_list else f"{json.dumps(key)}: "
+    end = found.children[-1].end if found.children else found.start + 1
+    if found.children and "\n" not in text[found.start : found.children[-1].start]:  # all on one line
+        return f"{text[:end]}, {head}{json.dumps(value, ensure_ascii=False)}{text[end:]}"
+    unit = _unit(text)
+    outer = _indent_of(text, found.start)
+    own = _indent_of(text, found.children[-1].start) if found.children else outer + unit
+    lines = json.dumps(value, indent=unit, ensure_ascii=False).splitlines()
+    said = head + f"{newline}{own}".join(lines)
+    if found.children:  # behind what is said of the last one, on its line
+        code = _blanked(_COMMENT, text)
+        comma = _comma(code, end)
+        place = _end_of_line(code, comma + 1 if comma >= 0 else end)
+        before, after = ("", ",") if comma >= 0 else (",", "")
+        return f"{text[:end]}{before}{text[end:place]}{newline}{own}{said}{after}{text[place:]}"
+    inner = text[end : found.close].rstrip(" \t\r\n")  # a comment, perhaps
+    return f"{text[:end]}{inner}{newline}{own}{said}{newline}{outer}{text[found.close :]}"
+
+
+def _comma(code: str, place: int) -> int:
+    """Where the comma behind the value is that ends at the place; -1 where none is."""
+    found = _blank(code, place)
+    return found if code[found : found + 1] == "," else -1
+
+
+def _end_of_line(code: str, place: int) -> int:
+    """The end of the line, if nothing but a comment is left of it; else the place."""
+    found = re.compile(r"[ \t]*(?=\r?\n)").match(code, place)
+    return found.end() if found else place
+
+
+def _unit(text: str) -> str:
+    """What the text is indented with, one level."""
+    for line in text.splitlines()[1:2]:
+        return line[: len(line) - len(line.lstrip())] or "  "
+    return "  "
+
+
+def _indent_of(text: str, place: int) -> str:
+    """The blanks at the beginning of the line of that place."""
+    line = text[text.rfind("\n", 0, place) + 1 : place]
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _begin(bare: str) -> int:
+    return _blank(bare, 0)
+
+
+def _blank(text: str, place: int) -> int:
+    """Where the blanks end that begin at the place."""
+    found = _BLANK.match(text, place)
+    return found.end() if found else place

@@ -1,0 +1,180 @@
+"""The commands that bring tasks in and write a team out: what they take, what they do, and what they answer."""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli import errors, text
+from teams_cli.commands.declaration import Command, argument, option, table
+from teams_cli.extensions.exchange import exporting, importing
+from teams_cli.tasks.tasks import FINISHED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from teams_cli.cli.tables import Table
+    from teams_cli.commands.call import Call
+    from teams_cli.extensions.exchange.items import Item
+
+    Parts = list[str | Table]
+
+_FILES = ("beads", "task-master", "backlog")
+_TRACKERS = ("github", "gitlab", "forgejo", "gitea")
+_IMPORT = """Import open issues of a tracker, or the tasks of another tool, with their dependencies and priorities.
+
+Repeat it at any time: each item becomes one task. Changes there are made here, unless the task was changed here
+too. Closed items are cancelled here. It lists what a task can't hold. Nothing is written there.
+
+Your own `gh`, `glab` or `tea` reads the tracker, in your checkout. Text of issues is marked as foreign wherever
+it is shown: anybody may have written it.
+
+In a tool with subtasks, a parent waits for them. Items in progress there are pending here, until a member
+claims them.
+
+Raises:
+    InvalidValue: The file can't be read, or is from another tool.
+    TeamsError: `gh`, `glab` or `tea` failed; nothing was changed.
+    Busy: Another import is running.
+"""
+
+
+def _import(
+    call: Call, source: str, path: str | None, label: list[str], milestone: str | None, issue: list[int]
+) -> Any:
+    call.load_team()
+    if source in _FILES:
+        if label or milestone or issue:
+            raise errors.WrongUsage("a file has no labels or milestones to choose by", "Leave these options out.")
+        items = _read_file(source, os.path.join(call.directory, path or "."))
+    else:
+        if path is not None:
+            raise errors.WrongUsage("a tracker is read where you are, and takes no path", f"teams import {source}")
+        if issue and (label or milestone):
+            raise errors.WrongUsage("--issue names the issues", "Leave out --label and --milestone.")
+        items = _read_tracker(call, source, label, milestone, issue)
+    outcome = importing.bring(call.store, call.team, call.caller, source, items)
+    call.try_to(call.say_what_follows)
+    return {
+        "source": source,
+        "created": [
+            {"id": task.id, "from": task.source and task.source["id"], "status": task.status, "title": task.title}
+            for task in outcome.created
+        ],
+        "changed": outcome.changed,
+        "kept": outcome.kept,
+        "unchanged": outcome.unchanged,
+        "left": [{"what": what, "of": keys} for what, keys in sorted(outcome.left.items())],
+    }
+
+
+def _read_file(source: str, path: str) -> list[Item]:
+    from teams_cli.extensions.exchange import backlog, beads, task_master
+
+    readers: dict[str, Callable[[str], list[Item]]] = dict(
+        zip(_FILES, (beads.read, task_master.read, backlog.read), strict=True)
+    )
+    return readers[source](path)
+
+
+def _read_tracker(call: Call, source: str, labels: list[str], milestone: str | None, numbers: list[int]) -> list[Item]:
+    from teams_cli.extensions.exchange import trackers
+
+    wanted = trackers.Wanted(labels, milestone, numbers)
+    there = importing.imported(call.store, call.team, source)
+    known = [key for key, task in there.items() if task.status not in FINISHED]
+    return trackers.KINDS[source](call.directory, call.environ).issues(wanted, known)
+
+
+_EXPORT = """Export the whole team: every record, a readable text, or the tasks.
+
+`jsonl` has every record and the history, a line each, with the keys of the files. `markdown` has tasks, plans,
+pages and messages. `csv` has the tasks. Secrets are left out.
+
+Raises:
+    InvalidValue: The file exists already, or can't be written.
+"""
+
+
+def _export(call: Call, format: str, out: str | None) -> Any:
+    from teams_cli.teams.permission import require
+
+    team = require(call.store, call.team, call.caller, "export").team
+    lines = list(exporting.FORMATS[format](exporting.Team(call.store, team.name, call.problems)))
+    if out is None:
+        return {"team": team.name, "format": format, "lines": lines}
+    path = os.path.join(call.directory, out)
+    try:
+        with open(path, "x", encoding="utf-8", newline="") as file:
+            file.writelines(f"{line}\n" for line in lines)
+    except OSError as error:
+        hint = "Give the name of a new file."
+        raise errors.InvalidValue(f"{path} can't be written: {error.strerror}", hint) from None
+    call.words = "extensions.exchange.commands:written"
+    return {"team": team.name, "format": format, "path": path}
+
+
+_NAMED = 10
+_MOST_CREATED = 20
+
+
+def imported(done: dict[str, Any]) -> Parts:
+    """What an import did, and what it left."""
+    new = done["created"]
+    shown = [f"  {one['id']}: {one['status']}: {one['title']}" for one in new[:_MOST_CREATED]]
+    more = [f"  … up to {new[-1]['id']}"] if len(new) > _MOST_CREATED else []
+    counts = f"{text.counted(len(new), 'task')} created, {len(done['changed'])} changed, {done['unchanged']} unchanged"
+    return [
+        counts,
+        *shown,
+        *more,
+        *(f"  {task}: changed: {', '.join(fields)}" for task, fields in done["changed"].items()),
+        *(f"  {task}: changed there and here, kept: {', '.join(fields)}" for task, fields in done["kept"].items()),
+        *(["not taken over:"] if done["left"] else []),
+        *(f"  {one['what']}: {text.listed(one['of'], _NAMED)}" for one in done["left"]),
+    ]
+
+
+def exported(done: dict[str, Any]) -> Parts:
+    """The export itself."""
+    return list(done["lines"])
+
+
+def written(done: dict[str, Any]) -> Parts:
+    """Where the export is."""
+    return [f"{done['path']}: {done['team']} as {done['format']}"]
+
+
+COMMANDS = table(
+    "Tasks",
+    Command(
+        "import",
+        _import,
+        argument("SOURCE", f"{', '.join(_TRACKERS + _FILES)}.", name="source", choices=_TRACKERS + _FILES),
+        argument("PATH", "For a tool: its file, or the repository; `.` unless given.", name="path", required=False),
+        option("--label", "For a tracker: issues with all these labels.", metavar="LABEL", many=True),
+        option("--milestone", "For a tracker: issues of this milestone.", metavar="NAME"),
+        option("--issue", "For a tracker: only this issue.", type=int, metavar="N", many=True),
+        doc=_IMPORT,
+        words="extensions.exchange.commands:imported",
+        example="import github --label ready",
+        repeatable=True,
+        at_shell=True,
+        for_person=True,
+        also="import-tasks import-issues issues github migrate beads task-master",
+    ),
+    Command(
+        "export",
+        _export,
+        option("--format", f"{', '.join(exporting.FORMATS)}.", choices=exporting.FORMATS, default="jsonl"),
+        option("--out", "Write it to this new file.", metavar="FILE"),
+        doc=_EXPORT,
+        words="extensions.exchange.commands:exported",
+        example="export --format markdown --out team.md",
+        changes=False,
+        at_shell=True,
+        for_person=True,
+        also="dump backup csv",
+    ),
+)

@@ -1,0 +1,234 @@
+"""Trackers: issues of GitHub, GitLab, Forgejo and Gitea, read by the user's own `gh`, `glab` or `tea`. Nothing is
+written there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from urllib.parse import quote, urlencode
+
+from teams_cli import errors, processes
+from teams_cli.extensions.exchange.items import Item, objects, words_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from typing import Any
+
+_ISSUE_URL = re.compile(r"https?://[^/]+/(?P<repository>.+?)(?:/-)?/(?:issues|work_items)/(?P<number>\d+)")
+_PAGE = 50
+_HIGH = re.compile(
+    r"(p0|p1|critical|urgent|blocker|high|(prio|priority|severity)\W*(high|critical|urgent|p?[01]))", re.I
+)
+_LOW = re.compile(r"(p3|p4|low|(prio|priority|severity)\W*(low|minor|p?[34]))", re.I)
+
+
+class TrackerFailed(errors.TeamsError):
+    """The tracker could not be asked; nothing was changed."""
+
+
+class Wanted:
+    """The issues that are asked for: those with all *labels*, of a *milestone*, or these *numbers* alone."""
+
+    def __init__(self, labels: Sequence[str] = (), milestone: str | None = None, numbers: Sequence[int] = ()) -> None:
+        self.labels = labels
+        self.milestone = milestone
+        self.numbers = numbers
+
+
+class Tracker:
+    """A tracker as its command line tool shows it. Subclasses say how that is asked, and how its answers read."""
+
+    program = ""
+    repository = "repos/{owner}/{repo}"
+
+    def __init__(self, directory: str, environ: Mapping[str, str]) -> None:
+        self._directory = directory
+        self._environ = environ
+
+    def issues(self, wanted: Wanted, known: Collection[str]) -> list[Item]:
+        """The open issues that are wanted, and those that are *known* and were closed there, or have changed.
+
+        Raises:
+            TrackerFailed: It could not be asked.
+        """
+        if wanted.numbers:
+            rows = [self._one(number) for number in wanted.numbers]
+        else:
+            rows = [row for row in self._open(wanted) if "pull_request" not in row or not row["pull_request"]]
+            rows = [row for row in rows if self._has(row, wanted)]
+        found = {item.key: item for item in map(self._item, rows)}
+        if not wanted.numbers and known:
+            own = self._own_name()
+            for key in known:
+                repository, _, number = key.rpartition("#")
+                if repository == own and key not in found:
+                    row = self._one(int(number), missing=True)
+                    found[key] = self._item(row) if row else Item(key, key, status="", left=["no longer there"])
+        return list(found.values())
+
+    def _open(self, wanted: Wanted) -> list[dict[str, Any]]:
+        """All open issues with the labels."""
+        raise NotImplementedError
+
+    def _blockers(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        """The issues that one waits for."""
+        raise NotImplementedError
+
+    def _own_name(self) -> str:
+        """The name of the repository."""
+        return words_of(self._asked(self.repository)[0].get("full_name"))
+
+    def _one(self, number: int, missing: bool = False) -> dict[str, Any]:
+        """One issue; an empty one where it may be *missing*."""
+        rows = self._asked(f"{self.repository}/issues/{number}", missing)
+        return rows[0] if rows else {}
+
+    def _has(self, row: dict[str, Any], wanted: Wanted) -> bool:
+        milestone = row.get("milestone") or {}
+        known = {words_of(milestone.get(key)) for key in ("title", "number", "iid", "id")}
+        return wanted.milestone is None or wanted.milestone in known
+
+    def _item(self, row: dict[str, Any]) -> Item:
+        url = words_of(row.get("html_url") or row.get("web_url"))
+        key = _key(url)
+        labels = [words_of(one.get("name") if isinstance(one, dict) else one) for one in row.get("labels") or ()]
+        author = row.get("user") or row.get("author") or {}
+        milestone = words_of((row.get("milestone") or {}).get("title"))
+        body = words_of(row.get("body") or row.get("description"))
+        is_open = row.get("state") in ("open", "opened")
+        return Item(
+            key,
+            words_of(row.get("title")),
+            description=f"{body}\n\nMilestone: {milestone}" if milestone else body,
+            priority=_priority(labels),
+            status="pending" if is_open else "cancelled",
+            why=None if is_open else f"closed at {url}",
+            waits_for=[
+                _key(words_of(one.get("html_url") or one.get("web_url"))) for one in self._waits_for(row, is_open)
+            ],
+            labels=labels,
+            url=url,
+            author=words_of(author.get("login") or author.get("username")),
+            foreign=f"#{key.rpartition('#')[2]}",
+        )
+
+    def _waits_for(self, row: dict[str, Any], is_open: bool) -> list[dict[str, Any]]:
+        return [one for one in self._blockers(row) if one.get("state") in ("open", "opened")] if is_open else []
+
+    def _asked(self, path: str, missing: bool = False) -> list[dict[str, Any]]:
+        """The objects that a path of the API answers with; none where it may be *missing*.
+
+        Raises:
+            TrackerFailed: The tool is not there, the network or the tracker is not, or it refuses.
+        """
+        done = processes.outcome_of(self._command(path), self._directory, self._environ)
+        if done.returncode:
+            said = " ".join((done.stderr or done.stdout).split())[:500]
+            if missing and re.search(r"\b(404|410)\b", said):
+                return []
+            hint = f"Nothing was changed; repeat it when `{self.program} api {self.repository}` works."
+            raise TrackerFailed(f"{self.program} failed: {said or f'exit status {done.returncode}'}", hint)
+        return _documents(done.stdout, self.program)
+
+    def _command(self, path: str) -> list[str]:
+        return [self.program, "api", path]
+
+    def _pages(self, path: str, **query: str) -> list[dict[str, Any]]:
+        """The objects of all pages of a list, asked for one by one."""
+        rows: list[dict[str, Any]] = []
+        for page in range(1, 10_000):
+            new = self._asked(f"{path}?{urlencode({**query, 'limit': str(_PAGE), 'page': str(page)}, quote_via=quote)}")
+            rows += new
+            if len(new) < _PAGE:
+                break
+        return rows
+
+
+class GitHub(Tracker):
+    program = "gh"
+
+    def _command(self, path: str) -> list[str]:
+        return [self.program, "api", "--paginate", path] if "?" in path else super()._command(path)
+
+    def _open(self, wanted: Wanted) -> list[dict[str, Any]]:
+        query = {"state": "open", "per_page": "100", **({"labels": ",".join(wanted.labels)} if wanted.labels else {})}
+        return self._asked(f"{self.repository}/issues?{urlencode(query, quote_via=quote)}")
+
+    def _blockers(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        summary = row.get("issue_dependencies_summary")
+        if isinstance(summary, dict) and not summary.get("blocked_by"):
+            return []
+        path = f"{self.repository}/issues/{row['number']}/dependencies/blocked_by?per_page=100"
+        return self._asked(path, missing=True)  # servers of one's own may not have it yet
+
+
+class GitLab(Tracker):
+    program = "glab"
+    repository = "projects/:fullpath"
+
+    def _command(self, path: str) -> list[str]:
+        return [self.program, "api", "--paginate", path] if "?" in path else super()._command(path)
+
+    def _own_name(self) -> str:
+        return words_of(self._asked(self.repository)[0].get("path_with_namespace"))
+
+    def _open(self, wanted: Wanted) -> list[dict[str, Any]]:
+        query = {"state": "opened", "per_page": "100", **({"labels": ",".join(wanted.labels)} if wanted.labels else {})}
+        return self._asked(f"{self.repository}/issues?{urlencode(query, quote_via=quote)}")
+
+    def _blockers(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        links = self._asked(f"{self.repository}/issues/{row['iid']}/links", missing=True)
+        return [one for one in links if one.get("link_type") == "is_blocked_by"]
+
+
+class Gitea(Tracker):
+    """Forgejo too, which has the same API."""
+
+    program = "tea"
+
+    def _open(self, wanted: Wanted) -> list[dict[str, Any]]:
+        labels = {"labels": ",".join(wanted.labels)} if wanted.labels else {}
+        return self._pages(f"{self.repository}/issues", state="open", type="issues", **labels)
+
+    def _blockers(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        return self._asked(f"{self.repository}/issues/{row['number']}/dependencies", missing=True)
+
+
+KINDS: dict[str, type[Tracker]] = {"github": GitHub, "gitlab": GitLab, "forgejo": Gitea, "gitea": Gitea}
+
+
+def _key(url: str) -> str:
+    """What names an issue in every import: `owner/repository#12`.
+
+    Raises:
+        TrackerFailed: It is the address of no issue.
+    """
+    parts = _ISSUE_URL.match(url)
+    if parts is None:
+        raise TrackerFailed(f"{url or 'nothing'} is the address of no issue", "Give the number of an issue.")
+    return f"{parts['repository']}#{parts['number']}"
+
+
+def _priority(labels: Sequence[str]) -> str:
+    if any(map(_HIGH.fullmatch, labels)):
+        return "high"
+    return "low" if any(map(_LOW.fullmatch, labels)) else "normal"
+
+
+def _documents(said: str, program: str) -> list[dict[str, Any]]:
+    """The objects in what a tool printed: one, a list of them, or the lists of several pages behind each other.
+
+    Raises:
+        TrackerFailed: It is no JSON.
+    """
+    decoder, place = json.JSONDecoder(), 0
+    rows: list[Any] = []
+    try:
+        while place < len(said.rstrip()):
+            found, place = decoder.raw_decode(said, place + len(said[place:]) - len(said[place:].lstrip()))
+            rows += found if isinstance(found, list) else [found]
+    except ValueError as error:
+        raise TrackerFailed(f"{program} answered with no JSON: {error}", "Look at what it prints.") from None
+    return objects(rows)

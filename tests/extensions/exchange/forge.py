@@ -1,0 +1,91 @@
+"""A tracker that is a script in the place of `gh`, `glab` or `tea`: it answers from a file, and records each call."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_SCRIPT = """#!{python} -IS
+import json, os, signal, sys
+from urllib.parse import parse_qs, unquote, urlsplit
+PLACE, TOOL = {place!r}, os.path.basename(sys.argv[0])
+with open(PLACE + "/calls", "a+") as log:
+    log.write(json.dumps([TOOL, *sys.argv[1:]]) + "\\n")
+    log.seek(0)
+    number = len(log.readlines())
+said = json.load(open(PLACE + "/answers"))
+if said.get("kill_at") == number:
+    os.kill(os.getppid(), signal.SIGKILL)
+if said.get("fail_at") == number:
+    sys.exit(said["failure"])
+path = urlsplit([word for word in sys.argv[2:] if not word.startswith("-")][0])
+query = {{key: values[0] for key, values in parse_qs(path.query).items()}}
+parts = path.path.removeprefix("repos/{{owner}}/{{repo}}").removeprefix("projects/:fullpath").strip("/").split("/")
+issues = said["issues"]
+if parts == [""]:
+    print(json.dumps(dict(full_name=said["name"], path_with_namespace=said["name"])))
+elif parts == ["issues"]:
+    wanted = set(query.get("labels", "").split(",")) - {{""}}
+    rows = [row for row in issues.values() if row["state"] in ("open", "opened")]
+    rows = [row for row in rows if wanted <= {{one if isinstance(one, str) else one["name"] for one in row["labels"]}}]
+    if "--paginate" in sys.argv:
+        print("".join(json.dumps(rows[start : start + 2]) for start in range(0, len(rows), 2)) or "[]")
+    else:
+        start = (int(query["page"]) - 1) * int(query["limit"])
+        print(json.dumps(rows[start : start + int(query["limit"])]))
+elif len(parts) == 2 and parts[1] in issues:
+    print(json.dumps(issues[parts[1]]))
+elif len(parts) > 2 and parts[1] in issues:
+    print(json.dumps([issues[str(other)] for other in said["waits"].get(parts[1], [])]))
+else:
+    sys.exit("gh: Not Found (HTTP 404)")
+"""
+
+
+class Forge:
+    """The tracker `acme/shop`, whose issues a test writes."""
+
+    def __init__(self, place: Path, monkeypatch: pytest.MonkeyPatch, tool: str = "gh") -> None:
+        self.place = place
+        self.tool = tool
+        self.said: dict[str, Any] = {"name": "acme/shop", "issues": {}, "waits": {}}
+        place.mkdir()
+        program = place / "bin" / tool
+        program.parent.mkdir()
+        program.write_text(_SCRIPT.format(python=sys.executable, place=str(place)))
+        program.chmod(0o755)
+        (place / "calls").touch()
+        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+        self.write()
+
+    def write(self, **more: Any) -> None:
+        """Have it answer so from now on."""
+        self.said.update(more)
+        (self.place / "answers").write_text(json.dumps(self.said))
+
+    def issue(self, number: int, title: str, body: str | None = "", **more: Any) -> dict[str, Any]:
+        """Write an issue, as GitHub's API has it."""
+        row = {
+            "number": number,
+            "title": title,
+            "body": body,
+            "state": "open",
+            "labels": [],
+            "user": {"login": "stranger"},
+            "milestone": None,
+            "html_url": f"https://github.com/acme/shop/issues/{number}",
+            "issue_dependencies_summary": {"blocked_by": len(self.said["waits"].get(str(number), ()))},
+            **more,
+        }
+        self.said["issues"][str(number)] = row
+        self.write()
+        return row
+
+    def calls(self) -> list[list[str]]:
+        """What it was asked, without its own name."""
+        return [json.loads(line)[1:] for line in (self.place / "calls").read_text().splitlines()]

@@ -1,0 +1,181 @@
+"""Tasks from files of other tools.
+
+Those of task-master 0.43.1 and Backlog.md 1.52.0 were written by these programs; that of beads 1.3.0 by hand, after the
+fields and the types of relations in its source.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from teams_cli.extensions.exchange import exporting
+from tests.support.cli import Cli, make_team, tree
+
+FILES = Path(__file__).parent / "files"
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    made = make_team(tmp_path / "root", "bob")
+    made.agent = "lea"
+    return made
+
+
+@pytest.fixture
+def place(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A copy of the repository of a tool."""
+    return Path(shutil.copytree(FILES, tmp_path / "there"))
+
+
+def by_key(cli: Cli) -> dict[str, dict[str, Any]]:
+    """The tasks by their ids in the tool."""
+    return {task["source"]["id"]: task for task in cli.ok("get-tasks")}
+
+
+def waits(found: dict[str, dict[str, Any]]) -> dict[str, set[str]]:
+    """What each waits for, in the ids of the tool."""
+    keys = {task["id"]: key for key, task in found.items()}
+    return {key: {keys[other] for other in task["blockedBy"]} for key, task in found.items()}
+
+
+def left(done: dict[str, Any]) -> dict[str, list[str]]:
+    return {one["what"]: one["of"] for one in done["left"]}
+
+
+def test_beads(cli: Cli, place: Path) -> None:
+    """An epic waits for what belongs to it; what is no work, and what has no place, is listed."""
+    done = cli.ok("import", "beads", str(place / "beads"))
+    found = by_key(cli)
+    assert waits(found) == {
+        "shop-a1": {"shop-a1.1", "shop-a1.2"},
+        "shop-a1.1": set(),
+        "shop-a1.2": {"shop-a1.1"},
+        "shop-b2": {"shop-a1"},
+    }
+    assert [found[key]["status"] for key in ("shop-a1.1", "shop-a1.2")] == ["completed", "pending"]
+    assert [found[key]["priority"] for key in ("shop-a1", "shop-a1.1", "shop-b2")] == ["normal", "high", "low"]
+    parser = cli.ok("show-task", found["shop-a1.1"]["id"])
+    assert parser["result"] == "Done in 1f2e3d." and "foreign" not in parser["source"]
+    for part in ("Reads one record", "## Design\nWith the csv", "## Acceptance criteria\nAn empty", "Labels: parser"):
+        assert part in parser["description"]
+    (note,) = cli.ok("show-task", found["shop-a1.2"]["id"])["notes"]
+    assert note["added"] == "bea, 2026-11-03: Half of it is there."
+    assert left(done) == {
+        "assignee": ["shop-a1.1"],
+        "deferral": ["shop-b2"],
+        "estimate": ["shop-a1.2"],
+        "no task: pinned": ["shop-c3"],
+        "relation discovered-from": ["shop-b2"],
+        "status deferred: pending here": ["shop-b2"],
+        "status in_progress: pending here": ["shop-a1.2"],
+    }
+    assert "healthy" in cli("doctor").stdout
+
+
+def test_task_master(cli: Cli, place: Path) -> None:
+    """Subtasks are tasks, which wait for what theirs waits for; each tag has numbers of its own."""
+    cli.ok("import", "task-master", str(place / "task-master"))
+    found = by_key(cli)
+    assert waits(found) == {
+        "master:1": set(),
+        "master:2": {"master:1", "master:2.1", "master:2.2"},
+        "master:2.1": {"master:1"},
+        "master:2.2": {"master:1", "master:2.1"},
+        "master:3": {"master:2"},
+        "ideas:1": set(),
+    }
+    assert found["master:1"]["status"] == "completed" and found["master:3"]["priority"] == "low"
+    assert found["master:1"]["description"] == "Reads one record a line.\n\n## Details\nUse csv."
+
+
+def test_backlog(cli: Cli, place: Path) -> None:
+    """Sections are without the marks of the tool; comments are notes, and the summary is the result."""
+    done = cli.ok("import", "backlog", str(place / "backlog"))
+    found = by_key(cli)
+    assert waits(found) == {"TASK-1": {"TASK-1.1"}, "TASK-1.1": set(), "TASK-2": {"TASK-1"}, "TASK-3": {"TASK-2"}}
+    assert found["TASK-1"]["description"] == (
+        "Reads one record a line.\n\n## Acceptance Criteria\n- [x] #1 empty input gives nothing\n"
+        "- [ ] #2 a bad line is named\n\n## References\nhttps://example.org/spec\n\nLabels: parser, core"
+    )
+    assert found["TASK-3"]["result"] == "Published as 1.0." and "## Milestone\nv1" in found["TASK-3"]["description"]
+    (note,) = cli.ok("show-task", found["TASK-2"]["id"])["notes"]
+    assert note["added"] == "ann, 2026-11-28: Half of it is there."
+    assert left(done)["no task: draft"] == ["DRAFT-1"] and left(done)["due date"] == ["TASK-1.1"]
+
+
+def test_again_what_changed_there_alone_is_changed(cli: Cli, place: Path) -> None:
+    """And what was changed here stays; what is the same is not touched."""
+    cli.ok("import", "beads", str(place / "beads"))
+    before = tree(cli.root / "tasks")
+    assert cli.ok("import", "beads", str(place / "beads"))["unchanged"] == 4
+    assert tree(cli.root / "tasks") == before
+    cli.ok("update-task", "3", "--title", "Read all orders")
+    file = place / "beads" / ".beads" / "issues.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    rows[0].update(title="Read orders", priority=1)
+    rows[2].update(status="closed", closed_at="2026-11-05T09:00:00Z", close_reason="Tested.")
+    rows[3].update(dependencies=[])
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = cli.ok("import", "beads", str(file))
+    assert done["created"] == [] and done["kept"] == {"task-3": ["title"]}
+    assert done["changed"] == {"task-2": ["status"], "task-3": ["priority"], "task-4": ["blockedBy"]}
+    found = by_key(cli)
+    assert (found["shop-a1"]["title"], found["shop-a1"]["priority"]) == ("Read all orders", "high")
+    assert (found["shop-a1.2"]["status"], found["shop-a1.2"]["result"]) == ("completed", "Tested.")
+    assert found["shop-b2"]["blockedBy"] == []
+    assert cli.ok("import", "beads", str(file))["changed"] == {}
+
+
+def test_what_a_member_works_on_is_not_taken_away(cli: Cli, place: Path) -> None:
+    """Who has the task is told that it was closed there."""
+    cli.ok("import", "beads", str(place / "beads"))
+    cli.ok("claim-task", "2", agent="bob")
+    file = place / "beads" / ".beads" / "issues.jsonl"
+    file.write_text(file.read_text().replace('"status":"in_progress"', '"status":"closed"'))
+    done = cli.ok("import", "beads", str(file))
+    assert left(done)["completed in beads, but task-2 is in_progress here"] == ["shop-a1.2"]
+    assert by_key(cli)["shop-a1.2"]["owner"] == "bob"
+    assert any("completed in beads" in one["message"] for one in cli.ok("read-messages", agent="bob"))
+
+
+def test_circles_are_cut(cli: Cli, tmp_path: Path) -> None:
+    """And a task that is not there is no blocker; both are listed."""
+    rows = [{"id": key, "title": key, "dependencies": [{"depends_on_id": other}]} for key, other in ("ab", "ba", "cx")]
+    file = tmp_path / "issues.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    done = cli.ok("import", "beads", str(file))
+    assert left(done) == {"would wait for itself": ["b (a)"], "waits for what was not imported": ["c (x)"]}
+    assert waits(by_key(cli)) == {"a": {"b"}, "b": set(), "c": set()}
+
+
+def test_a_file_of_another_kind_is_refused(cli: Cli, place: Path) -> None:
+    for source, path in (("beads", "backlog"), ("backlog", "beads"), ("task-master", "beads/.beads/issues.jsonl")):
+        assert cli.refused("import", source, str(place / path)) == (2, "invalid_value")
+    assert cli.refused("import", "beads", str(place / "beads"), agent="bob") == (13, "not_allowed")
+
+
+def test_everything_is_exported(cli: Cli, place: Path, tmp_path: Path) -> None:
+    """Every record as JSON, without secrets; the tasks as a table; what people read below headings of its own."""
+    cli.ok("import", "beads", str(place / "beads"))
+    cli.ok("send-message", "bob", "# No heading\nof ours")
+    for format in exporting.FORMATS:
+        cli.ok("export", "--format", format, "--out", str(tmp_path / format))
+    rows = [json.loads(line) for line in (tmp_path / "jsonl").read_text().splitlines()]
+    assert {"team", "task", "message", "history"} <= {row["kind"] for row in rows}
+    tasks = [{key: value for key, value in row.items() if key != "kind"} for row in rows if row["kind"] == "task"]
+    shown = [cli.ok("show-task", task["id"]) for task in tasks]
+    assert tasks == [{key: one[key] for key in task} for task, one in zip(tasks, shown, strict=True)]
+    table = list(csv.DictReader(io.StringIO((tmp_path / "csv").read_text())))
+    assert [row["title"] for row in table] == [task["title"] for task in tasks]
+    assert table[0]["description"] == tasks[0]["description"]
+    text = (tmp_path / "markdown").read_text()
+    assert "### task-1: Write the parser" in text and "\n> # No heading\n> of ours\n" in text
+    assert cli("export", "--format", "csv").stdout == (tmp_path / "csv").read_text()
+    assert cli("export", agent="bob").status == 13
