@@ -82,7 +82,7 @@ def _command(command: Command) -> Iterator[str]:
     if command.own:
         yield from [*_table(command.own), ""]
     if refusals:
-        yield from [*(refusal.replace("Ends with exit", "* Exit", 1) for refusal in refusals), ""]
+        yield from [*(f"* {refusal}" for refusal in refusals), ""]
     yield from [f"Example: `teams {command.example}`", ""]
 
 

@@ -53,12 +53,12 @@ def _clients_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str
 
 
 def close(store: Store, team_name: str, caller: Caller | None, force: bool = False) -> Team:
-    """Close the team: it stays readable, and changes are refused until it is restored.
+    """Close the team. It can be read, and refuses changes until it is restored.
 
-    Clients that were opened with --detach end, unless somebody looks at them.
+    Clients opened with --detach end, unless somebody looks at them.
 
     Raises:
-        Conflict: A task is in progress, in review or landing, or an agent runs, and *force* was not given.
+        Conflict: A task is in progress, in review or landing, or an agent runs; see *force*.
     """
     at = require(store, team_name, caller, "close-team")
     team, caller = at.team, at.caller
@@ -85,16 +85,18 @@ def refuse_busy(store: Store, team: Team, but: str = "") -> None:
     busy = [f"{task.id} ({task.owner})" for task in claimed if not leases.over(store, team, task)]
     if busy:
         raise errors.Conflict(
-            f"in progress: {', '.join(busy)}", "Wait for them (teams wait --all-tasks), or use --force."
+            f"in progress: {', '.join(busy)}", "Wait for them: teams wait --all-tasks; or use --force."
         )
     waiting = [task.id for task in tasks.labelled(store, team.name, tasks.IN_REVIEW)]
     if waiting:
         raise errors.Conflict(
-            f"in review: {', '.join(waiting)}", "End the reviews (teams review-task), or use --force."
+            f"in review: {', '.join(waiting)}", "Review them: teams review-task ID --accept; or use --force."
         )
     landing = [landing.id for landing in landings.open_ones(store, team.name) if not landing.over]
     if landing:
-        raise errors.Conflict(f"landing: {', '.join(landing)}", "Wait for them (teams wait --landing), or use --force.")
+        raise errors.Conflict(
+            f"landing: {', '.join(landing)}", "Wait for them: teams wait --landing ID; or use --force."
+        )
     started = {session.agent for session in ending.all_of(store, team.name, []) if not session.ended}
     sat_at = [name for name in team.active_names() if name != but and _runs(store, team, name)]
     running = sorted(started.union(sat_at))
@@ -115,7 +117,7 @@ def _runs(store: Store, team: Team, name: str) -> bool:
 
 
 def restore(store: Store, team_name: str, caller: Caller | None) -> Team:
-    """Open a closed team again, with all it had; an open one stays as it is."""
+    """Reopen a closed team with everything it had. An open team stays as it is."""
     caller = require(store, team_name, caller, "restore-team").caller
     name = caller.name
 

@@ -24,20 +24,20 @@ _AT_ONCE = 500
 
 
 def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> dict[str, int]:
-    """Copy the team to another store: all its records, messages and history, to the byte.
+    """Copy the team to another store: all its records, messages and history, byte for byte.
 
-    The team here is closed, so that nobody works in both; `restore-team` opens it again. What a copy that was broken
-    off has put there already is no obstacle to the next. Logs and work trees stay on their machines.
+    The team here is closed, so that nobody works in both; `restore-team` reopens it. If the copy is
+    interrupted, repeat it. Logs and worktrees stay on their machines.
 
     Raises:
-        Conflict: A task is in progress, an agent runs, or another copy was begun meanwhile.
-        WrongState: It was copied to a third store already, and is at work there.
-        AlreadyExists: There is a team of that name there, and it was not left behind by a copy.
+        Conflict: A task is in progress, an agent runs, or another copy began meanwhile.
+        WrongState: The team was copied to a third store already, and is at work there.
+        AlreadyExists: The other store has a team of that name that no copy left there.
         DamagedRecord: One of its records is damaged; nothing was changed here.
     """
     team = require(store, team_name, caller, "copy-team").team
     if target.address == store.address:
-        raise errors.InvalidValue(f"{team_name} is in {store.address} already", "Say another store with --to.")
+        raise errors.InvalidValue(f"{team_name} is in {store.address} already", "Give another store with --to.")
     _refuse_gone(team, target)
     if _is_copied(team, target):
         return {}
@@ -78,7 +78,7 @@ def _refuse_overtaken(store: Store, closed: Team) -> None:
     """Of two copies at once the later one goes on; this one must not touch what is at work there by then."""
     now = store.get(closed.name, TEAM, closed.name)[0]
     if now.copy_ != closed.copy_:
-        raise errors.Conflict(f"another copy of {closed.name} was begun", "Wait for that one.")
+        raise errors.Conflict(f"another copy of {closed.name} was begun", "Wait for it.")
 
 
 def _copy_records(store: Store, target: Store, closed: Team) -> dict[str, int]:
@@ -105,7 +105,7 @@ def _refuse_taken(target: Store, name: str) -> None:
         if there.state == "closed" and there.copied_to:
             return
     raise errors.AlreadyExists(
-        f"there is a team {name} at {target.address} already", "If it was copied there, go on there."
+        f"there is a team {name} at {target.address} already", "If a copy created it, use it there."
     )
 
 
@@ -162,6 +162,6 @@ def _copy_history(store: Store, target: Store, team: str) -> int:
         target.put_history(team, entries[begin : begin + _AT_ONCE])
     if sum(1 for _ in target.history(team)) < len(entries):
         raise errors.StorageFailed(
-            f"the history could not be written to {target.address}", "Copy again; it goes on there."
+            f"the history could not be written to {target.address}", "Repeat the command; it continues."
         )
     return len(entries)

@@ -39,7 +39,7 @@ class TeamsError(Exception):
 
 
 class NotFound(TeamsError):
-    """There is no such thing."""
+    """Something does not exist."""
 
     status = 10
 
@@ -59,11 +59,11 @@ class ExtensionMissing(InvalidValue):
 
 
 class NoIdentity(InvalidValue):
-    """A change was asked for without saying who asks."""
+    """A change needs to know who you are."""
 
 
 class NoTeam(InvalidValue):
-    """A command that acts in a team was not told which."""
+    """The command needs to know which team."""
 
 
 class TeamNotFound(NotFound):
@@ -79,15 +79,15 @@ class TaskNotFound(NotFound):
 
 
 class MessageNotFound(NotFound):
-    """No such message was sent to the caller."""
+    """You have no such message."""
 
 
 class NothingReady(NotFound):
-    """No task is ready for the caller."""
+    """No task is ready for you."""
 
 
 class Conflict(TeamsError):
-    """The state of the team does not admit the change."""
+    """The state of the team does not allow the change."""
 
     status = 11
 
@@ -97,19 +97,19 @@ class AlreadyExists(Conflict):
 
 
 class StaleRevision(Conflict):
-    """Another writer was first; the record is not the one that was read."""
+    """Somebody else changed the record first."""
 
 
 class WrongState(Conflict):
-    """The thing is in a state from which this move does not lead."""
+    """Its present state does not allow this."""
 
 
 class StaleClaim(Conflict):
-    """The claim that was quoted is over."""
+    """The claim has ended."""
 
 
 class NobodyThere(Conflict):
-    """There is no other active member to receive it."""
+    """There is no other active member."""
 
 
 class UidTaken(Conflict):
@@ -117,7 +117,7 @@ class UidTaken(Conflict):
 
 
 class NotChecked(Conflict):
-    """The task is completed by its check, and that was not run."""
+    """The check of the task was not run."""
 
 
 class CheckFailed(Conflict):
@@ -125,15 +125,15 @@ class CheckFailed(Conflict):
 
 
 class DependencyCycle(Conflict):
-    """The task would wait for itself."""
+    """The task would block itself."""
 
 
 class TaskBlocked(Conflict):
-    """A task that it waits for is not completed."""
+    """A blocker of the task is not completed."""
 
 
 class TaskKept(Conflict):
-    """The task is kept for another agent."""
+    """The task is assigned to another agent."""
 
 
 class TaskClaimed(Conflict):
@@ -149,48 +149,48 @@ class PlanRequired(Conflict):
 
 
 class TaskFailed(TeamsError):
-    """A task of a workflow failed, or could not be run because of one that did."""
+    """A task of a workflow failed, or was not run because another failed."""
 
 
 class Busy(TeamsError):
-    """A lock was not had in time; nothing was changed and a retry is safe."""
+    """It was locked too long. Nothing was changed; a retry is safe."""
 
     status = 12
 
 
 class OutcomeUnknown(Busy):
-    """The change was made, but the disk did not confirm it; a retry is safe and tells."""
+    """The change was made, but the disk did not confirm it; a retry is safe and shows it."""
 
 
 class NotAllowed(TeamsError):
-    """The caller may not do this."""
+    """You may not do this."""
 
     status = 13
 
 
 class NeedsHuman(NotAllowed):
-    """The human was asked, or has to be, and did not allow it."""
+    """The human must allow this, and has not."""
 
 
 class WaitRanOut(TeamsError):
-    """The time to wait was over first."""
+    """The time to wait ended first."""
 
     status = 14
 
 
 class DamagedRecord(TeamsError):
-    """A file is not what it should be; it is left as it is. `number` is that of a message, where it is one."""
+    """A file is damaged; it is left as it is. For a message, `number` is its number."""
 
     status = 15
     number: int = 0
 
 
 class NotInstalled(TeamsError):
-    """An extra of the program that this needs is missing."""
+    """A program or an extra that this needs is not installed."""
 
 
 class StorageFailed(TeamsError):
-    """The disk refused; nothing was changed."""
+    """The disk failed; nothing was changed."""
 
 
 def kinds(above: type[TeamsError] = TeamsError) -> dict[str, type[TeamsError]]:

@@ -51,7 +51,7 @@ def written(write: Callable[[], Any]) -> Any:
         raise
     except OSError as error:
         raise errors.StorageFailed(
-            f"can't write the answer: {error.strerror}", "What was asked for is done; ask for it again."
+            f"can't write the answer: {error.strerror}", "The command was done; only its answer is lost."
         ) from None
     return result
 

@@ -27,7 +27,7 @@ def checked(text: str, what: str, limit: int = MAX_MESSAGE) -> str:
         InvalidValue: It is blank, too long, or not Unicode.
     """
     if not text.strip():
-        raise errors.InvalidValue(f"the {what} is blank", f"Give {what} text that says something.")
+        raise errors.InvalidValue(f"the {what} is blank", f"Give the {what} some text.")
     return within(text, what, limit)
 
 
@@ -40,7 +40,7 @@ def within(text: str, what: str, limit: int) -> str:
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        raise errors.InvalidValue(f"the {what} is not valid UTF-8", "Hand in UTF-8 text.") from None
+        raise errors.InvalidValue(f"the {what} is not valid UTF-8", "Give UTF-8 text.") from None
     if size > limit:
         raise errors.InvalidValue(
             f"the {what} has {size} bytes, more than the {limit} allowed",
@@ -83,14 +83,14 @@ def file_patterns(patterns: Iterable[str]) -> list[str]:
     """The patterns of files in a repository, each once.
 
     Raises:
-        InvalidValue: One is blank, too long, leads out of the repository, or names a directory.
+        InvalidValue: One is blank, too long, is outside the repository, or names a directory.
     """
     found = []
     for pattern in patterns:
         plain = one_line(pattern, "pattern", MAX_PATTERN).removeprefix("./")
         parts = plain.split("/")
         if plain.startswith("/") or ".." in parts:
-            raise errors.InvalidValue(f"{pattern!r} leads out of the repository", "Name files from its top: src/*.py")
+            raise errors.InvalidValue(f"{pattern!r} is outside the repository", "Name files from its top: src/*.py")
         if parts[-1] == "":
             raise errors.InvalidValue(f"{pattern!r} names a directory", f"Name the files in it: {plain}**")
         found.append("/".join(filter(None, parts)))

@@ -76,7 +76,7 @@ def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None
 def refuse_used_up(store: Store, team: Team, agent: str, run: str) -> None:
     """Raises WrongState: No turn may begin, since a budget is used up; says whose, and how it is raised."""
     if budget := used_up(store, team.name, agent, run):
-        raise errors.WrongState(f"no agent is started: {budget}", f"Raise it: {budget.raised_by}")
+        raise errors.WrongState(f"no agent can start: {budget}", f"Raise it: {budget.raised_by}")
 
 
 def change(store: Store, team_name: str, caller: Caller | None, of: str, word: str) -> int:

@@ -123,7 +123,7 @@ class _Examination:
         directory = worktree or self.task.check_in or self._place()
         if not os.path.isdir(directory):
             missing = f"{directory} is not there, where {self.task.id} is to be checked"
-            raise errors.InvalidValue(missing, "Complete it in your checkout of it, or on its machine.")
+            raise errors.InvalidValue(missing, "Complete it in your own checkout, or on the machine of that checkout.")
         checkout = checkouts.at(directory)
         if checkout and (worktree or not (self.task.check_in or self.place.as_it_is)):
             found = self._on_commit(checkout)
@@ -161,9 +161,7 @@ class _Examination:
             return found.having(commit=checkout.head, left=after.uncommitted()[:_MOST_LEFT] or None)
         if checkout.is_main:
             return self._apart(after, [])
-        raise errors.Conflict(
-            f"something was committed in {checkout.top} while it was checked", "Complete the task again."
-        )
+        raise errors.Conflict(f"somebody committed in {checkout.top} during the check", "Complete the task again.")
 
     def _apart(self, checkout: Checkout, names: list[str]) -> Check:
         """On the commit alone; a failure says which files were no part of that."""
@@ -200,8 +198,8 @@ def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:
     """Raises Conflict: Something in the worktree is not committed."""
     if names:
         raise errors.Conflict(
-            f"{worktree} has what is not committed: {text.listed(names)}; {task.id} is as it was",
-            "Commit it, or have git ignore or restore it, and try again.",
+            f"{worktree} has uncommitted changes: {text.listed(names)}; {task.id} was not changed",
+            "Commit, ignore or restore them (git status), and try again.",
         )
 
 

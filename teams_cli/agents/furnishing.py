@@ -56,7 +56,7 @@ def _copy(patterns: list[str], top: str, tree: str) -> None:
     named = [f":(glob){pattern}" for pattern in text.file_patterns(patterns)]
     try:
         listed = git.names(top, "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *named)
-    except errors.StorageFailed as problem:  # a pattern that leads out of the repository, say
+    except errors.StorageFailed as problem:  # a pattern that is outside the repository, say
         raise SetupFailed(problem.message, f"Mend it: teams set {settings.WORKTREE_COPY} PATTERNS") from None
     for name in listed:
         target = f"{tree}/{name}"

@@ -74,7 +74,11 @@ def _not_started(error: OSError) -> errors.TeamsError:
     """What is said where no process can be started: of what lasts that it can't be, else that it can't be now."""
     said = f"git can't be run: {error.strerror}"
     lasts = error.errno not in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-    return errors.StorageFailed(said, "Look what this machine lacks.") if lasts else errors.Busy(said, "Try again.")
+    return (
+        errors.StorageFailed(said, "Check what this machine lacks: df -h; ulimit -a")
+        if lasts
+        else errors.Busy(said, "Try again.")
+    )
 
 
 def said(directory: str, *words: str) -> str:

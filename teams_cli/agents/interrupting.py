@@ -31,14 +31,13 @@ _PATIENCE = 20.0
 def interject(
     store: Store, team_name: str, caller: Caller | None, to: str, body: str, environ: Mapping[str, str]
 ) -> Message:
-    """Stop what an agent is doing and give it the text as its next turn. Further ones queue until that is done.
+    """Interrupt an agent, and give it the text as its next turn. Further texts queue until that turn ends.
 
-    An idle agent is resumed with it, and a paused one goes on. Of clients in terminals, those that know a way are
-    interrupted too.
+    An idle agent is resumed, and a paused one goes on. Clients in terminals that can be interrupted are, too.
 
     Raises:
         AgentNotFound: There is no such active member.
-        WrongState: It was not started by `teams`, or was stopped; the text is not sent.
+        WrongState: `teams` did not start it, or it was stopped; the text is not sent.
     """
     at = require(store, team_name, caller, "interject", to)
     team, caller = at.team, at.caller
@@ -54,7 +53,7 @@ def interject(
     if session is None:
         raise errors.WrongState(
             f"{agent} was not started by teams, so it can't be interrupted",
-            f"Write to it: teams send-message {agent} …",
+            f"Send it a message: teams send-message {agent} …",
         )
     if session.ended and session.outcome == "stopped":
         raise errors.WrongState(f"{agent} was stopped", "Start another: teams run-agent …")
@@ -65,7 +64,7 @@ def interject(
     except (errors.StorageFailed, errors.Busy) as failure:
         at_once = f"To have it read at once: teams interject {agent} 'see {message.id}'"
         raise errors.OutcomeUnknown(
-            f"{message.id} is sent, but it may not end the turn: {failure.message}", at_once
+            f"{message.id} was sent, but may not end the turn: {failure.message}", at_once
         ) from None
     return message
 
@@ -155,9 +154,9 @@ def stop_unattended(store: Store, team: str, caller: Caller | None, agent: str, 
 
 
 def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patience: float = _PATIENCE) -> Session:
-    """End an agent and all its processes. Its caller is told; it is not resumed by messages any more.
+    """End an agent and all its processes. Its caller is notified; messages no longer resume it.
 
-    A client that was opened with --detach is ended too.
+    A client opened with --detach is ended too.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.
@@ -179,7 +178,7 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patien
 
     if not pace.sleep_until(store, team_name, stopped, patience):
         raise errors.Conflict(
-            f"{agent} did not end within {patience:g} seconds", "Ask again, or look: teams list-agents"
+            f"{agent} did not end within {patience:g} seconds", "Try again, or look: teams list-agents"
         )
     return sessions.find(store, team_name, agent) or after
 
@@ -213,9 +212,9 @@ def _has_stopped(store: Store, team: str, agent: str, by: str) -> bool:
 
 
 def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Session:
-    """Have an agent rest: at once if it is idle, else when its turn is over. Its mail waits until it is resumed.
+    """Pause an agent: at once if it is idle, else after its turn. Its messages wait until it is resumed.
 
-    Pausing a paused one changes nothing. `interject` lets it go on too.
+    Pausing it again changes nothing. `interject` resumes it too.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.
@@ -279,7 +278,7 @@ def _rests(store: Store, team: str, agent: str) -> bool:
 
 
 def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> Session:
-    """Let a paused agent go on, with the mail that waited for it. One that is not paused is left as it is.
+    """Resume a paused agent, with the messages that waited for it. Other agents stay as they are.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.
@@ -310,7 +309,7 @@ def wake(store: Store, team_name: str, caller: Caller, session: Session, environ
 def refuse_unstarted(store: Store, team: str, agent: str) -> None:
     """Refuse to deal with an agent that `teams` did not start."""
     if ending.current(store, team, agent) is None:
-        raise errors.AgentNotFound(f"teams started no agent {agent!r} in team {team}", "See `teams list-agents`.")
+        raise errors.AgentNotFound(f"teams started no agent {agent!r} in team {team}", "See: teams list-agents")
 
 
 def refuse_stopped(session: Session) -> None:

@@ -88,7 +88,7 @@ def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any],
             f"{work.path} can't be kept, so it is not removed: {problem.message}",
             "Fix what git names, and repeat the command. Was the repository moved? There: git worktree repair PATH",
         ) from None
-    raise errors.Conflict(f"{agent} has too much kept work", "Look: teams worktree list --kept")
+    raise errors.Conflict(f"{agent} has too much kept work", "See: teams worktree list --kept")
 
 
 def _next(work: Work, team: str, agent: str) -> int:

@@ -134,9 +134,12 @@ def _plans(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
 
 def _reviews(rows: list[Task]) -> Iterator[tuple[str, Event]]:
     for task in reviews.for_person(rows):
-        said, step = f"{task.id} from {task.owner}, to review: {task.title}", f"teams review-task {task.id} --accept"
+        said, step = f"{task.id} from {task.owner}, to review: {task.title}", f"teams review-task {task.id}"
         times = sum(note.what == task.status for note in task.notes)
-        yield f"review:{task.id}:{times}", _event(WAITING, "review", task.id, said, f"{step}, or --reject WHY")
+        yield (
+            f"review:{task.id}:{times}",
+            _event(WAITING, "review", task.id, said, f"{step} --accept, or {step} --reject WHY"),
+        )
 
 
 def _letters(store: Store, team: Team) -> Iterator[tuple[str, Event]]:

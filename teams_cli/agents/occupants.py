@@ -20,7 +20,7 @@ def refuse(store: Store, team: str, directory: str) -> None:
     if found := list(dict.fromkeys([*_by_records(store, team, directory), *_by_processes(directory)])):
         raise errors.Conflict(
             f"{directory} is in use by {', '.join(found[:5])}{', and others' if len(found) > 5 else ''}",
-            "Have them end or leave it (teams stop-agent AGENT; in a shell: cd), and repeat the command.",
+            "End them (teams stop-agent AGENT), or leave the directory, and repeat the command.",
         )
 
 

@@ -54,14 +54,13 @@ class Overlap:
 
 
 def of_team(store: Store, team: Team) -> list[Overlap]:
-    """Where the work of the team's agents conflicts, committed or not, as far as it is on this machine and to join the
-    same branch. Nothing is merged, and nothing is written to the repository.
+    """Show where the work of the team's agents on this machine conflicts, committed or not. Nothing is changed.
 
-    It is that of the worktrees that agents were started in, and of others in which members were last seen at work. The
-    agent that is named first is expected to land first.
+    It compares the worktrees of started agents, and those where members were last seen at work, that join the
+    same branch. The first agent named is expected to land first.
 
     Raises:
-        StorageFailed: This git can't tell.
+        StorageFailed: This git can't compare them.
     """
     return list(_between(store, team.name, list(combinations(checkouts.trees(store, team), 2))))
 

@@ -47,7 +47,7 @@ def _free(taken: set[int]) -> int:
     for base in range(_FIRST, _END, EACH):
         if base not in taken:
             return base
-    raise errors.StorageFailed("all ranges of ports are given", "Remove teams that are over: teams prune")
+    raise errors.StorageFailed("all ranges of ports are taken", "Remove closed teams: teams prune")
 
 
 def _given(path: str) -> dict[str, int]:

@@ -63,7 +63,7 @@ def remove(store: Store, name: str, caller: Caller | None) -> None:
     require(store, name, caller or Caller(HUMAN), "prune")
     _, revision = store.get(name, TEAM, name)
     if why := _why_kept(store, name, caller):
-        raise errors.Conflict(f"{name} is kept: {why}", "Look there, and repeat the command.")
+        raise errors.Conflict(f"{name} is kept: {why}", "Check that directory, and repeat the command.")
     for tree in worktrees.all_of(store, name):
         worktrees.drop(store, name, tree)
     store.drop(name, TEAM, revision)

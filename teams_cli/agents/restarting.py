@@ -32,14 +32,13 @@ def restart(
 ) -> Message:
     """End what an agent is doing, and have it begin again.
 
-    With --fresh in a new session of its client, which is given its first prompt, its tasks and the team's pages. One
-    that is about to begin again is told so once, however often it is asked for; one that did is not asked again under
-    the same --uid.
+    With --fresh it begins in a new session of its client, with its first prompt, its tasks and the team's
+    pages. If it is about to begin again, repeating this adds nothing; nor does it under the same --uid.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.
         WrongState: It was stopped, or taken over into a terminal.
-        InvalidValue: The uid can't be one.
+        InvalidValue: The uid is not valid.
     """
     at = require(store, team, caller, "restart-agent", agent)
     interrupting.refuse_unstarted(store, team, agent)

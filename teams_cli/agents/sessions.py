@@ -206,7 +206,7 @@ def take(store: Store, team: str, agent: str) -> Session:
 
     def change(session: Session) -> Session:
         if session.state != "starting" or session.outcome:
-            raise errors.Conflict(f"the session of {agent} is {session.outcome_or_state}", "It has a keeper already.")
+            raise errors.Conflict(f"the session of {agent} is {session.outcome_or_state}", "It runs already.")
         return session.kept_by(os.getpid(), store.host).having(state="running")
 
     return update(store, team, SESSION.also_closed, agent, change)[1]

@@ -47,10 +47,10 @@ def check(store: Store, team: str, session: Session) -> None:
     """Raises NotAllowed: The session's record is not what this machine started the agent with."""
     if not is_session_id(session.session_id):
         said = f"the id {session.session_id[:60]!r} of the session of {session.agent} can't be one"
-        raise errors.NotAllowed(said, "Look who changed it, and start another agent: teams run-agent")
+        raise errors.NotAllowed(said, "See who changed it (teams history), and start another agent: teams run-agent")
     if not is_ours(store, team, session):
         said = f"{session.agent} was not started on this machine as its record in {store.address} has it"
-        raise errors.NotAllowed(said, "Look who changed it, and start another agent: teams run-agent")
+        raise errors.NotAllowed(said, "See who changed it (teams history), and start another agent: teams run-agent")
 
 
 def is_ours(store: Store, team: str, session: Session) -> bool:

@@ -70,7 +70,7 @@ class StartRequest:
         """Raises InvalidValue: The prompt is blank or too long, the name can't be one, the directory is not there."""
         text.checked(self.prompt, "prompt", text.MAX_RESULT)
         if "\0" in self.prompt:
-            raise errors.InvalidValue("the prompt has a NUL character", "No program can be given one; leave it out.")
+            raise errors.InvalidValue("the prompt has a NUL character", "Remove it.")
         if self.description is not None:
             text.one_line(self.description, "description")
         if self.agent is not None:
@@ -79,7 +79,7 @@ class StartRequest:
             text.one_line(self.model, "model")
         if not os.path.isdir(self.directory):
             raise errors.InvalidValue(
-                f"there is no directory {self.directory}", "Make it first, or give another --cwd."
+                f"the directory {self.directory} does not exist", "Create it, or give another --cwd."
             )
 
     @property
@@ -114,14 +114,14 @@ def run_agent(store: Store, team_name: str, caller: Caller | None, request: Star
 
 
 def spawn(store: Store, team_name: str, caller: Caller | None, request: StartRequest) -> Session:
-    """Start a sibling that works beside you, and go on at once; its output will come to you as a message from it.
+    """Start an agent that works beside you, and go on at once. Its output comes to you as a message.
 
-    It can be written to from now on. You can't finish before it does.
+    You can send it messages from now on. You can't finish before it does.
 
     Raises:
         InvalidValue: The prompt is blank, or the harness unknown.
         Conflict: It would be more than `max_depth` deep.
-        NotAllowed: Leaders and the human use `run-agent`.
+        NotAllowed: You lead the team or are the human; use `run-agent`.
     """
     at = require(store, team_name, caller, "spawn")
     team, caller = at.team, at.caller

@@ -110,7 +110,7 @@ def carry(work: Work, top: str, base: str, commit: str, branch: str) -> None:
         store = next(filter(_is_repository, places), "")
         if not store:
             raise errors.Conflict(
-                f"{top} has no store for the submodule {place}, whose commit {target[:10]} the merge wants",
+                f"{top} lacks the submodule {place}, whose commit {target[:10]} the merge needs",
                 f"Run there: git submodule update --init {place}; and repeat the command.",
             )
         words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")

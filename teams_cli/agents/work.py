@@ -158,7 +158,7 @@ def _identify(work: Work) -> None:
     if not work.bare:
         top = work.git("rev-parse", "--show-toplevel").removesuffix("\n")
         if os.path.realpath(top) != os.path.realpath(work.path):
-            raise errors.StorageFailed(f"{work.path} is no checkout of a repository any more", "Look there.")
+            raise errors.StorageFailed(f"{work.path} is no longer a git checkout", "Check that directory.")
     work.store = os.path.realpath(
         work.git("rev-parse", "--path-format=absolute", "--git-common-dir").removesuffix("\n")
     )

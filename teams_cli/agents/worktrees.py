@@ -37,14 +37,12 @@ def repository(directory: str) -> str:
     done = git.run(directory, "rev-parse", "--show-toplevel")
     if done.returncode != 0:
         raise errors.InvalidValue(
-            f"{directory} is in no git repository, so there is nothing to make a worktree of",
-            "Go to a checkout, or leave out --worktree.",
+            f"{directory} is not in a git repository, so it can have no worktree",
+            "Change to a checkout, or leave out --worktree.",
         )
     top = done.stdout.removesuffix("\n")
     if git.run(top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").returncode != 0:
-        raise errors.InvalidValue(
-            f"{top} has no commit yet, so there is nothing to branch off", "Commit something first."
-        )
+        raise errors.InvalidValue(f"{top} has no commit yet, so it can have no branch", "Commit first: git commit")
     return top
 
 
@@ -76,7 +74,7 @@ def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
             )
         if name in above or found.startswith(f"{branch}/"):
             raise errors.AlreadyExists(
-                f"the branch {found} leaves no room for {branch}, the branch of the worktree",
+                f"the branch {found} is in the way of {branch}, the branch of the worktree",
                 f"Rename it: git branch -m {found} NAME",
             )
 
@@ -297,8 +295,8 @@ def _refuse_unmergeable(tree: Worktree) -> None:
             missing.append(f"{what} in {text.listed([one.name])}")
     if missing:
         raise errors.Conflict(
-            f"{tree.path} holds what a merge would leave out: {'; '.join(dict.fromkeys(missing))}",
-            f"Commit or remove that, and repeat the command; or keep it: teams worktree remove {tree.agent} --force",
+            f"{tree.path} has changes that a merge would leave out: {'; '.join(dict.fromkeys(missing))}",
+            f"Commit or remove them, and repeat the command; or keep them: teams worktree remove {tree.agent} --force",
         )
 
 
@@ -323,7 +321,7 @@ def _source(tree: Worktree) -> str:
         return own
     raise errors.Conflict(
         f"{tree.path} is on {tree.work.branch or head[:10]}, and {tree.branch} has other commits",
-        f"Bring them together there: git merge {tree.branch}; and repeat the command.",
+        f"Run there: git merge {tree.branch}; and repeat the command.",
     )
 
 
@@ -439,14 +437,14 @@ def _committed(tree: Worktree, team: str) -> str:
         done = git.run(tree.path, *words, variables=nobody)
         if done.returncode:
             raise errors.Conflict(
-                f"what {tree.agent} left in {tree.path} can't be committed: {(done.stderr or done.stdout).strip()}",
+                f"the work of {tree.agent} in {tree.path} can't be committed: {(done.stderr or done.stdout).strip()}",
                 "Fix and commit it there, and repeat the command.",
             )
     looking = (*git.LOOKING, "status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=dirty")
     if left := git.names(tree.path, *looking):
         raise errors.Conflict(
-            f"{tree.path} has what is not committed, after its hooks ran: {text.listed([name[3:] for name in left])}",
-            "Look there, and repeat the command.",
+            f"{tree.path} has uncommitted changes after its hooks ran: {text.listed([name[3:] for name in left])}",
+            "Check that directory, and repeat the command.",
         )
     return git.must(tree.path, "rev-parse", "HEAD").strip()
 
@@ -463,8 +461,8 @@ def remove(store: Store, team: str, caller: Caller | None, agent: str, force: bo
     _end_interrupted(tree, team)
     if tree.state != "empty" and not force:
         raise errors.Conflict(
-            f"{tree.path} holds work: {', '.join(tree.work.told())}",
-            f"See it: teams worktree diff {agent}; keep it: teams worktree merge {agent}; else --force.",
+            f"{tree.path} has work: {', '.join(tree.work.told())}",
+            f"See it: teams worktree diff {agent}; merge it: teams worktree merge {agent}; or use --force.",
         )
     removed = drop(store, team, tree)
     history.note(store, team, caller.name, "worktree removed", agent=agent, kept=removed)
@@ -545,9 +543,7 @@ def restore(store: Store, caller: Caller | None, ref: str, directory: str) -> di
     if kept.team in store.teams():
         require(store, kept.team, caller, "worktree", kept.agent)
     elif caller is not None and not caller.is_human:
-        raise errors.NotAllowed(
-            f"the team {kept.team} is gone, and you do not speak for the person", f"Use --as {HUMAN}."
-        )
+        raise errors.NotAllowed(f"the team {kept.team} is gone, so only the person may do this", f"Use --as {HUMAN}.")
     for number in range(1, 100):
         name = kept.agent if number == 1 else f"{kept.agent}-{number}"
         try:

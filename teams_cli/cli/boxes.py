@@ -9,12 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from teams_cli import commands
-from teams_cli.cli.guide import told_of
+from teams_cli.cli import guide
 from teams_cli.cli.output import is_fancy
-from teams_cli.commands.declaration import Command, Parameter, named
+from teams_cli.commands.declaration import Command, Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import TextIO
 
     Row = tuple[str, ...]
@@ -23,8 +24,9 @@ _ABOUT = """Team coordination for AI coding agents: teams, tasks and messages as
 
 Say who you are with --as or TEAMS_AGENT_ID, and where with --team or TEAMS_TEAM. Every command takes --json.
 """
+_ALL_USAGE = "teams [OPTIONS] COMMAND [ARGS]..."
 _OWN = [
-    ("--version", "", "Say which version this is."),
+    ("--version", "", "Show the version."),
     ("--man", "", "Print the manual page, for `man -l -`."),
     ("--install-completion", "", "Install completion for the current shell."),
     ("--show-completion", "", "Show completion for the current shell, to copy it or to change it."),
@@ -32,19 +34,24 @@ _OWN = [
 _HELP = ("--help, -h", "", "Show this.")
 
 
-def show(command: Command | None, out: TextIO) -> None:
-    """Draw the help of the command, or of all."""
+def show(command: Command | None, out: TextIO, off: Collection[str] = (), whole: bool = False) -> None:
+    """Draw the help of the command, of the most used, or of the *whole* program."""
     console = Console(file=out, highlight=False, color_system="auto" if is_fancy(out) else None)
-    for part in _of_all() if command is None else _of_one(command):
+    for part in _of_one(command) if command else _of_all(off) if whole else _of_most_used(off):
         console.print(part if isinstance(part, Panel) else Padding(part, (0, 1, 1, 1)))
 
 
-def _of_all() -> list[Text | Panel]:
-    groups: dict[str, list[Row]] = {}
-    for command in commands.every().values():
-        groups.setdefault(command.group, []).append((command.name, _paragraphs(told_of(command)[0])[0]))
-    boxes = [_box(group, rows) for group, rows in groups.items()]
-    return [_usage("teams [OPTIONS] COMMAND [ARGS]..."), *_texts(_ABOUT), _box("Options", [*_OWN, _HELP]), *boxes]
+def _of_most_used(off: Collection[str]) -> list[Text | Panel]:
+    rows: list[Row] = [(each.name, each.want) for each in guide.of_every_day(off)]
+    return [_usage(_ALL_USAGE), *_texts(_ABOUT), _box("Commands", rows), Text(guide.MORE)]
+
+
+def _of_all(off: Collection[str]) -> list[Text | Panel]:
+    boxes = [
+        _box(guide.titled(group, off), [(each.name, guide.first_sentence(each)) for each in members])
+        for group, members in commands.groups().items()
+    ]
+    return [_usage(_ALL_USAGE), *_texts(_ABOUT), _box("Options", [*_OWN, _HELP]), *boxes]
 
 
 def _of_one(command: Command) -> list[Text | Panel]:
@@ -58,13 +65,10 @@ def _of_one(command: Command) -> list[Text | Panel]:
 
 
 def said_of(command: Command) -> str:
-    """All that there is to say of a command but its parameters: what it does, what is refused, each with its exit
-    status, and an example.
-    """
-    text, refusals = told_of(command)
-    more = named(command.more)() if command.more else ""
-    refused = "\n".join(["Refused:", *(f"* {line}" for line in refusals)]) if refusals else ""
-    return "\n\n".join(part for part in (text, more, refused, f"Example: teams {command.example}") if part)
+    """The help of a command without its parameters: its docstring, its exit statuses and an example."""
+    text, refusals = guide.told_of(command)
+    refused = "\n".join(f"* {line}" for line in refusals)
+    return "\n\n".join(part for part in (text, refused, f"Example: teams {command.example}") if part)
 
 
 def _paragraphs(text: str) -> list[str]:

@@ -35,7 +35,7 @@ def _wake(number: int, _frame: FrameType | None) -> None:
 
 def take_leave(ended: Ended, as_json: bool, talk: Callable[[str], object]) -> int:
     """Say how to go on, and end as who was killed."""
-    error = errors.WaitRanOut("the wait was ended by its caller", ended.hint)
+    error = errors.WaitRanOut("the wait was interrupted", ended.hint)
     talk(output.refusal(error, as_json, error.code).removesuffix("\n"))
     return _die()
 

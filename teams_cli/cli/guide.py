@@ -1,4 +1,4 @@
-"""Help for those who read every character they are given: what one wants to do, and the command for it."""
+"""Help in plain lines, for programs: the commands that carry the work, all commands, or one in full."""
 
 from __future__ import annotations
 
@@ -9,25 +9,59 @@ from teams_cli import commands, errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from teams_cli.commands.declaration import Command, Parameter
 
-MOST = 600
-"""Characters of the help of one command, beyond which what is refused is left out first, then what else is told: a
-refusal says itself what it is. No command's own parameters take more than 900.
-"""
-_ABOUT = """Usage: teams COMMAND [--as NAME, or TEAMS_AGENT_ID] [--team NAME, or TEAMS_TEAM, or the only one] [--json]
-More on one: teams help COMMAND
-"""
+_ABOUT = "Usage: teams COMMAND [--as NAME, or TEAMS_AGENT_ID] [--team NAME, or TEAMS_TEAM, or the only one] [--json]"
+MORE = "One command in full: teams help COMMAND. All commands: teams help --all"
+_QUESTIONS = "Questions"
 
 
-def guide() -> str:
-    """All commands: those that agents want most with what they do, the others by their names alone."""
-    every = commands.every().values()
-    lines = [f"  {' '.join([command.name, *_places(command)])}: {command.want}" for command in every if command.want]
-    rest = [command for command in every if not command.want]
-    also = " ".join(command.name for command in rest if not command.at_shell)
-    at_shell = " ".join(command.name for command in rest if command.at_shell)
-    return "\n".join([_ABOUT, *lines, "", f"Also: {also}", f"For people: {at_shell}", ""])
+def guide(off: Collection[str] = ()) -> str:
+    """The commands that carry the work; those of a group that is *off* in the team are not offered."""
+    lines = [f"  {_written(each)}: {each.want}" for each in of_every_day(off)]
+    return "\n".join([_ABOUT, "", *lines, "", MORE, ""])
+
+
+def of_every_day(off: Collection[str]) -> list[Command]:
+    return [command for command in commands.every().values() if command.want and command.group not in off]
+
+
+def all_commands(off: Collection[str] = ()) -> str:
+    """All commands in their groups, a line each; a group that is *off* in the team says so."""
+    lines = [_ABOUT]
+    for group, members in commands.groups().items():
+        lines += ["", titled(group, off), *(f"  {_written(each)}: {first_sentence(each)}" for each in members)]
+    return "\n".join([*lines, "", "One command in full: teams help COMMAND", ""])
+
+
+def titled(group: str, off: Collection[str]) -> str:
+    return f"{group} (off in this team; its leader: teams set broadcast agents)" if group in off else group
+
+
+def first_sentence(command: Command) -> str:
+    """The first sentence of the help of a command."""
+    first = " ".join(told_of(command)[0].partition("\n\n")[0].split())
+    return first.partition(". ")[0].rstrip(".")
+
+
+def off_in_team(environ: Mapping[str, str]) -> set[str]:
+    """The groups of commands that are off in the team that the environment names; none where it can't be read."""
+    from teams_cli.cli import calls
+    from teams_cli.teams import settings
+
+    try:
+        call = calls.make_call({}, environ, lambda *_: None, print)
+        return set() if settings.value(call.load_team(), "broadcast") != "false" else {_QUESTIONS}
+    except errors.NoTeam:
+        return {_QUESTIONS}
+    except errors.TeamsError:
+        return set()
+
+
+def _written(command: Command) -> str:
+    return " ".join([command.name, *_places(command)])
 
 
 def _places(command: Command) -> list[str]:
@@ -36,39 +70,28 @@ def _places(command: Command) -> list[str]:
 
 
 def of_command(command: Command) -> str:
-    """One command: its usage, what it does, its own parameters, an example, and what is refused."""
+    """One command: its usage, its docstring, its own parameters, an example, and its exit statuses."""
     text, refusals = told_of(command)
-    first, *more = [" ".join(part.split()) for part in text.split("\n\n")]
-    usage = " ".join(["Usage: teams", command.name, *_places(command)])
-    kept = [
-        usage + (" [OPTIONS]" if any(not p.positional for p in command.own) else ""),
-        first,
-        *map(_row, command.own),
-        f"Example: teams {command.example}",
-    ]
-    rows = len(kept)
-    for extra in more:
-        _fit(kept, extra, len(kept) - rows + 2)
-    for extra in refusals:
-        _fit(kept, extra, len(kept))
-    return "\n".join([*kept, ""])
-
-
-def _fit(kept: list[str], extra: str, place: int) -> None:
-    """Put a line at that place, if there is room for it."""
-    if len("\n".join([*kept, extra, ""])) <= MOST:
-        kept.insert(place, extra)
+    usage = f"Usage: teams {_written(command)}"
+    return "\n".join(
+        [
+            usage + (" [OPTIONS]" if any(not p.positional for p in command.own) else ""),
+            *(" ".join(part.split()) for part in text.split("\n\n")),
+            *map(_row, command.own),
+            f"Example: teams {command.example}",
+            *refusals,
+            "",
+        ]
+    )
 
 
 def _row(parameter: Parameter) -> str:
-    """A parameter with its help; what it may be, where that is not a word for many things."""
+    """A parameter with its help."""
     return f"  {' '.join(parameter.flags)}{parameter.placeholder}  {parameter.help}"
 
 
 def told_of(command: Command) -> tuple[str, list[str]]:
-    """What the docstring of a command says it does, with its options as they are written; and what it refuses, each
-    behind its exit status.
-    """
+    """The docstring of a command with its options as they are written; and a line for each exit status but 0."""
     said = inspect.cleandoc(command.doc)
     for parameter in command.own:
         said = said.replace(f"*{parameter.name}*", parameter.flags[0])
@@ -77,7 +100,7 @@ def told_of(command: Command) -> tuple[str, list[str]]:
 
 
 def _refusals(raises: str) -> list[str]:
-    """One of each exit status, then the others: there may not be room for all."""
+    """The reasons for each exit status, in the order of the statuses."""
     found: list[tuple[int, str]] = []
     for line in textwrap.dedent(raises).strip().splitlines():
         name, colon, why = line.strip().partition(": ")
@@ -86,6 +109,7 @@ def _refusals(raises: str) -> list[str]:
             found.append((status, why))
         elif found:
             found[-1] = found[-1][0], f"{found[-1][1]} {line.strip()}"
-    first = {each[0]: each for each in reversed(found)}
-    ordered = sorted(found, key=lambda each: each is not first[each[0]])
-    return [f"Ends with exit status {status}: {why}" for status, why in ordered]
+    reasons: dict[int, list[str]] = {}
+    for status, why in sorted(found, key=lambda each: each[0]):
+        reasons.setdefault(status, []).append(why)
+    return [f"Exit {status}: {' '.join(whys)}" for status, whys in reasons.items()]

@@ -48,7 +48,9 @@ def run(words: list[str]) -> int:
         from teams_cli.bugs import directory_is_gone, report
 
         if isinstance(error, OverflowError):
-            return _refuse(errors.InvalidValue(f"a number or a time is out of range: {error}", "Give another."), words)
+            return _refuse(
+                errors.InvalidValue(f"a number or a time is out of range: {error}", "Give another value."), words
+            )
         if isinstance(error, FileNotFoundError) and directory_is_gone():
             gone = errors.InvalidValue("the current directory is gone", "Change to one that exists.")
             return _refuse(gone, words)
@@ -83,6 +85,9 @@ def _run(words: list[str]) -> int:
         return 0
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
+    if words == ["--all", "--help"]:
+        streams.written(lambda: _help(None, whole=True))
+        return 0
     from teams_cli.cli.parse import parse
 
     parsed = parse(words)
@@ -132,16 +137,18 @@ def _note_alive(words: list[str]) -> None:
         return
 
 
-def _help(command: Command | None) -> int:
-    """Show the help of a command, or of all: to programs in few words, to people in boxes."""
-    if not sys.stdout.isatty():
-        from teams_cli.cli import guide
+def _help(command: Command | None, whole: bool = False) -> int:
+    """Show the help of a command, of the most used, or of the *whole* program: in boxes to people."""
+    from teams_cli.cli import guide
 
-        print(guide.of_command(command) if command else guide.guide(), end="")
+    off = set() if command else guide.off_in_team(os.environ)
+    if not sys.stdout.isatty():
+        about_all = guide.all_commands if whole else guide.guide
+        print(guide.of_command(command) if command else about_all(off), end="")
         return 0
     from teams_cli.cli import boxes
 
-    boxes.show(command, sys.stdout)
+    boxes.show(command, sys.stdout, off, whole)
     return 0
 
 
@@ -244,7 +251,7 @@ def _standard_input() -> str:
 
     if sys.stdin is None:
         raise errors.WrongUsage(
-            "there is no standard input to read from", "Pipe the text in, or give it as an argument."
+            "there is no standard input", "Pipe the text into the command, or give it as an argument."
         )
     data = sys.stdin.buffer.read(MAX_RESULT + 2)
     if len(data) > MAX_RESULT + 1:
@@ -255,7 +262,7 @@ def _standard_input() -> str:
     try:
         return data.decode().removesuffix("\n")
     except UnicodeDecodeError:
-        raise errors.WrongUsage("standard input is not UTF-8", "Hand in UTF-8 text.") from None
+        raise errors.WrongUsage("standard input is not UTF-8", "Give UTF-8 text.") from None
 
 
 def _ask_person(operation: str, about: str) -> bool | None:

@@ -37,7 +37,7 @@ def unknown(word: str, rest: Sequence[str] = ()) -> errors.WrongUsage:
     same = {other: how for name, how in known.items() for other in commands.meaning_the_same(name)} | known
     near = _near(word.lower().replace("_", "-"), same)
     hint = f"Did you mean: teams {_written(same[near], rest)}? " if near else ""
-    return errors.WrongUsage(f"no such command {word!r}", f"{hint}`teams help` has all commands.")
+    return errors.WrongUsage(f"no such command {word!r}", f"{hint}See: teams help --all")
 
 
 def _meant() -> dict[str, str]:
@@ -132,7 +132,7 @@ def unquoted(command: Command, values: Mapping[str, Any], rest: str) -> errors.W
     *before, text = places
     words = [str(values.get(parameter.name)) for parameter in before]
     first = str(values.get(text.name))
-    said = f"{command.name} takes one {text.metavar}, and got more words: {rest}"
+    said = f"{command.name} takes one {text.metavar}, but got more words: {rest}"
     if not before and _is_task(first) and "--task" in _flags(command):
         return errors.WrongUsage(said, f'Write: teams {command.name} "{rest}" --task {first}')
     whole = f'"{first} {rest}"'
@@ -152,8 +152,8 @@ def dashed(command: Command, words: Iterable[str]) -> errors.WrongUsage | None:
             near = _beginning_with(f"-{word}", command) if len(word) == 2 else []
             meant = f"Did you mean {near[0]}? " if near else ""
             return errors.WrongUsage(
-                f"{shown} looks like an option, and {command.name} has none of that name",
-                f"{meant}A text that starts with a dash goes last, behind `--`: teams {command.name} … -- {shown}",
+                f"{shown} looks like an option, but {command.name} has no such option",
+                f"{meant}Put a text that starts with a dash last, after `--`: teams {command.name} … -- {shown}",
             )
     return None
 
@@ -210,9 +210,7 @@ def without_value(command: Command, flag: str) -> errors.WrongUsage | None:
     if found is None or found.flag:
         return None
     choices = f", which is one of: {', '.join(found.choices)}" if found.choices else ""
-    return errors.WrongUsage(
-        f"{flag} takes {found.metavar}, and got nothing", f"Write: {flag}{found.placeholder}{choices}"
-    )
+    return errors.WrongUsage(f"{flag} needs {found.metavar}", f"Write: {flag}{found.placeholder}{choices}")
 
 
 def too_many(command: Command, rest: str) -> errors.WrongUsage:
@@ -222,7 +220,7 @@ def too_many(command: Command, rest: str) -> errors.WrongUsage:
     shape, option = _shape(command), _option_for(command, rest)
     is_team = shape == f"teams {command.name}" and not option and is_name(rest) and not rest.isdigit()
     team = f"; a team is named with --team {rest}" if is_team and "--team" in _flags(command) else ""
-    return errors.WrongUsage(f"{command.name} got more words than it takes: {rest}", f"Write: {shape}{option}{team}")
+    return errors.WrongUsage(f"{command.name} got too many words: {rest}", f"Write: {shape}{option}{team}")
 
 
 def _option_for(command: Command, word: str) -> str:
@@ -243,7 +241,7 @@ def no_number(parameter: Parameter, value: str) -> errors.WrongUsage:
     flag = parameter.flags[0]
     example = f"{flag} 60, or {flag} 5m" if parameter.duration else f"{flag} 60"
     return errors.WrongUsage(
-        f"{flag} takes {parameter.metavar}, a number, and {value!r} is none",
+        f"{flag} takes a number, not {value!r}",
         f"Write: {example}" if not parameter.positional else "Give a number.",
     )
 
@@ -268,7 +266,7 @@ def no_choice(parameter: Parameter, value: str) -> errors.WrongUsage:
     said = ", ".join(parameter.choices)
     named = parameter.usage if parameter.positional else parameter.flags[0]
     return errors.WrongUsage(
-        f"{value!r} is no value of {named}",
+        f"{value!r} is not a value of {named}",
         f"Did you mean {near[0]}? It takes: {said}" if near else f"It takes: {said}",
     )
 

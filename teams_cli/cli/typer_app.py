@@ -84,7 +84,7 @@ def build(offered: list[Command], execute: Any) -> typer.Typer:
 
 
 def _main(
-    version: Annotated[bool, typer.Option("--version", help="Say which version this is.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
     man: Annotated[bool, typer.Option("--man", help="Print the manual page, for `man -l -`.")] = False,
 ) -> None:
     if version:

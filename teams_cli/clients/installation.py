@@ -96,7 +96,7 @@ def apply(store: Store, change: FileChange) -> None:
     if change.before == change.after:
         return
     if _read(change.place) != change.before:
-        raise errors.StorageFailed(f"{path} was changed just now", "Look at it, and repeat.")
+        raise errors.StorageFailed(f"{path} was changed just now", "Check it, and repeat the command.")
     made = _missing(os.path.dirname(path)) or kept.get("made", [])
     if change.after == change.original:
         _write(path, change.after)
@@ -142,12 +142,12 @@ def _read(place: SettingsFile) -> bytes | None:
     """What the file says; None if there is none. Links are followed if they stay where they should."""
     real = os.path.realpath(place.path)
     if place.project and not real.startswith(os.path.realpath(place.project) + "/"):
-        raise errors.NotAllowed(f"{place.path} is a link out of the project", "Replace it by a file.")
+        raise errors.NotAllowed(f"{place.path} is a link out of the project", "Replace it with a file.")
     existing = real
     while not os.path.lexists(existing):
         existing = os.path.dirname(existing)
     if os.path.islink(existing):  # what leads nowhere was followed: it leads in a circle
-        raise errors.NotAllowed(f"{existing} is a link that leads to itself", "Replace it by a file, or remove it.")
+        raise errors.NotAllowed(f"{existing} is a link to itself", "Replace it with a file, or remove it.")
     if hasattr(os, "geteuid") and os.stat(existing).st_uid != os.geteuid():
         raise errors.NotAllowed(f"{existing} belongs to another user", "Install for yourself: --user.")
     try:
@@ -189,7 +189,9 @@ def _kept(store: Store, place: SettingsFile) -> dict[str, Any]:
         return {}
     texts = isinstance(kept, dict) and all(isinstance(kept.get(key), str | None) for key in ("before", "after"))
     if not texts or not {"before", "after"} <= set(kept) or not _are_paths(kept.get("made")):
-        raise errors.DamagedRecord(f"{path}: is not what was kept of {place.path}", "Look at both; move it away.")
+        raise errors.DamagedRecord(
+            f"{path}: differs from the backup of {place.path}", "Compare both, and move it away."
+        )
     return dict(kept)
 
 

@@ -20,10 +20,6 @@ LEVELS = environment.LEVELS
 VARIABLE = HELD
 SETTING = "permissions"
 _BEFORE = "edit"
-_INTRODUCTION = (
-    "What agents may do that `teams` starts with a client, by `--permissions`, else what its profile says, else the "
-    "team's setting `permissions`:"
-)
 HELP = "What it may do unasked: ask (nothing), edit or all."
 
 
@@ -93,7 +89,7 @@ def mode(profile: Profile, level: str | None) -> Mode:
         why = found or "its profile has no such mode"
         raise errors.InvalidValue(
             f"{profile.name} can't be started with permissions {level}: {why}",
-            f"Say --permissions {' or '.join(others) or 'nothing'}; for the whole team: teams set permissions LEVEL",
+            f"Use --permissions {' or '.join(others) or 'nothing'}; for the whole team: teams set permissions LEVEL",
         )
     if isinstance(found, list):
         return Mode(found, {})
@@ -123,20 +119,14 @@ def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
 def not_allowed(level: str, to_do: str, instead: str = "") -> errors.NotAllowed:
     """The refusal of what would reach past the level that an agent is held to; *instead* is what it can do itself."""
     return errors.NotAllowed(
-        f"an agent with permissions {level} may not {to_do}: `teams` does no more for it than its client lets it do",
+        f"an agent with permissions {level} may not {to_do}: `teams` grants no more than its client",
         f"{instead}{' Or ask' if instead else 'Ask'} the person to do it, at their own terminal: "
         "teams ask-others --human QUESTION",
     )
 
 
-def table() -> str:
-    """What each client may do at each level when `teams` starts it, for those who choose."""
-    found = [f"* {client}, {level}: {does}." for client, level, does in rows()]
-    return "\n\n".join([_INTRODUCTION, *found])
-
-
 def rows() -> list[tuple[str, str, str]]:
-    """The same as rows: client, level, and what it may do."""
+    """What each client may do at each level when `teams` starts it: client, level, rights."""
     return [(client.name, level, _does(client, level)) for client in _with_modes() for level in LEVELS]
 
 

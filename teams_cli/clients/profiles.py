@@ -121,7 +121,7 @@ def refuse_model(profile: Profile) -> None:
     if not profile.model or MODEL not in profile.start:
         raise errors.InvalidValue(
             f"the harness {profile.name} takes no model",
-            "Leave the model out, or say in config.json how it is told: `model`, and {model} in `start` and `resume`.",
+            "Leave out --model, or define it in config.json: `model`, and {model} in `start` and `resume`.",
         )
 
 

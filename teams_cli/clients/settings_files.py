@@ -175,7 +175,7 @@ class Plugin:
             InvalidValue: There is another of that name.
         """
         if data is not None:
-            raise errors.InvalidValue(f"{path} is there, and not ours", "Move it away, or install by hand.")
+            raise errors.InvalidValue(f"{path} exists, and is not from teams", "Move it away, or install by hand.")
         said = f"{_COMMAND}{json.dumps(ours.hook)}\n"
         return "".join(said if line.startswith(_COMMAND) else line for line in self._lines()).encode()
 
@@ -192,9 +192,7 @@ class Plugin:
 def taken(path: str) -> errors.InvalidValue:
     """What is wrong when another server has the name of ours."""
     name = mcp_settings.NAME
-    return errors.InvalidValue(
-        f"{path} has a server called {name!r}, and it is not ours", "Call that one otherwise first."
-    )
+    return errors.InvalidValue(f"{path} has another server called {name!r}", "Rename that server first.")
 
 
 def kept_once(path: str, document: dict[str, Any]) -> str:

@@ -46,7 +46,7 @@ class Toml:
             if found is not None and mcp_settings.NAME not in _servers(found) and _same(_without_server(found), wanted):
                 return left.encode() or None
         raise errors.DamagedRecord(
-            f"{path}: our server can't be told from the rest", "Take out [mcp_servers.team] by hand."
+            f"{path}: our server can't be found among the others", "Remove [mcp_servers.team] by hand."
         )
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
@@ -121,7 +121,7 @@ def _refuse_bytes(document: Mapping[str, Any]) -> None:
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise errors.InvalidValue(
-            f"can't be written as TOML: {document!a}", "Move what has bytes in its path."
+            f"can't be written as TOML: {document!a}", "Rename paths that are not UTF-8."
         ) from None
 
 

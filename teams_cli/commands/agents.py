@@ -22,35 +22,34 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-_RUN = """Start an agent, wait until it and all that it led to are done, and print its output.
+_RUN = """Start an agent, wait until it is done, and print its output.
 
-That is: the agent, the agents that it spawned and theirs, and every session that a message resumed. With --detach, go
-on at once; `teams wait --agent` collects. Ctrl-C ends the waiting, not the agent. The exit status is 1 when the agent
-failed.
+It is done when the agents that it spawned are done too, and every session that a message resumed. With
+--detach, return at once; `teams wait --agent` gets the output. Ctrl-C ends the waiting, not the agent. The exit
+status is 1 when the agent failed.
 
 Raises:
     InvalidValue: The prompt is blank, or the harness unknown.
     Conflict: There is an agent of that name.
-    NotAllowed: Members use `spawn`.
+    NotAllowed: You are a member; use `spawn`.
 """
-_RECALL = """List all who were in the team: status history and final state; with a name and --output, also the output.
+_RECALL = """List all past and present agents: activities and final state; with a name and --output, also its output.
 
 Raises:
-    AgentNotFound: There was none of that name.
+    AgentNotFound: There was no agent of that name.
 """
 _LOOK_AGAIN = 0.2
-_PERMISSIONS = "clients.permissions:table"
-_LOGS = """Show what an agent that `teams` started printed last, on this machine; with --follow, go on until it is done.
+_LOGS = """Show the latest output of an agent that `teams` started on this machine; with --follow, until it is done.
 
-What its client prints in a turn may be one JSON document at its end. A message or an output is in `read-messages`.
+Some clients print one JSON document at the end of a turn. Messages and results are in `read-messages`.
 
 Raises:
     AgentNotFound: `teams` started no agent of that name.
 """
-_BEFORE = """Ask whether you may finish: not while an agent that you spawned is at work, or mail to you is unread.
+_BEFORE = """Ask whether you may finish: not while an agent that you spawned works, or you have unread messages.
 
 Raises:
-    NotFinished: Not yet; says why.
+    NotFinished: Not yet; the error says why.
 """
 
 
@@ -140,7 +139,7 @@ def _logs(call: Call, of: str, lines: int, follow: bool) -> Any:
     team = call.load_team().name
     session = sessions.find(call.store, team, of)
     if session is None:
-        raise errors.AgentNotFound(f"teams started no agent {of!r}", "Only of agents that it started it has logs.")
+        raise errors.AgentNotFound(f"teams started no agent {of!r}", "Only agents that it started have logs.")
     if follow:
         return Stream(_follow(call, team, session, lines))
     return {"agent": of, "lines": logs.tail(call.store, team, of, session.turns, lines) if lines else []}
@@ -227,7 +226,7 @@ def _recall(call: Call, of: str | None, output: bool) -> Any:
             session = started.get(member.agent_id)
             rows.append(_recalled(call, member.agent_id, session, bool(of and output)))
     if of is not None and not rows:
-        raise errors.AgentNotFound(f"team {team.name} had no agent {of!r}", "See `teams recall`.")
+        raise errors.AgentNotFound(f"team {team.name} had no agent {of!r}", "See: teams recall")
     return {"agents": rows}
 
 
@@ -256,18 +255,18 @@ def _before_complete(call: Call, look: bool = False) -> Any:
 
 
 _ORDER = (
-    argument("PROMPT", "What it shall do; with the harness `shell` a shell command.", name="prompt", text=True),
+    argument("PROMPT", "What to do; with the harness `shell` a shell command.", name="prompt", text=True),
     option("--agent-id", "Its name, instead of the next alias.", metavar="AGENT", seldom=True),
-    option("--description", "In a few words; the beginning of the prompt unless given.", seldom=True),
+    option("--description", "A few words; the beginning of the prompt unless given.", seldom=True),
     option("--harness", "shell, claude, codex, opencode, gemini, qwen, or your own."),
-    option("--model", "The model that its client shall take.", metavar="MODEL", seldom=True),
+    option("--model", "The model for its client.", metavar="MODEL", seldom=True),
     option("--permissions", permissions.HELP, choices=permissions.LEVELS, metavar="LEVEL", seldom=True),
     option("--type", "Its role or specialty.", seldom=True),
-    switch("--worktree", "Give it a git worktree and a branch of its own.", seldom=True),
-    option("--answer", "The command that answers questions in its place.", metavar="COMMAND", seldom=True),
+    switch("--worktree", "Give it its own git worktree and branch.", seldom=True),
+    option("--answer", "A command that answers questions for it.", metavar="COMMAND", seldom=True),
     option("--cwd", "Where it works.", metavar="DIR", default=".", seldom=True),
 )
-_TO = argument("AGENT", "Which one.", name="to")
+_TO = argument("AGENT", "The agent.", name="to")
 
 COMMANDS = table(
     "Agents",
@@ -277,7 +276,6 @@ COMMANDS = table(
         *_ORDER,
         switch("--detach", "Do not wait for it.", seldom=True),
         doc=_RUN,
-        more=_PERMISSIONS,
         words="agents:run",
         long=True,
         adding=True,
@@ -292,7 +290,6 @@ COMMANDS = table(
         *_ORDER,
         switch("--wait", "Wait until it is done, and print its output.", seldom=True),
         doc=starting.spawn,
-        more=_PERMISSIONS,
         words="agents:run",
         long=True,
         adding=True,
@@ -304,7 +301,7 @@ COMMANDS = table(
     Command(
         "interject",
         _interject,
-        argument("AGENT", "Which one.", name="to", called="to"),
+        argument("AGENT", "The agent.", name="to", called="to"),
         argument("TEXT", "What to tell it.", name="text", text=True),
         doc=interrupting.interject,
         words="agents:interjected",
@@ -338,7 +335,7 @@ COMMANDS = table(
         _restart,
         _TO,
         switch("--fresh", "In a new session of its client."),
-        option("--uid", "A name of your own for this: asking again under it adds nothing.", seldom=True),
+        option("--uid", "Your own name for this: repeating it adds nothing.", seldom=True),
         doc=restarting.restart,
         words="agents:restarted",
         answers=Message,
@@ -361,7 +358,7 @@ COMMANDS = table(
         "recall",
         _recall,
         argument("AGENT", "Only this one.", name="of", required=False),
-        switch("--output", "With a name: also what came out."),
+        switch("--output", "With a name: also its output."),
         doc=_RECALL,
         reads=True,
         words="agents:recalled",
@@ -376,9 +373,9 @@ COMMANDS = table(
     Command(
         "logs",
         _logs,
-        argument("AGENT", "Which one.", name="of"),
+        argument("AGENT", "The agent.", name="of"),
         option("--lines -n", "How many of the last lines.", type=int, metavar="N", default=100),
-        switch("--follow -f", "Go on with what it prints, until it is done.", at_shell=True),
+        switch("--follow -f", "Continue until it is done.", at_shell=True),
         doc=_LOGS,
         reads=True,
         words="agents:printed",
@@ -388,7 +385,7 @@ COMMANDS = table(
     Command(
         "before-complete",
         _before_complete,
-        switch("--look", "Refuse nothing: say who is waited for and what is unread, for a client's own hook."),
+        switch("--look", "Refuse nothing, but say what is left; for a client's own hook."),
         doc=_BEFORE,
         reads=True,
         words="agents:may_finish",

@@ -47,7 +47,7 @@ class Attempt:
             Busy: Nobody waits for the answer any more, so that a repeat may have begun before.
         """
         if self._call.is_given_up():
-            raise errors.Busy("the request was cancelled", "Nothing was changed; repeat it.")
+            raise errors.Busy("the request was cancelled", "Nothing was changed. Repeat it.")
         try:
             self._held = locks.hold(self._path, self._call.store.root)
             uid, words = self._content()

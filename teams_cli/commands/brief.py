@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-_WHOAMI = """Say who you are: your name, role and type in the team, where the teams are kept, and what says so."""
+_WHOAMI = """Show your name, role and type in the team, where the teams are kept, and the source of each value."""
 
 
 def _whoami(call: Call) -> Any:
@@ -76,7 +76,7 @@ COMMANDS = table(
         quiet=True,
         held="",
         example="brief",
-        want="what is yours, what waits, what is next",
+        want="your tasks, what waits for you, your next command",
         also="status state next start get-status show-status overview summary sync my-tasks mine begin",
     ),
 )

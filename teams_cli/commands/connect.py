@@ -21,33 +21,33 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_HOOK = """Answer a hook of an agent client: its JSON on standard input, ours in its words on standard output.
+_HOOK = """Answer a hook of a client: its JSON on standard input, the answer in its format on standard output.
 
-After a tool call that is the unread mail, once; at the start who is there; at the end why it is too early to stop.
-Whatever goes wrong, nothing is said and the exit status is 0; it is 1 for wrong usage, and never 2.
+After a tool call it shows unread messages, once; at the start who is there; at the end why it is too early to
+stop. It prints nothing if it fails, and ends with 0. Wrong usage ends with 1; it never ends with 2.
 """
-_INSTALL = """Have a client call our hooks and start our MCP server: shows the change of its settings, and makes it.
+_INSTALL = """Connect a client: add hooks and the MCP server to its settings. It shows the change first.
 
-At a terminal it asks first, unless --yes is given. What else is in the settings stays. A client that starts in a
-terminal with TEAMS_TEAM, or in a directory that `teams here` bound, becomes a member, and mail wakes it; elsewhere the
-hooks say nothing, and the server offers only what reads, and joining. Agents that `run-agent` and `spawn` start need no
-installation. Repeating is safe.
+At a terminal it asks, unless --yes is given. Other settings stay. A client that starts in a terminal with
+TEAMS_TEAM, or in a directory bound by `teams here`, becomes a member, and messages wake it. Elsewhere the hooks
+print nothing, and the server offers only reading and joining. Agents started by `run-agent` and `spawn` need no
+installation. Repeating it is safe.
 
 Raises:
-    DamagedRecord: The settings are not what the client could read; they are left as they are.
+    DamagedRecord: The client could not read its settings; they are left as they are.
     NotAllowed: The file is another user's, or a link out of the project.
 """
-_UNINSTALL = """Take our hooks and our MCP server out of the settings of an agent client.
+_UNINSTALL = """Remove our hooks and MCP server from the settings of a client.
 
-A file that nobody changed since becomes byte for byte what it was before.
+A file that nobody changed since becomes what it was, byte for byte.
 
 Raises:
-    DamagedRecord: The settings are not what the client could read; they are left as they are.
+    DamagedRecord: The client could not read its settings; they are left as they are.
 """
-_HERE = """Have the clients that are started in this directory, and below it, be members of a team.
+_HERE = """Make the clients started in or below this directory members of a team.
 
-It takes `teams install CLIENT`, once. Without a team, say which this directory belongs to; with --forget, to none any
-more. Commands that are given in it act in that team too, unless they say another.
+First run `teams install CLIENT`, once. Without a team, show the team of this directory; with --forget, unlink
+it. Commands run in this directory act in that team too, unless you name another.
 
 Raises:
     TeamNotFound: There is no such team.
@@ -59,13 +59,13 @@ _NO_SERVER = "without the MCP server, whose needs are not installed"
 
 
 def _hook(call: Call, client: str) -> Any:
-    raise errors.WrongUsage("a hook is answered before commands are looked at", "Call it as `teams hook CLIENT`.")
+    raise errors.WrongUsage("a hook can't have other options before it", "Write: teams hook CLIENT")
 
 
 def _here(call: Call, name: str | None, forget: bool) -> Any:
     place, root = os.path.realpath(call.directory), os.path.abspath(call.store.root)
     if name and forget:
-        raise errors.WrongUsage("a directory is bound to a team, or forgotten", "Give a team, or --forget.")
+        raise errors.WrongUsage("give either a team or --forget", "Write: teams here TEAM")
     if "\n" in place:
         raise errors.InvalidValue("the name of this directory has a line break", "Use another directory.")
     if name:
@@ -77,12 +77,12 @@ def _here(call: Call, name: str | None, forget: bool) -> Any:
 
 def _places(call: Call, client: str, project: bool, user: bool) -> list[SettingsFile]:
     if project and user:
-        raise errors.WrongUsage("--project and --user exclude each other", "Choose one.")
+        raise errors.WrongUsage("--project and --user can't be combined", "Choose one.")
     if project:
         return places.of_project(client, os.getcwd())
     home = call.environ.get("HOME", "")
     if not home.startswith("/"):
-        raise errors.InvalidValue("there is no HOME to install in", "Set HOME, or use --project.")
+        raise errors.InvalidValue("HOME is not set", "Set it, or use --project.")
     return places.of_user(client, home, call.environ)
 
 
@@ -157,10 +157,10 @@ def _file(call: Call, change: FileChange, only_print: bool) -> dict[str, Any]:
 
 
 _SCOPE = (
-    argument("CLIENT", "Which client.", name="client", choices=known.installable()),
+    argument("CLIENT", "The client.", name="client", choices=known.installable()),
     switch("--project", "In the settings of the project in the current directory."),
     switch("--user", "In the user's own settings; the default."),
-    switch("--print", "Show the change, and do not make it.", name="only_print"),
+    switch("--print", "Show the change without making it.", name="only_print"),
 )
 
 COMMANDS = table(
@@ -168,7 +168,7 @@ COMMANDS = table(
     Command(
         "hook",
         _hook,
-        argument("CLIENT", "Whose words are spoken.", name="client", choices=known.with_hooks()),
+        argument("CLIENT", "The client.", name="client", choices=known.with_hooks()),
         doc=_HOOK,
         changes=False,
         at_shell=True,
@@ -182,7 +182,6 @@ COMMANDS = table(
         *_SCOPE,
         switch("--yes", "Make it without asking."),
         doc=_INSTALL,
-        more="clients.permissions:table",
         in_team=False,
         changes=False,
         at_shell=True,
@@ -205,8 +204,8 @@ COMMANDS = table(
     Command(
         "here",
         _here,
-        argument("TEAM", "The team; none: say which it is.", name="name", required=False),
-        switch("--forget", "Have it belong to no team any more."),
+        argument("TEAM", "The team; without it, show the present one.", name="name", required=False),
+        switch("--forget", "Unlink the directory from its team."),
         doc=_HERE,
         in_team=False,
         changes=False,

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         words: str
         answers: Any
         gist: Sequence[str]
-        more: str
         in_team: bool
         changes: bool
         reads: bool
@@ -192,8 +191,6 @@ class Command:
     """The record, or the list of records, that the document is."""
     gist: Sequence[str] = ()
     """What of each in a list is told where room is dear."""
-    more = ""
-    """The function, named as *run* may be, that adds to its help at the shell."""
     in_team = True
     """It is about one team, and done by a member of it."""
     changes = True
@@ -294,9 +291,7 @@ class Command:
         except OSError as failure:
             if failure.errno in _OURS:
                 raise
-            refused = errors.StorageFailed(
-                f"the system refused: {failure.strerror}", "Look at the disk and its limits."
-            )
+            refused = errors.StorageFailed(f"the system refused: {failure.strerror}", "Check the disk and its limits.")
             if call.store.changed == before:
                 raise refused from None
             raise _after_a_change(refused) from None
@@ -320,7 +315,7 @@ def _after_a_change(failure: errors.TeamsError) -> errors.OutcomeUnknown:
     hint = "Repeat the command: what is done stays done."
     if isinstance(failure, errors.StorageFailed) and failure.hint:  # what refuses the disk stays so
         hint = f"{failure.hint} What is done stays done: a repeat does the rest."
-    return errors.OutcomeUnknown(f"something was changed, and then it could not go on: {failure.message}", hint)
+    return errors.OutcomeUnknown(f"something was changed, then this failed: {failure.message}", hint)
 
 
 def named(place: str) -> Callable[..., Any]:

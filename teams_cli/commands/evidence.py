@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-_GET = """List the files that were handed in with a task; with the name of one, show it as it was then.
+_GET = """List the files attached to a task, or show one of them as it was attached.
 
-Its digest is compared first. What is no text is written by `--out`.
+Its digest is checked first. A file that is not text is written with `--out`.
 
 Raises:
     TaskNotFound: There is no such task.
     NotFound: The task has no such file.
-    DamagedRecord: The copy is not what was handed in.
+    DamagedRecord: The copy differs from the attached file.
 """
 
 
@@ -29,7 +29,9 @@ def _get(call: Call, task: str, file: str | None, out: str | None) -> Any:
     found = tasks.get(call.store, call.load_team().name, task)
     if file is None:
         if out is not None:
-            raise errors.WrongUsage("say which file", f"Write: teams get-evidence {task} NAME --out FILE")
+            raise errors.WrongUsage(
+                "the name of the file is missing", f"Write: teams get-evidence {task} NAME --out FILE"
+            )
         return [{**one.to_json(), "task": found.id} for one in found.evidence or ()]
     one = evidence.find(found, file)
     content = evidence.content(call.store, call.team, one)
@@ -48,7 +50,7 @@ def _write(path: str, content: bytes) -> str:
             file.write(content)
     except OSError as error:
         raise errors.InvalidValue(
-            f"{path} can't be written: {error.strerror}", "Name a file that is not there yet."
+            f"{path} can't be written: {error.strerror}", "Give the name of a new file."
         ) from None
     return path
 

@@ -32,7 +32,7 @@ def refuse_elsewhere(holder: Holder, root: str, store: str, environ: Mapping[str
     if holder.is_elsewhere(root, store, environ):
         raise permissions.not_allowed(
             holder.level,
-            "use another root, store or configuration than its own",
+            "use another data directory, store or configuration",
             "Leave out --root and --store, and do not change TEAMS_HOME, TEAMS_STORE, XDG_CONFIG_HOME or HOME.",
         )
 
@@ -89,7 +89,7 @@ def _below(level: str, session: Session | None, call: Call, path: str, parameter
     if inside and is_plain and not linked:
         return whole
     where = f"Name a file or directory in {top}, none that is hidden or has another name." if top else ""
-    raise permissions.not_allowed(level, f"give {parameter.flags[0]} {path}, outside the directory it works in", where)
+    raise permissions.not_allowed(level, f"give {parameter.flags[0]} {path}, outside its working directory", where)
 
 
 def _refuse_another(holder: Holder, call: Call) -> None:

@@ -23,29 +23,29 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
-_HISTORY = """List every change of the team with its actor, oldest first; with --follow, go on with those to come.
+_HISTORY = """List every change of the team with its actor, oldest first; with --follow, also new ones as they come.
 
---since takes a time (2026-01-25T23:00:00Z), a day (2026-01-25, today) or how long ago (90s, 10m, 2h, 1d). With --follow
-and --json, each change is a JSON object on a line of its own.
+--since takes a time (2026-01-25T23:00:00Z), a day (2026-01-25, today) or how long ago (90s, 10m, 2h, 1d). With
+--follow and --json, each change is one JSON object a line.
 """
-_DOCTOR = """Look for what is wrong: damaged files, missing blockers, circles, claims that are over, leftovers.
+_DOCTOR = """Find problems: damaged files, missing blockers, cycles, expired claims, leftovers.
 
-With --fix, mend what can be mended without losing anything: damaged files are moved to `quarantine`, never changed.
-With --client, look instead whether that client is there, our hooks answer in it, and mail wakes it, in a terminal that
-nobody sees: two short turns, which ask its model. With --turn have it take one headless turn instead, and see whether a
-hook fires; with --wake both. The exit status is 1 while there are problems.
+With --fix, repair what loses nothing: damaged files move to `quarantine` unchanged. With --client, test that
+client instead, in a hidden terminal: our hooks answer, and a message wakes it. This takes two short turns of
+its model. With --turn it takes one headless turn and tests a hook; with --wake it does both. The exit status is
+1 while there are problems.
 """
-_SET = """Give a setting of the team another value, or with --user the default that new teams of yours start with.
+_SET = """Change a setting of the team, or with --user the default for your new teams.
 
-`budget` is how many tokens may be taken, of the whole team or with --for of one agent or run; at 80 % of it the leader
-and the person are told, and once it is used up no new turn begins until it is raised.
+`budget` limits the tokens of the whole team, or with --for of one agent or run. At 80 % the leader and the
+person are notified; when it is used up, no new turn begins until it is raised.
 
-With --user, `store` is where your teams are: `files`, or the postgresql:// address of a database.
+With --user, `store` says where your teams are: `files`, or the postgresql:// address of a database.
 
 Raises:
-    InvalidValue: There is no such setting, or no such value of it.
+    InvalidValue: There is no such setting, or the value is not valid.
 """
-_SETTINGS = """List the settings, each with its value and where that comes from, and what this call goes by."""
+_SETTINGS = """List the settings, each with its value and where that comes from, and what this call uses."""
 _STORE = "store"
 
 
@@ -80,15 +80,13 @@ def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
     if key == budgets.SETTING and not user:
         return _set_budget(call, value, of)
     if of is not None:
-        raise errors.WrongUsage(f"{key} is a setting of the whole team", "Leave out --for.")
+        raise errors.WrongUsage(f"{key} applies to the whole team", "Leave out --for.")
     if key == "harness" or (key == limited.SETTING and value not in limited.CHOICES):
         profiles.get(value, call.config)  # refuses what is none
     if user:
         return {"key": key, "value": _set_of_user(call, key, value), "source": "user"}
     if key == _STORE:
-        raise errors.InvalidValue(
-            "the store is where all your teams are, not one team's setting", "Say it with --user."
-        )
+        raise errors.InvalidValue("store applies to all your teams", "Use --user.")
     changed = settings.change(call.store, call.team, call.caller, key, value)
     call.try_to(lambda: deliver(call.store, call.team, TEAM, call.load_team()))
     call.try_to(call.notify)
@@ -107,7 +105,7 @@ def _set_budget(call: Call, value: str, of: str | None) -> Any:
 
 def _set_of_user(call: Call, key: str, value: str) -> Any:
     if call.agent != HUMAN:
-        raise errors.NotAllowed("the user's defaults are the human's to set", f"Run it with --as {HUMAN}.")
+        raise errors.NotAllowed("only the human may set defaults", f"Run it with --as {HUMAN}.")
     own = config.own_of(call.store.root)
     if key == _STORE:
         parsed: Any = opening.without_secrets(opening.check_address(value))
@@ -141,7 +139,7 @@ COMMANDS = table(
         _history,
         option("--since", "Only from this time on.", metavar="TIME"),
         option("--limit", "Show at most the newest N.", type=int, metavar="N"),
-        switch("--follow", "Go on with what is to come, until interrupted.", at_shell=True),
+        switch("--follow", "Continue with new changes until interrupted.", at_shell=True),
         doc=_HISTORY,
         reads=True,
         words="inspection:changes",
@@ -152,11 +150,11 @@ COMMANDS = table(
     Command(
         "doctor",
         "commands.runners.doctor:examine",
-        switch("--fix", "Mend what can be mended."),
-        option("--team -t", "Look at this team only.", name="only"),
-        option("--client", "Look at this client instead.", choices=known.installable()),
+        switch("--fix", "Repair what can be repaired."),
+        option("--team -t", "Examine only this team.", name="only"),
+        option("--client", "Test this client instead.", choices=known.installable()),
         switch("--turn", "Have the client take a headless turn."),
-        switch("--wake", "Have the client sit in a terminal that nobody sees, and see whether mail wakes it."),
+        switch("--wake", "Run the client in a hidden terminal, and test that a message wakes it."),
         doc=_DOCTOR,
         in_team=False,
         changes=False,
@@ -168,10 +166,10 @@ COMMANDS = table(
     Command(
         "set",
         _set,
-        argument("KEY", "Which setting; `teams settings` lists them.", name="key"),
-        argument("VALUE", "Its new value; of `rules` a text, with `-` from standard input.", name="value", text=True),
-        switch("--user", "The default for new teams of this user.", at_shell=True),
-        option("--for", "Of `budget`: the agent or the run that it is for.", name="of", metavar="AGENT|RUN"),
+        argument("KEY", "The setting; `teams settings` lists them.", name="key"),
+        argument("VALUE", "Its new value; for `rules` a text, with `-` from standard input.", name="value", text=True),
+        switch("--user", "Change your default for new teams.", at_shell=True),
+        option("--for", "With `budget`: the agent or run that it limits.", name="of", metavar="AGENT|RUN"),
         doc=_SET,
         words="inspection:set_to",
         repeatable=True,
@@ -192,7 +190,7 @@ COMMANDS = table(
     Command(
         "version",
         _version,
-        doc="Say which version this is, of what Python, and where the teams are kept.",
+        doc="Show the versions of the program and of Python, and where the teams are kept.",
         in_team=False,
         changes=False,
         at_shell=True,

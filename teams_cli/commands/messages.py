@@ -33,7 +33,7 @@ def _send(
     if not named:
         raise errors.WrongUsage("the recipient or the text is missing", "teams send-message AGENT TEXT")
     if fyi and ack_required:
-        raise errors.WrongUsage("--fyi says that no answer is needed, and --ack-required that one is", "Choose one.")
+        raise errors.WrongUsage("--fyi and --ack-required can't be combined", "Choose one.")
     late = _expected(call, team, named)
     if not ack_required:
         return _with_readers(call, _sent(call, team, named, text, uid, fyi, None, late), late)
@@ -49,7 +49,7 @@ def _refuse_swapped(team: Team, to: str, text: str) -> None:
     known = {*team.active_names(), HUMAN}
     if text in known and not known & {*to.split(",")} and to != "leader":
         raise errors.AgentNotFound(
-            f"{to!r} is no member, but {text} is", f'Who it is for comes first: teams send-message {text} "{to}"'
+            f"{to!r} is not a member, but {text} is", f'Write the recipient first: teams send-message {text} "{to}"'
         )
 
 
@@ -95,7 +95,7 @@ def _refuse_unquoted(call: Call, team: Team, words: list[str], text: str) -> Non
     if names and len(names) < len(words):
         whole = " ".join([*words[len(names) :], text])
         raise errors.WrongUsage(
-            f"{words[len(names)]!r} is not a member: the text has to be one word",
+            f"{words[len(names)]!r} is not a member; the text must be one argument",
             f'Quote it: teams send-message {" ".join(names)} "{whole}"',
         )
 
@@ -149,7 +149,7 @@ def _announce(call: Call, status: str) -> Any:
 
 
 _TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name="text", text=True)
-_UID = option("--uid", "A name of your own for this message: sending again under it adds nothing.")
+_UID = option("--uid", "Your own name for this message: sending again under it adds nothing.")
 
 COMMANDS = table(
     "Messages",
@@ -160,7 +160,7 @@ COMMANDS = table(
         _TEXT,
         option("--to-owners-of", "Also the owners of these tasks: 9,10.", metavar="TASKS", seldom=True),
         switch("--fyi", "It needs no answer."),
-        switch("--ack-required", "Tell me if it is not handled within the setting `ack_timeout`.", seldom=True),
+        switch("--ack-required", "Notify me if it is not handled within the setting `ack_timeout`.", seldom=True),
         _UID,
         doc=messages.send,
         words="messages:sent",
@@ -169,7 +169,7 @@ COMMANDS = table(
         daily=True,
         held="to text to_owners_of fyi ack_required uid",
         example='send-message bob "The parser is done"',
-        want="to one, `leader` or `human`",
+        want="to members, `leader` or `human`",
         also={
             "send message msg tell dm write say post post-message chat notify/TO": "send-message TO TEXT",
             "report report-back tell-leader notify-leader": "send-message leader TEXT",
@@ -187,7 +187,6 @@ COMMANDS = table(
         daily=True,
         held="text uid",
         example='broadcast-message "main is broken, do not merge"',
-        want="to all",
         also="broadcast send-all message-all",
     ),
     Command(

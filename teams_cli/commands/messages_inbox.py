@@ -15,46 +15,44 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-_LIST = """List the members: role, status line and its history, state, unread messages, when last seen.
+_LIST = """List the members: role, activity, state, unread messages, last seen.
 
-`state` is active (runs, or has a task in progress), idle, stale (not heard of for `staleAfterSeconds`, or its process
+`state` is active (runs, or has a task in progress), idle, stale (silent for `staleAfterSeconds`, or its process
 is gone) or stopped (shut down). `queueDepth` counts unread messages.
 """
-_ACK = """Mark messages as handled without an answer: those named, or all that you read.
+_ACK = """Mark messages as handled without an answer: the named ones, or all that you read.
 
 Marking one twice changes nothing.
 
 Raises:
-    MessageNotFound: One was not sent to you; none is marked.
+    MessageNotFound: You have no such message; none is marked.
 """
-_ATTEND = """The other agents and your unhandled messages, as the synthetic result of a `broadcast` tool.
+_ATTEND = """Show the other agents and your open messages, as the result of a `broadcast` tool.
 
-It is made for the end of the context of the next model call. Messages come again at every call until they are
-handled; being shown marks them as read. `hint` is there until you have announced yourself; a message
-to one agent tells the others nothing of that.
+A client appends it to the context of each model call. Messages come again until they are handled; showing them
+marks them as read. `hint` is there until you announce yourself. A message to one agent is not shown to others.
 """
-_READ = """Show your new messages, and in a line each what you read before and neither answered nor set aside.
+_READ = """Show your new messages, and a line for each older one that is still open.
 
-A message stays open until you answer it or `ack` it; one that only informs, until it is read. With --wait, block until
-there is a new one.
+A message is open until you answer or `ack` it, or, if it needs no answer, read it. With --wait, wait for a new
+one.
 
 Raises:
-    WaitRanOut: None came within the time.
+    WaitRanOut: No message came in time.
 """
-_SHOW = """Show a message and how far it got with each recipient.
+_SHOW = """Show a message, and how far it got with each recipient.
 
-It is queued; woken, where a client in a terminal was; shown, when it was put before the agent with a turn or by a hook;
-read, when the agent asked for its mail; handled; or will not be read. Its sender, its recipients, the leader and the
-human see it.
+It is queued; woken, when a client in a terminal was; shown, by a turn or a hook; read; handled; or will not be
+read. Its sender, its recipients, the leader and the human may see it.
 
 Raises:
-    MessageNotFound: There is none of that id, or it is not yours to see.
+    MessageNotFound: There is no such message, or you may not see it.
 """
-_SENT = """List the messages that you sent, oldest first, each with how far it got with each recipient.
+_SENT = """List the messages that you sent, oldest first, and how far each got with each recipient.
 
-It is queued; woken, where a client in a terminal was; shown, when it was put before the agent with a turn or by a hook;
-read, when the agent asked for its mail; handled; or will not be read, because the agent left, was stopped, or the team
-is closed. One sent with --ack-required is overdue when it is not handled within the team's setting `ack_timeout`.
+A message is queued; woken, when a client in a terminal was; shown, by a turn or a hook; read; handled; or will
+not be read, because the agent left or was stopped, or the team is closed. One sent with --ack-required is
+overdue when it is not handled within the setting `ack_timeout`.
 """
 
 
@@ -119,11 +117,11 @@ COMMANDS = table(
     Command(
         "read-messages",
         _read,
-        switch("--all", "Also those that are handled; marks nothing.", seldom=True),
+        switch("--all", "Also handled ones; marks nothing.", seldom=True),
         switch("--peek", "Mark nothing.", seldom=True),
-        option("--from", "Only those of this sender.", metavar="AGENT", name="from_", seldom=True),
-        option("--since", "Only those after this one.", metavar="ID", seldom=True),
-        option("--wait", "Block until there is one, at most so long.", type=float, metavar="SECONDS"),
+        option("--from", "Only from this sender.", metavar="AGENT", name="from_", seldom=True),
+        option("--since", "Only messages after this one.", metavar="ID", seldom=True),
+        option("--wait", "How long to wait for one.", type=float, metavar="SECONDS"),
         option("--limit", "Show at most N.", type=int, metavar="N", default=20),
         doc=_READ,
         words="messages:read",
@@ -135,7 +133,7 @@ COMMANDS = table(
         quiet=True,
         held="all peek from_ since wait limit",
         example="read-messages",
-        want="your mail",
+        want="read your messages",
         also={
             (
                 "inbox read messages get-messages list-messages check-messages mail receive check-mail "
@@ -158,9 +156,9 @@ COMMANDS = table(
     Command(
         "sent",
         "commands.runners.messages:sent",
-        option("--to", "Only those to this member.", metavar="AGENT"),
-        switch("--open", "Only those that somebody has still to handle."),
-        option("--limit", "Show at most N, the newest.", type=int, metavar="N", default=20),
+        option("--to", "Only messages to this member.", metavar="AGENT"),
+        switch("--open", "Only messages that somebody has to handle."),
+        option("--limit", "Show at most the newest N.", type=int, metavar="N", default=20),
         doc=_SENT,
         words="messages:sent_before",
         answers=list[Message],
@@ -180,7 +178,7 @@ COMMANDS = table(
         adding=True,
         held="message text",
         example='reply 12 "Use the second one"',
-        want="answer one",
+        want="answer a message",
         also="respond reply-message answer-message",
     ),
     Command(
@@ -188,7 +186,7 @@ COMMANDS = table(
         _ack,
         argument(
             "ID",
-            "The messages: 7, #7 or msg-7; else all that you read.",
+            "The messages: 7, #7 or msg-7; or all that you read.",
             name="message",
             many=True,
             required=False,

@@ -65,7 +65,7 @@ def _in_time(call: Call, document: dict[str, Any], wait: float, what: Callable[[
         return what(call, wait)
     except errors.WaitRanOut as over:
         if wait:
-            call.more = f"{over.message}. {(over.hint or '').partition('Wait on: ')[0]}".rstrip()
+            call.more = f"{over.message}. {(over.hint or '').partition('Keep waiting: ')[0]}".rstrip()
         call.say_what_follows()
         return {}
 

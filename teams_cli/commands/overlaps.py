@@ -17,11 +17,11 @@ def _overlaps(call: Call) -> Any:
     team = call.load_team()
     found = [overlap.to_json() for overlap in overlaps.of_team(call.store, team)]
     if not found and (unseen := checkouts.unseen(call.store, team)):
-        call.follows = f"teams heartbeat, called in the worktrees of {text.listed(unseen)}: they were not compared"
+        call.more = f"not compared: {text.listed(unseen)}. First run `teams heartbeat` in their worktrees."
     return found
 
 
-_DIFF = """Show what an agent changes in its worktree, committed or not, that the main branch does not have: a patch.
+_DIFF = """Show the changes in an agent's worktree, committed or not, that the main branch lacks, as a patch.
 
 Raises:
     AgentNotFound: No worktree of the agent is on this machine.
@@ -37,7 +37,7 @@ COMMANDS = table(
     Command(
         "diff",
         _diff,
-        argument("AGENT", "Whose changes.", name="of", required=True),
+        argument("AGENT", "The agent.", name="of", required=True),
         argument(
             "PATH",
             "Only these files or directories, from the top of the repository.",

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-_SHARED = """Show a page, or list all.
+_SHARED = """Show a page, or list all pages.
 
 Raises:
-    PageNotFound: There is none of that key.
+    PageNotFound: There is no such page.
 """
 
 
 def _share(call: Call, key: str, body: str | None, if_version: int | None, remove: bool) -> Any:
     if remove == (body is not None):
-        raise errors.WrongUsage("say the text of the page, or --remove", "Write: teams share KEY TEXT")
+        raise errors.WrongUsage("the text of the page is missing", "Write: teams share KEY TEXT")
     page = sharing.share(call.store, call.team, call.caller, key, body, if_version)
     return page.to_document() | task_documents.untold_pages(call)
 
@@ -55,16 +55,16 @@ COMMANDS = table(
     Command(
         "share",
         _share,
-        argument("KEY", "Its name.", name="key"),
-        argument("TEXT", "All of it; `-` reads it from standard input.", name="body", text=True, required=False),
+        argument("KEY", "The name of the page.", name="key"),
+        argument("TEXT", "The whole text; `-` reads it from standard input.", name="body", text=True, required=False),
         option(
             "--if-version",
-            "Only if this is still its version; 0: if it is not there.",
+            "Only if this is still its version; 0: if it does not exist.",
             type=int,
             metavar="N",
             seldom=True,
         ),
-        switch("--remove", "Take the page away.", seldom=True),
+        switch("--remove", "Remove the page.", seldom=True),
         doc=sharing.share,
         words="pages:changed",
         answers=Page,
@@ -75,7 +75,7 @@ COMMANDS = table(
     Command(
         "shared",
         _shared,
-        argument("KEY", "Its name.", name="key", required=False),
+        argument("KEY", "The name of the page.", name="key", required=False),
         doc=_SHARED,
         reads=True,
         words="pages:whole",

@@ -10,7 +10,6 @@ from teams_cli.names import each_name, is_id, is_number
 from teams_cli.tasks import plans
 from teams_cli.tasks.plans import Plan
 from teams_cli.teams import sharing, teams
-from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,12 +17,12 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-_SHOW = """Show a plan in full, with what was decided on it.
+_SHOW = """Show a plan in full, with the decision.
 
 Raises:
-    PlanNotFound: There is none of that id.
+    PlanNotFound: There is no such plan.
 """
-_GET = """List the plans, by number; with --open those that wait for a decision."""
+_GET = """List the plans, by number."""
 
 
 def _propose(call: Call, plan: str, task: str | None, revises: str | None, wait: float | None) -> Any:
@@ -58,7 +57,7 @@ def _approve(call: Call, plan: str, note: str | None, page: str | None) -> Any:
 def _reject(call: Call, plan: str, feedback: str | None, said: str | None) -> Any:
     why = said if feedback is None else feedback
     if why is None or None not in (feedback, said):
-        raise errors.WrongUsage("say why, once", 'Write: teams reject-plan ID "WHY"')
+        raise errors.WrongUsage("give the reason once", 'Write: teams reject-plan ID "WHY"')
     done = plans.reject(call.store, call.team, call.caller, plan, why)
     _go_on(call)
     return done.to_document()
@@ -72,7 +71,7 @@ def _go_on(call: Call) -> None:
 
 def _request(call: Call, to: list[str], reason: str | None) -> Any:
     if not (named := each_name(to)):
-        raise errors.WrongUsage("say whom to end", "teams request-shutdown AGENT")
+        raise errors.WrongUsage("the agent is missing", "Write: teams request-shutdown AGENT")
     asked = shutting_down.request_each(call.store, call.team, call.caller, named, reason)
     _go_on(call)
     return asked[0].to_document() if len(asked) == 1 else [each.to_document() for each in asked]
@@ -83,7 +82,6 @@ def _approve_shutdown(call: Call, shutdown: str | None) -> Any:
 
     done, freed = shutting_down.approve(call.store, call.team, call.caller, shutdown)
     call.try_to(lambda: logs.sweep(call.store, call.team))
-    call.follows = steps.after_shutdown(done.agent)
     return {**done.to_document(), "releasedTasks": freed}
 
 
@@ -92,7 +90,7 @@ def _reject_shutdown(call: Call, shutdown: str | None, reason: str | None, said:
         shutdown, reason = None, " ".join(filter(None, (shutdown, reason)))  # words alone are the reason
     why = said if reason is None else reason
     if why is None or None not in (reason, said):
-        raise errors.WrongUsage("say why, once", 'Write: teams reject-shutdown "WHY"')
+        raise errors.WrongUsage("give the reason once", 'Write: teams reject-shutdown "WHY"')
     return shutting_down.reject(call.store, call.team, call.caller, shutdown, why).to_document()
 
 
@@ -106,10 +104,10 @@ COMMANDS = table(
         _propose,
         argument("TEXT", "The plan; `-` reads it from standard input.", name="plan", called="plan", text=True),
         option("--task", "The task that it is for.", metavar="ID"),
-        option("--revises", "The plan that it takes the place of.", metavar="PLAN"),
+        option("--revises", "The plan that it replaces.", metavar="PLAN"),
         option(
             "--wait",
-            "Then wait so long for the decision, or what else concerns you.",
+            "Then wait for the decision, or whatever else concerns you.",
             type=float,
             metavar="SECONDS",
             seldom=True,
@@ -128,7 +126,7 @@ COMMANDS = table(
     Command(
         "get-plans",
         _get,
-        switch("--open", "Only those that wait for a decision."),
+        switch("--open", "Only plans that wait for a decision."),
         doc=_GET,
         reads=True,
         words="plans:plans",
@@ -153,8 +151,8 @@ COMMANDS = table(
         "approve-plan",
         _approve,
         _PLAN,
-        option("--note --feedback", "A word to its author.", text=True),
-        option("--share", "Put it on this page too.", metavar="KEY", name="page", seldom=True),
+        option("--note --feedback", "A note to its author.", text=True),
+        option("--share", "Also share it as this page.", metavar="KEY", name="page", seldom=True),
         doc=plans.approve,
         words="plans:decided",
         answers=Plan,
@@ -171,7 +169,7 @@ COMMANDS = table(
         argument(
             "FEEDBACK", "What its author should do better.", name="feedback", text=True, required=False, needed=True
         ),
-        option("--feedback", "The same, said by its name.", text=True, name="said", at_shell=True),
+        option("--feedback", "The same, as an option.", text=True, name="said", at_shell=True),
         doc=plans.reject,
         words="plans:decided",
         answers=Plan,
@@ -184,7 +182,7 @@ COMMANDS = table(
     Command(
         "request-shutdown",
         _request,
-        argument("AGENT", "Whom to end.", name="to", many=True),
+        argument("AGENT", "The members.", name="to", many=True),
         option("--reason", "Why.", text=True),
         doc=shutting_down.request,
         words="plans:shutdown",
@@ -213,7 +211,7 @@ COMMANDS = table(
         _reject_shutdown,
         _SHUTDOWN,
         argument("REASON", "Why not.", name="reason", text=True, required=False, needed=True),
-        option("--reason", "The same, said by its name.", text=True, name="said", at_shell=True),
+        option("--reason", "The same, as an option.", text=True, name="said", at_shell=True),
         doc=shutting_down.reject,
         words="plans:shutdown",
         answers=Shutdown,

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 _DOC = """Remove teams that were closed some time ago, for ever: messages, tasks, logs, reports and worktrees.
 
-At a terminal it asks first; elsewhere it only lists them, unless --yes is given. A team is kept when its agents left
-work in worktrees, when something unknown lies in their folder, and when you do not lead it. The human may remove all.
-The kept work of worktrees that were removed goes once it is older than the setting worktree.keptFor says.
+At a terminal it asks first; elsewhere it only lists them, unless --yes is given. A team is kept if its agents
+left work in worktrees, if something unknown lies in its folder, or if you do not lead it. The human may remove
+all. The kept work of removed worktrees goes when it is older than the setting worktree.keptFor.
 
 Raises:
     InvalidValue: The number of days is below zero.
@@ -59,7 +59,7 @@ COMMANDS = table(
         _prune,
         option(
             "--older-than",
-            "Closed at least so many days ago, or so long: 12h.",
+            "Closed at least this long ago: days, or 12h.",
             type=float,
             metavar="DAYS",
             default=30.0,

@@ -13,29 +13,29 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_ASK = """Ask the other members something, or the human, and wait for the answers.
+_ASK = """Ask the other members, or the human, a question, and wait for the answers.
 
-Whom it asks is the team's setting `broadcast`: `agents`, `human`, or `false` for nobody. Agents answer through a copy
-of themselves and work on; who can't be copied is asked by a message. What the human has answered before comes back as
-`deferred`; asking something else after that asks the human again.
+The setting `broadcast` says whom it asks: `agents`, `human`, or nobody (`false`). A fork of each agent answers,
+so that the agent works on; without a fork, the agent gets a message. An earlier answer of the human comes back
+as `deferred`; ask something else then to ask again.
 
 Raises:
     NotAllowed: Questions are off in this team.
-    InvalidValue: The question is blank, you ask yourself, the human is not asked alone, or the time is out of bounds.
-    AgentNotFound: Somebody you ask is no active member.
-    Conflict: As many of your questions as are allowed are open.
+    InvalidValue: The question is blank, you ask yourself or the human with others, or the time is out of range.
+    AgentNotFound: Somebody you ask is not an active member.
+    Conflict: You have too many open questions.
 """
-_SHOW = """Show a question: who was asked, who answered what, and who has not yet.
+_SHOW = """Show a question: who was asked, the answers, and who has not answered.
 
 Raises:
-    QuestionNotFound: There is none of that id.
+    QuestionNotFound: There is no such question.
 """
-_GET = """List questions by number; --open: still waiting for answers, --mine: waiting for yours."""
-_HUMAN = """Answer the agents' questions, here, one at a time as they come; Enter skips one. Ctrl-C or Ctrl-D ends it.
+_GET = """List the questions by number."""
+_HUMAN = """Answer the agents' questions here, one at a time as they come. Enter skips one; Ctrl-C or Ctrl-D ends it.
 
-Questions wait for you until their time is over.
+Questions wait for you until their time ends.
 """
-_RESPOND = """Old prompts call this: answers are collected by themselves, and nothing is to be done."""
+_RESPOND = """Do nothing: older prompts call this, but answers are collected automatically."""
 
 
 def _answer(call: Call, question: str, text: str) -> Any:
@@ -81,8 +81,8 @@ COMMANDS = table(
         "ask-others",
         "commands.runners.asking:ask",
         argument("QUESTION", "What you want to know.", name="question", text=True, called="text"),
-        option("--to", "Ask this member only; may be repeated.", metavar="AGENT", many=True),
-        option("--timeout", "Wait at most so long.", type=float, metavar="SECONDS", seldom=True),
+        option("--to", "Ask only this member; may be repeated.", metavar="AGENT", many=True),
+        option("--timeout", "How long to wait.", type=float, metavar="SECONDS", seldom=True),
         switch("--no-wait", "Return at once; `show-question` has the answers later.", seldom=True),
         option("--depth", "How deep the answers should go.", choices=("low", "medium", "high"), seldom=True),
         switch("--human", "Ask the human, whatever the setting."),
@@ -93,7 +93,7 @@ COMMANDS = table(
         daily=True,
         held="question to timeout no_wait depth human",
         example='ask-others "Which grammar?" --to ann',
-        want="ask, and wait for answers",
+        want="ask, and wait for the answers",
         also={
             "ask question ask-question query": "",
             "ask/TO question/TO ask-question/TO": "ask-others --to AGENT QUESTION",
@@ -105,7 +105,7 @@ COMMANDS = table(
         _ID,
         argument("TEXT", "The answer.", name="text", text=True),
         doc=answering.answer,
-        words="questions:asked",
+        words="questions:answered",
         answers=Question,
         adding=True,
         daily=True,
@@ -141,8 +141,8 @@ COMMANDS = table(
     Command(
         "get-questions",
         _get,
-        switch("--open", "Only those that wait for answers."),
-        switch("--mine", "Only those that wait for yours."),
+        switch("--open", "Only questions that wait for answers."),
+        switch("--mine", "Only questions that wait for your answer."),
         doc=_GET,
         reads=True,
         words="questions:questions",
@@ -165,7 +165,7 @@ COMMANDS = table(
     Command(
         "respond-to-broadcast",
         _respond,
-        argument("TEXT", "Anything.", name="text", text=True, required=False, called="answer"),
+        argument("TEXT", "Any text.", name="text", text=True, required=False, called="answer"),
         doc=_RESPOND,
         changes=False,
         words="questions:information",

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from teams_cli.commands.declaration import Command, option, table
 
-_UP = """Make or resume the team of this repository, as its `teams.yaml` says: it lies here, or above up to the top.
+_UP = """Create or resume the team of this repository from its `teams.yaml`, here or in a directory above.
 
-In it: name; members, a list of name, role, harness, model, worktree, permissions, prompt; rules; pages, KEY: TEXT;
-tasks as of a workflow, or workflow, the file of one. Members with a harness are started, the others are expected.
-What `.claude/agents/*.md` say of an agent or a role they are told. What is there already stays.
-It takes several steps: broken off, repeat it, and it goes on.
+Its keys are: name; members, a list of name, role, harness, model, worktree, permissions, prompt; rules; pages,
+KEY: TEXT; tasks as in a workflow, or workflow, its file. Members with a harness are started, the others are
+expected. Agents are given what `.claude/agents/*.md` says about them or their role. Existing tasks and pages
+stay. If it is interrupted, repeat it.
 
 Raises:
-    InvalidValue: The file is not valid; names everything that is wrong.
+    InvalidValue: The file is not valid; the error names every fault.
     NotFound: There is no such file.
-    NotAllowed: The caller does not lead the team.
+    NotAllowed: You do not lead the team.
 """
-_DOWN = """End the team of this repository: its agents are stopped, their tasks are free, the team is closed.
+_DOWN = """Close the team of this repository: its agents are stopped and their tasks released.
 
-Nothing is lost: `teams up` goes on with it. Clients that were opened with --detach end, unless somebody looks.
+Nothing is lost: `teams up` resumes it. Clients opened with --detach end, unless somebody looks at them.
 
 Raises:
     TeamNotFound: It was never brought up.
     Conflict: An agent did not end in time.
-    NotAllowed: The caller does not lead the team.
+    NotAllowed: You do not lead the team.
 """
-_FILE = option("--file", "The file, instead of `teams.yaml` here or above.", metavar="FILE")
+_FILE = option("--file", "The file, instead of the nearest `teams.yaml`.", metavar="FILE")
 
 COMMANDS = table(
     "Teams",

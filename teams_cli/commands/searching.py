@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-_SEARCH = """Search the team's tasks, messages, results, notes and pages for words, the newest first.
+_SEARCH = """Search the team's tasks, messages, results, notes and pages, the newest first.
 
-All words are to be found in one text, each as the beginning of a word; capitals do not matter. What a task is about is
-searched as `tasks`, what came of it as `results`, why it was released, failed or was cancelled as `notes`. With
---in history, the history is searched too. --since takes a time, a day, or how long ago: 90s, 10m, 2h, 1d.
+A text must have all words, each as the beginning of a word, in any case. `tasks` are titles and descriptions,
+`results` outcomes, and `notes` why a task was released, failed or cancelled. Add --in history for the history.
+--since takes a time, a day, or how long ago: 90s, 10m, 2h, 1d.
 """
 _HITS = 50
 
@@ -43,11 +43,11 @@ COMMANDS = table(
     Command(
         "search",
         _search,
-        argument("WORDS", "What to look for.", many=True, name="words"),
-        option("--in", "Only there; may be given several times.", choices=search.PLACES, many=True, name="places"),
-        option("--from", "Only what this agent wrote.", metavar="AGENT", name="sender"),
+        argument("WORDS", "What to search for.", many=True, name="words"),
+        option("--in", "Only there; may be repeated.", choices=search.PLACES, many=True, name="places"),
+        option("--from", "Only by this agent.", metavar="AGENT", name="sender"),
         option("--since", "Only from this time on.", metavar="TIME"),
-        option("--limit", f"At most so many; {_HITS} unless given.", type=int, metavar="N"),
+        option("--limit", f"At most N; {_HITS} unless given.", type=int, metavar="N"),
         doc=_SEARCH,
         reads=True,
         words="inspection:hits",

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-_DOC = """Show the tokens and the time that agents took, by agent, task or model, and how far budgets are used up.
+_DOC = """Show the tokens and the time that agents used, by agent, task or model, and the state of budgets.
 
-Input is all that the models read, with what came from a cache; a client that does not say what it took is shown as
-unknown. What a turn took for several tasks is divided evenly among them.
+Input is everything that the models read, with cached tokens. A client that does not report its use is unknown.
+A turn for several tasks is divided evenly among them.
 """
 
 
@@ -27,7 +27,7 @@ COMMANDS = table(
     Command(
         "usage",
         _usage,
-        option("--by", "What the rows are for.", choices=spending.BY, default="agent"),
+        option("--by", "What each row is for.", choices=spending.BY, default="agent"),
         doc=_DOC,
         reads=True,
         words="spending:spent",

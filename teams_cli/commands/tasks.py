@@ -22,14 +22,14 @@ _MANY = (
     '{title: "TITLE", blockedBy: [a], for: NAME}]'
 )
 """Tasks as a list of many has them."""
-_GET = """List the tasks, by number, each with what blocks it.
+_GET = """List the tasks, by number, with their blockers.
 
-A claim whose lease ran out is released first, and its leader told. A damaged task is named beside the others.
+Expired claims are released first, and the leader is notified. A damaged task is named beside the others.
 """
 _SHOW = """Show a task: its status, owner, blockers, result and what happened to it.
 
 Raises:
-    TaskNotFound: There is none of that id.
+    TaskNotFound: There is no such task.
 """
 
 
@@ -105,11 +105,11 @@ def _where_checked(call: Call, check: str | None, check_in: str | None) -> dict[
 def _create_many(call: Call, from_: str | None, says_more: bool) -> Any:
     if from_ is None:
         raise errors.WrongUsage(
-            "say what is to be done", 'teams create-task "TITLE", or many: teams create-task --from FILE'
+            "the title is missing", 'Write: teams create-task "TITLE", or for several: teams create-task --from FILE'
         )
     if says_more:
         raise errors.WrongUsage(
-            "--from goes without a title and what else is said of one task", "The file says it of each."
+            "--from takes no title and no options of one task", "Write them in the file, for each task."
         )
     created = named("commands.runners.tasks:created_from")(call, from_)
     call.try_to(call.say_what_follows)
@@ -173,20 +173,20 @@ COMMANDS = table(
         option("--description", "All that its owner has to know.", metavar="TEXT", text=True),
         option("--priority", "high, normal or low.", choices=PRIORITIES, default="normal"),
         option("--blocked-by", "A task to complete first.", metavar="ID", many=True),
-        option("--require", "A skill its owner must have.", metavar="SKILL", many=True, seldom=True),
+        option("--require", "A skill that its owner needs.", metavar="SKILL", many=True, seldom=True),
         option(
             "--touches", "What it changes: src/*.py, or src/x.py:Editor.edit.", metavar="GLOB", many=True, seldom=True
         ),
         option("--agree-with", "A task whose owner has to agree first.", metavar="ID", many=True, seldom=True),
         option(
             "--run",
-            "What does it, without a model.",
+            "Does the task, without a model.",
             metavar="COMMAND",
             text=True,
             seldom=True,
         ),
-        switch("--plan-required", "Completing it takes an approved plan.", seldom=True),
-        option("--for", "Keep it for this member.", metavar="AGENT", name="keep_for"),
+        switch("--plan-required", "The leader must approve a plan first.", seldom=True),
+        option("--for", "Assign it to this member.", metavar="AGENT", name="keep_for"),
         option(
             "--from",
             f"Many at once: a file, `-`, or YAML: {_MANY}",
@@ -197,13 +197,13 @@ COMMANDS = table(
         ),
         option(
             "--check",
-            "Completing it takes that this passes.",
+            "Must pass before it is completed.",
             metavar="COMMAND",
             text=True,
             seldom=True,
         ),
-        option("--check-in", "Where that is run, without a worktree.", metavar="DIR", seldom=True),
-        option("--review-by", "Who accepts it then: a role or a member.", metavar="WHO", seldom=True),
+        option("--check-in", "Where the check runs, without a worktree.", metavar="DIR", seldom=True),
+        option("--review-by", "Must accept it: a role or a member.", metavar="WHO", seldom=True),
         doc=tasks.create,
         words="tasks:created",
         answers=Task,
@@ -212,7 +212,7 @@ COMMANDS = table(
         for_person=True,
         held="title description priority blocked_by require touches agree_with plan_required keep_for review_by",
         example='create-task "Write the parser" --blocked-by 3',
-        want="add one (--blocked-by ID), or many (--from FILE)",
+        want="add a task (--blocked-by ID), or several (--from FILE)",
         also={
             "add-task new-task make-task task todo add new create subtask": "create-task TITLE",
         },
@@ -220,10 +220,10 @@ COMMANDS = table(
     Command(
         "get-tasks",
         _get,
-        option("--status", "Only those of this status.", choices=STATUSES),
-        option("--owner", "Only those of this member.", metavar="AGENT"),
-        switch("--ready", "Only pending ones that wait for nothing."),
-        switch("--blocked", "Only pending ones that wait for another.", seldom=True),
+        option("--status", "Only tasks of this status.", choices=STATUSES),
+        option("--owner", "Only tasks of this member.", metavar="AGENT"),
+        switch("--ready", "Only pending tasks without open blockers."),
+        switch("--blocked", "Only pending tasks with open blockers.", seldom=True),
         option("--limit", "Show at most N.", type=int, metavar="N"),
         doc=_GET,
         reads=True,
@@ -233,7 +233,7 @@ COMMANDS = table(
         daily=True,
         held="status owner ready blocked limit",
         example="get-tasks --ready",
-        want="list them",
+        want="list the tasks",
         also={
             "list tasks ls queue backlog progress all-tasks": "",
             "ready list-ready ready-tasks available available-tasks": "get-tasks --ready",
@@ -244,7 +244,7 @@ COMMANDS = table(
         "show-task",
         _show,
         _ID,
-        switch("--short", "Only how it stands: status, owner, lease, blockers, result.", seldom=True),
+        switch("--short", "Only status, owner, lease, blockers and result.", seldom=True),
         doc=_SHOW,
         reads=True,
         words="tasks:whole",
@@ -252,7 +252,7 @@ COMMANDS = table(
         daily=True,
         held="task short",
         example="show-task 7",
-        want="one, with its result",
+        want="a task with its result",
         also={
             "show view-task view describe describe-task details read-task task-info": "",
             "result get-result show-result task-status notes": "",

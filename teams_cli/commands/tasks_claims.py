@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
     if (task is None) != next:
-        raise errors.WrongUsage("say which task", "Give an id, or --next for the best one that is ready.")
+        raise errors.WrongUsage("the task is missing", "Write: teams claim-task ID, or teams claim-task --next")
     if wait is not None and not next:
-        raise errors.WrongUsage("--wait goes with --next", "Wait for one task: teams wait --task ID")
+        raise errors.WrongUsage("--wait needs --next", "To wait for one task: teams wait --task ID")
     if wait is not None:
         return taken(call, _claimed_in_time(call, wait))
     if task is None:
@@ -55,7 +55,7 @@ def _claimed_in_time(call: Call, wait: float) -> Task:
     if came:
         named = ", ".join(f"msg-{number}" for number in unread)
         raise errors.WaitRanOut(
-            f"no task is ready yet, but there is mail: {named}", "Read it first: teams read-messages"
+            f"no task is ready yet, but you have messages: {named}", "Read it first: teams read-messages"
         )
     raise errors.WaitRanOut(
         f"no task became ready within {length(wait)}", "Wait for anything that concerns you: teams wait"
@@ -71,7 +71,7 @@ COMMANDS = table(
         switch("--next", "The best task that is ready for you."),
         option(
             "--wait",
-            "With --next: wait for one so long, or until mail comes.",
+            "With --next: how long to wait for a task or a message.",
             type=float,
             metavar="SECONDS",
         ),
@@ -84,7 +84,7 @@ COMMANDS = table(
         daily=True,
         held="task next wait",
         example="claim-task --next",
-        want="take one, or the best that is ready: --next",
+        want="claim a task, or the best that is ready: --next",
         also={
             (
                 "claim take work take-task start-task begin-task work-on pick pick-task grab grab-task "

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 def _review(call: Call, task: str, accept: bool, reject: str | None) -> Any:
     if accept == (reject is not None):
-        raise errors.WrongUsage("say one of the two", 'Write: teams review-task ID --accept, or --reject "WHY"')
+        raise errors.WrongUsage(
+            "give either --accept or --reject",
+            "Write: teams review-task ID --accept, or with --reject WHY",
+        )
     reviewed = reviews.review(call.store, call.team, call.caller, task, accept, reject)
     return landed_too(call, reviewed) if reviewed.status == "completed" else to_document(call, reviewed)
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any) -> Any:
     files = values.pop("evidence")
     if next and values["status"] not in ("completed", "failed"):
-        raise errors.WrongUsage("--next goes with the end of a task", "Take one: teams claim-task --next")
+        raise errors.WrongUsage("--next needs --status completed or failed", "To claim a task: teams claim-task --next")
     if wait is not None and not (next and wait >= 0):
-        raise errors.WrongUsage("--wait goes with --next, and seconds from 0", "Wait for work: teams wait --claim")
+        raise errors.WrongUsage("--wait needs --next, and seconds from 0", "To wait for a task: teams wait --claim")
     edit = changes.Edit(
         **{key: value for key, value in values.items() if key not in ("blocked_by", "unblock")},
         block=list(values["blocked_by"]),
@@ -146,31 +146,31 @@ COMMANDS = table(
         "update-task",
         _update,
         argument("ID", "Task 7, or several: 7,8.", name="task"),
-        option("--status", "completed, failed, pending (open again) or cancelled.", choices=STATUSES),
-        option("--result", "What came out.", metavar="TEXT", text=True),
-        option("--title", "Another title.", text=True, seldom=True),
-        option("--description", "Another description.", metavar="TEXT", text=True, seldom=True),
-        option("--append", "More of the description.", metavar="TEXT", text=True, seldom=True),
+        option("--status", "completed, failed, pending (reopen) or cancelled.", choices=STATUSES),
+        option("--result", "The outcome.", metavar="TEXT", text=True),
+        option("--title", "A new title.", text=True, seldom=True),
+        option("--description", "A new description.", metavar="TEXT", text=True, seldom=True),
+        option("--append", "More text for the description.", metavar="TEXT", text=True, seldom=True),
         option("--priority", "high, normal or low.", choices=PRIORITIES, seldom=True),
-        option("--blocked-by", "One more task that it waits for.", metavar="ID", many=True, seldom=True),
-        option("--unblock", "One that it need not wait for.", metavar="ID", many=True, seldom=True),
-        option("--owner", "Hand or keep it for this member.", metavar="AGENT"),
-        switch("--force", "With --owner: also from an owner that is at work.", seldom=True),
-        switch("--unassign", "Keep it for nobody.", seldom=True),
-        option("--claim", "Refuse if it has another claim.", type=int, metavar="N", seldom=True),
+        option("--blocked-by", "Add this blocker.", metavar="ID", many=True, seldom=True),
+        option("--unblock", "Remove this blocker.", metavar="ID", many=True, seldom=True),
+        option("--owner", "Assign it to this member.", metavar="AGENT"),
+        switch("--force", "With --owner: even if its owner is at work.", seldom=True),
+        switch("--unassign", "Assign it to nobody.", seldom=True),
+        option("--claim", "Only if this is its claim.", type=int, metavar="N", seldom=True),
         option("--reason", "Why, for the record.", metavar="TEXT", text=True),
-        switch("--next", "Then claim the next one."),
-        option("--wait", "Wait for it so long.", type=float, metavar="SECONDS"),
+        switch("--next", "Then claim the next task."),
+        option("--wait", "How long to wait for it.", type=float, metavar="SECONDS"),
         option(
             "--evidence",
-            "A file to keep; at most 20.",
+            "Attach this file; at most 20.",
             metavar="FILE",
             many=True,
             seldom=True,
             at_shell=True,
         ),
         option("--check", "A new check.", metavar="COMMAND", text=True, seldom=True),
-        option("--review-by", "Who accepts it: a role or a member.", metavar="WHO", seldom=True),
+        option("--review-by", "Must accept it: a role or a member.", metavar="WHO", seldom=True),
         doc=changes.change_task,
         long=True,
         sleeps=True,
@@ -182,7 +182,7 @@ COMMANDS = table(
             "owner force unassign claim reason next wait evidence/ review_by"
         ),
         example='update-task 7 --status completed --result "src/parser.py"',
-        want="end it: --status completed --result TEXT",
+        want="finish a task: --status completed --result TEXT",
         also={
             (
                 "complete-task finish-task end-task close-task complete finish done done-task "
@@ -203,9 +203,9 @@ COMMANDS = table(
         "note",
         _note,
         _ID,
-        argument("TEXT", "What to add.", name="text", text=True),
+        argument("TEXT", "The note.", name="text", text=True),
         doc=editing.note,
-        words="tasks:line",
+        words="tasks:noted",
         answers=Task,
         adding=True,
         held="task text",

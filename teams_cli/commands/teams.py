@@ -19,14 +19,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_DISCOVER = """List the teams: name, leader, members, when created, and how many tasks have which status.
+_DISCOVER = """List the teams: name, leader, members, age, and tasks by status.
 
-Closed teams are listed with --all. A damaged team is named on standard error, and the others are listed.
+Closed teams are listed with --all. A damaged team is named on standard error.
 """
 _SHOW = """Show a team: its leader, members, roles and settings.
 
 Raises:
-    TeamNotFound: There is none of that name.
+    TeamNotFound: There is no team of that name.
 """
 
 
@@ -73,7 +73,7 @@ def _join(
     call.said_team = team_name or call.team
     began = time.monotonic()
     if claim and call.known.is_human:
-        raise errors.WrongUsage("human takes no tasks", "Join without --claim.")
+        raise errors.WrongUsage("the human claims no tasks", "Join without --claim.")
     if wait is not None:
         named = call.agent if call.sources.get("agent", ("", ""))[1] == "flag" else ""
         there = conditions.team_there(call.store, call.team, steps.join(team_name or "", named, claim))
@@ -144,16 +144,16 @@ COMMANDS = table(
     Command(
         "spawn-team",
         _spawn,
-        argument("NAME", "What the team is called.", name="name", called="team_name"),
+        argument("NAME", "The name of the team.", name="name", called="team_name"),
         option("--description", "What it is for.", text=True),
-        switch("--secure", "Give every member a token to prove itself with."),
+        switch("--secure", "Require a token from every member."),
         doc=founding.spawn_team,
         words="teams:created",
         adding=True,
         outside=True,
         moves=True,
         example="spawn-team demo --as lead",
-        want="make a team and lead it",
+        want="create a team and lead it",
         also="create-team new-team make-team add-team init",
     ),
     Command(
@@ -171,7 +171,7 @@ COMMANDS = table(
     Command(
         "show-team",
         _show,
-        argument("NAME", "Which team, instead of --team.", name="team_name", required=False),
+        argument("NAME", "The team, instead of --team.", name="team_name", required=False),
         doc=_SHOW,
         reads=True,
         words="teams:team",
@@ -182,13 +182,13 @@ COMMANDS = table(
     Command(
         "join-team",
         _join,
-        argument("NAME", "Which team, instead of --team.", name="team_name", required=False),
-        option("--role", "team-member, task-manager, or one that is defined."),
-        option("--type", "Your specialty, which counts as a skill.", metavar="SPECIALTY"),
+        argument("NAME", "The team, instead of --team.", name="team_name", required=False),
+        option("--role", "team-member, task-manager, or a role of the team."),
+        option("--type", "Your specialty; it counts as a skill.", metavar="SPECIALTY"),
         option("--name", "Your name for people.", metavar="DISPLAY", name="display", called="agent_name"),
-        option("--answer", "The command that answers questions in your place.", metavar="COMMAND"),
-        option("--wait", "Until there is such a team, so long.", type=float, metavar="SECONDS"),
-        switch("--claim", "Then take a task; with --wait, once there is one."),
+        option("--answer", "A command that answers questions for you.", metavar="COMMAND"),
+        option("--wait", "How long to wait for the team.", type=float, metavar="SECONDS"),
+        switch("--claim", "Also claim a task; with --wait, once one is ready."),
         doc=joining.join,
         words="teams:joined",
         long=True,
@@ -198,7 +198,7 @@ COMMANDS = table(
         moves=True,
         held="team_name=. wait claim",
         example="join-team demo --as bob",
-        want="be a member (--wait 540: once it is there; --claim: and take a task)",
+        want="join a team (--wait 540: wait for it; --claim: and claim a task)",
         also={
             "join register enter-team": "",
             "invite add-member": "join-team --as AGENT",
@@ -218,7 +218,7 @@ COMMANDS = table(
     Command(
         "hand-over",
         _hand_over,
-        argument("AGENT", "The member to lead from now on.", name="to"),
+        argument("AGENT", "The new leader.", name="to"),
         doc=leaving.hand_over,
         words="teams:led",
         moves=True,
@@ -229,11 +229,11 @@ COMMANDS = table(
     Command(
         "define-role",
         _define,
-        argument("NAME", "What the role is called.", name="name"),
-        option("--extends", "The role it is made of.", metavar="ROLE", default=MEMBER),
-        option("--allow", "An operation it may do besides.", metavar="OPERATION", many=True),
-        option("--deny", "An operation it may not do.", metavar="OPERATION", many=True),
-        option("--skill", "What it knows.", many=True),
+        argument("NAME", "The name of the role.", name="name"),
+        option("--extends", "Its parent role.", metavar="ROLE", default=MEMBER),
+        option("--allow", "An operation that it may do as well.", metavar="OPERATION", many=True),
+        option("--deny", "An operation that it may not do.", metavar="OPERATION", many=True),
+        option("--skill", "A skill that it has.", many=True),
         option("--description", "What it is for.", text=True),
         doc=role_definitions.define,
         words="teams:role",

@@ -48,7 +48,7 @@ COMMANDS = table(
     Command(
         "close-team",
         _close,
-        switch("--force", "Also while work is going on."),
+        switch("--force", "Close it even while work is going on."),
         doc=closing.close,
         changes=False,
         words="teams:closed",
@@ -60,7 +60,7 @@ COMMANDS = table(
     Command(
         "restore-team",
         _restore,
-        argument("NAME", "Which team, instead of --team.", name="team_name", required=False),
+        argument("NAME", "The team, instead of --team.", name="team_name", required=False),
         doc=closing.restore,
         words="teams:restored",
         example="restore-team demo",
@@ -69,8 +69,13 @@ COMMANDS = table(
     Command(
         "copy-team",
         _copy,
-        argument("NAME", "Which team, instead of --team.", name="name", required=False),
-        option("--to", "postgresql://…, `files` for the root, or another directory.", metavar="STORE", required=True),
+        argument("NAME", "The team, instead of --team.", name="name", required=False),
+        option(
+            "--to",
+            "postgresql://…, `files` for the data directory, or another directory.",
+            metavar="STORE",
+            required=True,
+        ),
         doc=copying.copy,
         changes=False,
         at_shell=True,

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from teams_cli.commands.call import Call
 
 _LANDING = "landing"
-_WAIT = """Wait for anything that concerns you, and print it in full with the command that follows; nothing comes twice.
+_WAIT = """Wait until something concerns you; print it in full with the next command. Nothing is reported twice.
 
-Mail (read with that), a task that you can claim, an edit or the loss of yours, a decision, a question, a shutdown; for
-a leader also tasks that end, plans, members lost, all settled. Or for one of the things named.
+Messages (then read), a task that you can claim, an edit or the loss of your task, a decision, a question, a
+shutdown; for a leader also finished tasks, plans, lost members, the end of all tasks. With a condition: only
+for that.
 
 Raises:
     WaitRanOut: It did not happen in time.
@@ -38,7 +39,7 @@ def _wait(
     timeout: float | None,
 ) -> Any:
     if completed is not None and completed < 1:
-        raise errors.WrongUsage(f"{completed} is no number of tasks to wait for", "Give a number from 1.")
+        raise errors.WrongUsage(f"{completed} is not a number of tasks", "Give a number from 1.")
     needed = needed or completed is not None
     if landing is None:
         _go_on(call)
@@ -47,9 +48,7 @@ def _wait(
         return _wait_for_anything(call, claim, needed, completed, timeout)
     if claim or needed:
         hint = "Wait for anything: teams wait --claim; or for one thing: teams wait --ready"
-        raise errors.WrongUsage(
-            "--claim, --needed and --completed go with waiting for anything that concerns you", hint
-        )
+        raise errors.WrongUsage("--claim, --needed and --completed can't be combined with a condition", hint)
     from teams_cli.commands import waiting_for_one
 
     found = waiting_for_one.conditions_of(call, task, all_tasks, of, plan, message, ready)
@@ -91,17 +90,17 @@ COMMANDS = table(
     Command(
         "wait",
         _wait,
-        option("--task", "Until 7 ended; one of 7,8.", metavar="ID"),
-        switch("--all-tasks", "Until none is in progress or can be claimed.", seldom=True),
-        option("--agent", "Until it has nothing in progress, or ended.", name="of", seldom=True),
+        option("--task", "Until 7 is finished; or one of 7,8.", metavar="ID"),
+        switch("--all-tasks", "Until no task is in progress or claimable.", seldom=True),
+        option("--agent", "Until it has no task in progress, or ended.", name="of", seldom=True),
         option("--plan", "Until this plan is decided.", metavar="ID", seldom=True),
-        option("--landing", "Until it, or the last of task-N, landed or came back.", metavar="ID", seldom=True),
+        option("--landing", "Until it (or the last of task-N) is merged or rejected.", metavar="ID", seldom=True),
         switch("--message", "Until you have unread mail."),
         switch("--ready", "Until you can claim a task.", seldom=True),
         switch("--claim", "Claim the task that you can, at once."),
-        switch("--needed", "Not for what others merely complete.", seldom=True),
-        option("--completed", "As leader --needed, and once N tasks are.", type=int, metavar="N", seldom=True),
-        option("--timeout", "Give up then; by default never.", type=float, metavar="SECONDS"),
+        switch("--needed", "Ignore tasks that others complete.", seldom=True),
+        option("--completed", "Like --needed, and once N tasks are done.", type=int, metavar="N", seldom=True),
+        option("--timeout", "How long to wait; by default for ever.", type=float, metavar="SECONDS"),
         doc=_WAIT,
         changes=False,
         words="waiting:waited",
@@ -111,7 +110,7 @@ COMMANDS = table(
         quiet=True,
         held="task all_tasks of plan landing message ready claim needed completed timeout",
         example="wait --timeout 600",
-        want="for what concerns you (--claim: and take a task)",
+        want="wait until something concerns you (--claim: and claim a task)",
         also={
             "wait-for poll sleep await listen idle subscribe": "",
             "wait-for-work wait-for-task wait-for-tasks": "wait --claim",

@@ -29,7 +29,7 @@ def conditions_of(
     store, team = call.store, call.load_team().name
     named = each_name([task]) if task is not None else []
     if task is not None and not named:
-        raise errors.WrongUsage("--task names none", "Give its number, or several: teams wait --task 7,8")
+        raise errors.WrongUsage("--task names no task", "Give its number, or several: teams wait --task 7,8")
     found = [conditions.task_finished(store, team, one) for one in named]
     if of is not None:
         found.append(conditions.agent_done(store, team, of))

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-_WATCH = """Watch the team: the course of its work, what waits for you, what failed, its agents, tasks and messages.
+_WATCH = """Watch the team: progress, what waits for you, failures, agents, tasks and messages.
 
-In a terminal, `q` ends it, `j` and `k` or the arrow keys scroll, Tab chooses an agent, and Enter shows what it prints
-or did; `a` answers the first question that waits for you.
-Without a terminal, print the present state, then a line for each change. With --json, the whole as one JSON object a
-line, each time that anything changed. With --once, how it is now.
+In a terminal, `q` ends it, `j` and `k` or the arrow keys scroll, Tab chooses an agent, Enter shows its output,
+and `a` answers the first question that waits for you.
+Without a terminal, print the present state, then a line for each change. With --json, print the whole state as
+one JSON object a line after each change.
 """
-_ON = """Wait for what happens from now on, print it, and run a command for it, until interrupted.
+_ON = """Print events as they happen, and run a command for them, until interrupted.
 
-`waiting` is what waits for the person: a question, a plan, a review, a letter. `failed` is a task or an agent that
-failed, `settled` the end of all tasks. What happens at once is one call: JSON with `team`, `at`, `text` and `events`,
-each with `event`, `kind`, `id`, `text`, `next`. For commands that run without a terminal: `teams set notify COMMAND`.
+`waiting` is a question, plan, review or message for the person. `failed` is a failed task or agent, `settled`
+the end of all tasks. Events at the same moment are one call: JSON with `team`, `at`, `text` and `events`, each
+with `event`, `kind`, `id`, `text`, `next`. To run a command without a terminal: `teams set notify COMMAND`.
 """
 _EVENTS = ("waiting", "failed", "settled", "any")
 _TOGETHER = 0.05
@@ -101,7 +101,7 @@ COMMANDS = table(
     Command(
         "watch",
         _watch,
-        switch("--once", "Show how it is now, and end."),
+        switch("--once", "Show the present state, and end."),
         doc=_WATCH,
         changes=False,
         at_shell=True,
@@ -112,8 +112,12 @@ COMMANDS = table(
     Command(
         "on",
         "commands.runners.events:on",
-        argument("EVENT", "What: waits for the person, failed, all settled, or any.", choices=_EVENTS, name="event"),
-        option("--run", "Run this for it, with it as JSON on standard input.", metavar="COMMAND", name="command"),
+        argument(
+            "EVENT", "Something for the person, a failure, the end of all tasks, or any.", choices=_EVENTS, name="event"
+        ),
+        option(
+            "--run", "Run this command, with the events as JSON on standard input.", metavar="COMMAND", name="command"
+        ),
         switch("--once", "End after the first."),
         doc=_ON,
         changes=False,

@@ -12,19 +12,18 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-_DOC = """List the worktrees of agents, show what one holds, merge it, remove it, or bring it back.
+_DOC = """List the worktrees of agents, show the changes of one, merge it, remove it, or restore it.
 
-`list` names those that are there; `diff` prints all that the agent changed, committed or not, as a patch. `merge`
-commits what the agent left uncommitted, with the hooks of the repository. It merges the work into the branch of the
-checkout that the worktree was made from, and removes worktree and branch. `remove` removes them unmerged, with --force
-also when they hold work.
+`diff` prints all changes as a patch, committed or not. `merge` commits what the agent left uncommitted, with
+the hooks of the repository. It merges the work into the branch of the checkout that the worktree was made from,
+and removes worktree and branch. `remove` removes them unmerged.
 
-What was removed is kept in the repository as one commit, whose reference the answer names. `list --kept` lists those,
-and `restore REF` brings one back in a new worktree. `teams prune` removes them after 30 days (worktree.keptFor).
+Removed work is kept in the repository as one commit; the answer names its reference. `list --kept` lists it,
+and `restore REF` brings it back in a new worktree. `teams prune` removes it after 30 days (worktree.keptFor).
 
 Raises:
     AgentNotFound: The agent has no worktree.
-    Conflict: Somebody is at work there, the work does not fit, or some of it would be lost; nothing was changed.
+    Conflict: Somebody is at work there, the work conflicts, or some would be lost; nothing was changed.
     NotAllowed: Only the leader and the human merge, remove and restore.
 """
 
@@ -32,14 +31,14 @@ Raises:
 def _worktree(call: Call, action: str, of: str | None, force: bool, kept: bool) -> Any:
     if kept:
         if action != "list":
-            raise errors.WrongUsage("--kept goes with list", "Use: teams worktree list --kept")
+            raise errors.WrongUsage("--kept needs list", "Write: teams worktree list --kept")
         call.words = "worktrees:kept"
         return [one.to_json() for one in keeping.all_of(call.store, call.said_team)]
     if action == "list":
         return [tree.to_json() for tree in worktrees.all_of(call.store, call.load_team().name)]
     if of is None:
         what = "what to restore" if action == "restore" else f"whose worktree to {action}"
-        raise errors.WrongUsage(f"say {what}", f"See: teams worktree list{' --kept' * (action == 'restore')}")
+        raise errors.WrongUsage(f"{what} is missing", f"See: teams worktree list{' --kept' * (action == 'restore')}")
     if action == "restore":
         return worktrees.restore(call.store, call.caller, of, call.said_directory)
     if action == "diff":
@@ -56,9 +55,9 @@ COMMANDS = table(
         "worktree",
         _worktree,
         argument("ACTION", "What to do.", name="action", choices=("list", "diff", "merge", "remove", "restore")),
-        argument("AGENT", "Whose worktree; with `restore` the reference of kept work.", name="of", required=False),
-        switch("--force", "With `remove`: also when it holds work that is not merged."),
-        switch("--kept", "With `list`: the kept work of worktrees that were removed."),
+        argument("AGENT", "The owner of the worktree; with `restore` the reference.", name="of", required=False),
+        switch("--force", "With `remove`: even with unmerged work."),
+        switch("--kept", "With `list`: the kept work of removed worktrees."),
         doc=_DOC,
         held="action=list,diff of",
         example="worktree diff bob",

@@ -29,7 +29,7 @@ def ask(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str,
     if permissions.is_ours(tool, input):
         return 0
     if not standpoint.has_team:
-        raise errors.NotAllowed("there is no team whose person could be asked", "Set TEAMS_TEAM and TEAMS_AGENT_ID.")
+        raise errors.NotAllowed("no team is set, so nobody can be asked", "Set TEAMS_TEAM and TEAMS_AGENT_ID.")
     store, caller = exchange.opened(standpoint, environ, _PATIENCE)
     why = approvals.ask_for_tool(store, standpoint.team, caller, tool, permissions.as_text(input))
     if why:

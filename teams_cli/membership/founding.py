@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 def spawn_team(
     store: Store, name: str, caller: Caller | None, description: str | None = None, secure: bool = False
 ) -> tuple[Team, dict[str, str]]:
-    """Create a team; the caller becomes its leader and first member.
+    """Create a team. You become its leader and first member.
 
-    With *secure*, every member proves itself by a token from then on: the leader's and the human's are returned,
-    and only their hashes are kept.
+    With *secure*, every member needs a token from then on. The answer has yours and the human's; only hashes
+    are kept.
 
     Raises:
-        AlreadyExists: There is a team of that name, or of one that differs only in case.
-        InvalidValue: The name can't be one.
-        NotAllowed: The caller is a member of a team and leads none, or its type is one that does not create teams.
-        DamagedRecord: There are tasks or messages of a team of that name which lost its own record.
+        AlreadyExists: A team has that name, or one that differs only in case.
+        InvalidValue: The name is not valid.
+        NotAllowed: You are a member of a team and lead none, or agents of your type do not create teams.
+        DamagedRecord: A team of that name lost its own record, but not its tasks or messages.
     """
     names.check_name(name, "team")
     text.within(description or "", "description", text.MAX_MESSAGE)
     if caller is None:
-        raise errors.NoIdentity("a team needs a leader", "Say who leads it: --as AGENT or TEAMS_AGENT_ID.")
+        raise errors.NoIdentity("a team needs a leader", "Name the leader: --as AGENT or TEAMS_AGENT_ID")
     _judge(store, caller, name)
     defaults = settings.of_user(caller.config) if caller.config else {}
     team = Team(name=name, description=description, leader=caller.name, created_at=teams.now(store), settings=defaults)
@@ -91,7 +91,7 @@ def _refuse_remains(store: Store, name: str) -> None:
     if name not in store.teams() and (store.last(name, MESSAGE) or any(tasks.all_of(store, name, []))):
         raise errors.DamagedRecord(
             f"team {name} lost its own record, and there are tasks or messages of it",
-            "Bring the record back from a backup, or move the others away; `teams doctor` names them.",
+            "Restore the record from a backup, or move the rest away; to list it: teams doctor",
         )
 
 

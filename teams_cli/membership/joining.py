@@ -29,15 +29,15 @@ def join(
     child_of: str | None = None,
     launcher: str | None = None,
 ) -> tuple[Member, str]:
-    """Become a member of a team. Without a name of its own, the caller gets the next alias: agentA, agentB, …
+    """Join a team. Without a name you get the next alias: agentA, agentB, …
 
-    Joining again with the same role changes nothing; who left may come back under its name. In a team made with
-    `--secure`, the token of a new member is returned, and who comes back shows the one it had.
+    Joining again in the same role changes nothing. If you left, you may come back under your name. In a team
+    made with `--secure` the answer has your token; show it when you come back.
 
     Raises:
         TeamNotFound: There is no such team.
-        AlreadyExists: The name is a member's in another role, or differs from a member's only in case.
-        NotAllowed: Leaders create teams and don't join; who was shut down does not come back; the token is wrong.
+        AlreadyExists: A member in another role has that name, or one that differs only in case.
+        NotAllowed: You lead a team, you were shut down, or the token is wrong.
     """
     wish = _Wish(caller, role, specialty, display, answer, started_by, child_of, launcher)
 

@@ -16,7 +16,7 @@ from teams_cli.teams.teams import LEADER, MEMBER, TEAM, Team
 def leave(
     store: Store, team_name: str, caller: Caller | None, problems: list[errors.TeamsError] | None = None
 ) -> list[str]:
-    """Leave the team. What you have in progress becomes free, and your messages stay.
+    """Leave the team. Your tasks in progress are released; your messages stay.
 
     Raises:
         Conflict: The leader can't leave.
@@ -47,7 +47,7 @@ def _freed(store: Store, team: Team, name: str, problems: list[errors.TeamsError
         assigning.free_all(store, team, name, f"{name} left the team")
         return freed
     except errors.TeamsError as failure:  # it has left: its claims are over, whoever writes that down
-        said = f"its tasks are free once another command has looked: they could not be released ({failure.message})"
+        said = f"its tasks will be released by the next command: they could not be released now ({failure.message})"
         if problems is not None:
             problems.append(errors.StorageFailed(said, failure.hint))
         return []
@@ -72,11 +72,11 @@ def _free_kept(store: Store, team: Team, heir: str) -> None:
 
 
 def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> Team:
-    """Make another member the leader; the old leader stays as a member.
+    """Make another member the leader. You stay as a member.
 
     Raises:
         AgentNotFound: There is no such active member.
-        Conflict: It has tasks in progress, which leaders have not, or is asked to shut down, which leaders are not.
+        Conflict: The new leader has tasks in progress, or is asked to shut down.
     """
     at = require(store, team_name, caller, "hand-over", to)
     before, caller = at.team, at.caller
@@ -96,10 +96,10 @@ def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> T
     leases.release_all(store, before)
     busy = [task.id for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS) if task.owner == to]
     if busy:
-        raise errors.Conflict(f"{to} has {', '.join(busy)} in progress", "Let it complete or release them first.")
+        raise errors.Conflict(f"{to} has {', '.join(busy)} in progress", "It must complete or release them first.")
     for asked in shutdowns.open_requests(store, before, to):
         raise errors.Conflict(
-            f"{to} is asked to shut down: {asked.id}", "Let it answer first, or choose another member."
+            f"{to} is asked to shut down: {asked.id}", "Wait for its answer, or choose another member."
         )
     before, team = update(store, team_name, TEAM, team_name, change)
     if before is not team:

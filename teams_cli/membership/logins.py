@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 def set_up(store: Store, team_name: str, caller: Caller | None, kinds: Sequence[Kind[Any]] = ()) -> dict[str, str]:
-    """Give every active member of a `--secure` team a login of its own in the database, and take it from who left.
+    """Give every active member of a `--secure` team its own database login, and remove the logins of those who
+    left.
 
-    With it an agent can't change another's inbox, its claims, what is decided, said or finished, what agents are run
-    with, or the team, whatever program it uses; and nothing of a kind that does not say otherwise. The addresses of
-    new logins are returned, with their passwords, this once: put each in the TEAMS_STORE of its agent alone. Run it
-    again when members have come or gone.
+    With a login of its own an agent can't change the team, another's inbox or claims, decisions, results, or
+    what agents are run with, whatever program it uses. The answer shows the addresses of new logins with their
+    passwords, once: put each into the TEAMS_STORE of its agent alone. Repeat it when members join or leave.
 
     Raises:
         WrongState: The team was not made with --secure.
-        InvalidValue: The team is in files, which know no logins.
-        NotAllowed: The login that we have in the database may make no others.
+        InvalidValue: The team is in files, which have no logins.
+        NotAllowed: The present database login may not create others.
     """
     at = require(store, team_name, caller, "set-up-roles")
     team, caller = at.team, at.caller

@@ -100,7 +100,7 @@ def get(store: Store, team: Team, word: str | None, agent: str, again: Said = NO
     try:
         return as_decided(store.get(team.name, SHUTDOWN, key)[0], team)
     except errors.NotFound:
-        raise ShutdownNotFound(f"team {team.name} has no request {key}", "See `teams brief`.") from None
+        raise ShutdownNotFound(f"team {team.name} has no request {key}", "See: teams brief") from None
 
 
 def _asking(made: Shutdown) -> Owed:

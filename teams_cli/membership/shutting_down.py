@@ -45,11 +45,11 @@ def request_each(
 
 
 def request(store: Store, team_name: str, caller: Caller | None, agent: str, reason: str | None = None) -> Shutdown:
-    """Ask a member to end its work; it approves, or rejects with a reason.
+    """Ask members to end their work. Each approves, or rejects with a reason.
 
     Raises:
         AgentNotFound: There is no such active member.
-        Conflict: A request to it is open already; names it.
+        Conflict: A request to a member is open already; the error names it.
     """
     return request_each(store, team_name, caller, [agent], reason)[0]
 
@@ -63,7 +63,7 @@ def _drafted(
     text.within(reason or "", "reason", text.MAX_MESSAGE)
     target = teams.get_recipient(team, agent)
     if team.member(target) is None or target == name:
-        raise errors.InvalidValue(f"{target} can't be asked to shut down by you", "Name another member.")
+        raise errors.InvalidValue(f"{target} can't be asked to shut down", "Name another member.")
     if target == team.leader:
         raise errors.WrongState(f"{target} leads team {team_name}", "Hand the team over first: teams hand-over AGENT")
     now = teams.now(store)
@@ -96,12 +96,12 @@ def _withdraw_if_second(store: Store, team: Team, made: Shutdown) -> None:
 
 
 def approve(store: Store, team_name: str, caller: Caller | None, word: str | None = None) -> tuple[Shutdown, list[str]]:
-    """Agree to end: the caller is stopped, what it has in progress is free again, and it may change nothing more.
+    """Agree to end: you are stopped, your tasks are released, and you may change nothing more.
 
-    A turn that `teams` started has five seconds to end by itself.
+    A turn that `teams` started has five seconds to end.
 
     Raises:
-        ShutdownNotFound: There is no such request to the caller.
+        ShutdownNotFound: You have no such request.
         WrongState: It is answered already.
         NotAllowed: It is to another member.
     """
@@ -160,10 +160,10 @@ def _carried_out(store: Store, team: Team, asked: Shutdown) -> tuple[Shutdown, l
 
 
 def reject(store: Store, team_name: str, caller: Caller | None, word: str | None, reason: str) -> Shutdown:
-    """Decline to end, saying why; who asked is told.
+    """Decline to end, and say why. The requester is notified.
 
     Raises:
-        ShutdownNotFound: There is no such request to the caller.
+        ShutdownNotFound: You have no such request.
         WrongState: It is answered already.
         NotAllowed: It is to another member.
     """
@@ -175,7 +175,7 @@ def reject(store: Store, team_name: str, caller: Caller | None, word: str | None
         if (found.status, found.answer) == ("rejected", reason):
             return found
         if found.status != "requested":
-            raise errors.WrongState(f"{found.id} is {found.status} already", "An answer stands.")
+            raise errors.WrongState(f"{found.id} is {found.status} already", "An answer is final.")
         declined = found.having(status="rejected", decided_at=now, answer=reason)
         return owing(declined, _answered(declined))
 
@@ -200,9 +200,9 @@ def _answerable(
     team, caller = at.team, at.caller
     asked = get(store, team, word, caller.name, again)
     if asked.agent != caller.name:
-        raise errors.NotAllowed(f"{asked.id} is to {asked.agent}", "Only its target answers it.")
+        raise errors.NotAllowed(f"{asked.id} is to {asked.agent}", "Only that member may answer.")
     if asked.status != "requested" and (asked.status, asked.answer) != again:
-        raise errors.WrongState(f"{asked.id} is {asked.status} already", "An answer stands.")
+        raise errors.WrongState(f"{asked.id} is {asked.status} already", "An answer is final.")
     return asked, caller.name
 
 

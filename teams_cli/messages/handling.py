@@ -49,15 +49,13 @@ def _shown(store: Store, team: str, agent: str) -> list[Message]:
 def reply(
     store: Store, team_name: str, caller: Caller | None, word: str, body: str, problems: list[errors.TeamsError]
 ) -> tuple[Message, Message]:
-    """Answer a message: send the text to its sender and mark it as handled.
-
-    Where it was sent and can't be marked, that is said.
+    """Reply to a message, and mark it as handled.
 
     Raises:
-        MessageNotFound: No such message was sent to the caller.
-        AlreadyHandled: It was handled before; nothing is sent.
+        MessageNotFound: You have no such message.
+        AlreadyHandled: It was handled before; nothing was sent.
         WrongState: It is a notice of the program.
-        AgentNotFound: The sender is no active member any more.
+        AgentNotFound: The sender is no longer an active member.
     """
     at = require(store, team_name, caller, "reply", word)
     team, caller = at.team, at.caller
@@ -65,11 +63,11 @@ def reply(
     original = received(store, team_name, caller.name, word)
     if original.from_ == SYSTEM:
         raise errors.WrongState(
-            f"{original.id} is a notice, which nobody reads answers to", "Do what it says, if anything."
+            f"{original.id} is a notice; nobody reads answers to it", "Follow it, if it asks for something."
         )
     inbox = advance(store, team_name, load(store, team_name, caller.name), [])
     if not original.is_closed_by_reading and is_handled(inbox, original.number):
-        hint = f"Write anew: teams send-message {original.from_} …"
+        hint = f"Write a new message: teams send-message {original.from_} …"
         raise errors.AlreadyHandled(f"{original.id} is handled already", hint)
     draft = messages.Message(
         from_=caller.name,
@@ -84,7 +82,7 @@ def reply(
     try:
         settle(store, team_name, caller.name, {original.number})
     except errors.TeamsError as problem:
-        said = f"{original.id} stays open for now (teams ack {original.id}): {problem.message}"
+        said = f"{original.id} stays open (teams ack {original.id}): {problem.message}"
         problems.append(errors.TeamsError(said))
     return answer, original
 
@@ -101,7 +99,7 @@ def received(store: Store, team: str, agent: str, word: str) -> Message:
     except errors.NotFound:
         message = None
     if message is None or agent not in (message.recipients or [message.to]):
-        raise errors.MessageNotFound(f"no message msg-{number} was sent to {agent}", "See `teams read-messages --all`.")
+        raise errors.MessageNotFound(f"no message msg-{number} was sent to {agent}", "See: teams read-messages --all")
     return message
 
 

@@ -70,16 +70,16 @@ def send(
     known: Team | None = None,
     expected: Collection[str] = (),
 ) -> Message:
-    """Send a message to members, to `leader`, or to `human`: to all who are named or to none.
+    """Send a message to members, to `leader`, or to `human`: to all of them or to none.
 
-    It stays in a recipient's inbox until handled; with *fyi*, until read. For a name that is expected it is kept until
-    that joins: of a role or an agent in the configuration, or that a task is kept for. With *uid*, sending again gives
-    the message of the first time and adds nothing.
+    It stays in the inbox until handled; with *fyi*, until read. A message to an expected name is kept until it
+    joins: a role or an agent of the configuration, or the assignee of a task. Sending again under the same
+    *uid* adds nothing.
 
     Raises:
-        AgentNotFound: There is no such active member; the hint names those that there are.
-        InvalidValue: The text is blank or too long, or a recipient is the sender.
-        UidTaken: The sender used *uid* for another message.
+        AgentNotFound: There is no such active member; the error lists the members.
+        InvalidValue: The text is blank or too long, or you are a recipient.
+        UidTaken: You used *uid* for another message.
     """
     named = [to] if isinstance(to, str) else to
     at = require(store, team_name, caller, "send-message", f"to {', '.join(named)}", known)
@@ -158,7 +158,7 @@ def checked_uid(uid: str) -> str:
         InvalidValue: It can't be one.
     """
     if not is_name(uid):
-        raise errors.InvalidValue(f"{uid!r} can't be a uid", "Use 1 to 64 letters, digits, '-' and '_'.")
+        raise errors.InvalidValue(f"{uid!r} is not a valid uid", "Use 1 to 64 letters, digits, '-' and '_'.")
     return uid
 
 

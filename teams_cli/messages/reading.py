@@ -94,7 +94,7 @@ def _read_too_far(store: Store, team: str, agent: str) -> list[errors.TeamsError
     except errors.NotAllowed as refusal:  # a login of its own takes numbers one by one
         return [refusal]
     said = f"{agent} has read up to msg-{inbox.furthest()}, and the log ended with msg-{last}: messages were removed"
-    return [errors.DamagedRecord(said, "Bring them back from a backup, if they are missed.")]
+    return [errors.DamagedRecord(said, "If they are needed, restore them from a backup.")]
 
 
 def _look(store: Store, team: str, agent: str, selection: Selection, problems: list[errors.TeamsError]) -> Reading:

@@ -27,12 +27,12 @@ _SAID = 4000
 
 
 def answer(store: Store, team_name: str, caller: Caller | None, word: str, content: str) -> Question:
-    """Answer a question that you were asked, once. After its time is over the answer is kept, and marked as late.
+    """Answer a question that you were asked, once. An answer after its time is kept, and marked as late.
 
     Raises:
-        QuestionNotFound: There is none.
+        QuestionNotFound: There is no such question.
         NotAllowed: You were not asked.
-        WrongState: You have answered it otherwise.
+        WrongState: You answered it differently before.
     """
     caller = require(store, team_name, caller, "answer", word).caller
     text.checked(content, "answer")
@@ -65,12 +65,12 @@ def answer_as_human(store: Store, team: str, key: str, content: str) -> Question
 
 
 def skip(store: Store, team_name: str, caller: Caller | None, word: str) -> Question:
-    """Skip a question to the human: it is closed at once, without an answer, and its asker goes on.
+    """Skip a question to the human: it is closed without an answer, and the asker goes on.
 
     Raises:
-        QuestionNotFound: There is none.
+        QuestionNotFound: There is no such question.
         NotAllowed: The human was not asked.
-        WrongState: The human has answered it, or its time is over.
+        WrongState: The human has answered it, or its time has ended.
     """
     require(store, team_name, caller, "skip-question", word)
     return skip_as_human(store, team_name, questions.get(store, team_name, word).id)
@@ -89,14 +89,14 @@ def record(store: Store, team: str, key: str, given: Answer) -> Question:
         question = questions.in_time(store, stored)
         if given.responder not in question.to:
             raise errors.NotAllowed(
-                f"{given.responder} was not asked {question.id}", f"It is to {', '.join(question.to)}."
+                f"{given.responder} was not asked {question.id}", f"Only {', '.join(question.to)} may answer."
             )
         if _is_said(stored, given):
             return stored
         if given.skipped and not question.open:
-            raise errors.WrongState(f"{question.id} is over ({question.status})", "There is nothing to skip.")
+            raise errors.WrongState(f"{question.id} has ended ({question.status})", "It can't be skipped.")
         if given.responder not in question.waiting_for:
-            raise errors.WrongState(f"{given.responder} has answered {question.id}", "An answer stands.")
+            raise errors.WrongState(f"{given.responder} answered {question.id} before", "An answer is final.")
         said = given if question.open else given.having(late=True)
         changed = question.having(answers=[*question.answers, said])
         if question.is_unawaited and given.responder != question.from_:

@@ -29,8 +29,8 @@ HISTORY_NOTE = (
 OFF = "false"
 _WHEN = {
     "low": "only when you are blocked, or before a decision that is critical",
-    "medium": "before significant decisions, and when help or a confirmation would be worth the wait",
-    "high": "often: whenever you weigh options, assume something, or are about to touch what others work on",
+    "medium": "before significant decisions, and when help or a confirmation is worth the wait",
+    "high": "often: whenever you weigh options, assume something, or are about to change what others work on",
 }
 _WHOM = {"agents": "the other agents", HUMAN: "the human"}
 _DEPTHS = {
@@ -98,7 +98,7 @@ def ask(
     text.checked(question, "question")
     mode = HUMAN if human else str(settings.value(team, "broadcast"))
     if mode == OFF:
-        hint = "Ask by mail: teams send-message NAME TEXT; the leader turns questions on: teams set broadcast agents"
+        hint = "Send a message: teams send-message NAME TEXT; the leader turns questions on: teams set broadcast agents"
         raise errors.NotAllowed("questions are off in this team", hint)
     _refuse_too_many(store, team, caller.name)
     asked = _asked(team, caller.name, mode, to)
@@ -156,8 +156,8 @@ def _refuse_beside_human(to: list[str]) -> None:
     others = [name for name in to if name != HUMAN]
     if others:
         raise errors.InvalidValue(
-            f"the human is asked alone, not with {', '.join(others)}",
-            "Leave --to out; or have the leader say: teams set broadcast agents; and ask the human apart: --human",
+            f"the human can't be asked together with {', '.join(others)}",
+            "Leave out --to, or ask separately, with --human. For agents the leader runs: teams set broadcast agents",
         )
 
 

@@ -125,7 +125,7 @@ def put(question: Question) -> str:
     """The question as the person is shown it."""
     if not question.left_alone:
         return question.question
-    return f"{question.question}\n\n({question.from_} does not wait for the answer any more; it is kept all the same.)"
+    return f"{question.question}\n\n({question.from_} no longer waits for the answer, but it is kept.)"
 
 
 def answers_so_far(store: Store, team: str) -> list[dict[str, str]]:

@@ -131,7 +131,7 @@ def get(store: Store, team: str, word: str) -> Question:
     try:
         return in_time(store, store.get(team, QUESTION, key)[0])
     except errors.NotFound:
-        raise QuestionNotFound(f"team {team} has no question {key}", "See `teams get-questions`.") from None
+        raise QuestionNotFound(f"team {team} has no question {key}", "See: teams get-questions") from None
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Question]:

@@ -61,8 +61,8 @@ def _refuse_absent(profile: Profile, surroundings: Surroundings) -> None:
     program = which(name, path=surroundings.environ.get("PATH"))
     if program is None:
         raise errors.InvalidValue(
-            f"there is no program {name} on the PATH, which the harness {profile.name} starts",
-            "Install it, or choose another with --harness; nothing was changed.",
+            f"the program {name} of the harness {profile.name} is not on PATH",
+            "Install it, or choose another with --harness. Nothing was changed.",
         )
     if profile.name in known.names():  # others need not know --version
         _refuse_broken(profile, program, surroundings)

@@ -70,7 +70,7 @@ def refuse_impossible(
         done = shell.run(workflow.check, values[REPO], environment, f"the check of {workflow.name}")
         if done.status:
             said = (done.errors or done.output or done.reason).strip()
-            raise errors.InvalidValue(said, "Nothing was changed. Agents with a model may do it: --harness claude")
+            raise errors.InvalidValue(said, "Nothing was changed. Use agents with a model: --harness claude")
         for line in done.errors.splitlines():
             say(line)
 
@@ -96,20 +96,18 @@ def _items(
     environment = {**surroundings.environ, "PYTHON": surroundings.python, **values}
     done = shell.run(task.each.run or "", values[REPO], environment, f"the command of {task.id}'s `each`")
     if done.status:
-        raise errors.TaskFailed(
-            f"the command that finds what to do for {task.id} failed: {done.reason}", "Run it by hand."
-        )
+        raise errors.TaskFailed(f"the `each` command of {task.id} failed: {done.reason}", "Run it yourself.")
     for line in done.errors.splitlines():
         say(f"{task.id}: {line}")
     found = [item for item in done.output.split("\0" if "\0" in done.output else "\n") if item.strip()]
     for item in found:
         if "\ufffd" in item:
-            raise errors.InvalidValue(f"{task.id}: {item!r} is not UTF-8", "Leave it out in the command of `each`.")
+            raise errors.InvalidValue(f"{task.id}: {item!r} is not UTF-8", "Leave it out of the output of `each`.")
         try:
             checked_value(item)
         except ValueError as problem:
             raise errors.InvalidValue(
-                f"{task.id}: an item {problem}", "Leave it out in the command of `each`."
+                f"{task.id}: an item {problem}", "Leave it out of the output of `each`."
             ) from None
     return found
 
@@ -145,7 +143,7 @@ def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> l
         for wanted in checks.required(task):
             if not checks.able(wanted, kinds, everyone):
                 raise errors.InvalidValue(
-                    f"with {len(kinds)} agents nobody has {', '.join(wanted)}, which {task.id} requires",
+                    f"none of {len(kinds)} agents has {', '.join(wanted)}, which {task.id} requires",
                     f"Use more: --agents {sum(agent.count for agent in workflow.agents)}",
                 )
     return _named(kinds, leader)

@@ -71,7 +71,9 @@ def _alone(store: Store, team: str) -> Iterator[None]:
     give_up = time.monotonic() + _PATIENCE
     while (held := locks.hold(f"{store.root}/rosters/{team}.lock", store.root)) is None:
         if time.monotonic() > give_up:
-            raise errors.Busy(f"another brings up {team} since {_PATIENCE:g} seconds", "Wait for it, then repeat.")
+            raise errors.Busy(
+                f"another `teams up` of {team} has run for {_PATIENCE:g} seconds", "Wait for it, then repeat."
+            )
         time.sleep(_PAUSE)
     try:
         yield

@@ -111,7 +111,7 @@ def get(store: Store, team: str) -> Run:
     """
     run = _last(store, team)
     if run is None:
-        raise errors.NotFound(f"team {team} was not made by `teams run`", "Start a run: teams run WORKFLOW")
+        raise errors.NotFound(f"team {team} was not created by `teams run`", "Start a run: teams run WORKFLOW")
     return run
 
 
@@ -138,9 +138,7 @@ def take(store: Store, team: str, run: Run) -> Run:
 
     def change(run: Run) -> Run:
         if is_led(store, team, run) and run.pid != os.getpid():
-            raise errors.WrongState(
-                f"the run of team {team} is going on in process {run.pid}", "Wait for it, or stop it."
-            )
+            raise errors.WrongState(f"the run of team {team} goes on in process {run.pid}", "Wait for it, or stop it.")
         return run.led_by_us(store.host)
 
     return update(store, team, RUN.also_closed, run.id, change)[1]

@@ -217,7 +217,7 @@ def says_closed(data: bytes, path: str) -> bool:
 
 def team_closed(team: str) -> errors.WrongState:
     """The refusal of a change in a closed team."""
-    return errors.WrongState(f"team {team} is closed", f"`teams restore-team {team}` opens it again.")
+    return errors.WrongState(f"team {team} is closed", f"To reopen it (leader or human): teams restore-team {team}")
 
 
 def strict_json(data: bytes, path: str) -> Any:

@@ -34,7 +34,7 @@ def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -
     if missing := set(task.require) - skills:
         raise errors.NotAllowed(
             f"{task.id or 'the task'} requires skills {name} does not have: {', '.join(sorted(missing))}",
-            "Skills come with the role or the --type at joining: `teams define-role`.",
+            "A role or join-team --type gives skills: teams define-role",
         )
 
 
@@ -42,8 +42,8 @@ def refuse_other(store: Store, team: Team, task: Task, name: str) -> None:
     """Raises TaskKept: The task is kept for another member, who is there."""
     if task.assignee and task.assignee != name and not lost(store, team, task):
         raise errors.TaskKept(
-            f"{task.id} is kept for {task.assignee}",
-            "Take another: teams claim-task --next; or ask the leader: teams update-task ID --unassign",
+            f"{task.id} is assigned to {task.assignee}",
+            "Claim another: teams claim-task --next; or ask the leader for: teams update-task ID --unassign",
         )
 
 
@@ -110,7 +110,7 @@ def _free(store: Store, team: Team, key: str, why: Callable[[Task], str]) -> Non
         if task.status != "pending" or not task.assignee or not reason:
             return task
         free = task.having(assignee=None).noted(teams.now(store), SYSTEM, "unassigned", reason, owner=task.assignee)
-        body = f"{task.id} ({task.title}) was kept for {task.assignee} and is anybody's now: {reason}"
+        body = f"{task.id} ({task.title}) was assigned to {task.assignee}, and anybody may claim it now: {reason}"
         return owing(free, Owed(to=team.leader, message=body, uid=f"freed-{task.id}-{len(free.notes)}-{task.claim}"))
 
     try:

@@ -89,15 +89,15 @@ class Edit:
         if self.force and not self.owner:
             raise errors.WrongUsage("--force goes with --owner", "It takes a task from an owner that is at work.")
         if self.owner and self.unassign:
-            raise errors.WrongUsage("--owner and --unassign go against each other", "Say one of them.")
+            raise errors.WrongUsage("--owner and --unassign can't be combined", "Choose one.")
         if not (self.words or self.status or self.owner or self.unassign or self.keeping) and self.result is None:
-            raise errors.WrongUsage("nothing to change was named", "Say what: --status, --result, --title, …")
+            raise errors.WrongUsage("nothing to change is given", "Give: --status, --result, --title, …")
         if "title" in self.fields:
             text.one_line(self.fields["title"], "title", 500)
         if self.status == "in_progress":
-            raise errors.InvalidValue("in_progress is not set by hand", "Claim the task: teams claim-task ID")
+            raise errors.InvalidValue("in_progress can't be set", "Claim the task: teams claim-task ID")
         if self.status == "in_review":
-            raise errors.InvalidValue("in_review is not set by hand", "Complete the task: --status completed")
+            raise errors.InvalidValue("in_review can't be set", "Complete the task: --status completed")
         text.within(self.fields.get("description", ""), "description", text.MAX_MESSAGE)
         if self.append is not None:
             text.checked(self.append, "text to append")
@@ -108,20 +108,20 @@ class Edit:
 
 
 def change_task(store: Store, team_name: str, caller: Caller | None, word: str, changes: Edit) -> Task:
-    """Change a task.
+    """Change a task, or finish it.
 
-    Its owner completes or fails it; whoever manages the tasks reopens and cancels. Completing one's
-    completed task again changes nothing.
+    Its owner completes or fails it; whoever manages tasks reopens and cancels it. Completing it again changes
+    nothing.
 
     Raises:
         TaskNotFound: The task, or a new blocker, does not exist.
-        NotAllowed: The change is not the caller's to make.
-        WrongState: The status does not follow on the one that it has.
-        StaleClaim: The claim that was quoted, or the caller's own, is over.
-        PlanRequired: It can't be completed before its plan is approved.
-        NotChecked, CheckFailed: It can't be completed before its check passed.
-        DependencyCycle: It would wait for itself.
-        Conflict: Its owner is at work on it. `--force` hands it over all the same.
+        NotAllowed: You may not make this change.
+        WrongState: That status can't follow the present one.
+        StaleClaim: The claim expired or is another.
+        PlanRequired: Its plan must be approved first.
+        NotChecked, CheckFailed: Its check must pass first.
+        DependencyCycle: It would block itself.
+        Conflict: Its owner is at work on it. `--force` assigns it anyway.
     """
     who = require(store, team_name, caller, "update-task", word)
     changes.refuse_senseless()
@@ -192,8 +192,8 @@ _AFTER = {"pending": ["cancelled"], IN_REVIEW: ["pending"], **{status: ["pending
 def _changed(store: Store, team: Team, task: Task, changes: Edit, who: Standing) -> Task:
     if changes.claim is not None and changes.claim != task.claim:
         raise errors.StaleClaim(
-            f"claim {changes.claim} of {task.id} is over: it is {state_of(task)}, claim {task.claim}",
-            "Look at it again: teams show-task " + task.id,
+            f"claim {changes.claim} of {task.id} has ended: it is {state_of(task)}, claim {task.claim}",
+            "See: teams show-task " + task.id,
         )
     changed = task
     if changes.words:
@@ -228,7 +228,7 @@ def _who_does(task: Task, changes: Edit) -> str:
     """Whom a leader asks who may not do it."""
     if changes.status in ("pending", "cancelled"):
         return "Ask a task-manager or the human."
-    return f"Only its owner does: ask {task.owner}." if task.owner else "Who claims it does: leave it to a member."
+    return f"Only its owner does: ask {task.owner}." if task.owner else "A member who claims it does that."
 
 
 def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing) -> Task:
@@ -237,9 +237,9 @@ def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing
     if task.status == _status_after(task, changes) and same and not changes.keeping:
         return task
     if task.status != "in_progress":
-        hint = f"Open it again first: teams update-task {task.id} --status pending"
+        hint = f"Reopen it first: teams update-task {task.id} --status pending"
         if task.status == changes.status:
-            hint = f"Amend the result alone: teams update-task {task.id} --result TEXT"
+            hint = f"Change only its result: teams update-task {task.id} --result TEXT"
         raise errors.WrongState(f"{task.id} is {task.status} already", hint)
     if changes.status == "completed":
         refuse_unfinishable(store, team, task)
@@ -307,13 +307,16 @@ def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
         named = ", ".join(map(str, blockers))
         raise errors.TaskBlocked(
-            f"{task.id} waits for {named}", f"Complete it after them, or release it: teams release-task {task.id}"
+            f"{task.id} is blocked by {named}", f"Complete it after them, or release it: teams release-task {task.id}"
         )
 
 
 def _cancelled(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
     if not who.manages:
-        raise errors.NotAllowed("only a task-manager or the human cancels tasks", "Ask one, or release the task.")
+        raise errors.NotAllowed(
+            "only a task-manager or the human cancels tasks",
+            "Ask one of them, or release the task: teams release-task ID",
+        )
     if task.status == "cancelled":
         return task
     if task.status != "pending":
@@ -326,11 +329,11 @@ def _cancelled(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
 
 def _reopened(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
     if not (who.manages or task.owner == who.name):
-        raise errors.NotAllowed(f"{task.id} is not yours to open again", "Ask its owner, a task-manager or the human.")
+        raise errors.NotAllowed(f"{task.id} is not yours to reopen", "Ask its owner, a task-manager or the human.")
     if task.status == "pending":
         return task
     if task.status not in FINISHED and task.status != IN_REVIEW:
-        raise errors.WrongState(f"{task.id} is {state_of(task)}", f"Give it back: teams release-task {task.id}")
+        raise errors.WrongState(f"{task.id} is {state_of(task)}", f"Release it: teams release-task {task.id}")
     return task.freed().noted(teams.now(store), who.name, "reopened", changes.reason)
 
 
@@ -344,16 +347,16 @@ def _with_owner(store: Store, team: Team, task: Task, owner: str, who: Standing,
         return keeping.keep(store, team, task, owner, who.name)
     if not (who.leads or who.manages or task.owner == who.name):
         raise errors.NotAllowed(
-            f"{task.id} is not yours to hand over: it is {state_of(task)}; nothing was changed",
+            f"{task.id} is not yours to assign: it is {state_of(task)}; nothing was changed",
             "Ask the leader, a task-manager or the human.",
         )
     if task.status in FINISHED:
         raise errors.WrongState(
-            f"{task.id} is {task.status}", f"Open it again: teams update-task {task.id} --status pending"
+            f"{task.id} is {task.status}", f"Reopen it: teams update-task {task.id} --status pending"
         )
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
         raise errors.TaskBlocked(
-            f"{task.id} waits for {', '.join(b.id for b in blockers)}", "Wait until they are completed."
+            f"{task.id} is blocked by {', '.join(b.id for b in blockers)}", "Wait until they are completed."
         )
     assigning.refuse_unskilled(team, task, owner, who.caller.config)
     if not force:
@@ -419,7 +422,7 @@ def _note(store: Store, team: Team, before: Task, task: Task, changes: Edit, who
     if to:
         what = "task handed over"
     if task.assignee != before.assignee:
-        what = f"task kept for {task.assignee}" if task.assignee else "task unassigned"
+        what = f"task assigned to {task.assignee}" if task.assignee else "task unassigned"
     if task.result != before.result and task.status == before.status:
         what = "result amended"
     last = task.notes[-1] if task.notes else None

@@ -134,7 +134,7 @@ def reviewer(at: Standing, word: str, coming: Collection[str] = ()) -> str:
     if role is None:
         members = ", ".join(at.team.active_names())
         raise errors.AgentNotFound(
-            f"there is no role and no active member {word!r}, to review", f"Members: {members}, human; or a role."
+            f"no role or active member {word!r} can review", f"Members: {members}, human; or a role."
         )
     return role
 
@@ -151,11 +151,11 @@ def refuse_unchecked(task: Task, found: Check | None) -> None:
         return
     if found is None:
         raise errors.NotChecked(
-            f"{task.id} is completed by its check, which was not run: {task.check}",
-            f"Run by: teams update-task {task.id} --status completed",
+            f"{task.id} has a check that was not run: {task.check}",
+            f"Run it: teams update-task {task.id} --status completed",
         )
     if found.command != task.check:
-        raise errors.StaleClaim(f"the check of {task.id} is another one by now: {task.check}", "Complete it again.")
+        raise errors.StaleClaim(f"the check of {task.id} was changed to: {task.check}", "Complete it again.")
     refuse_failed(task, found)
 
 
@@ -165,5 +165,5 @@ def refuse_failed(task: Task, found: Check, options: str = "") -> None:
         kept = " (your result is kept)" if found.result else ""
         raise errors.CheckFailed(
             f"{task.id} is not done: {found.told}",
-            f"Mend it, commit, and complete it again{kept}: teams update-task {task.id} --status completed{options}",
+            f"Fix it, commit, and complete it again{kept}: teams update-task {task.id} --status completed{options}",
         )

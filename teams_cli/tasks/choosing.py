@@ -65,7 +65,7 @@ def _in_vain(store: Store, team: Team) -> str:
 
     if overviews.over(store, team.name):
         return f"{overviews.DONE[0].upper()}{overviews.DONE[1:]}."
-    return "Wait for one: teams wait --claim; what holds up the others: teams get-tasks --blocked"
+    return "Wait for one: teams wait --claim; or see the blocked ones: teams get-tasks --blocked"
 
 
 def _release_and_read(store: Store, team: Team) -> Callable[[], Iterator[Task]]:

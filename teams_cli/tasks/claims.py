@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 def claim(store: Store, team_name: str, caller: Caller | None, word: str) -> Task:
-    """Make the caller the owner of a task that is free, whose blockers are all completed and whose skills it has.
+    """Claim a free task. Its blockers must be completed, and you need its skills.
 
-    Claiming one's own task again changes nothing, so that an agent that lost the answer can ask again.
+    Claiming your own task again changes nothing.
 
     Raises:
-        TaskClaimed: Another agent owns the task; names it.
-        TaskKept: It is kept for another agent; names it.
-        TaskBlocked: A task that it waits for is not completed; names it.
+        TaskClaimed: Another agent owns the task; the error names it.
+        TaskKept: The task is assigned to another agent; the error names it.
+        TaskBlocked: A blocker is not completed; the error names it.
         WrongState: The task is finished.
-        NotAllowed: The caller's role may not claim, or it lacks a skill.
+        NotAllowed: Your role may not claim, or you lack a skill.
         TaskNotFound: There is no such task.
     """
     at = require(store, team_name, caller, "claim-task", word)
@@ -98,15 +98,15 @@ def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> Non
             left = length(max(1.0, leases.left(store, task)))
             asked = f", who is silent and was asked: it is free in {left}, unless {task.owner} answers"
         taken = f"{task.id} is claimed by {task.owner}{asked}"
-        raise errors.TaskClaimed(taken, "Take another: teams claim-task --next")
+        raise errors.TaskClaimed(taken, "Claim another: teams claim-task --next")
     if task.status != "pending":
         raise errors.WrongState(
-            f"{task.id} is {task.status}", f"Open it again: teams update-task {task.id} --status pending"
+            f"{task.id} is {task.status}", f"Reopen it: teams update-task {task.id} --status pending"
         )
     assigning.refuse_other(store, team, task, caller.name)
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
         named = ", ".join(map(str, blockers))
-        raise errors.TaskBlocked(f"{task.id} waits for {named}", "Take another: teams claim-task --next")
+        raise errors.TaskBlocked(f"{task.id} is blocked by {named}", "Claim another: teams claim-task --next")
     assigning.refuse_unskilled(team, task, caller.name, caller.config)
 
 

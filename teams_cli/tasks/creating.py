@@ -133,6 +133,8 @@ def _ordered(planned: list[Planned]) -> list[Planned]:
     """Each behind those that it waits for, else as they were given."""
     waits = {one.key: one.waits_for for one in planned}
     if way := ordering.circle(waits):
-        raise errors.DependencyCycle(f"{way[0]} would wait for itself: {' waits for '.join(way)}", "Drop one of these.")
+        raise errors.DependencyCycle(
+            f"{way[0]} would wait for itself: {' waits for '.join(way)}", "Remove one of these blockers."
+        )
     known = {one.key: one for one in planned}
     return [known[key] for key in ordering.in_order(waits)]

@@ -94,7 +94,8 @@ def refuse_cycle(store: Store, team: str, task_id: str, blockers: Iterable[str])
         way = ways.pop()
         if way[-1] == task_id:
             raise errors.DependencyCycle(
-                f"{task_id} would wait for itself: {' waits for '.join([task_id, *way])}", "Drop one of these."
+                f"{task_id} would wait for itself: {' waits for '.join([task_id, *way])}",
+                "Remove one of these blockers.",
             )
         if way[-1] not in seen:
             seen.add(way[-1])

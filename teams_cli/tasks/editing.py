@@ -41,7 +41,7 @@ def with_words(store: Store, task: Task, changes: Edit, name: str) -> Task:
     blockers = [blocker for blocker in task.blocked_by if blocker not in changes.unblock]
     if missing := set(changes.unblock) - set(task.blocked_by):
         raise errors.WrongState(
-            f"{task.id} does not wait for {', '.join(sorted(missing))}", f"See teams show-task {task.id}"
+            f"{task.id} is not blocked by {', '.join(sorted(missing))}", f"See: teams show-task {task.id}"
         )
     blockers += [blocker for blocker in dict.fromkeys(changes.block) if blocker not in blockers]
     changed = task.having(**{**changes.fields, "description": _description(task, changes)}, blocked_by=blockers)
@@ -113,9 +113,9 @@ def _uid(did: str, task: Task) -> str:
 
 
 def note(store: Store, team_name: str, caller: Caller | None, word: str, said: str, uid: str | None = None) -> Task:
-    """Add a note to a task, whoever has it; its owner is told. What the task says otherwise stays as it is.
+    """Add a note to a task. Its owner is notified; nothing else of the task changes.
 
-    Repeated after it was broken off, before its answer, it adds nothing twice.
+    If it was interrupted before its answer, repeating it adds nothing twice.
 
     Raises:
         TaskNotFound: There is no such task.
@@ -130,7 +130,7 @@ def note(store: Store, team_name: str, caller: Caller | None, word: str, said: s
             return task
         if task.is_full:
             raise errors.WrongState(
-                f"{task.id} has as many notes as it can have", "Put it in a file, or send a message."
+                f"{task.id} has the most notes allowed", "Send a message instead: teams send-message NAME TEXT"
             )
         told = [_to_whom_it_concerns(task, name, "noted on", said)] if task.concerned not in (None, name) else []
         return owing(task.noted(teams.now(store), name, "note", added=said, uid=uid), *told)

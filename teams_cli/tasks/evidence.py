@@ -60,10 +60,10 @@ def read(path: str) -> File:
         content = disk.read_named(path, MOST + 1)
     except OSError as error:
         raise errors.InvalidValue(
-            f"the evidence {path} can't be read: {error.strerror}", "Give the path of a file."
+            f"the attachment {path} can't be read: {error.strerror}", "Give the path of a file."
         ) from None
     if len(content) > MOST:
-        raise errors.InvalidValue(f"the evidence {path} is larger than {MOST} bytes", "Hand in the part that tells.")
+        raise errors.InvalidValue(f"the attachment {path} is larger than {MOST} bytes", "Attach the relevant part.")
     return File(os.path.basename(path), content)
 
 
@@ -84,8 +84,8 @@ def refuse_too_many(task: Task, files: Sequence[File]) -> None:
     had = len(task.evidence or ())
     if had + len(files) > MOST_FILES:
         raise errors.Conflict(
-            f"{task.id} has {had} files of evidence, and {MOST_FILES} are kept with a task at most",
-            "Hand in those that tell, several in one archive.",
+            f"{task.id} has {had} attachments, and {MOST_FILES} are allowed",
+            "Attach the relevant ones, or one archive.",
         )
 
 
@@ -101,7 +101,7 @@ def find(task: Task, word: str) -> Evidence:
             return one
     names = ", ".join(one.name for one in had)
     raise EvidenceNotFound(
-        f"{task.id} has no evidence {word!r}", f"It has: {names}." if had else f"See teams show-task {task.id}"
+        f"{task.id} has no attachment {word!r}", f"It has: {names}." if had else f"See: teams show-task {task.id}"
     )
 
 
@@ -120,7 +120,7 @@ def content(store: Store, team: str, handed_in: Evidence) -> bytes:
         kept = None
     if kept is None or sha256(kept).hexdigest() != handed_in.sha256:
         raise errors.DamagedRecord(
-            f"the copy of {handed_in.name} ({handed_in.id}) is not what was handed in: its digest is another",
+            f"the copy of {handed_in.name} ({handed_in.id}) differs from the attached file",
             f"Ask {handed_in.by} for the file again.",
         )
     return kept

@@ -29,12 +29,12 @@ _GIVEN_BACK = "given-back-"
 def release(
     store: Store, team_name: str, caller: Caller | None, word: str, reason: str | None = None, force: bool = False
 ) -> Task:
-    """Give a task in progress back to the queue: one's own, or any as leader, task-manager or human.
+    """Release a task in progress: your own, or any as leader, task-manager or human.
 
-    Who says why tells the leader, and is not offered the task while others, or an edit, may come first.
+    With --reason the leader is told why, and others are offered the task first.
 
     Raises:
-        Conflict: Its owner is at work on it. `--force` takes it all the same.
+        Conflict: Its owner is at work on it. `--force` releases it anyway.
         NotAllowed: It is another member's.
         WrongState: It is not in progress.
     """
@@ -49,7 +49,7 @@ def release(
                 f"{task.id} is {task.status}, not in progress", "Only claimed tasks can be released."
             )
         if task.owner != name and not may_any:
-            raise errors.NotAllowed(f"{task.id} is {task.owner}'s", f"Ask {task.owner} or the leader to release it.")
+            raise errors.NotAllowed(f"{task.id} belongs to {task.owner}", f"Ask {task.owner} or the leader.")
         if not force:
             refuse_taking(store, team, task, at.caller, f"teams release-task {task.id}")
         owner = None if task.owner == name else task.owner
@@ -72,7 +72,7 @@ def release(
 def _given_back(task: Task, team: Team, reason: str) -> Owed:
     """What the leader is told of a task that its owner gave back: why, and how to change it."""
     body = (
-        f"{task.id} ({task.title}) was given back by {task.owner}: {reason} (to change it: teams update-task {task.id})"
+        f"{task.id} ({task.title}) was released by {task.owner}: {reason} (to change it: teams update-task {task.id})"
     )
     return Owed(to=team.leader, message=body, uid=f"{_GIVEN_BACK}{task.id}-{task.claim}", by=task.owner or "")
 
@@ -110,12 +110,12 @@ def heartbeat(
     note: str | None = None,
     seconds: float | None = None,
 ) -> list[Task]:
-    """Say that you are at work, which renews the lease of a task, or of all that you have.
+    """Say that you are at work. It renews the lease of a task, or of all your tasks.
 
-    Before you are silent for longer than a lease, say for how long: `--for 30m`. Your tasks are yours until then.
+    Before a silence longer than a lease, give its length: `--for 30m`. You keep your tasks until then.
 
     Raises:
-        StaleClaim: The task is no longer the caller's.
+        StaleClaim: The task is no longer yours.
         InvalidValue: `--for` is less than a second or more than a day.
     """
     at = require(store, team_name, caller, "heartbeat")

@@ -15,8 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_IS_KEPT = " is kept for you"
-_IS_READY = ", kept for you, is ready: "
+_IS_ASSIGNED, _WAS_KEPT = " is assigned to you", " is kept for you"
+_IS_READY, _WAS_READY = ", assigned to you, is ready: ", ", kept for you, is ready: "
+"""How such notices begin after the title; older versions wrote the second of each."""
+_BLOCKED = "blocked by "
 
 
 def keep(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
@@ -43,24 +45,30 @@ def kept_from_the_start(draft: Task, status_of: Callable[[str], str], name: str,
 def _standing(task: Task, status_of: Callable[[str], str]) -> str:
     blockers = dependencies.open_blockers(task, status_of)
     if not blockers:
-        return f"{_IS_KEPT} and ready: teams claim-task --next"
-    return f"{_IS_KEPT}; it waits for {', '.join(map(str, blockers))}, and you will be told when it is ready"
+        return f"{_IS_ASSIGNED} and ready: teams claim-task --next"
+    return f"{_IS_ASSIGNED}, {_BLOCKED}{', '.join(map(str, blockers))}; you will be notified when it is ready"
 
 
 def tells_of_keeping(notice: str, task: Task) -> bool:
-    """Whether the notice told its reader that the task is kept for it: so it is no more once it is not."""
-    said = f"{task.id} ({task.title})"
-    return notice.startswith((said + _IS_KEPT, said + _IS_READY))
+    """Whether the notice says that the task is assigned to its reader, which ends when the task is not."""
+    begins = (_IS_ASSIGNED, _WAS_KEPT, _IS_READY, _WAS_READY)
+    return notice.startswith(tuple(f"{task.id} ({task.title}){begin}" for begin in begins))
+
+
+def tells_of_blockers(notice: str, task: Task) -> bool:
+    """Whether the notice says that the task is assigned to its reader, and not ready yet."""
+    begins = (f"{_IS_ASSIGNED}, {_BLOCKED}", f"{_WAS_KEPT}; it waits for ")
+    return notice.startswith(tuple(f"{task.id} ({task.title}){begin}" for begin in begins))
 
 
 def give_up(store: Store, task: Task, by: str, reason: str | None = None) -> Task:
     """The task for anybody; for whom it was kept is to be told."""
     if task.assignee is None:
-        raise errors.WrongState(f"{task.id} is kept for nobody", f"See teams show-task {task.id}")
+        raise errors.WrongState(f"{task.id} is assigned to nobody", f"See: teams show-task {task.id}")
     free = task.having(assignee=None).noted(teams.now(store), by, "unassigned", reason, owner=task.assignee)
     if task.assignee == by:
         return free
-    body = f"{by} keeps {task.id} ({task.title}) for you no longer{f': {reason}' if reason else ''}"
+    body = f"{task.id} ({task.title}) is no longer assigned to you, by {by}{f': {reason}' if reason else ''}"
     uid = f"unassigned-{task.id}-{len(free.notes)}-{task.claim}"
     return owing(free, Owed(to=task.assignee, message=body, uid=uid, by=by))
 

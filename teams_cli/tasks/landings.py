@@ -116,12 +116,12 @@ def get(store: Store, team: str, word: str) -> Landing:
     if word.startswith("task-"):
         if found := last_of(store, team, word):
             return found
-        raise LandingNotFound(f"team {team} has no landing of {word}", f"Ask for one: teams land {word}")
+        raise LandingNotFound(f"team {team} has no landing of {word}", f"Land it: teams land {word}")
     key = id_of(word, "landing")
     try:
         return store.get(team, LANDING, key)[0]
     except errors.NotFound:
-        raise LandingNotFound(f"team {team} has no {key}", "See `teams get-landings`.") from None
+        raise LandingNotFound(f"team {team} has no {key}", "See: teams get-landings") from None
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Landing]:

@@ -79,7 +79,7 @@ def over(store: Store, team: Team, task: Task, known: Callable[[str], presence.A
         return f"{task.owner or 'its owner'} is no longer a member"
     epoch, seconds = store.steady()
     if task.lease_until is None or task.lease_epoch != epoch:
-        return f"the machine was started anew since {task.owner} claimed it"
+        return f"the machine restarted since {task.owner} claimed it"
     agent = known(task.owner) if known else presence.load(store, team.name, task.owner)
     if presence.is_gone(agent):
         return f"the process of {task.owner} is gone"
@@ -194,12 +194,12 @@ def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") 
 def _who_waits(store: Store, team: Team, task: Task) -> str:
     """Who will take the task that is free again, as far as that is to be seen."""
     if task.assignee or task.require:
-        return f"; it is kept for {task.assignee}" if task.assignee else ""
+        return f"; it is assigned to {task.assignee}" if task.assignee else ""
     waiting = (agent for agent, _ in store.scan(team.name, presence.AGENT, []) if agent.waiting)
     # One that was killed as it waited says so for ever.
     names = (agent.agent for agent in waiting if agent.agent != task.owner and presence.is_around(store, team, agent))
     name = next(names, "")
-    return f"; {name} waits for work, and is told" if name else ""
+    return f"; {name} waits for work, and is notified" if name else ""
 
 
 def loss(task: Task, reason: str, now_with: str = "", by: str = SYSTEM) -> Owed:

@@ -22,14 +22,14 @@ def refuse_stranger(task: Task, name: str) -> None:
     if task.was_claimed_by(name):
         last = task.notes[-1]
         raise errors.StaleClaim(
-            f"your claim on {task.id} is over: it is {state_of(task)}"
+            f"your claim on {task.id} has ended: it is {state_of(task)}"
             + (f" ({last.what}: {last.reason})" if last.reason else ""),
             f"Keep your result: {_how_back(task)}",
         )
     if task.status == "pending":
         raise errors.WrongState(f"{task.id} is pending", f"Claim it first: teams claim-task {task.id}")
     if task.owner is None:
-        hint = f"Open it again: teams update-task {task.id} --status pending"
+        hint = f"Reopen it: teams update-task {task.id} --status pending"
         raise errors.NotAllowed(f"{task.id} is {state_of(task)}, and nobody's", hint)
     raise errors.NotAllowed(f"{task.id} is {task.owner}'s", "Only its owner sets its status and result.")
 
@@ -39,8 +39,8 @@ def _how_back(task: Task) -> str:
     if task.status == "pending":
         return f"teams claim-task {task.id}, and complete it again"
     if not task.owner:
-        return f"see teams show-task {task.id}"
-    return f"teams note {task.id} TEXT; its files are {task.owner}'s now. Go on: teams wait --claim"
+        return f"see: teams show-task {task.id}"
+    return f"teams note {task.id} TEXT; its files are {task.owner}'s now. Continue: teams wait --claim"
 
 
 def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str) -> None:

@@ -57,7 +57,7 @@ PLAN: Kind[Plan] = Kind("plan", Plan, numbered=True, logins="plan")
 def propose(
     store: Store, team_name: str, caller: Caller | None, body: str, task: str | None = None, revises: str | None = None
 ) -> Plan:
-    """Propose a plan to the leader, for a task or for all of one's work.
+    """Propose a plan to the leader, for a task or for all your work.
 
     Raises:
         TaskNotFound, PlanNotFound: The task, or the plan it revises, does not exist.
@@ -72,7 +72,9 @@ def propose(
     if revises is not None:
         earlier = get(store, team_name, revises)
         if earlier.from_ != caller.name:
-            raise errors.NotAllowed(f"{earlier.id} is {earlier.from_}'s", "Revise your own, or propose a new one.")
+            raise errors.NotAllowed(
+                f"{earlier.id} was proposed by {earlier.from_}", "Revise your own plan, or propose a new one."
+            )
         draft = draft.having(revises=earlier.id, task=draft.task or earlier.task)
     plan = _same_again(store, draft)
     if plan is not None:
@@ -110,7 +112,7 @@ def get(store: Store, team: str, word: str) -> Plan:
     try:
         return store.get(team, PLAN, plan_id)[0]
     except errors.NotFound:
-        raise PlanNotFound(f"team {team} has no plan {plan_id}", "See `teams get-plans`.") from None
+        raise PlanNotFound(f"team {team} has no plan {plan_id}", "See: teams get-plans") from None
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError], only_open: bool = False) -> list[Plan]:
@@ -120,23 +122,23 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError], only_open
 
 
 def approve(store: Store, team_name: str, caller: Caller | None, word: str, note: str | None = None) -> Plan:
-    """Approve a plan, once; its author is told.
+    """Approve a plan. Its author is notified.
 
     Raises:
-        PlanNotFound: There is none.
+        PlanNotFound: There is no such plan.
         WrongState: It is decided already.
-        NotAllowed: It is one's own.
+        NotAllowed: It is your own.
     """
     return _decide(store, team_name, caller, word, "approved", "approve-plan", note=note)
 
 
 def reject(store: Store, team_name: str, caller: Caller | None, word: str, feedback: str) -> Plan:
-    """Reject a plan, once, saying why; its author is told.
+    """Reject a plan, and say why. Its author is notified.
 
     Raises:
-        PlanNotFound: There is none.
+        PlanNotFound: There is no such plan.
         WrongState: It is decided already.
-        NotAllowed: It is one's own.
+        NotAllowed: It is your own.
     """
     text.checked(feedback, "feedback")
     return _decide(store, team_name, caller, word, "rejected", "reject-plan", feedback=feedback)
@@ -161,7 +163,7 @@ def _decide(
         if plan.status != "proposed":
             raise errors.WrongState(
                 f"{plan.id} was {plan.status} by {plan.decided_by} at {plan.decided_at}",
-                f"A decided plan stays so; a new one revises it: teams propose-plan … --revises {plan.id}",
+                f"Propose a new one: teams propose-plan TEXT --revises {plan.id}",
             )
         if plan.from_ == name:
             raise errors.NotAllowed(f"{plan.id} is your own", "Let another leader or the human decide it.")

@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 def review(
     store: Store, team_name: str, caller: Caller | None, word: str, accept: bool, why: str | None = None
 ) -> Task:
-    """End the review of a task: accepted it is completed, rejected it is its owner's again, with the reason.
+    """Accept the work on a task, which completes it, or reject it with a reason: then its owner has it again.
 
-    It is for whom the task names, or those of the role that it names, and for the leader and the human; never for who
-    did the work. Saying the same again changes nothing.
+    The reviewer or role that the task names, the leader and the human may review; the owner never. Repeating it
+    changes nothing.
 
     Raises:
         TaskNotFound: There is no such task.
         WrongState: It is not in review.
-        NotAllowed: It is the caller's own work, or another's to review.
+        NotAllowed: It is your own work, or others review it.
     """
     at = require(store, team_name, caller, "review-task", word)
     if not accept and not (why or "").strip():
-        raise errors.WrongUsage("say why it is rejected", f'Write: teams review-task {word} --reject "WHY"')
+        raise errors.WrongUsage("the reason is missing", f'Write: teams review-task {word} --reject "WHY"')
     verdict, why = ("accepted" if accept else "rejected"), why and text.within(why, "reason", text.MAX_MESSAGE)
 
     def change(task: Task) -> Task:
@@ -70,14 +70,12 @@ def _said_so(task: Task, name: str, verdict: str, why: str | None) -> bool:
 def _refuse(task: Task, at: Standing) -> None:
     if task.status != IN_REVIEW:
         raise errors.WrongState(
-            f"{task.id} is {owners.state_of(task)}, not in review", f"See teams show-task {task.id}"
+            f"{task.id} is {owners.state_of(task)}, not in review", f"See: teams show-task {task.id}"
         )
     if task.owner == at.name:
-        raise errors.NotAllowed(f"{task.id} is your own work", f"Another reviews it: {task.review_by}.")
+        raise errors.NotAllowed(f"{task.id} is your own work", f"It is reviewed by {task.review_by}.")
     if not (at.leads or at.caller.is_human or reviews(at.team, task, at.name, at.caller.config)):
-        raise errors.NotAllowed(
-            f"{task.id} is {task.review_by}'s to review", "Tell them what you found, or the leader."
-        )
+        raise errors.NotAllowed(f"{task.id} is reviewed by {task.review_by}", "Send them or the leader a message.")
 
 
 def reviews(team: Team, task: Task, name: str, config: Config | None) -> bool:
@@ -112,11 +110,11 @@ def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: s
     """
     told = []
     if task.owner == before.owner != by:
-        body = f"{task.id} ({task.title}) is yours again, taken out of review by {by}: teams show-task {task.id}"
+        body = f"{task.id} ({task.title}) is yours again, withdrawn from review by {by}: teams show-task {task.id}"
         told.append(Owed(to=task.owner or "", message=body, uid=f"back-{task.id}-{task.claim}", by=by))
     elif task.owner is None and before.owner not in (None, by) and team.member(before.owner or ""):
-        told.append(leases.loss(before, f"{by} took it out of review", by=by))
-    body = f"{task.id} ({task.title}) does not wait for your review any more: {by} took it out"
+        told.append(leases.loss(before, f"{by} withdrew it from review", by=by))
+    body = f"{task.id} ({task.title}) no longer waits for your review: {by} withdrew it"
     for asked_before in asked(team, before, config):
         if asked_before.to not in (by, task.owner, before.owner):
             uid = f"withdrawn-{task.id}-{before.claim}~{asked_before.to}"

@@ -41,6 +41,6 @@ def _refuse_for_several(edit: Edit) -> None:
     ends = edit.status in ("completed", "failed")
     if ends or edit.result is not None or edit.claim is not None or "title" in edit.fields or edit.keeping:
         raise errors.WrongUsage(
-            "a title, a claim, a result, evidence and an end are those of one task", "Name one task."
+            "a title, claim, result, attachment or final status is for one task only", "Name one task."
         )
     edit.refuse_senseless()

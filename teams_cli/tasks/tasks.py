@@ -271,13 +271,13 @@ def may_add(team: Team, role: str, config: Config | None) -> bool:
 def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> Task:
     """Add a task to the team's queue.
 
-    A task that is blocked by others can be claimed when all of them are completed.
+    A blocked task can be claimed when all its blockers are completed.
 
     Raises:
         TaskNotFound: A blocker does not exist.
         InvalidValue: The title, the command or a skill is blank or too long.
-        NotAllowed: A check or a review is not the caller's to set.
-        AgentNotFound: There is nobody of that name or role to review it.
+        NotAllowed: You may not set a check or a review.
+        AgentNotFound: No member or role of that name can review it.
     """
     at = require(store, team_name, caller, "create-task", draft.title)
     draft = drafted(at, draft, teams.now(store))
@@ -333,7 +333,7 @@ def find(store: Store, team: str, word: str) -> tuple[Task, Any]:
     try:
         return store.get(team, TASK, task_id)
     except errors.NotFound:
-        raise errors.TaskNotFound(f"team {team} has no task {task_id}", "See `teams get-tasks`.") from None
+        raise errors.TaskNotFound(f"team {team} has no task {task_id}", "See: teams get-tasks") from None
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> Iterator[Task]:

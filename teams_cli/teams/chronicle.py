@@ -94,13 +94,20 @@ def _at(entry: dict[str, Any]) -> datetime:
 def line(entry: dict[str, Any]) -> str:
     """The entry in words: `bob: task claimed task-1`."""
     said = [_words(key, value) for key, value in entry.items() if key not in ("at", "actor", "what", "title", "claim")]
-    return f"{entry.get('actor')}: {entry.get('what')} {' '.join(said)}".rstrip()
+    what = str(entry.get("what")).replace("task kept for ", "task assigned to ")
+    return f"{entry.get('actor')}: {what} {' '.join(said)}".rstrip()
 
 
 def _words(key: str, value: Any) -> str:
-    """A detail as people write it: what is so is named, and of several each."""
+    """A detail as people write it."""
     if value is True:
         return key
+    if key == "to":
+        return f"to {', '.join(value) if isinstance(value, list) else value}"
+    if key == "commit":
+        return f"on {str(value)[:10]}"
+    if key == "status" and isinstance(value, int):
+        return f"exit status {value}"
     if isinstance(value, list):
         return ", ".join(str(part) for part in value)
     return str(value)
@@ -116,6 +123,6 @@ def of_closed(store: Store, team: str, came_to: str = "") -> errors.WrongState:
     """The refusal of what a closed team takes no more: who closed it, and what its tasks *came to*."""
     by = closed_by(store, team)
     return errors.WrongState(
-        f"team {team} is closed{f', by {by}' if by else ''}: nothing is left to do{came_to}",
-        f"Its leader can open it again: teams restore-team {team}",
+        f"team {team} is closed{f', by {by}' if by else ''}{came_to}",
+        f"To reopen it (leader or human): teams restore-team {team}",
     )

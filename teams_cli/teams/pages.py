@@ -85,7 +85,7 @@ def get(store: Store, team: str, key: str) -> Page:
     page = find(store, team, key)
     if page is None or not page.is_there:
         known = ", ".join(found.key for found in all_of(store, team, [])[:20])
-        hint = f"Pages: {known}." if known else "Make it: teams share KEY TEXT"
+        hint = f"Pages: {known}." if known else "Create it: teams share KEY TEXT"
         raise PageNotFound(f"team {team} has no page {key}", hint)
     return page
 

@@ -70,7 +70,7 @@ def require(
     if caller is None:
         raise errors.NoIdentity(
             f"{operation} changes the team and needs to know who you are",
-            "Say it with --as AGENT or TEAMS_AGENT_ID; `teams join-team` gives you a name.",
+            "Use --as AGENT or TEAMS_AGENT_ID; for a new name: teams join-team",
         )
     team = known or teams.get(store, team_name)
     if team.state == "closed" and not rights.in_closed_teams(operation):
@@ -128,8 +128,8 @@ def verify(team: Team, caller: Caller) -> None:
     expected = team.human_token_hash if caller.is_human else member and member.token_hash
     if not expected or not compare_digest(hash_token(caller.token), expected):
         raise errors.NotAllowed(
-            f"team {team.name} asks for a token, and {caller.name}'s is {'wrong' if caller.token else 'missing'}",
-            "Put the token that joining gave in TEAMS_TOKEN.",
+            f"the token of {caller.name} in team {team.name} is {'wrong' if caller.token else 'missing'}",
+            "Put the token from joining into TEAMS_TOKEN.",
         )
 
 

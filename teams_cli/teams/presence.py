@@ -134,7 +134,7 @@ def load_all(store: Store, team: str) -> Callable[[str], Agent]:
 
 
 def announce(store: Store, team_name: str, caller: Caller | None, status: str) -> Agent:
-    """Say in a line what you are working on. The others see it in the list of agents; it wakes nobody.
+    """Say in one line what you are working on. Others see it in the list of agents; nobody is woken.
 
     The last 50 lines are kept.
 

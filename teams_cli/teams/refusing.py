@@ -23,9 +23,7 @@ def stranger(team: Team, caller: Caller, operation: str) -> errors.NotAllowed:
             f"Join first: teams join-team {team.name} --as {caller.name}",
         )
     if member.stopped_by:
-        return errors.NotAllowed(
-            f"{caller.name} was shut down ({member.stopped_by})", "Work goes on under another name."
-        )
+        return errors.NotAllowed(f"{caller.name} was shut down ({member.stopped_by})", "Join under another name.")
     return errors.NotAllowed(
         f"{caller.name} left team {team.name}", f"Join again: teams join-team {team.name} --as {caller.name}"
     )
@@ -37,7 +35,7 @@ def by_rule(decision: str, role: str, operation: str, caller: Caller, team: Team
         hint = _hint(role, operation, team, caller.config)
         return errors.NotAllowed(f"{caller.name} is {_called(role)}, which may not {operation}", hint)
     hint = _who_allows(operation, team, caller.config)
-    return errors.NeedsHuman(f"{caller.name} may {operation} only when the human allows it", hint)
+    return errors.NeedsHuman(f"{caller.name} may {operation} only if the human allows it", hint)
 
 
 def _called(role: str) -> str:
@@ -47,7 +45,7 @@ def _called(role: str) -> str:
 def _hint(role: str, operation: str, team: Team | None, config: Config | None) -> str:
     """Who may, by the rules that refused it, and what one who may not can do instead."""
     allowed = _allowed(operation, team, config)
-    able = f"Allowed to: {', '.join(allowed)}." if allowed else "The rules allow it to nobody."
+    able = f"Allowed to: {', '.join(allowed)}." if allowed else "The rules allow nobody to do this."
     if role in (HUMAN, LEADER):
         return (role not in rights.may(operation) and rights.instead(operation)) or able
     return able if not allowed or operation == "send-message" else f"{able} A message to the leader may help."

@@ -27,11 +27,11 @@ def define(
     skills: list[str] | None = None,
     description: str | None = None,
 ) -> RoleDefinition:
-    """Define a role of the team, or define it anew: what it extends, what it may and may not do, what it knows.
+    """Define a role of the team, or replace its definition: its parent, its rights and its skills.
 
     Raises:
-        InvalidValue: The name can't be one, or an operation or the role it extends does not exist.
-        AlreadyExists: The name differs only in case from another role's.
+        InvalidValue: The name is not valid, or an operation or the parent role does not exist.
+        AlreadyExists: Another role's name differs only in case.
     """
     at = require(store, team_name, caller, "define-role", name)
     team, caller = at.team, at.caller
@@ -57,7 +57,7 @@ def define(
 def _check_name(name: str, team: Team) -> None:
     names.check_name(name, "role")
     if name.lower() in (*roles.BUILT_IN, *roles.ALIASES):
-        raise errors.InvalidValue(f"{name} is one of the three roles and stays as it is", "Choose another name.")
+        raise errors.InvalidValue(f"{name} is a built-in role", "Choose another name.")
     for other in team.roles:
         if other.lower() == name.lower() and other != name:
             raise errors.AlreadyExists(f"{name} differs only in case from the role {other}", "Choose another name.")
@@ -68,9 +68,7 @@ def _parent(name: str, extends: str, team: Team, caller: Caller) -> str:
     parent = roles.known_role(extends, team, caller.config)
     line = roles.lineage(parent, team, caller.config)
     if line[-1] == LEADER or name in line:
-        raise errors.InvalidValue(
-            f"{name} can't extend {parent}", f"Extend {MEMBER}, {MANAGER} or a role made of them."
-        )
+        raise errors.InvalidValue(f"{name} can't extend {parent}", f"Extend {MEMBER}, {MANAGER} or one of their roles.")
     return parent
 
 

@@ -72,7 +72,7 @@ def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:
         parent = ALIASES.get(definition["extends"], definition["extends"]) if definition else ""
         if not parent or parent in line:
             raise errors.NotAllowed(
-                f"the role {line[-1]!r} is not defined, so it may do nothing", "See `teams define-role`."
+                f"the role {line[-1]!r} is not defined, so it may do nothing", "See: teams define-role"
             )
         line.append(parent)
     return line
@@ -131,5 +131,5 @@ def known_role(word: str, team: Team, config: Config | None) -> str:
     if role is None:
         defined = [name for table in _role_tables(team, config) for name in table]
         known = ", ".join([*BUILT_IN, *sorted(set(defined))])
-        raise errors.InvalidValue(f"there is no role {word!r}", f"Roles: {known}. `teams define-role` makes more.")
+        raise errors.InvalidValue(f"there is no role {word!r}", f"Roles: {known}. To add one: teams define-role")
     return role

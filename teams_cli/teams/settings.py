@@ -65,7 +65,7 @@ class Setting:
         if self.name:
             return self.default if word == OFF and not self.default else check_name(word, key)
         if self.of_person and not word.strip():
-            raise errors.InvalidValue(f"the command of {key} is blank", f"To end it: teams set {key} {OFF}")
+            raise errors.InvalidValue(f"the command of {key} is blank", f"To switch it off: teams set {key} {OFF}")
         if self.files and word.strip():
             text.file_patterns(word.split())
         if self.prose:
@@ -106,61 +106,61 @@ SETTINGS = {
         least=1,
         most=30 * 24 * 3600,
     ),
-    "harness": Setting("shell", "what agents are started with, unless said otherwise", name=True),
+    "harness": Setting("shell", "the default client for starting agents", name=True),
     "permissions": Setting(
         "edit",
-        "what agents may do: ask before what their clients ask about, edit their directory, or all that you may",
+        "what agents may do: ask first, edit their directory, or all that you may",
         choices=("ask", "edit", "all"),
     ),
     "delivery": Setting(
         "queue",
-        "whether a message to a working agent waits for the end of its turn or ends it",
+        "whether a message to a working agent waits for the end of its turn, or interrupts it",
         choices=("queue", "interject"),
     ),
-    RULES: Setting("", "what everybody in the team is to keep to", prose=True),
+    RULES: Setting("", "the rules for every member", prose=True),
     WORKTREE_SETUP: Setting(
-        "", "the command that prepares each new worktree of an agent; if it fails, the agent is not started", prose=True
+        "", "a command that prepares each new worktree; if it fails, the agent is not started", prose=True
     ),
     WORKTREE_COPY: Setting(
         "",
-        "files that git ignores and that each new worktree needs: patterns, with spaces between",
+        "ignored files that each new worktree needs: patterns, separated by spaces",
         prose=True,
         files=True,
     ),
     WORKTREE_KEPT: Setting(
         30 * 86400,
-        "how long the work of a removed worktree is kept, in seconds: `teams prune` then removes it",
+        "how long the work of a removed worktree is kept, in seconds, until `teams prune` removes it",
         seconds=True,
         most=10 * 365 * 86400,
     ),
     OVERLAPS: Setting(
         "advise",
-        "whether who is about to write a file that another works on is told so, or kept from it",
+        "whether a member who writes a file that another works on is warned or refused",
         choices=("advise", "deny"),
     ),
     "notify": Setting(
         "",
-        "your command for what waits for you, failures and the end of all tasks: JSON on its standard input; or off",
+        "your command for events that need you, failures and the end of all tasks, with JSON on standard input; or off",
         prose=True,
         of_person=True,
     ),
-    "notify_waiting": Setting("", "instead, for what waits for you", prose=True, of_person=True),
-    "notify_failed": Setting("", "instead, for failures", prose=True, of_person=True),
-    "notify_settled": Setting("", "instead, for the end of all tasks", prose=True, of_person=True),
+    "notify_waiting": Setting("", "another command for events that need you", prose=True, of_person=True),
+    "notify_failed": Setting("", "another command for failures", prose=True, of_person=True),
+    "notify_settled": Setting("", "another command for the end of all tasks", prose=True, of_person=True),
     "checkTimeout": Setting(
         1800, "how long the check of a task may take, in seconds", seconds=True, least=1, most=86400
     ),
     "landing": Setting(
-        "asked", "when work lands: when it is asked for, or also when it is completed", choices=("asked", "completed")
+        "asked", "when work lands: only with `land`, or also on completion", choices=("asked", "completed")
     ),
-    "landingCheck": Setting("", "the command that whatever lands has to pass, beside the task's own", prose=True),
+    "landingCheck": Setting("", "a check that every landing must pass, beside the task's own", prose=True),
     "landingTogether": Setting(
-        1, "how many small branches that touch nothing in common are tried together at most", least=1, most=100
+        1, "how many small, independent branches are checked together at most", least=1, most=100
     ),
     "max_depth": Setting(3, "how deep agents may spawn agents", least=0, most=100),
     "ack_timeout": Setting(
         600,
-        "how long a message sent with --ack-required may go without an ack, in seconds",
+        "how long a message sent with --ack-required may stay unacknowledged, in seconds",
         seconds=True,
         least=0.1,
         most=30 * 86400,
@@ -172,34 +172,34 @@ SETTINGS = {
     "max_broadcasts_per_agent": Setting(10, "how many open questions one agent may have", least=1),
     "broadcast_sensitivity": Setting("medium", "how readily agents should ask", choices=("low", "medium", "high")),
     "response_depth": Setting("medium", "how deep answers should go", choices=("low", "medium", "high")),
-    "max_shadows": Setting(2 * (os.cpu_count() or 1), "how many shadows answer at once", least=1, most=1000),
+    "max_shadows": Setting(2 * (os.cpu_count() or 1), "how many forks answer at once", least=1, most=1000),
     CIRCLING_AFTER: Setting(
         900,
-        "how long an agent makes the same calls, with no commit and no changed file, until the leader hears of it,"
+        "how long an agent may repeat its calls without changing anything, until the leader is notified,"
         " in seconds; 0: never",
         most=30 * 86400,
     ),
     "wakeAgainAfter": Setting(
         30,
-        "how long a client that was woken may leave its mail unread, in seconds; then 4, then 20 times that",
+        "how long a woken client may leave messages unread, in seconds; then 4, then 20 times as long",
         seconds=True,
         least=0.1,
         most=86400,
     ),
     "tellPermissionAfter": Setting(
         60,
-        "how long a member waits for a permission until the leader hears of it, in seconds",
+        "how long a member waits for a permission until the leader is notified, in seconds",
         seconds=True,
         least=0.1,
         most=86400,
     ),
-    "max_resumes_per_hour": Setting(20, "how often one agent may resume the same other within an hour", least=1),
+    "max_resumes_per_hour": Setting(20, "how often one agent may resume the same other agent within an hour", least=1),
     "onLimit": Setting(
         "",
-        "what agents do whose provider limits them: wait and go on, release their tasks, or go on with another harness",
+        "what a rate-limited agent does: wait and continue, release its tasks, or continue with another harness",
         name=True,
     ),
-    "budget": Setting(0, "how many tokens the agents of the team may take in all; 0: as many as they like", most=1e15),
+    "budget": Setting(0, "how many tokens the agents of the team may use in all; 0: no limit", most=1e15),
 }
 
 
@@ -233,7 +233,7 @@ def refuse_persons(key: str, caller: Caller) -> None:
     """
     if known_of_person(key) and not caller.is_human:
         raise errors.NotAllowed(
-            f"{key} is a command that runs for the person: it is theirs to set", f"As the person: --as {HUMAN}"
+            f"{key} is a command that runs for the person, so only they may set it", f"As the person: --as {HUMAN}"
         )
 
 

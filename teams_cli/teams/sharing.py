@@ -26,14 +26,14 @@ class StaleVersion(errors.Conflict):
 def share(
     store: Store, team_name: str, caller: Caller | None, key: str, body: str | None, if_version: int | None = None
 ) -> Page:
-    """Share a page: an interface, a decision, a finding.
+    """Share a page with the team: an interface, a decision, a finding.
 
-    The others are told once. Of two that change it at once the later one stands, unless they say the version that they
-    have read. Sharing again what one has shared changes nothing.
+    The others are notified once. The later of two changes wins, unless --if-version forbids it. Sharing the
+    same text again changes nothing.
 
     Raises:
-        StaleVersion: The page has another version than *if_version*; 0 is that of a page that is not there.
-        PageNotFound: There is none to take away.
+        StaleVersion: The page has another version than *if_version*; 0 means that it does not exist.
+        PageNotFound: There is no page to remove.
         Conflict: There are 200 pages already.
     """
     name = check(store, team_name, caller, key, body)
@@ -90,7 +90,7 @@ def _changed(page: Page, name: str, body: str | None, if_version: int | None, no
     if again or (page.is_there and page.text == body and if_version is None):
         return page
     if body is None and not page.is_there:
-        raise PageNotFound(f"there is no page {page.key}", "See `teams shared`.")
+        raise PageNotFound(f"there is no page {page.key}", "See: teams shared")
     return page.having(text=body, version=page.version + 1, author=name, updated_at=now, agreed=None)
 
 
@@ -101,9 +101,7 @@ def _refuse_more(store: Store, team: str, key: str) -> None:
         raise _too_many(team)
     for page in found:
         if page.key != key and page.key.lower() == key.lower():
-            raise errors.AlreadyExists(
-                f"there is a page {page.key} already", f"Write it so: teams share {page.key} TEXT"
-            )
+            raise errors.AlreadyExists(f"there is a page {page.key} already", f"Write: teams share {page.key} TEXT")
 
 
 def _refuse_late(store: Store, team: str, page: Page) -> None:
@@ -123,6 +121,6 @@ def _refuse_late(store: Store, team: str, page: Page) -> None:
 
 def _too_many(team: str) -> errors.Conflict:
     return errors.Conflict(
-        f"team {team} has {MOST} pages, which is all it may have",
-        "Add to one of them (teams shared), or take one away: teams share KEY --remove",
+        f"team {team} has {MOST} pages, the most allowed",
+        "Extend one (see: teams shared), or remove one: teams share KEY --remove",
     )

@@ -163,7 +163,7 @@ def _existing(known: list[str], team: str) -> str:
     """The hint where there is no such team: the one that was meant, else those that there are."""
     if meant := nearest(team, known):
         return f"Did you mean {meant}?"
-    return f"Teams: {', '.join(known[:20])}." if known else "Create it with `teams spawn-team`."
+    return f"Teams: {', '.join(known[:20])}." if known else "Create it: teams spawn-team NAME"
 
 
 def nearest(word: str, known: Sequence[str]) -> str:

@@ -41,7 +41,7 @@ _ENDS = {"task completed": "completed", "task failed": "failed"}
 
 
 def brief(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -> Found:
-    """Who am I, what is mine, what waits for me, what others finished since I last looked, and the next command."""
+    """Show your tasks, what waits for you, what others finished since you last looked, and your next command."""
     try:
         team = teams.get(store, team_name)
     except errors.TeamNotFound:

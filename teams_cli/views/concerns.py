@@ -258,7 +258,7 @@ class Lookout:
         Raises:
             WaitRanOut: There is nothing; who *waited* no time asked only for what would have ended it.
         """
-        what = "nothing that needs you" if self.wanted.needed else "nothing"
+        what = "nothing for you" if self.wanted.needed else "nothing"
         ran_out = errors.WaitRanOut(f"{what} happened within {length(waited)}")
         if not ((self.wanted.needed or self.wanted.for_work) and waited):
             raise ran_out
@@ -416,7 +416,7 @@ def _refuse_stopped(team: Team, name: str) -> None:
     """Raises WrongState: The agent was shut down, and can't join again."""
     member = team.find(name)
     if member and member.stopped_by:
-        raise errors.WrongState(f"{name} was shut down: nothing is left for it to do", "You are done.")
+        raise errors.WrongState(f"{name} was shut down", "You are done.")
 
 
 def _plans_among(told: list[str]) -> set[str]:

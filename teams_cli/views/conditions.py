@@ -148,7 +148,7 @@ def team_there(store: Store, team: str, again: str) -> Condition:
             return None
         return {"team": team}
 
-    return Condition("team", f"team {team}", (), look, in_vain=f"Nobody has made it yet. Wait on: {again}")
+    return Condition("team", f"team {team}", (), look, in_vain=f"Nobody has created it yet. Keep waiting: {again}")
 
 
 def task_finished(store: Store, team: str, word: str) -> Condition:
@@ -177,7 +177,7 @@ def landing_over(store: Store, team: str, word: str, go_on: Callable[[], object]
     """
     from teams_cli.tasks import landings
 
-    settled = extensions.needed("a landing that its task knows of", "--landing", "landing")
+    settled = extensions.needed("a landing of the task", "--landing", "landing")
     landing_id = landings.get(store, team, word).id
 
     def look(alarm: Alarm) -> dict[str, Any] | None:

@@ -148,14 +148,14 @@ def _outlook(graph: Graph, path: list[str], now: datetime) -> dict[str, Any]:
     document: dict[str, Any] = {"pace": pace, "estimate": None, "noEstimate": None}
     left = len(graph.ahead)
     if not left:
-        held = "all that is left waits for what failed or was cancelled"
-        document["noEstimate"] = held if graph.open_blockers else "nothing is left to do"
+        held = "all other tasks are blocked by failed or cancelled ones"
+        document["noEstimate"] = held if graph.open_blockers else "all tasks are finished"
     elif not any(graph.tasks[key].status == "in_progress" for key in graph.ahead):
         document["noEstimate"] = "nobody is working"
     elif pace is None:
         document["noEstimate"] = f"fewer than {_LEAST} tasks were completed lately"
     elif _is_over(ends, graph):
-        document["noEstimate"] = "nothing has been completed for long"
+        document["noEstimate"] = "nothing was completed for a long time"
     else:
         document["estimate"] = _estimate(graph, pace, left, path)
     return document

@@ -210,7 +210,7 @@ class Facts:
         return shutdowns.is_asked_to_end(self.store, self.team, self.caller.name)
 
     def _ready_fact(self, task: Task, others: int, more: bool) -> Found:
-        kept = ", kept for you," if task.assignee == self.caller.name else ""
+        kept = ", assigned to you," if task.assignee == self.caller.name else ""
         text = f"{task.id}{kept} is ready: {task.title[:_TITLE]}"
         if others or more:
             text += f" (and {'at least ' if more else ''}{others or 1} more)"

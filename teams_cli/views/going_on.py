@@ -26,7 +26,7 @@ def after_waiting(store: Store, team: str, caller: Caller, again: str) -> str:
     except errors.TeamsError:  # that nothing came is told all the same
         pass
     said = said or standing.in_words(store, team, caller)
-    return f"{f'{said}. ' if said else ''}Wait on: {again}"
+    return f"{f'{said}. ' if said else ''}Keep waiting: {again}"
 
 
 def _done(store: Store, team: Team, caller: Caller) -> str:

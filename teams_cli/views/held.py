@@ -36,7 +36,7 @@ class Held:
         self.task = task
         self.about = f"{work.HELD}{task.id}:{task.claim}:{row['plan'] or ''}"
         plan = f", {row['planId']} is {row['plan']}" if row["planId"] else ""
-        self.why = f"{task.id} is yours{plan}, and nothing holds it up"
+        self.why = f"{task.id} is yours{plan}, and nothing blocks it"
         self.text = f"{self.why}: {task.title[:_TITLE]} (all of it: teams show-task {task.id})"
         self.step = step
 

@@ -71,7 +71,7 @@ class Leading:
         if about in known:
             return {about: None}
         counts = {status: count for status, count in found["taskCounts"].items() if count}
-        text = f"all tasks are settled: {', '.join(f'{count} {status}' for status, count in counts.items())}"
+        text = f"all tasks are finished: {', '.join(f'{count} {status}' for status, count in counts.items())}"
         others = [name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)]
         if others:
             text += f"; their waits tell {listed(others, _NAMED)} that they are done; {self._unread(others)}"
@@ -83,9 +83,9 @@ class Leading:
         try:
             counts = counting.unread_counts(self.store, self.team.name, others)
         except errors.TeamsError:  # the doctor says what is wrong
-            return "who has unread mail can't be told"
+            return "unread messages are unknown"
         unread = [f"{name} ({count})" for name, count in counts.items() if count]
-        return f"unread mail: {listed(unread, _NAMED)}" if unread else "nobody has unread mail"
+        return f"unread messages: {listed(unread, _NAMED)}" if unread else "nobody has unread messages"
 
     def _lost(self, known: set[str]) -> Known:
         """Members of whom nothing is heard and that have no task; of one that lost a task by that the leader was told.
@@ -116,7 +116,7 @@ class Leading:
         for task in tasks.all_of(self.store, self.team.name, []):
             if any(note.what == "expired" and note.owner == name and note.at >= since for note in task.notes):
                 return None
-        text = f"{name}, who has no task, was not heard of for {leases.length(self.team):g} s"
+        text = f"{name}, who has no task, was silent for {leases.length(self.team):g} s"
         return fact("lost", name, text, steps.WAIT_TO_LEAD)
 
     def _silent(self, known: set[str]) -> Known:

@@ -38,9 +38,9 @@ def to_document(store: Store, team_name: str, key: str, eyes: str) -> dict[str, 
     try:
         message, _ = store.get(team_name, MESSAGE, key)
     except errors.NotFound:
-        raise errors.MessageNotFound(f"there is no {key}", "See `teams read-messages --all`.") from None
+        raise errors.MessageNotFound(f"there is no {key}", "See: teams read-messages --all") from None
     if eyes and eyes not in (message.from_, *_recipients(message)):
-        raise errors.MessageNotFound(f"there is no {key} from you or to you", "See `teams read-messages --all`.")
+        raise errors.MessageNotFound(f"there is no {key} from you or to you", "See: teams read-messages --all")
     return reached(store, teams.get(store, team_name), message)
 
 

@@ -131,8 +131,11 @@ def is_done(store: Store, team: str, agent: str, message: Message) -> bool:
     if task.assignee != agent and keeping.tells_of_keeping(message.message, task):
         return True
     if task.status == "pending":
+        from teams_cli.tasks import dependencies
         from teams_cli.views import work
 
+        if keeping.tells_of_blockers(message.message, task):
+            return not dependencies.open_blockers(task, dependencies.stored(store, team))
         try:
             return work.about(task) in presence.load(store, team, agent).told
         except errors.TeamsError:

@@ -65,7 +65,7 @@ def search(
         InvalidValue: There is no letter or digit to look for.
     """
     if not wanted.words:
-        raise errors.InvalidValue("there is no word to search for", "Give letters or digits: teams search WORDS")
+        raise errors.InvalidValue("the words to search for are missing", "Give letters or digits: teams search WORDS")
     chosen = list(places) or list(_UNLESS_SAID)
     found: list[Hit] = []
     if "messages" in chosen:

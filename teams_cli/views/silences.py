@@ -78,13 +78,12 @@ def _text(store: Store, team: Team, silent: tuple[Task, float], late: float, who
     waiting = sorted(dependencies.waiting_for([task.id], whole.found), key=tasks.TASK.number_in)
     said = f"{task.owner}, silent for {length(seconds)}; its lease ends in {_left(store, task)}"
     if idle and not (whole.free or whole.ready):
-        said += f"; without a task: {listed(idle, _FEW)}"
+        said += f"; idle: {listed(idle, _FEW)}"
         if waiting:
-            names = f"{listed(waiting, _FEW)} wait{'s' if len(waiting) == 1 else ''}"
-            return f"{task.id}, for which {names}: {said} ({_without(task, whole)})"
-        return "" if whole.counts["pending"] else f"{task.id}, for which all wait: {said}"
+            return f"{task.id}, which blocks {listed(waiting, _FEW)}: {said} ({_without(task, whole)})"
+        return "" if whole.counts["pending"] else f"{task.id}, which blocks all others: {said}"
     held_up = seconds >= late and len(waiting) > 1 and 2 * len(waiting) > whole.counts["pending"]
-    return f"{task.id}, for which {len(waiting)} wait: {said}" if held_up else ""
+    return f"{task.id}, which blocks {len(waiting)} tasks: {said}" if held_up else ""
 
 
 def _left(store: Store, task: Task) -> str:
@@ -97,4 +96,4 @@ def _without(task: Task, whole: Overview) -> str:
     waits = {each.id: [one.id for one in dependencies.open_blockers(each, whole.status_of)] for each in behind}
     first = min(behind, key=lambda each: (len(waits[each.id]), tasks.TASK.number_in(each.id))).id
     freed = " ".join(f"--unblock {key}" for key in waits[first])
-    return f"to go on without it: teams update-task {first} {freed}"
+    return f"to continue without it: teams update-task {first} {freed}"

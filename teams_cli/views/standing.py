@@ -24,7 +24,7 @@ _NAMED = 3
 """Tasks that are named: those whose owners are silent longest."""
 _SILENT = 60.0
 """Seconds of silence that are worth a word."""
-_NOBODY = "no member has joined yet (teams join-team; or start one: teams run-agent)"
+_NOBODY = "no member has joined yet (teams join-team, or teams run-agent)"
 
 
 def in_words(store: Store, team_name: str, caller: Caller) -> str:
@@ -63,13 +63,13 @@ def _end(whole: Overview) -> str:
     """That nothing is left to take, for who waits for work."""
     counts = whole.counts
     at_work = counts[tasks.IN_PROGRESS] or counts.get(tasks.IN_REVIEW)
-    return "no other is left" if at_work and not counts["pending"] else ""
+    return "no other task is left" if at_work and not counts["pending"] else ""
 
 
 def _in_work(store: Store, team: Team, found: list[Task], others: Sequence[Task] = ()) -> str:
     by_silence = sorted(((silence(store, team, task), task) for task in found), key=lambda each: -each[0])
     named = text.listed([_named(store, task, silent, others) for silent, task in by_silence], _NAMED)
-    return f"In work: {named}" if named else ""
+    return f"In progress: {named}" if named else ""
 
 
 def of_task(store: Store, team_name: str, task_id: str) -> str:
@@ -81,8 +81,8 @@ def of_task(store: Store, team_name: str, task_id: str) -> str:
     if task.status == tasks.IN_REVIEW:
         return f"{task.id} waits for {task.review_by}'s review"
     if waits := dependencies.open_blockers(task, dependencies.stored(store, team_name)):
-        return f"{task.id} waits for {text.listed([_blocker(store, team, each) for each in waits], _NAMED)}"
-    return f"{task.id} is ready, {f'kept for {task.assignee}' if task.assignee else 'and nobody has claimed it'}"
+        return f"{task.id} is blocked by {text.listed([_blocker(store, team, each) for each in waits], _NAMED)}"
+    return f"{task.id} is ready, {f'assigned to {task.assignee}' if task.assignee else 'and nobody has claimed it'}"
 
 
 def _blocker(store: Store, team: Team, blocker: dependencies.Blocker) -> str:
@@ -120,7 +120,7 @@ def _named(store: Store, task: Task, silent: float, others: Sequence[Task] = ())
     """The task with its owner, since when, and how many of the *others* wait for it."""
     since = length(seconds_since(task.claimed_at, store.now())) if task.claimed_at else ""
     behind = len(dependencies.waiting_for([task.id], others))
-    waited_for = f"{behind} wait{'s' if behind == 1 else ''} for it" if behind else ""
+    waited_for = f"{behind} blocked by it" if behind else ""
     return f"{task.id} ({', '.join(filter(None, (task.owner, since, _silent_for(silent), waited_for)))})"
 
 
@@ -151,7 +151,7 @@ def _idle(store: Store, team: Team, but: str, in_work: list[Task]) -> str:
         if member.agent_id not in busy:
             silent = _silent_for(seconds_since(_heard_of(store, team, member), store.now()))
             named.append(f"{member.agent_id} ({silent})" if silent else member.agent_id)
-    return f"without a task: {text.listed(named, _NAMED)}" if named else ""
+    return f"idle: {text.listed(named, _NAMED)}" if named else ""
 
 
 def _last_heard_of(store: Store, team: Team, but: str) -> str:
@@ -160,7 +160,7 @@ def _last_heard_of(store: Store, team: Team, but: str) -> str:
     if not heard:
         return _NOBODY
     seen, name = max(heard)
-    return f"last heard of: {name}, {length(seconds_since(seen, store.now()))} ago"
+    return f"last seen: {name}, {length(seconds_since(seen, store.now()))} ago"
 
 
 def _others(team: Team, but: str) -> list[Member]:

@@ -25,18 +25,18 @@ _EXAMPLE = """- id: a
   title: TITLE
   description: |
     TEXT
-  check: COMMAND  # completing it takes that this passes
-  planRequired: true  # and a plan of its owner, which `teams wait --needed` brings to you
+  check: COMMAND  # must pass before it is completed
+  planRequired: true  # you approve its owner's plan first
 - {title: TITLE, blockedBy: [a], for: NAME}
 """
 _PATIENTLY = f"--wait {_PATIENCE}"
-CREATE = f"teams create-task TITLE, or many: teams create-task --from - <<'.'\n{_EXAMPLE}."
+CREATE = f"teams create-task TITLE, or teams create-task --from - <<'.'\n{_EXAMPLE}."
 CLOSE = "teams close-team"
 LEADING = (
-    "as leader `teams wait --needed` brings you plans to decide, questions, what fails or stands still, and the end of "
-    "all; with --completed N also that N tasks are. `teams update-task ID,ID --append TEXT` (or --owner NAME, "
-    "--blocked-by ID, --unblock ID) changes one task or several; who has one is told. At the end: "
-    "`teams request-shutdown NAME...`, `teams close-team`"
+    "To lead, run `teams wait --needed`: it returns for plans to decide, questions, failures, stalls and when all is "
+    "done (--completed N: also after N tasks). Edit tasks with `teams update-task ID,ID --append TEXT` (or --owner "
+    "NAME, --blocked-by ID, --unblock ID); owners are notified. To finish: `teams request-shutdown NAME...`, "
+    "`teams close-team`"
 )
 """What who makes a team has to know of leading it."""
 LOOK_AT_BLOCKED = "teams get-tasks --blocked"
@@ -67,8 +67,8 @@ def after_message(message: Found, matter: Found | None = None) -> str | None:
 
 
 def after_reading(found: list[Found], matter_of: Callable[[Found], Found | None]) -> str:
-    """What new messages ask for, by the first that asks for anything; older ones that are open are shown with how.
-    What was decided comes first: nobody tells of it again.
+    """What the first new message that asks for anything wants, decisions first: they are not repeated. If several
+    messages want an answer, also how to close them all.
     """
     asked: list[str] = []
     decided: list[str] = []
@@ -77,8 +77,8 @@ def after_reading(found: list[Found], matter_of: Callable[[Found], Found | None]
         if step := after_message(message, matter):
             (asked if matter is None else decided).append(step)
     wanted = decided if any("readBefore" in message for message in found) else [*decided, *asked]
-    more = f" ({len(wanted) - 1} more; all without an answer: teams ack)" if len(wanted) > 1 else ""
-    return f"{wanted[0]}{more}" if wanted else ""
+    several = len(wanted) > 1 and wanted[0].startswith("teams reply ")
+    return f"{wanted[0]}, or teams ack" if several else "".join(wanted[:1])
 
 
 def reply(message: str) -> str:
@@ -98,7 +98,7 @@ def look_at(message: str) -> str:
 
 def decide(plan: str) -> str:
     """How to decide a plan."""
-    return f"teams approve-plan {plan}, or reject-plan {plan} --feedback WHY (both take --feedback)"
+    return f"teams approve-plan {plan}, or teams reject-plan {plan} --feedback WHY"
 
 
 def propose(task: str) -> str:
@@ -124,8 +124,8 @@ def end(shutdown: str) -> str:
 
 
 def after_shutdown(agent: str) -> str:
-    """What is left to who agreed to end."""
-    return f"nothing: {agent} was shut down"
+    """What an agent reads that agreed to end."""
+    return f"{agent} was shut down: you are done"
 
 
 def read_page(key: str) -> str:
@@ -135,7 +135,7 @@ def read_page(key: str) -> str:
 
 def review(task: str) -> str:
     """How to end the review of a task."""
-    return f"teams review-task {task} --accept, or --reject WHY"
+    return f"teams review-task {task} --accept, or teams review-task {task} --reject WHY"
 
 
 def after_landing(landing: Found, agent: str, lands_by_itself: bool) -> str:
@@ -175,7 +175,7 @@ def outside(team: str, teams: list[str], name: str) -> str:
     """
     if team or not teams:
         named = team or "NAME"
-        return f"{join(named, name)}, or if you lead it: teams spawn-team {named}"
+        return f"{join(named, name)}, or to lead: teams spawn-team {named}"
     return join(teams[0] if len(teams) == 1 else "NAME", name)
 
 

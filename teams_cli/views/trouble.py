@@ -70,12 +70,12 @@ def of_agent(
     if row["paused"] and row["state"] != "stopped":
         return "paused", row["pauseReason"]
     if row["state"] == "stale" and row["name"] in had:
-        return "silent", f"it had {had[row['name']]}, and was not heard of since"
+        return "silent", f"it had {had[row['name']]}, and is silent since"
     waits = next((question for question in asked if question.from_ == row["name"]), None)
     if waits is not None:
-        return "waiting", f"{waits.id} waits for an answer of {', '.join(waits.waiting_for) or 'somebody'}"
+        return "waiting", f"{waits.id} waits for an answer from {', '.join(waits.waiting_for) or 'somebody'}"
     if row["name"] in deciding and row["state"] != "stopped":
-        return "waiting", f"{deciding[row['name']]} waits to be decided"
+        return "waiting", f"{deciding[row['name']]} waits for a decision"
     return None, None
 
 

@@ -14,6 +14,12 @@ MAX_FILE = 1024 * 1024
 MAX_NODES = 100_000
 TOO_MANY = f"stands for more than {MAX_NODES} values, with all that its aliases repeat"
 _SAID = {"extra_forbidden": "is not a key here", "missing": "is missing"}
+_THEIRS = {
+    "Input should be a valid string": "must be text",
+    "Input should be a valid": "must be a",
+    "Input should": "must",
+}
+"""Words of pydantic, and ours for them."""
 
 
 class TooManyValues(yaml.YAMLError):
@@ -115,4 +121,8 @@ def _size(node: yaml.Node, known: dict[int, int]) -> int:
 def told(error: Any) -> str:
     """What is wrong with a value, in our words."""
     said: str = _SAID.get(error["type"]) or error["msg"].removeprefix("Value error, ")
+    said = said.replace("Input should be a valid string", "must be text").replace(
+        "Input should be a valid", "must be a"
+    )
+    said = said.replace("Input should", "must")
     return said[:1].lower() + said[1:]

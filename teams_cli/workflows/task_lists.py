@@ -35,21 +35,28 @@ def read(content: str, form: type[T]) -> list[T]:
     found = _validated(document.get("tasks") if isinstance(document, dict) else document, form)
     if made_many := [one.id for one in found if one.each]:
         raise errors.InvalidValue(
-            f"{made_many[0]}: `each` has a sense only in a run", "Write the tasks out, or: teams run"
+            f"{made_many[0]}: `each` works only in a run", "Write the tasks out, or use: teams run"
         )
     return found
 
 
 def _validated(rows: Any, form: type[T]) -> list[T]:
     if not isinstance(rows, list) or not rows:
-        raise errors.InvalidValue("there is no list of tasks", _HINT)
+        raise errors.InvalidValue("the list of tasks is missing", _HINT)
     try:
         return TypeAdapter(list[form]).validate_python(_with_ids(rows))  # type: ignore[valid-type]  # a form is a value here
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False)
-        wrong = [f"{'.'.join(map(str, problem['loc']))}: {documents.told(problem)}" for problem in problems]
+        wrong = [_in_words(*problem["loc"], what=documents.told(problem)) for problem in problems]
         more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-        raise errors.InvalidValue("; ".join(wrong[:_SHOWN]) + more, _HINT) from None
+        first = problems[0]
+        hint = f"Write: {first['loc'][-1]}: [VALUE]" if first["type"] == "list_type" else _HINT
+        raise errors.InvalidValue("; ".join(wrong[:_SHOWN]) + more, hint) from None
+
+
+def _in_words(place: int | str, *keys: int | str, what: str) -> str:
+    """The fault of a task, which is counted from 1, or of one of its keys."""
+    return " ".join([f"task {int(place) + 1}:", *map(str, keys), what])
 
 
 def _with_ids(rows: list[Any]) -> list[Any]:

@@ -23,7 +23,7 @@ def test_completed_only_by_its_check(shop: Shop) -> None:
     done = shop.at("bob", "update-task", "1", "--status", "completed", "--result", "all is well")
     assert done.returncode == 11 and CHECK in done.stderr
     assert done.stderr.endswith(
-        "Mend it, commit, and complete it again (your result is kept): teams update-task task-1 --status completed\n"
+        "Fix it, commit, and complete it again (your result is kept): teams update-task task-1 --status completed\n"
     )
     again = shop.at("bob", "update-task", "1", "--status", "completed", "--next", "--wait", "9").stderr
     assert again.endswith("again (your result is kept): teams update-task task-1 --status completed --next --wait 9\n")
@@ -68,7 +68,9 @@ def test_what_is_not_committed_does_not_count(shop: Shop, tmp_path: Path) -> Non
     shop.ok("bob", "claim-task", "1")
     (shop.trees["bob"] / "new").write_text("2")
     done = shop.at("bob", "update-task", "1", "--status", "completed")
-    assert done.returncode == 11 and "not committed: new" in done.stderr and shop.task()["status"] == "in_progress"
+    assert (
+        done.returncode == 11 and "uncommitted changes: new" in done.stderr and shop.task()["status"] == "in_progress"
+    )
     shop.cli.ok("create-task", "u", "--check", "test -e new", "--check-in", str(shop.trees["bob"]), agent="lea")
     shop.ok("mia", "claim-task", "2")
     shop.ok("mia", "update-task", "2", "--status", "completed")

@@ -135,7 +135,7 @@ def test_pausing_an_idle_agent(cli: Cli) -> None:
     assert (session(cli, "zoe").state, session(cli, "zoe").generation) == ("done", 2)
     detach(cli, "yan", BUSY)
     is_busy(cli)
-    assert cli("pause-agent", "yan", agent="lea").stdout == "yan: will pause when its turn is over\n"
+    assert cli("pause-agent", "yan", agent="lea").stdout == "yan: will pause after its turn\n"
     assert cli("resume-agent", "yan", agent="lea").stdout == "yan: goes on (running)\n"
     go(cli)
     assert ended(cli, "yan").state == "done"

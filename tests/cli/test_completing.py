@@ -60,4 +60,4 @@ def test_each_shell_is_answered_in_its_words(cli: Cli) -> None:
     assert cli(_TYPER_COMPLETE_FISH_ACTION="is-args", **fish).status == 0
     typed = {"_TYPER_COMPLETE_ARGS": "teams cla", "_TYPER_COMPLETE_WORD_TO_COMPLETE": "cla"}
     powershell = cli(_TEAMS_COMPLETE="complete_powershell", **typed)  # by Typer
-    assert powershell.stdout.startswith("claim-task:::Make the caller the owner of a task")
+    assert powershell.stdout.startswith("claim-task:::Claim a free task")

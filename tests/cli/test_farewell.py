@@ -40,12 +40,12 @@ def test_a_wait_that_is_ended_says_how_to_go_on(cli: Cli) -> None:
     add_tasks(cli, "one")
     cli.ok("claim-task", "1", agent="bob")
     said = terminated(cli.start("wait", "--needed", agent="lea", text=True))
-    how = r"teams: .* by its caller\n  In work: task-1 \(bob, .* s\); without a task: mia\. Wait on: "
+    how = r"teams: .* was interrupted\n  In progress: task-1 \(bob, .* s\); idle: mia\. Keep waiting: "
     how += "teams wait --needed --timeout 540\n"
     assert said[0] == "" and re.fullmatch(how, said[1])
     out, err = terminated(cli.start("wait", "--task", "1", "--json", agent="lea", text=True))
     hint = json.loads(err)["error"]["hint"]
-    assert out == "" and re.fullmatch(r"In work: task-1 \(bob, .* s\)\. Wait longer, or look: teams brief", hint)
+    assert out == "" and re.fullmatch(r"In progress: task-1 \(bob, .* s\)\. Wait longer, or look: teams brief", hint)
 
 
 def test_what_was_done_before_the_wait_was_said(cli: Cli) -> None:
@@ -56,7 +56,7 @@ def test_what_was_done_before_the_wait_was_said(cli: Cli) -> None:
     end = ("update-task", "1", "--status", "completed", "--next", "--wait", "600")
     assert terminated(cli.start(*end, agent="bob", text=True)) == (
         "task-1: completed by bob: one\n",
-        "teams: the wait was ended by its caller\n  Wait on: teams wait --claim --timeout 540\n",
+        "teams: the wait was interrupted\n  Keep waiting: teams wait --claim --timeout 540\n",
     )
     add_tasks(cli, "two")
     assert cli.ok("wait", "--claim", agent="bob")["claimed"]["id"] == "task-3"

@@ -22,24 +22,35 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
     return make_team(tmp_path_factory.mktemp("help") / "root", "bob")
 
 
-def test_the_guide_has_every_command_in_few_words(cli: Cli) -> None:
-    """By what one wants to do; the rest a word each."""
+def test_the_guide_shows_the_commands_that_carry_the_work(cli: Cli) -> None:
+    """In some dozen lines, without those that are off in this team; --all shows every command in its group."""
     bare, help = cli(), cli("help")
     assert (bare.status, help.status) == (2, 0)
     assert bare.stdout == help.stdout == cli("--help").stdout == cli("-h").stdout
     assert help.stderr == ""
-    *_, also, people = help.stdout.splitlines()
-    told = {line.replace(":", " ").split()[0] for line in help.stdout.splitlines() if line.startswith("  ")}
-    rest = {*also.removeprefix("Also: ").split(), *people.removeprefix("For people: ").split()}
-    assert told | rest == {command.name for command in EVERY} and "claim-task" in told and "doctor" in rest
+    shown = commands_in(help.stdout)
+    assert len(shown) == 12 and "claim-task" in shown and "ask-others" not in shown
+    whole = cli("help", "--all").stdout
+    assert commands_in(whole) == {command.name for command in EVERY}
+    assert "\nQuestions (off in this team; " in whole and "\nTasks\n" in whole
+    cli.ok("set", "broadcast", "agents", agent="lea")
+    assert "ask-others" in commands_in(cli("help").stdout) and "(off in" not in cli("help", "--all").stdout
+    cli.ok("set", "broadcast", "false", agent="lea")
 
 
-def test_the_help_of_each_command_is_short_and_whole() -> None:
-    """All that is its own, and an example that is right; nothing of what every command takes."""
+def commands_in(help: str) -> set[str]:
+    return {line.replace(":", " ").split()[0] for line in help.splitlines() if line.startswith("  ")}
+
+
+def test_the_help_of_each_command_is_whole() -> None:
+    """All that is its own, every exit status, and an example that is right; nothing of what every command takes."""
     for command in EVERY:
         text = guide.of_command(command)
         assert text.startswith(f"Usage: teams {command.name}")
         assert all(f"{flag} " in text for parameter in command.own for flag in parameter.flags)
+        said, refusals = guide.told_of(command)
+        assert all(refusal in text.splitlines() for refusal in refusals)
+        assert " ".join(said.split()) in " ".join(text.split())
         assert not re.search(r"\*\w+\*", text)  # options are named as they are written
         assert not re.search(r"\b[A-Z][a-z]+[A-Z]\w+: ", text)  # and no class of the program
         own = {flag for parameter in command.own for flag in parameter.flags}
@@ -55,7 +66,7 @@ def test_the_help_of_a_command(cli: Cli) -> None:
     help = cli("help", "claim-task")
     assert help.status == 0 and help.stdout == cli("claim-task", "--help").stdout == cli("claim-task", "-h").stdout
     assert help.stdout.splitlines()[0] == "Usage: teams claim-task [ID] [OPTIONS]" and "--next" in help.stdout
-    assert "exit status 11" in help.stdout
+    assert "\nExit 11: " in help.stdout
 
 
 def test_the_manual_page_has_every_command(cli: Cli) -> None:

@@ -26,7 +26,7 @@ def lost(cli: Cli, *words: str) -> None:
     with FULL.open("wb") as full:
         process = cli.start(*words, agent="bob", stdout=full)
         error = process.communicate(timeout=TIMEOUT)[1]
-    assert process.returncode == 1 and b"ask for it again" in error
+    assert process.returncode == 1 and b"only its answer is lost" in error
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")

@@ -22,7 +22,7 @@ from tests.support.mcp_client import Line
 from tests.support.serving import serving
 from tests.support.waits import until
 
-WHY = "does no more for it than its client lets it do"
+WHY = "grants no more than its client"
 CLIENT = {
     "start": ["sh", "{prompt}"],
     "resume": ["true"],

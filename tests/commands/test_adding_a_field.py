@@ -33,7 +33,7 @@ FILES: dict[str, Edits] = {
         ('        option("--blocked-by", "A task', OPTION + '        option("--blocked-by", "A task'),
     ],
     "commands/tasks_updates.py": [
-        ('        option("--blocked-by", "One more', OPTION + '        option("--blocked-by", "One more'),
+        ('        option("--blocked-by", "Add this', OPTION + '        option("--blocked-by", "Add this'),
     ],
     "cli/show/tasks.py": [
         (

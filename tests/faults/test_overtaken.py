@@ -37,7 +37,7 @@ class Overtaken(FileStore):
     def replace(self, team: str, kind: Any, key: str, record: Any, revision: Any, lasting: bool = True) -> Any:
         if (kind.name, key, revision) not in self.refused:
             self.refused.add((kind.name, key, revision))
-            raise StaleRevision(f"{kind.name} {key} was changed meanwhile", "Look at it again.")
+            raise StaleRevision(f"{kind.name} {key} was changed meanwhile", "Read it again.")
         return super().replace(team, kind, key, record, revision, lasting)
 
 

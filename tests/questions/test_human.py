@@ -63,7 +63,7 @@ def test_a_question_gives_way_when_its_asker_is_killed(cli: Cli, person: Person)
     person.sees("which size?")
     person.types("small")
     assert by_responder(json.loads(asking.communicate(timeout=TIMEOUT)[0]))["human"]["content"] == "small"
-    person.sees("bob does not wait for the answer any more")
+    person.sees("bob no longer waits for the answer")
 
 
 def test_a_question_to_the_human_beside_those_to_agents_is_not_deferred(cli: Cli) -> None:
@@ -85,7 +85,7 @@ def test_a_question_that_nobody_waits_for_comes_last(cli: Cli) -> None:
     assert [row.get("leftAlone", False) for row in cli.ok("get-questions")] == [True, False]
     first = cli("human", "--once", stdin=b"small\n").stdout
     assert "which size?" in first and "which colour?" not in first
-    assert "bob does not wait" in cli("human", "--once", stdin=b"blue\n").stdout
+    assert "bob no longer waits" in cli("human", "--once", stdin=b"blue\n").stdout
     assert by_responder(json.loads(asking.communicate(timeout=TIMEOUT)[0]))["human"]["content"] == "small"
     assert cli.ok("show-question", "1")["answers"][0]["content"] == "blue"
 

@@ -26,13 +26,13 @@ def test_what_is_kept_for_one_is_left_by_the_others(cli: Cli) -> None:
     assert made["assignee"] == "bob" and "owner" not in made
     add_tasks(cli, "for anybody", "another", priority="high")
     assert cli.refused("claim-task", "1", agent="ann") == (11, "task_kept")
-    assert "task-1 is kept for bob" in cli("claim-task", "1", agent="ann").stderr
+    assert "task-1 is assigned to bob" in cli("claim-task", "1", agent="ann").stderr
     assert cli.ok("claim-task", "--next", agent="ann")["id"] == "task-2"
     claimed = cli.ok("claim-task", "--next", agent="bob")
     assert (claimed["id"], claimed["owner"], "assignee" in claimed) == ("task-1", "bob", False)
     assert cli.ok("claim-task", "--next", agent="mia")["id"] == "task-3"
     assert cli("claim-task", "--next", agent="mia").status == 10
-    assert told(cli, "bob") == ["task-1 (for bob) is kept for you and ready: teams claim-task --next"]
+    assert told(cli, "bob") == ["task-1 (for bob) is assigned to you and ready: teams claim-task --next"]
 
 
 def test_who_may_assign(cli: Cli) -> None:
@@ -46,8 +46,8 @@ def test_who_may_assign(cli: Cli) -> None:
     assert cli.refused("update-task", "1", "--owner", "nobody", agent="mia") == (10, "agent_not_found")
     assert cli.refused("create-task", "t", "--for", "nobody", agent="mia") == (10, "agent_not_found")
     first, second = told(cli, "bob")
-    assert first.endswith("is kept for you and ready: teams claim-task --next")
-    assert second.endswith("it waits for task-1 (pending), and you will be told when it is ready")
+    assert first.endswith("is assigned to you and ready: teams claim-task --next")
+    assert second.endswith("blocked by task-1 (pending); you will be notified when it is ready")
 
 
 def test_being_told_when_it_becomes_ready(cli: Cli) -> None:
@@ -59,7 +59,7 @@ def test_being_told_when_it_becomes_ready(cli: Cli) -> None:
         assert told(cli, "bob") == []
         cli.ok("claim-task", task, agent="ann")
         cli.ok("update-task", task, "--status", "completed", agent="ann")
-    assert told(cli, "bob") == ["task-3 (last), kept for you, is ready: teams claim-task --next"]
+    assert told(cli, "bob") == ["task-3 (last), assigned to you, is ready: teams claim-task --next"]
     assert cli.ok("claim-task", "--next", agent="bob")["id"] == "task-3"
 
 
@@ -78,7 +78,7 @@ def test_the_last_two_blockers_at_the_same_moment_are_told_of_once(cli: Cli) -> 
     log.unlink()
     aside.rename(log)
     assert [task["status"] for task in cli.ok("get-tasks")[:2]] == ["completed", "completed"]
-    assert told(cli, "bob") == ["task-3 (last), kept for you, is ready: teams claim-task --next"]
+    assert told(cli, "bob") == ["task-3 (last), assigned to you, is ready: teams claim-task --next"]
 
 
 def test_who_handed_it_in_and_who_reviews_hear_that_it_is_out_of_review(cli: Cli) -> None:
@@ -88,8 +88,8 @@ def test_who_handed_it_in_and_who_reviews_hear_that_it_is_out_of_review(cli: Cli
     cli.ok("update-task", "1", "--status", "completed", agent="bob")
     told(cli, "ann")
     cli.ok("update-task", "1", "--owner", "bob", agent="mia")
-    assert "task-1 (t) is yours again, taken out of review by mia" in told(cli, "bob")[-1]
-    assert "task-1 (t) does not wait for your review any more: mia" in told(cli, "ann")[-1]
+    assert "task-1 (t) is yours again, withdrawn from review by mia" in told(cli, "bob")[-1]
+    assert "task-1 (t) no longer waits for your review: mia" in told(cli, "ann")[-1]
 
 
 def test_a_cancelled_task_is_nobodys(cli: Cli) -> None:
@@ -103,7 +103,7 @@ def test_taking_it_back(cli: Cli) -> None:
     cli.ok("create-task", "t", "--for", "bob", agent="lea")
     assert cli.refused("update-task", "1", "--unassign", agent="ann") == (13, "not_allowed")
     assert "assignee" not in cli.ok("update-task", "1", "--unassign", "--reason", "ann is free", agent="lea")
-    assert told(cli, "bob")[-1] == "lea keeps task-1 (t) for you no longer: ann is free"
+    assert told(cli, "bob")[-1] == "task-1 (t) is no longer assigned to you, by lea: ann is free"
     assert cli.refused("update-task", "1", "--unassign", agent="lea") == (11, "wrong_state")
     cli.ok("update-task", "1", "--owner", "bob", agent="lea")
     cli.ok("update-task", "1", "--unassign", agent="bob")
@@ -116,7 +116,7 @@ def test_who_is_gone_keeps_nothing(cli: Cli) -> None:
     cli.ok("leave-team", agent="bob")
     assert cli.ok("claim-task", "--next", agent="ann")["id"] == "task-1"
     (said,) = [text for text in told(cli, "lea") if "task-1" in text]
-    assert said.startswith("task-1 (t) was kept for bob and is anybody's now: ") and "bob" in said[40:]
+    assert said.startswith("task-1 (t) was assigned to bob, and anybody may claim it now: ") and "bob" in said[40:]
 
 
 def test_the_skills_are_asked_of_whom_it_is_kept_for(cli: Cli) -> None:

@@ -170,7 +170,7 @@ def test_a_blocked_task_names_what_it_waits_for(tmp_path: Path) -> None:
     add_tasks(cli, "a")
     add_tasks(cli, "b", blocked_by=["task-1"])
     answer = cli("claim-task", "2", "--json", agent="bob")
-    assert answer.status == TaskBlocked.status and answer.error["message"] == "task-2 waits for task-1 (pending)"
+    assert answer.status == TaskBlocked.status and answer.error["message"] == "task-2 is blocked by task-1 (pending)"
     assert cli("get-tasks").stdout.splitlines()[2].split()[:2] == ["task-2", "blocked"]
 
 

@@ -11,7 +11,7 @@ from tests.support.cli import Cli, make_team
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
-    """task-2 waits for task-1, and task-3 for nothing."""
+    """task-2 is blocked by task-1, and task-3 for nothing."""
     made = make_team(tmp_path / "root", "bob")
     made.ok("create-task", "first", agent="lea")
     made.ok("create-task", "second", "--blocked-by", "1", "--priority", "high", agent="lea")

@@ -113,7 +113,7 @@ def test_many_tasks_from_one_text(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "plan.md"
     file.write_text("---\ntasks:\n- {id: a, title: first}\n- {id: b, title: second, blockedBy: [a]}\n---\nWords.\n")
     told = cli("create-task", "--from", str(file), agent="lea").stdout
-    made = "task-5: pending: first\ntask-6: pending, waits for task-5: second\n"
+    made = "task-5: pending: first\ntask-6: pending, blocked by task-5: second\n"
     assert told == f"{made}next: teams wait --needed --timeout 540\n"
 
 
@@ -128,7 +128,7 @@ def test_a_list_of_tasks_may_leave_out_what_goes_without_saying(cli: Cli) -> Non
     ]
     text = "".join(f"- {{check-in: {n}}}\n" for n in range(3))
     said = cli("create-task", "--from", "-", agent="lea", stdin=text.encode()).stderr
-    assert "0.title: is missing; 0.check-in: is not a key here; 1.title: is missing; and 3 more\n" in said
+    assert "task 1: title is missing; task 1: check-in is not a key here; task 2: title" in said
     twice = "- title: a\n  check: a\n  check: b\n"
     assert "the key check stands twice" in cli("create-task", "--from", "-", agent="lea", stdin=twice.encode()).stderr
     much = "\n".join(["- &x0 [a]", *(f"- {{blockedBy: &x{n} [{f'*x{n - 1},' * 9}]}}" for n in range(1, 9))])
@@ -140,11 +140,11 @@ def test_many_tasks_each_for_somebody(cli: Cli) -> None:
     text = "- {id: b, title: second, blockedBy: [a], for: ann}\n- {id: a, title: first, for: bob}\n"
     told = cli("create-task", "--from", "-", agent="lea", stdin=text.encode()).stdout
     assert told == (
-        "task-1: pending, kept for bob: first\ntask-2: pending, kept for ann, waits for task-1: second\n"
+        "task-1: pending, for bob: first\ntask-2: pending, for ann, blocked by task-1: second\n"
         "next: teams wait --needed --timeout 540\n"
     )
-    assert "task-1 (first) is kept for you and ready" in cli("read-messages", agent="bob").stdout
-    assert "task-2 (second) is kept for you; it waits for task-1 (pending)" in cli("read-messages", agent="ann").stdout
+    assert "task-1 (first) is assigned to you and ready" in cli("read-messages", agent="bob").stdout
+    assert "task-2 (second) is assigned to you, blocked by task-1 (pending)" in cli("read-messages", agent="ann").stdout
     assert cli.refused("claim-task", "1", agent="ann") == (11, "task_kept")
 
 
@@ -202,5 +202,5 @@ def test_what_is_said_of_one_task_goes_without_a_list(cli: Cli) -> None:
     tasks = "[{title: one}]"
     for words in (("--for", "bob"), ("--plan-required",), ("--priority", "high"), ("--check", "true"), ("title",)):
         assert cli.refused("create-task", "--from", tasks, *words, agent="lea") == (2, "wrong_usage")
-    assert "no task is listed" in cli("create-task", "--from", "-", agent="lea", stdin=b"").stderr
+    assert "the list of tasks is empty" in cli("create-task", "--from", "-", agent="lea", stdin=b"").stderr
     assert cli.ok("get-tasks") == []

@@ -24,7 +24,7 @@ def test_it_ends_the_wait_of_the_leader(cli: Cli) -> None:
     waiting = begin(cli, "lea", "wait", "--needed", "--timeout", "60")
     cli.ok("release-task", "1", *WHY, agent="bob")
     (message,) = ended(waiting)["messages"]
-    assert message["message"].startswith("task-1 (deploy) was given back by bob: needs a key of the server")
+    assert message["message"].startswith("task-1 (deploy) was released by bob: needs a key of the server")
     assert "teams update-task task-1" in message["message"]
 
 

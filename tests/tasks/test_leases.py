@@ -261,7 +261,7 @@ def test_another_start_of_the_machine_ends_every_lease(team: Store, clock: FakeC
     """Also when its clock reads less than before."""
     clock.restart()
     task = seen(team)
-    assert task.owner is None and "anew" in str(task.notes[-1].reason)
+    assert task.owner is None and "restarted" in str(task.notes[-1].reason)
 
 
 def test_tasks_of_who_left_are_free_at_once(team: Store) -> None:

@@ -23,7 +23,7 @@ def test_a_change_of_several(cli: Cli) -> None:
     ]
     assert cli.ok("update-task", "1,", "--priority", "low", agent="lea")["priority"] == "low"
     assert cli("update-task", "2,3", "--blocked-by", "4", agent="lea").stdout == (
-        "task-2: pending, waits for task-4: b\ntask-3: pending, waits for task-4: c\n"
+        "task-2: pending, blocked by task-4: b\ntask-3: pending, blocked by task-4: c\n"
     )
     freed = cli.ok("update-task", "2,3", "--unblock", "4", agent="lea")
     assert [each["openBlockers"] for each in freed] == [[], []]
@@ -67,7 +67,7 @@ def test_an_edit_that_its_owner_had_not_seen_when_it_completed_the_task(cli: Cli
     said = cli("update-task", "1", "--status", "completed", "--result", "r", agent="bob")
     assert said.stdout.splitlines()[:2] == [
         "task-1: completed by bob: a",
-        "lea had edited it, as you are told now: if your work lacks that, mend it, and: "
+        "lea had edited it (shown now): if your work lacks the change, fix it, then: "
         "teams update-task task-1 --result TEXT",
     ]
     assert "lea edited task-1 (a): added: With separators" in said.stderr

@@ -76,17 +76,17 @@ def test_the_critical_path_is_the_longest_chain_of_what_can_still_be_done() -> N
 def test_there_is_no_estimate_without_a_basis() -> None:
     working = task(1, "in_progress")
     few = [task(2, "completed", ended=1), task(3, "completed", ended=2)]
-    assert told()["noEstimate"] == "nothing is left to do"
+    assert told()["noEstimate"] == "all tasks are finished"
     assert told(task(1))["noEstimate"] == "nobody is working"
     assert told(working, *few)["noEstimate"] == "fewer than 3 tasks were completed lately"
-    assert told(task(9, "failed"), task(1, "pending", 9))["noEstimate"].startswith("all that is left waits")
+    assert told(task(9, "failed"), task(1, "pending", 9))["noEstimate"].startswith("all other tasks are blocked by")
 
 
 def test_a_pace_that_stopped_is_none_for_the_end() -> None:
     for length in (1, 10, 60):
         burst = [task(n, "completed", ended=600 + n * length / 60) for n in range(2, 60)]
         found = told(task(1, "in_progress"), *burst)
-        assert (found["noEstimate"], found["estimate"]) == ("nothing has been completed for long", None)
+        assert (found["noEstimate"], found["estimate"]) == ("nothing was completed for a long time", None)
 
 
 def test_the_estimate_says_how_sure_it_is_and_what_it_stands_on() -> None:

@@ -36,7 +36,7 @@ def told(cli: Cli) -> list[str]:
 
 def test_who_lost_the_answer_to_its_claim_hears_that_it_has_the_task(cli: Cli) -> None:
     found = for_work(cli)
-    held = "task-1 is yours, and nothing holds it up: one (all of it: teams show-task task-1)"
+    held = "task-1 is yours, and nothing blocks it: one (all of it: teams show-task task-1)"
     assert found["happened"] == [{"what": "held", "id": "task-1", "text": held, "next": GO_ON}]
     assert (found["next"], "claimed" in found) == (GO_ON, False)
     assert told(cli) == []
@@ -49,7 +49,7 @@ def test_who_lost_the_answer_to_its_claim_hears_that_it_has_the_task(cli: Cli) -
 
 def test_who_waits_in_vain_hears_that_it_can_go_on(cli: Cli) -> None:
     said = cli("wait", "--timeout", "0", agent="bob").stderr
-    assert said.endswith(f"\n  task-1 is yours, and nothing holds it up: {GO_ON}. Wait on: teams wait\n")
+    assert said.endswith(f"\n  task-1 is yours, and nothing blocks it: {GO_ON}. Keep waiting: teams wait\n")
 
 
 def test_who_asked_something_waits_for_the_answer(cli: Cli) -> None:
@@ -74,7 +74,7 @@ def test_what_waits_for_a_plan_is_held_up_until_that_is_decided(cli: Cli) -> Non
     cli.ok("approve-plan", "1", agent="lea")
     assert "plan-1 was approved by lea" in cli("brief", agent="bob").stdout
     (held,) = for_work(cli)["happened"]
-    assert held["text"].startswith("task-1 is yours, plan-1 is approved, and nothing holds it up: one")
+    assert held["text"].startswith("task-1 is yours, plan-1 is approved, and nothing blocks it: one")
     assert (held["next"], told(cli)) == (GO_ON, [])
 
 

@@ -85,7 +85,7 @@ def test_who_takes_a_task_hears_what_came_of_the_work_of_others(cli: Cli) -> Non
     cli.ok("claim-task", "3", agent="mia")
     cli.ok("update-task", "3", "--status", "completed", agent="mia")
     said = cli("wait", "--claim", agent="bob").stdout
-    assert "task-1 (mia) came to: as mia said\ntask-3 (mia) came to: (it was not said)\n" in said
+    assert "result of task-1 (mia): as mia said\nresult of task-3 (mia): (none given)\n" in said
     assert "as bob said" not in said
     assert said.endswith("\nnext: teams update-task task-4 --status completed --result RESULT --next --wait 540\n")
 
@@ -169,7 +169,7 @@ def test_a_leader_is_called_once_so_many_tasks_are_completed(cli: Cli) -> None:
         cli.ok("claim-task", task, agent="bob")
         cli.ok("update-task", task, "--status", "completed", agent="bob")
     found = ended(waiting)
-    said = "2 of 3 tasks are completed. Nobody has a task: 1 ready; last heard of: bob, "
+    said = "2 of 3 tasks are completed. Nobody has a task: 1 ready; last seen: bob, "
     assert [each["text"].startswith(said) for each in found["happened"]] == [True]
     assert len(found["messages"]) == 2 and found["next"] == "teams wait --needed --timeout 540"
     waiting = begin(cli, "lea", "wait", "--completed", "3", "--timeout", "60")

@@ -20,7 +20,7 @@ def test_a_task_that_is_kept_is_told_once(cli: Cli) -> None:
     cli.ok("create-task", "one", "--for", "bob", agent="lea")
     found = ended(waiting)
     assert ([each["text"] for each in found["happened"]], found["messages"]) == (
-        ["task-1, kept for you, is ready: one"],
+        ["task-1, assigned to you, is ready: one"],
         [],
     )
     nothing(cli, "bob")
@@ -30,7 +30,7 @@ def test_a_task_that_is_kept_and_waits_asks_for_nothing_yet(cli: Cli) -> None:
     add_tasks(cli, "one")
     cli.ok("create-task", "two", "--for", "bob", "--blocked-by", "1", agent="lea")
     (kept,) = ended(begin(cli, "bob"))["messages"]
-    assert ("you will be told when it is ready" in kept["message"], kept["next"]) == (True, None)
+    assert ("you will be notified when it is ready" in kept["message"], kept["next"]) == (True, None)
 
 
 def test_an_edit_of_a_task_that_is_kept_and_waits_is_told_with_the_task(cli: Cli) -> None:

@@ -98,12 +98,12 @@ def test_who_releases_what_another_has_meanwhile_hears_whose_it_was(cli: Cli) ->
     assert "Keep your result: teams claim-task task-1, and complete it again" in refused.stderr
     cli.ok("claim-task", "1", agent="bob")
     refused = cli("update-task", "1", "--status", "completed", agent="mia")
-    note = "Keep your result: teams note task-1 TEXT; its files are bob's now. Go on: teams wait --claim"
+    note = "Keep your result: teams note task-1 TEXT; its files are bob's now. Continue: teams wait --claim"
     assert (refused.status, refused.stderr.splitlines()[-1].strip()) == (11, note)
 
 
 def test_who_waits_in_vain_for_a_team_hears_how_to_wait_on(cli: Cli) -> None:
     said = cli("join-team", "beta", "--wait", "0", "--claim", agent="bob").stderr
-    assert "Nobody has made it yet. Wait on: teams join-team beta --claim --wait 540\n" in said
+    assert "Nobody has created it yet. Keep waiting: teams join-team beta --claim --wait 540\n" in said
     said = cli("join-team", "--wait", "0", "--as", "bob", "--team", "beta", agent="lea").stderr
-    assert "Wait on: teams join-team --as bob --wait 540\n" in said
+    assert "Keep waiting: teams join-team --as bob --wait 540\n" in said

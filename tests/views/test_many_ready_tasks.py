@@ -143,7 +143,7 @@ def test_who_waits_behind_many_that_were_told_of_others_is_told_of_one_at_once(t
 def test_many_that_are_kept_for_one_are_told_of_once(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     add_tasks(cli, *(f"number {number}" for number in range(MANY)), assignee="bob")
-    assert "task-1, kept for you, is ready" in told(cli)
+    assert "task-1, assigned to you, is ready" in told(cli)
     for number in range(1, 4):
         cancel(cli, number)
         nothing(cli, "bob")

@@ -19,7 +19,7 @@ from tests.support.cli import ALPHA
 from tests.support.waits import at_once
 
 LEA, BOB, MIA, ANN = (Caller(name) for name in ("lea", "bob", "mia", "ann"))
-TOLD = "task-1, for which 3 wait: bob, silent for 4 min; its lease ends in 59 s"
+TOLD = "task-1, which blocks 3 tasks: bob, silent for 4 min; its lease ends in 59 s"
 
 
 @pytest.fixture
@@ -91,8 +91,8 @@ def test_it_hears_of_one_for_whom_others_stand_idle(store: Store, clock: FakeClo
     assert told(store) == []
     clock.advance(360)
     holding.heartbeat(store, ALPHA, MIA)
-    alone = "task-1, for which task-2 waits: bob, silent for 10 min; its lease ends in 20 min; "
-    how = "without a task: mia (to go on without it: teams update-task task-2 --unblock task-1)"
+    alone = "task-1, which blocks task-2: bob, silent for 10 min; its lease ends in 20 min; "
+    how = "idle: mia (to continue without it: teams update-task task-2 --unblock task-1)"
     assert told(store) == [alone + how]
     clock.advance(350)
     assert told(store) == []
@@ -127,8 +127,8 @@ def test_it_hears_again_of_a_silence_when_the_lease_is_about_to_end(four: Store,
     claims.claim(four, ALPHA, MIA, "2")
     changes.change_task(four, ALPHA, MIA, "2", Edit(status="failed"))
     heard = minutes(four, clock, 28)
-    said = [each.partition("; without")[0] for each in heard]
-    waits = "task-1, for which task-3, task-4 wait: bob, silent for"
+    said = [each.partition("; idle")[0] for each in heard]
+    waits = "task-1, which blocks task-3, task-4: bob, silent for"
     assert said == [f"{waits} 10 min; its lease ends in 20 min", f"{waits} 24 min; its lease ends in 6 min"]
     assert all("teams update-task task-4 --unblock task-1)" in each for each in heard)
 
@@ -143,7 +143,7 @@ def test_it_hears_of_others_that_are_silent_with_the_first(four: Store, clock: F
     assert minutes(four, clock, 4) == []
     claims.claim(four, ALPHA, MIA, "2")
     heard = minutes(four, clock, 6)
-    assert [each.partition(", for which")[0] for each in heard] == ["task-1", "task-2"]
+    assert [each.partition(", which blocks")[0] for each in heard] == ["task-1", "task-2"]
     assert ["silent for 10 min" in heard[0], "silent for 6 min" in heard[1]] == [True, True]
     assert minutes(four, clock, 12) == []
 
@@ -158,8 +158,8 @@ def test_it_hears_of_the_last_task_of_all(store: Store, clock: FakeClock) -> Non
     clock.advance(241)
     assert told(store) == []
     holding.heartbeat(store, ALPHA, MIA)
-    said = "bob, silent for 4 min; its lease ends in 59 s; without a task: mia"
-    assert told(store) == [f"task-1, for which all wait: {said}"]
+    said = "bob, silent for 4 min; its lease ends in 59 s; idle: mia"
+    assert told(store) == [f"task-1, which blocks all others: {said}"]
     assert told(store) == []
 
 
@@ -173,5 +173,5 @@ def test_it_hears_once_of_a_member_that_is_lost_without_a_task(store: Store, clo
     clock.advance(200)
     holding.heartbeat(store, ALPHA, BOB)
     clock.advance(101)
-    assert told(store) == ["mia, who has no task, was not heard of for 300 s"]
+    assert told(store) == ["mia, who has no task, was silent for 300 s"]
     assert told(store) == []

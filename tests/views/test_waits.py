@@ -83,10 +83,7 @@ def test_a_leader_hears_of_plans_and_of_the_end_of_all(cli: Cli) -> None:
     found = ended(waiting)
     assert texts(found) == ["plan-1 from bob for task-1:\nfirst this, then that"]
     assert found["messages"] == []
-    assert (
-        found["happened"][0]["next"]
-        == "teams approve-plan plan-1, or reject-plan plan-1 --feedback WHY (both take --feedback)"
-    )
+    assert found["happened"][0]["next"] == "teams approve-plan plan-1, or teams reject-plan plan-1 --feedback WHY"
     waiting = begin(cli, "bob")
     cli.ok("reject-plan", "1", "--feedback", "too long", agent="lea")
     assert "too long" in ended(waiting)["messages"][0]["message"]
@@ -94,8 +91,8 @@ def test_a_leader_hears_of_plans_and_of_the_end_of_all(cli: Cli) -> None:
     cli.ok("update-task", "1", "--status", "completed", "--result", "it works", agent="bob")
     assert ended(waiting)["taskCounts"]["completed"] == 1
     found = ended(begin(cli, "lea"))
-    still = "their waits tell bob, mia that they are done; nobody has unread mail"
-    assert texts(found) == [f"all tasks are settled: 1 completed; {still}"]
+    still = "their waits tell bob, mia that they are done; nobody has unread messages"
+    assert texts(found) == [f"all tasks are finished: 1 completed; {still}"]
     assert [(each["message"], each["next"]) for each in found["messages"]] == [
         ("task-1 (one) completed by bob: it works", None)
     ]
@@ -116,7 +113,7 @@ def test_who_ends_the_work_is_told_when_the_last_one_ended(cli: Cli) -> None:
     for name in ("bob", "mia"):
         assert cli("request-shutdown", name, agent="lea").stdout.endswith("\nnext: teams wait --needed --timeout 540\n")
     waiting = begin(cli, "lea", "wait", "--needed", "--timeout", "60")
-    assert cli("approve-shutdown", agent="bob").stdout.endswith("\nnext: nothing: bob was shut down\n")
+    assert cli("approve-shutdown", agent="bob").stdout.endswith("\nbob was shut down: you are done\n")
     assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14
     cli.ok("approve-shutdown", agent="mia")
     found = ended(waiting)

@@ -25,16 +25,16 @@ def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
     add_tasks(cli, "one")
     cli.ok("create-task", "two", "--blocked-by", "1", agent="lea")
     said = cli("wait", "--timeout", "0", agent="lea").stderr
-    standstill = r"\n  Nobody has a task: 1 ready, 1 blocked; last heard of: \w+, .* s ago\. Wait on: teams wait\n"
+    standstill = r"\n  Nobody has a task: 1 ready, 1 blocked; last seen: \w+, .* s ago\. Keep waiting: teams wait\n"
     assert re.search(standstill, said)
     cli.ok("claim-task", "1", agent="bob")
     said = cli("wait", "--timeout", "0", agent="lea").stderr
-    in_work = r"In work: task-1 \(bob, .* s, 1 waits for it\); without a task: mia\. Wait on: teams wait"
+    in_work = r"In progress: task-1 \(bob, .* s, 1 blocked by it\); idle: mia\. Keep waiting: teams wait"
     assert re.fullmatch(rf"teams: .* within 0 s\n  {in_work}\n", said)
     cli.ok("create-task", "three", agent="lea")
     cli("wait", "--timeout", "0", agent="lea")
     said = cli("wait", "--timeout", "0", agent="lea").stderr
-    assert re.search(r"\(bob, .* s, 1 waits for it\); 1 ready; without a task: mia\. Wait on: teams wait\n", said)
+    assert re.search(r"\(bob, .* s, 1 blocked by it\); 1 ready; idle: mia\. Keep waiting: teams wait\n", said)
     then = rfc3339(later(cli.store().now(), -200))
     update(cli.store(), ALPHA, tasks.TASK, "task-1", lambda task: task.having(claimed_at=then))
     update(cli.store(), ALPHA, presence.AGENT, "bob", lambda agent: agent.having(last_seen=then))
@@ -42,12 +42,12 @@ def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
     joined = [member.having(joined_at=then) for member in teams.get(cli.store(), ALPHA).members]
     update(cli.store(), ALPHA, TEAM, ALPHA, lambda team: team.having(members=joined))
     said = cli("wait", "--timeout", "0.1", agent="lea").stderr
-    both = "task-1 (bob, 3 min, silent for 3 min, 1 waits for it); 1 ready; without a task: mia (silent for 3 min)."
+    both = "task-1 (bob, 3 min, silent for 3 min, 1 blocked by it); 1 ready; idle: mia (silent for 3 min)."
     assert "within 0.1 s" in said and both in said
     assert len(said) < 190
     cli.ok("send-message", "lea", "which?", agent="bob")
     said = cli("wait", "--claim", "--needed", "--timeout", "0", agent="bob").stderr
-    assert said.endswith("\n  Wait on: teams wait --claim --timeout 540 --needed\n")
+    assert said.endswith("\n  Keep waiting: teams wait --claim --timeout 540 --needed\n")
 
 
 def test_who_leads_hears_that_nothing_is_left_to_wait_for(cli: Cli) -> None:
@@ -58,12 +58,12 @@ def test_who_leads_hears_that_nothing_is_left_to_wait_for(cli: Cli) -> None:
     said = cli("wait", "--needed", "--timeout", "0", agent="lea").stderr
     assert said.endswith("\n  All tasks are settled: teams close-team\n")
     cli.ok("request-shutdown", "bob", agent="lea")
-    assert "\n  Wait on: teams wait --needed" in cli("wait", "--needed", "--timeout", "0", agent="lea").stderr
+    assert "\n  Keep waiting: teams wait --needed" in cli("wait", "--needed", "--timeout", "0", agent="lea").stderr
 
 
 def test_who_leads_nobody_hears_it_when_the_wait_begins(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root")
-    nobody = "teams: no member has joined yet (teams join-team; or start one: teams run-agent)\n"
+    nobody = "teams: no member has joined yet (teams join-team, or teams run-agent)\n"
     waiting = cli.start("wait", "--needed", "--timeout", "60", agent="lea")
     try:
         assert waiting.stderr is not None and waiting.stderr.readline() == nobody.encode()
@@ -72,9 +72,7 @@ def test_who_leads_nobody_hears_it_when_the_wait_begins(tmp_path: Path) -> None:
         waiting.communicate()
     cli.ok("join-team", agent="bob")
     assert not cli("wait", "--timeout", "0.2", agent="bob").stderr.startswith("teams: no member")
-    assert cli("wait", "--needed", "--timeout", "0.2", agent="lea").stderr.startswith(
-        "teams: nothing that needs you happened"
-    )
+    assert cli("wait", "--needed", "--timeout", "0.2", agent="lea").stderr.startswith("teams: nothing for you happened")
 
 
 def test_who_waited_in_vain_for_the_next_task_hears_that_the_time_is_over(cli: Cli) -> None:
@@ -86,7 +84,7 @@ def test_who_waited_in_vain_for_the_next_task_hears_that_the_time_is_over(cli: C
     said = cli(*ending, agent="bob").stdout.splitlines()
     assert (said[0], said[2]) == ("task-2: completed by bob: two", "next: teams wait --claim --timeout 540")
     assert re.fullmatch(
-        r"nothing happened within 0.2 s\. In work: task-1 \(mia, [\d.]+ m?s\); no other is left\.", said[1]
+        r"nothing happened within 0.2 s\. In progress: task-1 \(mia, [\d.]+ m?s\); no other task is left\.", said[1]
     ), said[1]
     cli.ok("update-task", "1", "--status", "completed", agent="mia")
     assert cli("wait", "--claim", "--timeout", "0", agent="mia").stdout == "all tasks are settled: you are done\n"
@@ -96,7 +94,7 @@ def test_who_waited_in_vain_for_the_next_task_hears_that_the_time_is_over(cli: C
     cli.ok("claim-task", "3", agent="mia")
     again = cli(*ending, "--json", agent="bob")
     assert json.loads(again.stdout)["status"] == "completed"
-    assert again.stderr.startswith("teams: nothing happened within 0.2 s. In work: task-3 (mia, ")
+    assert again.stderr.startswith("teams: nothing happened within 0.2 s. In progress: task-3 (mia, ")
 
 
 def in_vain(cli: Cli, *words: str, agent: str = "lea") -> str:
@@ -112,16 +110,16 @@ def test_who_waited_for_one_thing_in_vain_hears_how_it_stands(cli: Cli) -> None:
     add_tasks(cli, "one")
     cli.ok("create-task", "two", "--blocked-by", "1", agent="lea")
     assert in_vain(cli, "--task", "1") == "task-1 is ready, and nobody has claimed it. "
-    assert in_vain(cli, "--task", "2") == "task-2 waits for task-1 (pending). "
+    assert in_vain(cli, "--task", "2") == "task-2 is blocked by task-1 (pending). "
     assert in_vain(cli, "--message", agent="bob") == ""
     cli.ok("update-task", "1", "--owner", "mia", agent="lea")
-    assert in_vain(cli, "--task", "1") == "task-1 is ready, kept for mia. "
+    assert in_vain(cli, "--task", "1") == "task-1 is ready, assigned to mia. "
     cli.ok("claim-task", "1", agent="mia")
-    assert in_vain(cli, "--task", "1") == "In work: task-1 (mia, T). "
-    assert in_vain(cli, "--task", "2") == "task-2 waits for task-1 (mia, T). "
-    assert in_vain(cli, "--agent", "mia") == "In work: task-1 (mia, T). "
-    assert in_vain(cli, "--all-tasks") == "In work: task-1 (mia, T, 1 waits for it); without a task: bob. "
-    assert in_vain(cli, "--ready", agent="bob") == "In work: task-1 (mia, T, 1 waits for it). "
+    assert in_vain(cli, "--task", "1") == "In progress: task-1 (mia, T). "
+    assert in_vain(cli, "--task", "2") == "task-2 is blocked by task-1 (mia, T). "
+    assert in_vain(cli, "--agent", "mia") == "In progress: task-1 (mia, T). "
+    assert in_vain(cli, "--all-tasks") == "In progress: task-1 (mia, T, 1 blocked by it); idle: bob. "
+    assert in_vain(cli, "--ready", agent="bob") == "In progress: task-1 (mia, T, 1 blocked by it). "
     cli.ok("propose-plan", "so", "--task", "1", agent="mia")
     assert in_vain(cli, "--plan", "1", agent="mia") == "plan-1 has waited T for lea, last heard of T ago. "
     cli.ok("update-task", "1", "--review-by", "bob", agent="lea")
@@ -140,7 +138,7 @@ def test_a_leader_that_was_not_needed_hears_what_was_completed(cli: Cli) -> None
     said = cli("wait", "--needed", "--timeout", "0.3", agent="lea")
     assert re.fullmatch(
         'msg-1\\n\\[From agent "system"\\]:\\n\\| task-1 \\(zero\\) completed by bob: all of it\\n'
-        r"Nobody has a task: 1 ready; last heard of: bob, [\d.]+ m?s ago\n"
+        r"Nobody has a task: 1 ready; last seen: bob, [\d.]+ m?s ago\n"
         r"next: teams wait --needed --timeout 540\n",
         said.stdout,
     ), said

@@ -25,7 +25,7 @@ def test_what_is_kept_for_a_member_that_is_lost_ends_the_wait_of_another(cli: Cl
     assert ended(begin(cli, "mia", "wait", "--claim", "--timeout", "60"))["claimed"]["id"] == "task-1"
     ended(leading)
     told = [each["message"] for each in cli.ok("read-messages", "--all", agent="lea")]
-    assert any(text.startswith("task-1 (one) was kept for bob and is anybody's now") for text in told)
+    assert any(text.startswith("task-1 (one) was assigned to bob, and anybody may claim it now") for text in told)
 
 
 def test_what_was_kept_for_who_leads_now_is_anybodys(cli: Cli) -> None:
@@ -33,7 +33,10 @@ def test_what_was_kept_for_who_leads_now_is_anybodys(cli: Cli) -> None:
     cli.ok("hand-over", "bob", agent="lea")
     assert cli.ok("wait", "--claim", "--timeout", "0", agent="mia")["claimed"]["id"] == "task-1"
     said = cli("wait", "--timeout", "0", agent="bob").stdout
-    assert "was kept for bob and is anybody's now: bob leads the team now" in said and "is kept for you" not in said
+    assert (
+        "was assigned to bob, and anybody may claim it now: bob leads the team now" in said
+        and "is kept for you" not in said
+    )
 
 
 def test_who_was_shut_down_is_not_told_to_join(cli: Cli) -> None:
@@ -42,7 +45,7 @@ def test_who_was_shut_down_is_not_told_to_join(cli: Cli) -> None:
     said = cli("wait", "--claim", agent="mia")
     assert (said.status, said.stderr) == (
         11,
-        "teams: mia was shut down: nothing is left for it to do\n  You are done.\n",
+        "teams: mia was shut down\n  You are done.\n",
     )
 
 

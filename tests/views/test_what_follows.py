@@ -15,7 +15,7 @@ from tests.support.waits import begin, ended, until
 
 TASKS = "- {id: a, title: one, check: 'true', checkIn: sub}\n- {id: b, title: two, blockedBy: [a]}\n"
 UNCHECKED = TASKS.replace(", check: 'true', checkIn: sub", "")
-MORE = "next: teams reply msg-4 TEXT (1 more; all without an answer: teams ack)"
+MORE = "next: teams reply msg-4 TEXT, or teams ack"
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def test_who_joins_a_closed_team_hears_who_closed_it_and_what_it_came_to(cli: Cl
     answer = cli("join-team", agent="new")
     assert answer.status == 11
     assert answer.stderr == (
-        f"teams: team {ALPHA} is closed, by lea: nothing is left to do (0 of 1 tasks completed)\n"
-        f"  Its leader can open it again: teams restore-team {ALPHA}\n"
+        f"teams: team {ALPHA} is closed, by lea (0 of 1 tasks completed)\n"
+        f"  To reopen it (leader or human): teams restore-team {ALPHA}\n"
     )
     assert f"team {ALPHA} is closed, by lea" in cli("claim-task", "1", agent="bob").stderr
 
@@ -58,7 +58,7 @@ def test_from_a_team_to_its_end(cli: Cli) -> None:
     assert cli("wait", "--all-tasks", agent="lea").stdout == "settled: 2 completed\nnext: teams close-team\n"
     assert cli("wait", "--all-tasks", agent="bob").stdout == "settled: 2 completed\n"
     cli.ok("close-team", agent="lea")
-    end = f"teams: team {ALPHA} is closed, by lea: nothing is left to do (2 of 2 tasks completed)\n"
+    end = f"teams: team {ALPHA} is closed, by lea (2 of 2 tasks completed)\n"
     assert cli("wait", agent="bob").stderr.startswith(end)
 
 
@@ -74,7 +74,7 @@ def test_who_waits_for_the_next_task_hears_of_the_end_of_the_team_in_its_answer(
     until(lambda: cli.ok("show-task", "1")["status"] == "completed")
     cli.ok("close-team", agent="lea")
     out, err = waiting.communicate()
-    closed = rf"team {ALPHA} is closed(, by lea)?: nothing is left to do \(1 of 2 tasks completed\)\. You are done\.\n"
+    closed = rf"team {ALPHA} is closed(, by lea)? \(1 of 2 tasks completed\)\. You are done\.\n"
     assert re.fullmatch(rf"task-1: completed by bob: one\n{closed}", out.decode()) and not err
     assert cli(*ending, "0", "--json", agent="bob").status == 11
 
@@ -83,12 +83,12 @@ def test_many_tasks_are_made_as_the_first_answer_of_a_leader_says(cli: Cli) -> N
     """By a shell, with words in the place of its capitals."""
     said = cli("spawn-team", ALPHA, agent="lea").stdout
     cli.ok("join-team", agent="bob")
-    many = said.partition(", or many: ")[2].replace("NAME", "bob").replace("COMMAND", "make test")
+    many = said.partition("TITLE, or ")[2].replace("NAME", "bob").replace("COMMAND", "make test")
     command = many.replace("teams", shlex.join(COMMAND), 1)
     done = subprocess.run(["bash", "-c", command], env=cli.environ("lea"), capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
         "task-1: pending: TITLE (check, plan)",
-        "task-2: pending, kept for bob, waits for task-1: TITLE",
+        "task-2: pending, for bob, blocked by task-1: TITLE",
         "next: teams wait --needed --timeout 540",
     ]
     one = ("create-task", "one", "--check", "true", "--touches", "a.py", "--touches", "b.py")
@@ -132,7 +132,7 @@ def test_a_decision_that_was_read_says_what_follows_before_what_others_ask(cli: 
     cli.ok("send-message", "mia", "which way?", agent="bob")
     cli.ok("reject-plan", "1", "how is it tested?", agent="lea")
     revising = "next: teams propose-plan TEXT --task task-1 --revises plan-1 --wait 540"
-    assert last(cli, "mia", "read-messages") == f"{revising} (1 more; all without an answer: teams ack)"
+    assert last(cli, "mia", "read-messages") == revising
     cli.ok("propose-plan", "by tests", "--task", "1", "--revises", "1", agent="mia")
     cli.ok("approve-plan", "2", agent="lea")
     done = "next: teams update-task task-1 --status completed --result RESULT --next --wait 540"
@@ -196,7 +196,7 @@ def test_an_approved_plan_holds_for_who_takes_the_task_over(cli: Cli) -> None:
     cli.ok("approve-plan", "1", "--feedback", "mind the dates", agent="lea")
     cli.ok("release-task", "1", agent="bob")
     lines = cli("claim-task", "--next", agent="mia").stdout.splitlines()
-    where = lines.index("plan-1 of bob is approved for it: go on with that, with the note: mind the dates")
+    where = lines.index("plan-1 of bob is approved: go on with it, with the note: mind the dates")
     assert lines[where + 1 : where + 3] == ["  first this", "  then that"]
     complete = "next: teams update-task task-1 --status completed --result RESULT --next --wait 540"
     assert lines[-1] == complete and "needs a plan" not in "".join(lines)
@@ -204,6 +204,6 @@ def test_an_approved_plan_holds_for_who_takes_the_task_over(cli: Cli) -> None:
     assert cli.ok("claim-task", "1", agent="mia")["approvedPlan"]["id"] == "plan-1"
     cli.ok("release-task", "1", "--force", agent="lea")
     said = cli("claim-task", "1", agent="bob").stdout
-    assert "\nyour plan-1 is approved for it: go on with that (teams show-plan plan-1)\n" in said
+    assert "\nyour plan-1 is approved: go on with it (teams show-plan plan-1)\n" in said
     assert said.endswith(f"{complete}\n") and "first this" not in said
     cli.ok("update-task", "1", "--status", "completed", agent="bob")

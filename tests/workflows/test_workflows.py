@@ -116,7 +116,7 @@ def test_a_wrong_workflow_is_refused(cli: Cli, tmp_path: Path) -> None:
         ("tasks: []", "tasks: list should have at least 1 item"),
         ("settings: {broadcast: some}\ntasks: [{id: a, title: A, run: x}]", "is not a valid value of broadcast"),
         ("settings: {depth: low}\ntasks: [{id: a, title: A, run: x}]", "there is no setting 'depth'"),
-        ("tasks: [{id: a, title: A, run: x, touches: [/etc/passwd]}]", "leads out of the repository"),
+        ("tasks: [{id: a, title: A, run: x, touches: [/etc/passwd]}]", "is outside the repository"),
         ("tasks: [{id: a, title: A, run: x, each: {run: y, items: [z]}}]", "give a list, or {run: COMMAND}"),
         ("tasks: [{id: a, title: A, run: x, each: [z]}, {id: a-1, title: B, run: x}]", "is what `each` makes of 'a'"),
         ("agents: 65\ntasks: [{id: a, title: A, run: x}]", "agents.0.count"),

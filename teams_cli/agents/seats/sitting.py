@@ -173,7 +173,7 @@ def to_reopen(store: Store, team: str, agent: str, client: str) -> Terminal | No
         )
     if not found.session_id:
         raise errors.WrongState(
-            f"{agent} never said its session", f"Begin a new one: teams open {client} --agent-id {agent}"
+            f"{agent} has no known session", f"Start a new one: teams open {client} --agent-id {agent}"
         )
     started_here.check(store, team, as_session(found))
     return found

@@ -19,16 +19,18 @@ def way_to(store: Store, team: str, terminal: Terminal, state: str) -> str:
         WrongState: It can't be interrupted, or asks its person for a permission; says why.
     """
     seat = known.get(terminal.client).seat
-    hint = f"Write to it: teams send-message {terminal.agent} …; it hears at its next tool call, or when it is idle."
+    hint = (
+        f"Send it a message: teams send-message {terminal.agent} …; it hears at its next tool call, or when it is idle."
+    )
     if seat is None or not seat.stops:
-        raise errors.WrongState(f"{terminal.agent} can't be interrupted: {terminal.client} knows no way for that", hint)
+        raise errors.WrongState(f"{terminal.agent} can't be interrupted: {terminal.client} does not support it", hint)
     if terminal.host not in ("", store.host):
-        raise errors.WrongState(f"{terminal.agent} can be interrupted on its machine alone, {terminal.host}", hint)
+        raise errors.WrongState(f"{terminal.agent} can be interrupted only on its machine, {terminal.host}", hint)
     if state == PERMISSION:
-        raise errors.WrongState(f"{terminal.agent} can't be interrupted: it asks its person for a permission", hint)
+        raise errors.WrongState(f"{terminal.agent} can't be interrupted: it waits for a permission", hint)
     way = channels.way_to_stop(store.root, team, terminal, sitting.secrets_of(store, team, terminal.agent))
     if not way:
-        raise errors.WrongState(f"{terminal.agent} can't be interrupted: nothing listens for that in its client", hint)
+        raise errors.WrongState(f"{terminal.agent} can't be interrupted: its client has no listener", hint)
     return way
 
 

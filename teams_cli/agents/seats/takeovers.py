@@ -26,7 +26,7 @@ def check(store: Store, team: str, session: Session | None, agent: str, client: 
     """
     if session is None:
         teams.get_recipient(teams.get(store, team), agent)
-        raise errors.AgentNotFound(f"teams started no agent {agent!r} in team {team}", "See `teams list-agents`.")
+        raise errors.AgentNotFound(f"teams started no agent {agent!r} in team {team}", "See: teams list-agents")
     if session.harness != client:
         there = f"teams open {session.harness} --resume {agent}"
         raise errors.WrongState(f"{agent} runs in {session.harness}, not in {client}", there)
@@ -36,7 +36,7 @@ def check(store: Store, team: str, session: Session | None, agent: str, client: 
         raise errors.WrongState(f"{agent} was stopped", "Start another: teams run-agent …")
     refuse_taken(session)
     if not session.turns or not session.session_known:
-        raise errors.WrongState(f"{agent} has not said its session yet", "Try again when it has taken a turn.")
+        raise errors.WrongState(f"{agent} has no known session yet", "Try again after its first turn.")
     started_here.check(store, team, session)
     return session
 
@@ -45,8 +45,8 @@ def refuse_taken(session: Session) -> None:
     """Raises WrongState: A person sits in the place of the agent, or is about to."""
     if session.taken_by:
         raise errors.WrongState(
-            f"{session.agent} is taken over by {session.taken_by}, in a terminal",
-            "It goes on by itself when the client there ends; till then write to it: teams send-message …",
+            f"{session.agent} was taken over by {session.taken_by}, in a terminal",
+            "It continues when that client ends. Until then send it a message: teams send-message …",
         )
 
 
@@ -60,7 +60,7 @@ def hold(store: Store, team: str, agent: str, by: str, pid: int, rested: bool) -
     def change(found: Session) -> Session:
         refuse_taken(found)
         if not found.ended or found.outcome == "stopped":
-            raise errors.WrongState(f"{agent} went on meanwhile", "Try again.")
+            raise errors.WrongState(f"{agent} continued meanwhile", "Try again.")
         held = found.kept_by(pid, store.host).having(state="paused", taken_by=by)
         return held if rested else held.having(pause_asked=_reason(by))
 

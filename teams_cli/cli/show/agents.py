@@ -44,9 +44,9 @@ def _summary(agent: dict[str, Any]) -> Parts:
 
 
 def resting(done: dict[str, Any]) -> Parts:
-    how = f"goes on ({done['state']})"
+    how = f"resumed ({done['state']})"
     if done["paused"]:
-        how = "paused" if done["state"] == "paused" else "will pause when its turn is over"
+        how = "paused" if done["state"] == "paused" else "will pause after its turn"
     return [f"{done['agent']}: {how}"]
 
 
@@ -64,17 +64,17 @@ def printed(said: dict[str, Any]) -> Parts:
 
 
 def interjected(message: dict[str, Any]) -> Parts:
-    return [f"{message['id']}: interjected to {message['to']}"]
+    return [f"{message['id']}: sent to {message['to']}, interrupting"]
 
 
 def restarted(message: dict[str, Any]) -> Parts:
     told = f", told by {message['id']}" if message.get("id") else ""
-    return [f"{message['to']}: begins again{told}"]
+    return [f"{message['to']}: restarted{told}"]
 
 
 def may_finish(done: dict[str, Any]) -> Parts:
     if done["mayFinish"]:
         return [f"{done['agent']}: may finish"]
-    waits = [f"{name} is at work for it" for name in done["waitForSessions"]]
+    waits = [f"{name} still works for it" for name in done["waitForSessions"]]
     unread = [f"unread: {', '.join(done['unread'])}"] if done["unread"] else []
     return [f"{done['agent']}: may not finish yet: {'; '.join([*waits, *unread])}"]

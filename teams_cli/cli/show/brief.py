@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def who(found: dict[str, Any]) -> Parts:
     if found["agentId"] is None:
-        return ["nobody: say who you are with --as AGENT or TEAMS_AGENT_ID"]
+        return ["unknown: name yourself with --as AGENT or TEAMS_AGENT_ID"]
     role = found["role"] or ("no member" if found["team"] else "in no team")
     team = f" of team {found['team']}" if found["team"] else ""
     about = text.quoted(found.get("about"))
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 def _outside(found: dict[str, Any]) -> list[str]:
     if found["team"]:
-        return [f"{found['agent']}: there is no team {found['team']} yet"]
+        return [f"{found['agent']}: team {found['team']} does not exist yet"]
     known = f"; teams: {', '.join(found['teams'][:20])}" if found["teams"] else ""
     return [f"{found['agent']}: in no team{known}"]
 
@@ -59,14 +59,14 @@ def _mine(found: dict[str, Any]) -> Lines:
     if "closed" in found:
         by = f" by {found['closedBy']}" if found.get("closedBy") else ""
         when = ago(found["closed"]["at"])
-        lines.append((f"the team was closed{by} {when}: you are done, nothing is left to do", _NEEDED))
+        lines.append((f"the team was closed{by} {when}: you are done", _NEEDED))
     lines += [(line, _NEEDED) for line in text.quoted(found.get("about"))]
     lines += [(line, _SEEN) for line in text.quoted(found.get("rules"), "| ")]
     for task in found["myTasks"]:
         lines.append((f"yours: {task['id']} {task['title']}{_state(task)}", _NEEDED))
         lines += [(f"  {done['id']} ({done['owner']}): {done['result']}", _USEFUL) for done in task["results"]]
     if found["myTaskCount"] > len(found["myTasks"]):
-        lines.append((f"yours in all: {found['myTaskCount']}: teams get-tasks --owner {found['agent']}", _NEEDED))
+        lines.append((f"your tasks: {found['myTaskCount']}: teams get-tasks --owner {found['agent']}", _NEEDED))
     lines += [(f"{page['text']} ({steps.read_page(page['key'])})", _NEEDED) for page in found.get("pages", ())]
     if found.get("morePages"):
         lines.append((f"{found['morePages']} more pages changed: teams shared", _NEEDED))
@@ -90,7 +90,7 @@ def _waiting(found: dict[str, Any]) -> Lines:
         f"unread: {'at least ' if found.get('moreUnread') else ''}{found['unread']} ({', '.join(found['unreadFrom'])})"
         if found["unread"]
         else None,
-        _first("read, not answered", found["unhandled"], found["unhandledCount"], "teams read-messages --peek"),
+        _first("read, still open", found["unhandled"], found["unhandledCount"], "teams read-messages --peek"),
         *(f"overdue: {late['id']} is not acknowledged by {', '.join(late['waitsFor'])}" for late in found["overdue"]),
         _first("questions to you", found["questions"], found["questionCount"], "teams get-questions"),
         _first("plans waiting for you", found["plans"], found["planCount"], "teams get-plans --open"),
@@ -112,11 +112,11 @@ def _others(found: dict[str, Any]) -> Lines:
         if ended:
             lines.append((f"{status}: {_named(ended)}", _NEEDED))
     if found["stale"] and found["leads"]:
-        lines.append((f"checked on other commits than landed: {', '.join(found['stale'][:_MOST_STALE])}", _NEEDED))
+        lines.append((f"checked on commits that did not land: {', '.join(found['stale'][:_MOST_STALE])}", _NEEDED))
     if found["stuck"]:
-        lines.append((f"stuck behind what failed: {', '.join(found['stuck'][:5])}", _USEFUL))
+        lines.append((f"blocked by failed tasks: {', '.join(found['stuck'][:5])}", _USEFUL))
     if found["moreChanges"]:
-        lines.append((f"other changes: {found['moreChanges']}: teams history --since {found['since']}", _EXTRA))
+        lines.append((f"{found['moreChanges']} other changes: teams history --since {found['since']}", _EXTRA))
     counts = ", ".join(f"{count} {status}" for status, count in found["tasks"].items()) or "none"
     return [*lines, (f"tasks: {counts}; ready: {found['ready']}", _USEFUL)]
 

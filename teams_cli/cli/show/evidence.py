@@ -15,15 +15,13 @@ if TYPE_CHECKING:
 
 def listed(found: list[dict[str, Any]]) -> Parts:
     rows = [[one["id"], one["name"], str(one["size"]), one["by"], age(one["at"]), one["sha256"]] for one in found]
-    return [Table(["evidence", "file", "bytes", "by", "age", "sha256"], rows, "no evidence")]
+    return [Table(["attachment", "file", "bytes", "by", "age", "sha256"], rows, "no attachments")]
 
 
 def whole(one: dict[str, Any]) -> Parts:
-    head = (
-        f"{one['id']} {one['name']}: {one['size']} bytes, handed in with {one['task']} by {one['by']} {ago(one['at'])}"
-    )
+    head = f"{one['id']} {one['name']}: {one['size']} bytes, attached to {one['task']} by {one['by']} {ago(one['at'])}"
     if "text" not in one:
-        return [head, f"it is no text: teams get-evidence {one['task']} {one['id']} --out FILE"]
+        return [head, f"not text: teams get-evidence {one['task']} {one['id']} --out FILE"]
     rest = f"[cut; the whole: teams get-evidence {one['task']} {one['id']} --out FILE]"
     return [head, *text.bounded(text.quoted(one["text"]), text.MOST_LETTER, rest)]
 

@@ -33,6 +33,7 @@ def over(landing: dict[str, Any]) -> Parts:
         *(text.quoted(check["output"]) if check.get("status") else ()),
         *text.quoted(landing.get("reason")),
         f"pull request: {landing['url']}" if "url" in landing else None,
+        f"to fix it: git merge {landing['onto']}, edit, commit" if landing["state"] in ("red", "conflict") else None,
     )
 
 

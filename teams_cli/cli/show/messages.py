@@ -24,7 +24,7 @@ def sent(message: dict[str, Any]) -> Parts:
     return present(
         f"{message['id']}: sent to {to}",
         f"kept until {text.listed(late)} {'joins' if len(late) == 1 else 'join'}" if late else None,
-        f"{unread}: stopped, and will not read it; others: teams list-agents" if unread else None,
+        f"{unread} was stopped and will not read it; see: teams list-agents" if unread else None,
     )
 
 
@@ -33,7 +33,7 @@ def read(messages: list[dict[str, Any]]) -> Parts:
     new = [line for message in messages if not message.get("readBefore") for line in _message(message, is_bounded=True)]
     before = [_line(message) for message in messages if message.get("readBefore")]
     if before:
-        before.insert(0, "still open (`teams reply ID TEXT`, or `teams ack`; in full: read-messages --all):")
+        before.insert(0, "still open (`teams reply ID TEXT`, or `teams ack`; in full: `teams read-messages --all`):")
     return [*(new or ["no new messages" if before else "no messages"]), *before]
 
 
@@ -78,7 +78,7 @@ def reached(document: dict[str, Any]) -> Parts:
         [to["name"], how_far(to), *(ago(to.get(key)) for key in ("shownAt", "readAt", "handledAt"))]
         for to in document["reach"]
     ]
-    late = [f"overdue: it was to be acknowledged {ago(document['ackBy'])}"] if document.get("overdue") else []
+    late = [f"overdue: it should have been acknowledged {ago(document['ackBy'])}"] if document.get("overdue") else []
     return [*_message(document), Table(["to", "state", "shown", "read", "handled"], rows, "nobody"), *late]
 
 
@@ -107,7 +107,7 @@ def agents(found: dict[str, Any]) -> Parts:
     return [
         Table(["agent", "role", "state", "unread", "last seen", "tasks", "status"], rows, "no agents"),
         *(f"{name} works in {tree}" for name, tree in trees if tree),
-        *(f"{name} asks its person to permit: {wish}" for name, wish in waits if wish),
+        *(f"{name} waits for a permission: {wish}" for name, wish in waits if wish),
     ]
 
 

@@ -17,7 +17,7 @@ _UNTOLD = 5
 
 def changed(page: dict[str, Any]) -> Parts:
     if "text" not in page:
-        return [f"{page['key']}: taken away"]
+        return [f"{page['key']}: removed"]
     return [f"{page['key']}: version {page['version']}", *untold(page)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from teams_cli import text
 from teams_cli.cli.show import age, present
 from teams_cli.cli.tables import Table
+from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,5 +65,6 @@ def shutdown(asked: dict[str, Any] | list[dict[str, Any]]) -> Parts:
         f"{asked['id']}: {asked['status']}, for {asked['agent']}, asked by {asked['requestedBy']}",
         f"reason: {asked['reason']}" if "reason" in asked else None,
         f"answer: {asked['answer']}" if "answer" in asked else None,
-        f"free again: {', '.join(freed)}" if freed else None,
+        f"released: {', '.join(freed)}" if freed else None,
+        steps.after_shutdown(asked["agent"]) if asked["status"] == "approved" else None,
     )

@@ -19,7 +19,7 @@ def pruned(rows: list[dict[str, Any]]) -> Parts:
         for row in rows
     ]
     if any(not row["removed"] and not row["kept"] for row in rows):
-        lines.append("Nothing was removed: say yes, or give --yes.")
+        lines.append("Nothing was removed. To remove them: teams prune --yes")
     return lines or ["no team was closed that long ago"]
 
 

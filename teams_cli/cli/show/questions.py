@@ -23,12 +23,22 @@ def result(found: dict[str, Any]) -> Parts:
         lines += [f"the human was asked: {said['question']}", f"and answered: {said['answer']}"]
     if found["status"] == "deferred":
         lines.append(found["human_qa_note"])
+    if found["status"] == "timeout":
+        lines.append(f"late answers are sent to you, and kept: teams show-question {found['requestId']}")
     return lines
 
 
 def asked(question: dict[str, Any]) -> Parts:
-    waits = f", waits for {', '.join(question['waitingFor'])}" if question["waitingFor"] else ""
+    answered = {answer["responder"] for answer in question["answers"]}
+    missing = question["waitingFor"] or [name for name in question["to"] if name not in answered]
+    waits = f", no answer from {', '.join(missing)}" if missing else ""
     return [f"{question['id']}: {question['status']}, from {question['from']}{waits}: {question['question']}"]
+
+
+def answered(question: dict[str, Any]) -> Parts:
+    """Show the question, and whether the answer was too late for its asker to wait for it."""
+    late = any(answer.get("late") for answer in question["answers"][-1:])
+    return [*asked(question), *(["your answer is late: it is kept, and sent to the asker"] if late else [])]
 
 
 def whole(question: dict[str, Any]) -> Parts:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def risen(done: dict[str, Any]) -> Parts:
     return present(
-        f"{done['team']}: {'made' if done['created'] else 'there'}; its leader is {done['leader']}",
+        f"{done['team']}: {'created' if done['created'] else 'exists'}; its leader is {done['leader']}",
         *(f"{member['name']}: {member['state']}, {member['role']}{_kept(member)}" for member in done["members"]),
         f"pages: {', '.join(done['pages'])}" if done["pages"] else None,
         f"tasks: {', '.join(done['tasks'])}" if done["tasks"] else None,
@@ -24,7 +24,7 @@ def risen(done: dict[str, Any]) -> Parts:
 
 
 def _kept(member: dict[str, Any]) -> str:
-    return f" (not {member['said']}: a member keeps its role)" if "said" in member else ""
+    return f" (not {member['said']}: members keep their role)" if "said" in member else ""
 
 
 def ended(done: dict[str, Any]) -> Parts:

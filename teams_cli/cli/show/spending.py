@@ -17,10 +17,10 @@ def spent(found: dict[str, Any]) -> Parts:
     by = found["by"]
     rows = [_row(row[by], row) for row in found["rows"]]
     if rows:
-        rows.append(_row("in all", found["total"]))
-    lines: Parts = [Table([by, *_HEADS], rows, "no turn of an agent that `teams` started is over yet")]
+        rows.append(_row("total", found["total"]))
+    lines: Parts = [Table([by, *_HEADS], rows, "no started agent has finished a turn yet")]
     if found["coordination"] is not None:
-        lines.append(f"coordination (turns for mail alone): {found['coordination']:.0%} of the tokens")
+        lines.append(f"coordination (turns for messages alone): {found['coordination']:.0%} of the tokens")
     lines += [_budget(each) for each in found["budgets"]]
     return lines
 
@@ -33,6 +33,6 @@ def _row(name: str, row: dict[str, Any]) -> list[str]:
 
 def _budget(budget: dict[str, Any]) -> str:
     share = budget["taken"] / budget["limit"]
-    unknown = f"; what {budget['uncounted']} of the turns took is unknown" if budget["uncounted"] else ""
+    unknown = f"; the tokens of {budget['uncounted']} turns are unknown" if budget["uncounted"] else ""
     whose = budget["of"] or "the team"
     return f"budget of {whose}: {budget['taken']:,} of {budget['limit']:,} tokens ({share:.0%}){unknown}"

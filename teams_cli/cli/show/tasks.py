@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 def rows(tasks: list[dict[str, Any]]) -> Parts:
-    columns = ["task", "status", "priority", "owner", "waits for", "lease", "age", "title"]
+    columns = ["task", "status", "priority", "owner", "blocked by", "lease", "age", "title"]
     now = SystemClock().now()
     found = [_row(task, now) for task in tasks]
     if any("check" in task or "reviewBy" in task for task in tasks):
-        columns.insert(-1, "rests on")
+        columns.insert(-1, "verified by")
         for row, task in zip(found, tasks, strict=True):
             row.insert(-1, _rests_on(task))
     return [Table(columns, found, "no tasks")]
 
 
 def _rests_on(task: dict[str, Any]) -> str:
-    """In a few words what its owner's word that it is done rests on."""
+    """How the work was verified, in a few words."""
     check, review = task.get("checked"), task.get("reviewed")
     said = []
     if check:
@@ -40,7 +40,7 @@ def _rests_on(task: dict[str, Any]) -> str:
         said.append(f"{review['verdict']} by {review['by']}")
     if "landing" in task:
         said.append(task["landing"])
-    return ", ".join(said) or ("its owner's word" if task["status"] == "completed" else "-")
+    return ", ".join(said) or ("unverified" if task["status"] == "completed" else "-")
 
 
 def _row(task: dict[str, Any], now: datetime) -> list[str]:
@@ -136,15 +136,19 @@ def _edited_unseen(task: dict[str, Any]) -> Parts:
     if "unseenEditBy" not in task:
         return []
     amend = f"teams update-task {task['id']} --result TEXT"
-    return [
-        f"{task['unseenEditBy']} had edited it, as you are told now: if your work lacks that, mend it, and: {amend}"
-    ]
+    return [f"{task['unseenEditBy']} had edited it (shown now): if your work lacks the change, fix it, then: {amend}"]
 
 
 def line(task: dict[str, Any], more: str = "") -> list[str]:
-    by = f" by {task['owner']}" if "owner" in task else f", kept for {task['assignee']}" if "assignee" in task else ""
-    waits = f", waits for {text.listed(task['openBlockers'])}" if task["openBlockers"] else ""
+    by = f" by {task['owner']}" if "owner" in task else f", for {task['assignee']}" if "assignee" in task else ""
+    waits = f", blocked by {text.listed(task['openBlockers'])}" if task["openBlockers"] else ""
     return [f"{task['id']}: {task['status']}{by}{waits}{more}: {task['title']}"]
+
+
+def noted(task: dict[str, Any]) -> list[str]:
+    """Say that the note was added, and to which task."""
+    by = f" by {task['owner']}" if "owner" in task else ""
+    return [f"note added to {task['id']} ({task['status']}{by}): {task['title']}"]
 
 
 def released(task: dict[str, Any]) -> list[str]:
@@ -155,7 +159,7 @@ def released(task: dict[str, Any]) -> list[str]:
 
 def given_back(task: dict[str, Any]) -> list[str]:
     """Show a task that its owner gave back, saying why."""
-    return [*line(task), "the leader is told why; others are offered it before you"]
+    return [*line(task), "the leader is notified why; others are offered it first"]
 
 
 def claimed(task: dict[str, Any]) -> Parts:
@@ -182,7 +186,7 @@ def _claimed(task: dict[str, Any], said: Parts) -> Parts:
         *(_came_to(blocker) for blocker in done),
         *(_plan(task.get("approvedPlan"), task.get("owner")) if task.get("planRequired") else []),
         f"{left(task['leaseExpiresAt'])}, renewed by any `teams` command; "
-        f"to give it back: teams release-task {task['id']}",
+        f"to release it: teams release-task {task['id']}",
     ]
 
 
@@ -190,18 +194,18 @@ def _check(task: dict[str, Any]) -> Parts:
     """What completing it runs; in a checkout, without what nobody has committed."""
     if "check" not in task:
         return []
-    on = " on what is committed, yours and others'" if "checkFrom" in task and "checkIn" not in task else ""
-    return [f"completing it runs this{on}, and if that fails it stays yours: {task['check']}"]
+    on = " on committed work" if "checkFrom" in task and "checkIn" not in task else ""
+    return [f"check, run{on} when you complete it (if it fails, the task stays yours): {task['check']}"]
 
 
 def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
     """The plan that was approved for the task, to who did not propose it; or that it needs one."""
     if approved is None:
-        return ["it needs a plan first, that the leader approves: what you will do, and how, in some lines"]
+        return ["needs a plan that the leader approves: a few lines on what you will do, and how"]
     if approved["from"] == owner:
-        return [f"your {approved['id']} is approved for it: go on with that (teams show-plan {approved['id']})"]
+        return [f"your {approved['id']} is approved: go on with it (teams show-plan {approved['id']})"]
     noted = f", with the note: {approved['note']}" if "note" in approved else ""
-    said = f"{approved['id']} of {approved['from']} is approved for it: go on with that{noted}"
+    said = f"{approved['id']} of {approved['from']} is approved: go on with it{noted}"
     return [said, *text.quoted(approved["plan"])]
 
 
@@ -233,10 +237,10 @@ def _pages(task: dict[str, Any]) -> Parts:
 
 def _came_to(blocker: dict[str, Any]) -> str:
     """What the task came to, or how that begins."""
-    said = text.clipped_line(blocker.get("result") or "(it was not said)", _CLIPPED)
+    said = text.clipped_line(blocker.get("result") or "(none given)", _CLIPPED)
     more = f" (teams show-task {blocker['id']})" if said.endswith("…") else ""
     by = f" ({blocker['owner']})" if "owner" in blocker else ""
-    return f"{blocker['id']}{by} came to: {said}{more}"
+    return f"result of {blocker['id']}{by}: {said}{more}"
 
 
 _CLIPPED = 1200
@@ -281,18 +285,18 @@ def _proof(task: dict[str, Any]) -> Parts:
     return present(
         run,
         *(text.quoted(check["output"]) if check and check["status"] else ()),
-        f"review by {task['reviewBy']}{_handed_in_at(task)}{said}" if "reviewBy" in task else None,
+        f"review by: {task['reviewBy']}{_handed_in_at(task)}{said}" if "reviewBy" in task else None,
         *(_handed_in(task["id"], one) for one in task.get("evidence", ())),
         f"landing: {task['landing']}" if "landing" in task else None,
     )
 
 
 def _handed_in_at(task: dict[str, Any]) -> str:
-    return f" of {task['submitted'][:10]}" if "submitted" in task else ""
+    return f", commit {task['submitted'][:10]}" if "submitted" in task else ""
 
 
 def _handed_in(task: str, one: dict[str, Any]) -> str:
-    return f"evidence: {one['name']}, {one['size']} bytes, {one['sha256'][:12]}: teams get-evidence {task} {one['id']}"
+    return f"attached: {one['name']}, {one['size']} bytes, {one['sha256'][:12]}: teams get-evidence {task} {one['id']}"
 
 
 def whole(task: dict[str, Any]) -> Parts:
@@ -329,5 +333,5 @@ def beat(done: dict[str, Any]) -> Parts:
     for task in done["tasks"]:
         end = f"{left(task['leaseExpiresAt'])}, until {moment(task['leaseExpiresAt'])}"
         ends.setdefault(end, []).append(task["id"])
-    kept = [f"{', '.join(ids)}: {end} or the next sign of life" for end, ids in ends.items()]
+    kept = [f"{', '.join(ids)}: {end}" for end, ids in ends.items()]
     return [f"{done['agent']}: seen {ago(done['lastSeen'])}{'' if kept else ', has no task'}", *kept]

@@ -72,7 +72,7 @@ def joined(member: dict[str, Any]) -> Parts:
 
 def left(done: dict[str, Any]) -> Parts:
     freed = done["releasedTasks"]
-    return present(f"{done['agentId']}: left team {done['team']}", f"free again: {', '.join(freed)}" if freed else None)
+    return present(f"{done['agentId']}: left team {done['team']}", f"released: {', '.join(freed)}" if freed else None)
 
 
 def role(role: dict[str, Any]) -> Parts:
@@ -98,12 +98,12 @@ def closed(team: dict[str, Any]) -> Parts:
     left = [f"{tree['agent']} left {tree['path']}: {_remedy(team, tree)}" for tree in team.get("worktrees", ())]
     ended = [f"{name}: its detached client was ended" for name in team.get("endedClients", ())]
     watched = [client_left(team["name"], name) for name in team.get("leftClients", ())]
-    return [f"{team['name']}: closed; `teams restore-team {team['name']}` opens it again", *ended, *watched, *left]
+    return [f"{team['name']}: closed; to reopen it: teams restore-team {team['name']}", *ended, *watched, *left]
 
 
 def client_left(team: str, name: str) -> str:
     """What is said of a detached client that somebody looks at."""
-    return f"{name}: somebody looks at its client, which goes on; to end it: teams stop-agent {name} --team {team}"
+    return f"{name}: somebody watches its client, which goes on; to end it: teams stop-agent {name} --team {team}"
 
 
 def _remedy(team: dict[str, Any], tree: dict[str, Any]) -> str:

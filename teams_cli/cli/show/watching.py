@@ -31,13 +31,11 @@ def frame(found: dict[str, Any]) -> Parts:
         *([f"waits for you: {len(found['waiting'])}"] if found["waiting"] else []),
         Table(["what", "from", "text"], [_waiting(row) for row in found["waiting"]]),
         *([f"failed: {len(found['failed'])}"] if found["failed"] else []),
-        Table(["task", "status", "holds up", "reason"], [_failed(row) for row in found["failed"]]),
+        Table(["task", "status", "blocks", "reason"], [_failed(row) for row in found["failed"]]),
         f"agents: {len(found['agents'])}",
-        Table(
-            ["agent", "role", "state", "unread", "status"], [_agent(row) for row in found["agents"]], "nobody is there"
-        ),
+        Table(["agent", "role", "state", "unread", "status"], [_agent(row) for row in found["agents"]], "no agents"),
         f"tasks: {counts}",
-        *([f"longest chain ahead: {', '.join(path)}"] if (path := found["course"]["criticalPath"]) else []),
+        *([f"longest chain of tasks: {', '.join(path)}"] if (path := found["course"]["criticalPath"]) else []),
         Table(["task", "status", "priority", "owner", "title"], [_task(task) for task in found["tasks"]]),
         "messages:" if found["messages"] else "no messages",
         Table(["message", "at", "from", "to", "text"], [_message(message) for message in found["messages"]]),
@@ -56,10 +54,9 @@ def happened(found: dict[str, Any]) -> Parts:
 def _course(course: dict[str, Any]) -> str:
     """How far the work is and when it may be done, in a line."""
     reviewed = f", {course['inReview']} in review" if course["inReview"] else ""
-    counts = (
-        f"{course['done']} of {course['total']} done, {course['inProgress']} in work{reviewed}, {course['ready']} ready"
-    )
-    held = f" (holding up {course['heldUp']})" if course["heldUp"] else ""
+    done = f"{course['done']} of {course['total']} done"
+    counts = f"{done}, {course['inProgress']} in progress{reviewed}, {course['ready']} ready"
+    held = f" (blocking {course['heldUp']})" if course["heldUp"] else ""
     estimate = course["estimate"]
     left = f"{length(estimate['fromSeconds'])} to {length(estimate['toSeconds'])} left" if estimate else ""
     end = f"about {left}" if left else f"no estimate: {course['noEstimate']}"

@@ -33,15 +33,15 @@ def shown(found: Any) -> Parts:
     kept = [f"kept as {found['kept']}: teams worktree restore {found['kept']}"] if found.get("kept") else []
     if found["state"] == "merged":
         merged = f"{found['branch']}: merged into {found['onto']} as {found['commit'][:10]}"
-        return [f"{merged}; worktree and branch are removed", *kept]
+        return [f"{merged}; worktree and branch removed", *kept]
     if found["state"] == "restored":
         return [f"{found['path']}: restored, on {found['branch']}"]
     return [f"{found['path']}: removed, with {found['branch']}", *kept]
 
 
 def kept(found: list[dict[str, Any]]) -> Parts:
-    rows = [[one["ref"], one["at"], ", ".join(one["holds"]) or "nothing of its own"] for one in found]
-    return [Table(["kept", "at", "holds"], rows, "no work is kept")]
+    rows = [[one["ref"], one["at"], ", ".join(one["holds"]) or "no changes"] for one in found]
+    return [Table(["kept", "at", "holds"], rows, "no kept work")]
 
 
 def _is_more(row: dict[str, Any]) -> bool:

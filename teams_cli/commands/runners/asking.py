@@ -33,7 +33,7 @@ def ask(
     store, team = call.store, call.team
     if call.environ.get(SANDBOX) and not human and _asks_agents(call):
         raise errors.NotAllowed(
-            "in a client's sandbox no copy of an agent can be made, which needs the network",
+            "a client's sandbox has no network, so no agent can be forked",
             "Use the tool ask_others of the MCP server `team`; or ask the person: --human",
         )
     asked = asking.ask(store, team, call.caller, question, list(to), timeout, depth, human, not no_wait)

@@ -17,7 +17,7 @@ def created_from(call: Call, said: str) -> list[Task]:
 
     if not said.strip():
         raise errors.WrongUsage(
-            "no task is listed", "Name a file, or give the list on standard input: - {title: TITLE}"
+            "the list of tasks is empty", "Name a file, or give the list on standard input: - {title: TITLE}"
         )
     as_text = "\n" in said or said.startswith(("[", "{", "- "))
     content = said if as_text else documents.content_of(os.path.join(call.directory, said))

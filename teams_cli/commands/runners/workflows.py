@@ -74,7 +74,7 @@ def _started(
     shown: Any,
 ) -> Ended:
     if not word:
-        raise errors.WrongUsage("say which workflow", "See `teams list-workflows`.")
+        raise errors.WrongUsage("the workflow is missing", "See: teams list-workflows")
     path = files.path_of(word, around.directory)
     workflow = files.read(path, call.config.agent)
     team, source = call.sources.get("team", ("", ""))
@@ -109,11 +109,9 @@ def _interrupted_team(call: Call, word: str | None) -> str:
             call.store, files.read(files.path_of(word, call.said_directory), call.config.agent).name
         )
     if not found:
-        raise errors.NotFound("no run is to be resumed", "See `teams discover-teams`; say which with --team NAME.")
+        raise errors.NotFound("no run can be resumed", "See: teams discover-teams; choose with --team NAME.")
     if len(found) > 1:
-        raise errors.NoTeam(
-            "several runs can be resumed: say which", f"Use --team NAME. Teams: {', '.join(found[:20])}."
-        )
+        raise errors.NoTeam("several runs can be resumed", f"Use --team NAME. Teams: {', '.join(found[:20])}.")
     return found[0]
 
 
@@ -122,7 +120,7 @@ def _variables(words: tuple[str, ...]) -> dict[str, str]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            raise errors.InvalidValue(f"{word!r} gives no variable a value", "Write --var NAME=VALUE.")
+            raise errors.InvalidValue(f"{word!r} is not a variable with a value", "Write: --var NAME=VALUE")
         values[name] = value
     return values
 

@@ -24,18 +24,19 @@ _FILES = ("beads", "task-master", "backlog")
 _TRACKERS = ("github", "gitlab", "forgejo", "gitea")
 _IMPORT = """Import open issues of a tracker, or the tasks of another tool, with their dependencies and priorities.
 
-Repeat it at any time: each item becomes one task. What changed there is changed here, unless it was changed here too.
-What was closed there is cancelled here. What a task has no place for is listed. Nothing is written there.
+Repeat it at any time: each item becomes one task. Changes there are made here, unless the task was changed here
+too. Closed items are cancelled here. It lists what a task can't hold. Nothing is written there.
 
-Trackers are read by your own `gh`, `glab` or `tea`, in your checkout. Text of issues is marked as foreign wherever it
-is shown: anybody may have written it.
+Your own `gh`, `glab` or `tea` reads the tracker, in your checkout. Text of issues is marked as foreign wherever
+it is shown: anybody may have written it.
 
-In a tool with subtasks, a parent waits for these. What is in progress there is pending here, until a member claims it.
+In a tool with subtasks, a parent waits for them. Items in progress there are pending here, until a member
+claims them.
 
 Raises:
-    InvalidValue: The file can't be read, or is of another tool.
-    TrackerFailed: `gh`, `glab` or `tea` failed; nothing was changed.
-    Busy: Another import is under way.
+    InvalidValue: The file can't be read, or is from another tool.
+    TeamsError: `gh`, `glab` or `tea` failed; nothing was changed.
+    Busy: Another import is running.
 """
 
 
@@ -86,13 +87,13 @@ def _read_tracker(call: Call, source: str, labels: list[str], milestone: str | N
     return trackers.KINDS[source](call.directory, call.environ).issues(wanted, known)
 
 
-_EXPORT = """Export the whole team: every record, what people read, or the tasks.
+_EXPORT = """Export the whole team: every record, a readable text, or the tasks.
 
-`jsonl` has every record and the history, a line each, with the keys of the files. `markdown` has tasks, plans, pages
-and messages. `csv` has the tasks. Secrets are left out.
+`jsonl` has every record and the history, a line each, with the keys of the files. `markdown` has tasks, plans,
+pages and messages. `csv` has the tasks. Secrets are left out.
 
 Raises:
-    InvalidValue: The file is there already, or can't be written.
+    InvalidValue: The file exists already, or can't be written.
 """
 
 
@@ -108,7 +109,7 @@ def _export(call: Call, format: str, out: str | None) -> Any:
         with open(path, "x", encoding="utf-8", newline="") as file:
             file.writelines(f"{line}\n" for line in lines)
     except OSError as error:
-        hint = "Name a file that is not there yet."
+        hint = "Give the name of a new file."
         raise errors.InvalidValue(f"{path} can't be written: {error.strerror}", hint) from None
     call.words = "extensions.exchange.commands:written"
     return {"team": team.name, "format": format, "path": path}
@@ -151,10 +152,10 @@ COMMANDS = table(
         "import",
         _import,
         argument("SOURCE", f"{', '.join(_TRACKERS + _FILES)}.", name="source", choices=_TRACKERS + _FILES),
-        argument("PATH", "Of a tool: its file, or the repository; `.` unless given.", name="path", required=False),
-        option("--label", "Of a tracker: issues with this label, and all others given.", metavar="LABEL", many=True),
-        option("--milestone", "Of a tracker: issues of this milestone.", metavar="NAME"),
-        option("--issue", "Of a tracker: this issue alone.", type=int, metavar="N", many=True),
+        argument("PATH", "For a tool: its file, or the repository; `.` unless given.", name="path", required=False),
+        option("--label", "For a tracker: issues with all these labels.", metavar="LABEL", many=True),
+        option("--milestone", "For a tracker: issues of this milestone.", metavar="NAME"),
+        option("--issue", "For a tracker: only this issue.", type=int, metavar="N", many=True),
         doc=_IMPORT,
         words="extensions.exchange.commands:imported",
         example="import github --label ready",

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-_SERVE = """Serve the teams over HTTP on this machine alone, with a board for the person, until interrupted.
+_SERVE = """Serve the teams over HTTP on this machine, with a board for the person, until interrupted.
 
-Prints the address; what follows its `#` is the token that every change needs. When the port is taken, the next free
-one is used and told; `server.json` in the root says which, while the server runs. With --private, reading asks for the
-token too. With --open and a server that is running, its board is opened.
+It prints the address; the part after `#` is the token that every change needs. If the port is taken, it uses
+the next free one; `server.json` in the data directory has the address. With --private, reading needs the token
+too. With --open and a running server, it opens that board.
 
 Raises:
     Conflict: A server of these teams is running.
@@ -38,7 +38,7 @@ COMMANDS = table(
         "serve",
         _serve,
         option("--port", "Where to listen, or the next free one.", type=int, metavar="N", default=_PORT),
-        switch("--private", "Ask for the token when reading too."),
+        switch("--private", "Require the token for reading too."),
         switch("--open", "Open the board in a browser.", name="browse"),
         doc=_SERVE,
         in_team=False,

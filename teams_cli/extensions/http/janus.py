@@ -102,7 +102,7 @@ def _missing(call: Call, name: str, missing: errors.AgentNotFound) -> Document:
 def _flag(word: str | None) -> bool | None:
     if word is None or word.lower() in _YES + _NO:
         return None if word is None else word.lower() in _YES
-    raise errors.InvalidValue(f"{word!r} is neither true nor false", "Use ?interrupt=true, or leave it out.")
+    raise errors.InvalidValue(f"{word!r} is not true or false", "Use ?interrupt=true, or leave it out.")
 
 
 def log(call: Call, name: str, lines: str | None) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def log(call: Call, name: str, lines: str | None) -> dict[str, Any]:
         raise errors.InvalidValue(f"{wanted!r} is not a valid number of lines", "Give one from 1 to 10000.")
     session = sessions.find(call.store, call.load_team().name, name)
     if session is None:
-        raise errors.AgentNotFound(f"teams started no agent {name!r}", "Only of agents that it started it has logs.")
+        raise errors.AgentNotFound(f"teams started no agent {name!r}", "Only agents that it started have logs.")
     return {
         "agent": session.agent,
         "lines": logs.tail(call.store, call.team, session.agent, session.turns, int(wanted)),

@@ -7,7 +7,7 @@ EXTENSION = Extension(
     provides={
         "land a completed task": "commands:follow",
         "land the queue": "lander:start",
-        "a landing that its task knows of": "outcomes:settled",
+        "a landing of the task": "outcomes:settled",
         "a task after its landing": "outcomes:up_to_date",
         "refuse all landings": "queueing:refuse_all",
     },

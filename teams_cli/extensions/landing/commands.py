@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-_GET = """List the landings, by number: what waits, is checked, landed, or came back; with an id that one in full.
+_GET = """List the landings, by number: queued, checking, landed or rejected. With an id, show one in full.
 
-One that is `red` failed its check on the tip that it was to join, a `conflict` names the files; both are their owners'
-again, and the branch is as it was. One that is `refused` could not be tried.
+A `red` landing failed its check on the merged result; a `conflict` names the files. Both tasks are their
+owners' again, and the branch is as it was. A `refused` landing could not be tried.
 
 Raises:
-    LandingNotFound: There is none of that id.
+    LandingNotFound: There is no such landing.
 """
 
 
@@ -83,15 +83,15 @@ COMMANDS = table(
         "land",
         _land,
         argument("ID", "The task: 7, #7 or task-7.", name="task"),
-        option("--onto", "The branch to join; that of the main checkout unless given.", metavar="BRANCH", seldom=True),
+        option("--onto", "The target; the branch of the main checkout unless given.", metavar="BRANCH", seldom=True),
         option(
             "--via",
-            "`pr`: push the branch and open a pull request, where the branch takes nothing else.",
+            "`pr`: push the branch and open a pull request instead.",
             choices=queueing.WAYS,
             default=queueing.WAYS[0],
             seldom=True,
         ),
-        switch("--no-wait", "Answer at once; else it is waited for two seconds.", seldom=True),
+        switch("--no-wait", "Answer at once, not after up to two seconds.", seldom=True),
         doc=queueing.land,
         words="landings:asked",
         answers=Landing,
@@ -103,9 +103,9 @@ COMMANDS = table(
     Command(
         "get-landings",
         _get,
-        argument("ID", "One of them in full: 3, #3 or landing-3.", name="landing", required=False),
-        switch("--open", "Only those that are not over."),
-        option("--limit", "Show at most the N newest.", type=int, metavar="N"),
+        argument("ID", "A landing to show in full: 3, #3 or landing-3.", name="landing", required=False),
+        switch("--open", "Only landings that go on."),
+        option("--limit", "Show at most the newest N.", type=int, metavar="N"),
         doc=_GET,
         reads=True,
         words="landings:rows",

@@ -32,9 +32,11 @@ def note(store: Store, team: str, said: str) -> None:
 def check(store: Store, team: str, landing: Landing) -> None:
     """Raises NotAllowed: Nobody asked for such a landing on this machine."""
     if not merging.is_commit(landing.head):
-        raise errors.NotAllowed(f"{landing.head[:60]!r} is no commit", "Look who asked for it: teams history")
+        raise errors.NotAllowed(f"{landing.head[:60]!r} is not a commit", "See who asked for it: teams history")
     if landing.branch is not None and (landing.branch == landing.onto or landing.branch.startswith("-")):
-        raise errors.NotAllowed(f"{landing.branch!r} is no branch to land on {landing.onto}", "Land one of your own.")
+        raise errors.NotAllowed(
+            f"{landing.branch!r} is not a branch that can land on {landing.onto}", "Land your own branch."
+        )
     if store.host and not _is_known(store, team, landing.repository):
         said = f"nobody asked on this machine for landings in {landing.repository}"
         raise errors.NotAllowed(said, f"If it is right, ask there: teams land {landing.task}")

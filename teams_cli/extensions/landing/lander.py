@@ -40,7 +40,7 @@ def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
         LANDER.start(store, team, environ, {**environments.clean(environ), **store.variables})
     except OSError as error:
         raise errors.StorageFailed(
-            f"what lands can't be started: {error}", "It is queued: teams get-landings"
+            f"the merge queue can't be started: {error}", "The landing is queued: teams get-landings"
         ) from None
 
 
@@ -86,7 +86,7 @@ def _refuse_foreign(store: Store, team: str, landing: Landing, environ: Mapping[
     if known_here.has_opened(store, team, landing):
         return
     if not pull_requests.is_of(landing, environ):
-        raise errors.NotAllowed(f"this machine opened no {landing.url!r}", "Look who says so: teams history")
+        raise errors.NotAllowed(f"this machine did not open {landing.url!r}", "See who says so: teams history")
     _note(store, team, landing)
 
 

@@ -58,7 +58,7 @@ def _forget(landing: Landing) -> Landing:
 def refuse_over(landing: Landing) -> None:
     """Raises WrongState: It is decided."""
     if landing.over:
-        raise errors.WrongState(f"{landing.id} is {landing.state} already", "See teams get-landings")
+        raise errors.WrongState(f"{landing.id} is {landing.state} already", "See: teams get-landings")
 
 
 def landed(store: Store, team: Team, landing: Landing, tip: str, checkout: str) -> Landing:

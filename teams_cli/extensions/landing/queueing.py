@@ -32,29 +32,32 @@ def land(
     directory: str,
     via: str = WAYS[0],
 ) -> Landing:
-    """Queue the commits of a task, to be merged onto the tip of the team's branch, checked there, and only then landed.
+    """Put a task's commits into the merge queue: they are merged onto the target branch, checked there, and only
+    then landed.
 
-    They are those of its owner's worktree, else of the checkout that one is in, or that it was checked in: up to the
-    commit that was checked when it was completed. They land on the branch that the repository's main checkout has, or
-    --onto. Asking again while it is queued changes nothing.
+    The commits come from the owner's worktree, or your checkout, or the one where it was checked; up to the
+    checked commit. The target is the branch of the repository's main checkout, or --onto. Repeating it while it
+    is queued changes nothing.
 
     Raises:
         TaskNotFound: There is no such task.
         NotAllowed: It is another member's.
-        WrongState: It is neither completed nor in progress, or has to be reviewed first.
-        InvalidValue: There is no checkout that has its commits.
-        Conflict: Something in the worktree is not committed, or the branch has all of it already.
+        WrongState: It is neither completed nor in progress, or must be reviewed first.
+        InvalidValue: No checkout has its commits.
+        Conflict: The worktree has uncommitted changes, or the branch has all commits already.
     """
     at = require(store, team_name, caller, "land", word)
     task = outcomes.up_to_date(store, at.team, tasks.get(store, team_name, word))
     if task.owner != at.name and not (at.leads or at.manages):
-        raise errors.NotAllowed(f"{task.id} is {state_of(task)}, and not yours", "Its owner lands it, or the leader.")
+        raise errors.NotAllowed(
+            f"{task.id} is {state_of(task)}, and not yours", "Only its owner and the leader may land it."
+        )
     _refuse_unready(task)
     source = _source(store, at, task, directory, onto)
     if source is None:
         raise errors.InvalidValue(
             f"{task.id} has no worktree, and {directory or 'here'} is in no git repository",
-            "Go to the checkout with its commits, and ask again.",
+            "Run this in the checkout with its commits.",
         )
     return _queued(store, at, task, source, onto, via)
 
@@ -99,10 +102,12 @@ def _queued(store: Store, at: Standing, task: Task, source: Checkout, onto: str 
 
 def _refuse_unready(task: Task) -> None:
     if task.status not in ("completed", IN_PROGRESS):
-        raise errors.WrongState(f"{task.id} is {state_of(task)}", "It lands once it is completed.")
+        raise errors.WrongState(
+            f"{task.id} is {state_of(task)}", f"Complete it first: teams update-task {task.id} --status completed"
+        )
     if task.review_by and task.status != "completed":
         raise errors.WrongState(
-            f"{task.id} has to be accepted by {task.review_by} before it lands",
+            f"{task.id} must be accepted by {task.review_by} before it lands",
             f"Complete it: teams update-task {task.id} --status completed",
         )
 
@@ -112,7 +117,7 @@ def _refuse_unseen(store: Store, task: Task) -> None:
     if store.host and task.review_by and not task.submitted:
         said = f"no commit of {task.id} was handed in for its review"
         raise errors.Conflict(
-            said, f"Have it handed in from its checkout: teams update-task {task.id} --status pending"
+            said, f"Have it completed again in its checkout: teams update-task {task.id} --status pending"
         )
 
 
@@ -141,7 +146,7 @@ def _target(source: Checkout) -> str:
     """
     branch = checkouts.branch_of(source.main)
     if not branch:
-        raise errors.InvalidValue(f"{source.main} has no branch checked out", "Say where to: --onto BRANCH")
+        raise errors.InvalidValue(f"{source.main} has no branch checked out", "Give the target: --onto BRANCH")
     return branch
 
 
@@ -162,8 +167,8 @@ def _reviewed(source: Checkout, task: Task, submitted: str) -> str:
     if merging.is_same(source.main, submitted, source.head):
         return source.head
     raise errors.Conflict(
-        f"{task.id} was reviewed at {submitted[:10]}, which {source.branch or source.top} has not",
-        f"Go to where it is, or have it reviewed anew: teams update-task {task.id} --status pending",
+        f"{task.id} was reviewed at {submitted[:10]}, which is not in {source.branch or source.top}",
+        f"Change to a checkout that has it, or have it reviewed again: teams update-task {task.id} --status pending",
     )
 
 
@@ -191,19 +196,21 @@ def _refuse_senseless(source: Checkout, task: Task, head: str, target: str) -> N
     checking.refuse_dirty(task, source.uncommitted(last.left if last else None), source.top)
     if source.branch == target:
         raise errors.Conflict(
-            f"{source.top} is on {target} itself, so nothing is there to land",
-            "Work on a branch of your own: git switch -c NAME; or say where to: --onto BRANCH",
+            f"{source.top} is on {target} itself, so there is nothing to land",
+            "Create a branch: git switch -c NAME; or give another target: --onto BRANCH",
         )
     base = merging.tip(source.main, target)
     if not base:
         raise errors.InvalidValue(f"{source.main} has no branch {target!r}", "Choose one: git branch --list")
     if merging.holds(source.main, base, head):
         raise errors.Conflict(
-            f"{target} holds {head[:10]} already, so nothing is there to land",
-            f"Commit the work of {task.id}, and ask again; if it landed with another task, nothing is left to do.",
+            f"{target} has {head[:10]} already, so there is nothing to land",
+            f"Commit the work of {task.id} and repeat this, unless it landed with another task.",
         )
     if git.run(source.main, "merge-base", base, head).returncode:
-        raise errors.Conflict(f"{head[:10]} and {target} have no commit in common", "Is it the right repository?")
+        raise errors.Conflict(
+            f"{head[:10]} and {target} have no common commit", "Check that this is the right repository."
+        )
 
 
 def _draft(store: Store, at: Standing, task: Task, source: Checkout) -> Landing:

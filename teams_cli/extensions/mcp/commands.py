@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 _MCP = """Serve the commands as tools of the Model Context Protocol, over standard input and output.
 
-The environment says who calls and in which team, as everywhere. Tools that your role may not use are not offered;
-with no identity you can look, and join. `--tools all` offers also what is seldom used.
+The environment says who you are and in which team. Tools that your role may not use are not offered; without a
+name you can read and join. `--tools all` also offers seldom used tools.
 
 Raises:
     ExtensionMissing: The extra `mcp` is missing.
@@ -30,7 +30,7 @@ COMMANDS = table(
     Command(
         "mcp",
         _mcp,
-        option("--tools", "Which: those of every day, or all.", choices=("default", "all"), default="default"),
+        option("--tools", "The everyday tools, or all.", choices=("default", "all"), default="default"),
         doc=_MCP,
         changes=False,
         at_shell=True,

@@ -69,7 +69,7 @@ class Words:
     def _checked(self, arguments: Mapping[str, Any]) -> dict[str, str]:
         hint = f"{self.name} takes {', '.join(self._known) or 'nothing'}."
         if unknown := [key for key in arguments if key not in self._known]:
-            raise errors.WrongUsage(f"{unknown[0]}: there is no such field", hint)
+            raise errors.WrongUsage(f"{unknown[0]}: unknown field", hint)
         given = {key: _text(key, value) for key, value in arguments.items() if value is not None}
         if any(key not in given for key in self._required):
             raise errors.WrongUsage(f"Missing {' or '.join(self._required)}", hint)
@@ -79,7 +79,7 @@ class Words:
 def _text(key: str, value: Any) -> str:
     if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
         return str(value)
-    raise errors.InvalidValue(f"{key}: has to be a string", "Give a text.")
+    raise errors.InvalidValue(f"{key}: must be a string", "Give a text.")
 
 
 def _list(call: Call, given: Mapping[str, str]) -> Any:
@@ -120,7 +120,7 @@ def _name(call: Call) -> str:
 def _broadcast(call: Call, given: Mapping[str, str]) -> Any:
     message, to, number = given["message"], given.get("send_to"), given.get("reply_to")
     if number is not None and to is not None:
-        raise errors.WrongUsage("an answer goes to who wrote the message", "Leave out send_to, or reply_to.")
+        raise errors.WrongUsage("an answer goes to the sender of the message", "Leave out send_to or reply_to.")
     if number is not None:
         sent = requests.answer(call, "reply", {"message": number, "text": message})
     elif to is not None:

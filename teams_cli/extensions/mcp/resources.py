@@ -66,7 +66,7 @@ def _request(uri: str) -> tuple[str, dict[str, Any], str]:
     try:
         parts = urlsplit(uri)
     except ValueError:
-        raise errors.NotFound(f"{uri[:200]!r} is not a valid URI", "List what there is: resources/list.") from None
+        raise errors.NotFound(f"{uri[:200]!r} is not a valid URI", "List them: resources/list.") from None
     path = [unquote(part) for part in parts.path.split("/") if part]
     if parts.scheme != SCHEME or not parts.netloc:
         path = ["?"]
@@ -82,4 +82,4 @@ def _request(uri: str) -> tuple[str, dict[str, Any], str]:
         case ["agents", name]:
             return "recall", {"agent": name, "output": True}, parts.netloc
     known = ", ".join(template.uri_template for template in TEMPLATES)
-    raise errors.NotFound(f"there is nothing under {uri[:200]!r}", f"There is: {known}.")
+    raise errors.NotFound(f"there is nothing under {uri[:200]!r}", f"Known: {known}.")

@@ -79,7 +79,7 @@ class Taken(Exception):
 
 def number_taken(kind: str) -> errors.StorageFailed:
     """What is wrong when a record has the number that is given next."""
-    return errors.StorageFailed(f"the next number of {kind} is taken", "Look at the table counters.")
+    return errors.StorageFailed(f"the next number of {kind} is taken", "Check the table counters.")
 
 
 class Connection:
@@ -152,12 +152,10 @@ class Connection:
         if code == _CLOSED:
             return team_closed(error.diag.message_detail or "")
         if code in _NO_TURN:
-            return errors.Busy(f"the database did not give us our turn: {said}", "Try again.")
+            return errors.Busy(f"the database is busy: {said}", "Try again.")
         if code == _NOT_ALLOWED:
-            return errors.NotAllowed(
-                f"the database does not allow it: {said}", "Use the login that may, or ask its owner."
-            )
-        return errors.StorageFailed(f"the database refused: {said}", "See what its log says, then try again.")
+            return errors.NotAllowed(f"the database does not allow it: {said}", "Use another login, or ask its owner.")
+        return errors.StorageFailed(f"the database refused: {said}", "Check its log, then try again.")
 
 
 class Server:
@@ -252,7 +250,7 @@ class Server:
                     self.give_back(connection)
             except errors.TeamsError as refusal:
                 if doubts:
-                    raise errors.OutcomeUnknown(f"whether it was done is not known: {refusal.message}", _LOOK) from None
+                    raise errors.OutcomeUnknown(f"the outcome is unknown: {refusal.message}", _LOOK) from None
                 raise
 
     def _pause(self, give_up: float, problem: str) -> None:
@@ -374,7 +372,7 @@ def _parse(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
             others.append(part)
     if not is_name(schema) or len(schema) > 48:
         raise errors.InvalidValue(
-            "the schema in the address of the store can't be one", "Use letters, digits, '-' and '_'."
+            "the schema in the address of the store is not valid", "Use letters, digits, '-' and '_'."
         )
     try:
         said = library.parse_dsn(f"{rest}?{'&'.join(others)}" if others else rest)

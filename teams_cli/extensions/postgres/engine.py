@@ -234,8 +234,10 @@ class PostgresStore(Store):
             if not found:
                 raise errors.NotFound(f"there is no {kind.name} {key}")
             if found == [(revision,)]:  # seen, and not to be changed: row-level security
-                raise errors.NotAllowed(f"the database does not let you change {kind.name} {key}", "It is another's.")
-            raise errors.StaleRevision(f"{kind.name} {key} was changed meanwhile", "Look at it again.")
+                raise errors.NotAllowed(
+                    f"the database does not let you change {kind.name} {key}", "Another member owns it."
+                )
+            raise errors.StaleRevision(f"{kind.name} {key} was changed meanwhile", "Read it again.")
         return made
 
     def replace_all(self, team: str, kind: Kind[R], changed: Sequence[tuple[R, str]]) -> None:
@@ -249,7 +251,7 @@ class PostgresStore(Store):
             revisions = [revision for _, revision in changed]
             if len(connection.begin(_LOCK_ALL, [keys, revisions, team, kind.name], kind.while_closed)) < len(keys):
                 connection.roll_back()
-                raise errors.StaleRevision(f"one {kind.name} was changed meanwhile", "Look at it again.")
+                raise errors.StaleRevision(f"one {kind.name} was changed meanwhile", "Read it again.")
             sending(None)
             values = [keys, labels, bodies, team, kind.name]
             connection.commit(*self.session.as_change(_REPLACE_ALL, values, change_id, team, topics))

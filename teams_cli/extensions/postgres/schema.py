@@ -33,8 +33,8 @@ def known(server: Server, found: Sequence[Sequence[Any]]) -> int:
     version = int(found[0][-1]) if found else 0
     if version > VERSION:
         raise errors.StorageFailed(
-            f"the tables at {server.name} are of version {version}, and this program knows {VERSION}",
-            "Bring the program up to date on this machine.",
+            f"the tables at {server.name} are of version {version}, this program supports {VERSION}",
+            "Update the program on this machine.",
         )
     return version
 

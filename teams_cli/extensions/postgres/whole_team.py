@@ -68,7 +68,7 @@ def put_messages(session: Session, team: str, kind: Kind[R], packed: Sequence[tu
         record = session.decode(team, kind, f"{kind.prefix}-{number}", body := data.decode())
         if not (uid := rest.partition(".")[2]):
             hint = "Look where it comes from."
-            raise errors.DamagedRecord(f"{session.address}: {key!r}: no message is called that", hint)
+            raise errors.DamagedRecord(f"{session.address}: {key!r}: no message has that name", hint)
         numbers.append(int(number))
         uids.append(uid)
         recipients.append(" ".join(record.recipients or [record.to]))  # type: ignore[attr-defined]
@@ -92,4 +92,4 @@ def drop(session: Session, team: str, kind: Kind[R], revision: str) -> None:
     if session.change(team, kind, "SELECT 1 FROM gone", values, _DROP) is None:
         if not session.look("SELECT 1 FROM records WHERE team = %s AND kind = %s AND key = %s", where):
             raise errors.NotFound(f"there is no {kind.name} {team}")
-        raise errors.StaleRevision(f"{kind.name} {team} was changed meanwhile", "Look at it again.")
+        raise errors.StaleRevision(f"{kind.name} {team} was changed meanwhile", "Read it again.")

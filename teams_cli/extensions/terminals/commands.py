@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from teams_cli.agents.sessions import Session
 
 _OPENING = "extensions.terminals.opening_here"
-_OPEN = """Open a client in this terminal as a member of the team, set up for this one run.
+_OPEN = """Open a client in this terminal as a member of the team, for this one run.
 
-Your settings stay as they are. Mail wakes it when it is idle; one that knows no way to be woken is run in a wrapper,
-which types a line for it when nobody else types. What follows `--` are options of the client itself.
+Your settings stay as they are. Messages wake an idle client; one that can't be woken runs in a wrapper, which
+types a line for it when nobody else types. Options after `--` are for the client.
 
 Raises:
     InvalidValue: There is no such client.
     NotFound: It is not installed.
-    WrongState: The agent can't be taken over: it is another client's or machine's, or somebody sits there.
+    WrongState: The agent can't be taken over: another client, machine or person has it.
 """
 
 
-_ATTACH = """Show the terminal of an agent that was opened with `open --detach`, to look on and to type.
+_ATTACH = """Show the terminal of an agent that was opened with `open --detach`, to watch and to type.
 
-Ctrl-\\ detaches, and leaves the client running; in a window of tmux, the keys of tmux do. Several may look on.
+Ctrl-\\ detaches and leaves the client running; in tmux, its own keys do. Several people may watch.
 
 Raises:
     NotFound: It has no such terminal on this machine.
@@ -55,13 +55,13 @@ def _open(
     options: list[str],
 ) -> Any:
     if resume and (detach or tmux):
-        raise errors.WrongUsage("an agent is taken over into this terminal", "Leave --detach and --tmux out.")
+        raise errors.WrongUsage("--resume can't be combined with --detach or --tmux", "Leave them out.")
     if tmux:
         windows.program(call.environ)
     in_window = tmux or (detach and windows.found(call.environ) is not None)
     if resume:
         if _words_to_show(call, resume):
-            raise errors.WrongState(f"{resume} runs in a detached terminal", f"Show it: teams attach {resume}")
+            raise errors.WrongState(f"{resume} runs in a detached terminal", f"See: teams attach {resume}")
         if opened := _reopened(call, client, resume, wrap, options):
             return Service(_OPENING, "", {"opened": opened})
         takeovers.check(call.store, call.team, ending.current(call.store, call.team, resume), resume, client)
@@ -86,7 +86,7 @@ def _named(call: Call, agent_id: str | None) -> str | None:
         return agent_id
     if agent_id not in (None, call.caller.name):
         raise errors.WrongUsage(
-            f"--as {call.caller.name} and --agent-id {agent_id} name two members", "Leave --as out: a person opens it."
+            f"--as {call.caller.name} and --agent-id {agent_id} name two members", "Leave out --as."
         )
     return call.caller.name
 
@@ -114,7 +114,7 @@ def _attach(call: Call, of: str) -> Any:
         name = teams.get_recipient(teams.get(call.store, call.team), of)
         raise errors.NotFound(
             f"{name} has no detached terminal on this machine",
-            "Open its client in one: teams open CLIENT --detach --agent-id NAME",
+            "Open one: teams open CLIENT --detach --agent-id NAME",
         )
     by = call.caller.name if call.caller else HUMAN
     history.note(call.store, call.team, by, "terminal attached", agent=of)
@@ -166,13 +166,13 @@ COMMANDS = table(
     Command(
         "open",
         _open,
-        argument("CLIENT", "Which client.", name="client", choices=known.installable()),
+        argument("CLIENT", "The client.", name="client", choices=known.installable()),
         option("--agent-id", "Its name, instead of the next alias.", metavar="AGENT"),
-        switch("--wrap", "Run it in the wrapper, though it can be woken without."),
-        switch("--detach", "Leave it running where nobody sits, in tmux if that is there: `teams attach` shows it."),
-        switch("--tmux", "Open it in a window of tmux, in the session of the team, and show that."),
-        option("--resume", "Go on as this agent: take over one that `teams` keeps, until you leave.", metavar="AGENT"),
-        argument("OPTIONS", "Options of the client itself, after `--`.", name="options", required=False, many=True),
+        switch("--wrap", "Use the wrapper, even if it can be woken without."),
+        switch("--detach", "Run it in the background, in tmux if installed: `teams attach` shows it."),
+        switch("--tmux", "Open it in a window of tmux, in the session of the team, and show it."),
+        option("--resume", "Take over this agent, until you leave.", metavar="AGENT"),
+        argument("OPTIONS", "Options for the client, after `--`.", name="options", required=False, many=True),
         doc=_OPEN,
         changes=False,
         at_shell=True,
@@ -183,7 +183,7 @@ COMMANDS = table(
     Command(
         "attach",
         _attach,
-        argument("AGENT", "Which one.", name="of"),
+        argument("AGENT", "The agent.", name="of"),
         doc=_ATTACH,
         changes=False,
         at_shell=True,

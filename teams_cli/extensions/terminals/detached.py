@@ -32,9 +32,7 @@ def start(store: Store, team: str, opened: Opened) -> None:
     """
     door, log = _door(store, team, opened.agent), logs.begin(store, team, opened.agent)
     if is_there(store, team, opened.agent):
-        raise errors.Conflict(
-            f"{opened.agent} has a detached terminal already", f"Show it: teams attach {opened.agent}"
-        )
+        raise errors.Conflict(f"{opened.agent} has a detached terminal already", f"See: teams attach {opened.agent}")
     disk.discard(door)  # of one that was killed
     os.makedirs(os.path.dirname(door), 0o700, exist_ok=True)
     order = {**opened.order, "door": door, "directory": opened.directory}

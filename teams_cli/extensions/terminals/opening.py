@@ -93,7 +93,7 @@ def prepare(store: Store, team: str, wish: OpenRequest, config: Config | None, e
     profile = profiles.get(client.name, config)
     program = profile.start[0]
     if which(program, path=environ.get("PATH")) is None:
-        raise errors.NotFound(f"there is no {program} on PATH", "Install it first.")
+        raise errors.NotFound(f"{program} is not on PATH", "Install it.")
     agent, own = _identity(store, team, wish)
     clean = environments.clean(environ, profile.strip, profile.keep)
     brought, variables = _brought(store, client, wish.directory, environ)

@@ -42,7 +42,7 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
         WrongUsage: This is no terminal.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise errors.WrongUsage("a client needs a terminal", "Open it in one, or start an agent: teams run-agent …")
+        raise errors.WrongUsage("a client needs a terminal", "Run this in one, or start an agent: teams run-agent …")
     if words := settings.get("attach"):
         os.execv(words[0], words)
     if taking := settings.get("taking"):

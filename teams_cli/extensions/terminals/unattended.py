@@ -42,7 +42,7 @@ def end(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool
     if agent not in agents_of(store, team, environ):
         return False
     if not _end(store, team, agent, environ, True):
-        raise errors.Conflict(f"the client of {agent} did not end", f"Look at it: teams attach {agent}")
+        raise errors.Conflict(f"the client of {agent} did not end", f"See: teams attach {agent}")
     return True
 
 

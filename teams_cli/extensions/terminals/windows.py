@@ -97,7 +97,7 @@ def program(environ: Mapping[str, str]) -> str:
     """
     tmux = found(environ)
     if tmux is None:
-        raise errors.NotInstalled("there is no tmux on PATH", "Install it, or use --detach, which does without.")
+        raise errors.NotInstalled("tmux is not on PATH", "Install it, or use --detach instead.")
     return tmux
 
 

@@ -49,8 +49,8 @@ class Closing:
                 self._take()
         except errors.TeamsError as failure:
             raise errors.OutcomeUnknown(
-                f"team {self._team} is closed by now, but {failure.message}",
-                "A change that was begun before may follow. Repeat the command: it waits for it.",
+                f"team {self._team} is closed, but {failure.message}",
+                "An earlier change may still follow. Repeat the command: it waits.",
             ) from None
         finally:
             self._release()

@@ -249,7 +249,7 @@ def keys_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) ->
         for word in found:
             if word not in known:
                 problems.append(
-                    errors.DamagedRecord(f"{directory}/{word + '.json'!r}: no {kind.name} is called that", hint)
+                    errors.DamagedRecord(f"{directory}/{word + '.json'!r}: no {kind.name} has that name", hint)
                 )
     return keys
 

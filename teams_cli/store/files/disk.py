@@ -210,7 +210,7 @@ def confirm(directory: str, path: str) -> None:
     except OSError as error:
         raise errors.OutcomeUnknown(
             f"{path} was changed, but the disk did not confirm it: {error.strerror}",
-            "Repeat the command: it is safe, and tells whether the change is there.",
+            "Repeat the command: it is safe, and shows whether the change was made.",
         ) from None
 
 
@@ -242,7 +242,7 @@ def make_directories(path: str, root: str) -> None:
         os.mkdir(path, 0o700 if path.startswith(root) else 0o777)
     except FileExistsError:
         if not os.path.isdir(path):
-            raise errors.StorageFailed(f"{path} is in the way: it is not a directory", "Move it away.") from None
+            raise errors.StorageFailed(f"{path} is not a directory", "Move it away.") from None
     except OSError as error:
         raise failed("make", path, error) from None
     try:

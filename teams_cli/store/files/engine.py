@@ -227,7 +227,7 @@ class FileStore(Store):
         except FileNotFoundError:
             raise errors.NotFound(f"there is no {kind.name} {key}") from None
         if current != revision:
-            raise errors.StaleRevision(f"{kind.name} {key} was changed meanwhile", "Look at it again.")
+            raise errors.StaleRevision(f"{kind.name} {key} was changed meanwhile", "Read it again.")
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
         if kind.name == "message":
@@ -346,7 +346,7 @@ class FileStore(Store):
 
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
         raise errors.InvalidValue(
-            f"{self.address} knows no logins", "Keep the team in a database: teams copy-team, --store."
+            f"{self.address} has no logins", "Move the team to a database: teams copy-team --to postgresql://…"
         )
 
     def examine(self, kinds: Sequence[Kind[Any]], fix: bool, only: str = "") -> Iterable[Finding]:

@@ -118,7 +118,7 @@ def _busy(path: str, timeout: float) -> errors.Busy:
         return errors.Busy(f"{path} was held for {timeout:g} seconds", "Nothing was changed; try again.")
     return errors.Busy(
         f"{path} was held by process {holder} for {timeout:g} seconds",
-        f"Nothing was changed; try again. If process {holder} is stopped, let it go on or end it.",
+        f"Nothing was changed; try again. If process {holder} is suspended, continue or end it.",
     )
 
 

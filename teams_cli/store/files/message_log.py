@@ -226,7 +226,7 @@ class MessageLog:
         """
         if number := _number(f"{key}.json"):
             return number, f"{self.directory}/{number // _SEGMENT}/{key}.json"
-        raise errors.DamagedRecord(f"{self.directory}/{key!r}: no message is called that", "Remove it.")
+        raise errors.DamagedRecord(f"{self.directory}/{key!r}: no message has that name", "Remove it.")
 
     def _path_of(self, kind: Kind[R], key: str) -> str:
         number = kind.number_in(key)
@@ -382,10 +382,10 @@ def check_addressees(to: Sequence[str], uid: str | None) -> None:
     """Raises InvalidValue: A recipient or the uid is of another form."""
     for name in to:
         if not is_name(name):
-            raise errors.InvalidValue(f"{name!r} can't be a recipient", "Name an agent.")
+            raise errors.InvalidValue(f"{name!r} is not a valid recipient", "Name an agent.")
     if uid is not None and not all(map(is_name, uid.split("~"))):
         hint = "Use letters, digits, '-' and '_', with '~' between the parts."
-        raise errors.InvalidValue(f"{uid!r} can't be a uid", hint)
+        raise errors.InvalidValue(f"{uid!r} is not a valid uid", hint)
 
 
 def _segments(names: list[str]) -> list[int]:

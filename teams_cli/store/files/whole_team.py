@@ -114,8 +114,8 @@ def _put_back(root: str, team: str, trash: str, moved: list[str]) -> None:
             os.rename(f"{trash}/{part}", f"{root}/{part}/{team}")
     except OSError as error:
         raise errors.OutcomeUnknown(
-            f"team {team} is removed in part, and the disk refuses to go on: {error.strerror}",
-            "Repeat the command: it goes on.",
+            f"team {team} is only partly removed; the disk failed: {error.strerror}",
+            "Repeat the command: it continues.",
         ) from None
     with suppress(OSError):  # it may not have been made; an empty one hurts nobody
         os.rmdir(trash)

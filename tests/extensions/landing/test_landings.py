@@ -83,7 +83,7 @@ def test_a_leader_sees_what_rests_on_what(shop: Shop) -> None:
     git(shop.trees["bob"], "commit", "-q", "-m", "squashed")
     assert shop.landed("bob", "1")["state"] == "landed"
     assert shop.task()["checked"]["stale"] is True and "stale check" in shop.cli("get-tasks", agent="lea").stdout
-    assert "checked on other commits than landed: task-1" in shop.cli("brief", agent="lea").stdout.splitlines()
+    assert "checked on commits that did not land: task-1" in shop.cli("brief", agent="lea").stdout.splitlines()
 
 
 def test_what_fits_lands_with_its_checkout(shop: Shop) -> None:
@@ -250,7 +250,7 @@ def test_who_asks_hears_at_once_what_is_over_soon(shop: Shop) -> None:
     """No second command and no message says it again; what the branch has already is not asked for."""
     shop.create("t")
     shop.ok("bob", "claim-task", "1")
-    assert "nothing is there to land" in shop.at("bob", "land", "1").stderr
+    assert "there is nothing to land" in shop.at("bob", "land", "1").stderr
     shop.write(shop.trees["bob"], "new", "1")
     shop.ok("bob", "land", "1")
     shop.ok("bob", "wait", "--landing", "1", "--timeout", "60")  # on a slow machine it was not over

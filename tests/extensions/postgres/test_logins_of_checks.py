@@ -65,8 +65,8 @@ FORGED_LANDING = """WITH n AS (UPDATE teams.counters SET last = last + 1 WHERE k
     FROM n, teams.records WHERE key = '{}' RETURNING key"""
 FORGED = [
     ("repository", "/somewhere", "nobody asked on this machine for landings in /somewhere"),
-    ("head", "--receive-pack=touch /tmp/x;", "is no commit"),
-    ("branch", "main", "is no branch to land on main"),
+    ("head", "--receive-pack=touch /tmp/x;", "is not a commit"),
+    ("branch", "main", "is not a branch that can land on main"),
 ]
 """What a landing says that a login asks for with psql: where git is run, and with which words."""
 

@@ -45,7 +45,7 @@ def test_the_board_answers_ten_questions(cli: Cli, server: Serving, page: Page) 
     page.reads("#agent-list", "ask-1 waits for an answer of human")
     page.reads(".ask.question", "Which database instead?")  # 5. What waits for me?
     page.reads(".ask.mail", "Part 4 was harder than it looked.")
-    page.reads("#agent-list", "plan-1 waits to be decided")
+    page.reads("#agent-list", "plan-1 waits for a decision")
     page.reads("#stream", "read")
     page.reads("#agent-list", "at part 5")  # 6. Who does what now?
     page.picture("ten-questions")
@@ -75,7 +75,7 @@ def test_watch_answers_as_many(cli: Cli) -> None:
         "ask-1   zoe   Which database instead?",
         "Part 4 was harder than it looked.",
         "ask-1 waits for an answer of human",
-        "plan-1 waits to be decided",
+        "plan-1 waits for a decision",
         "mia (read)",
         "task-5   in_progress  normal    mia    Part 5",
         "task-7   pending      normal    -      Part 7",
