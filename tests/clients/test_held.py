@@ -103,6 +103,15 @@ def test_each_way_out_of_a_level_is_refused(cli: Cli) -> None:
         assert "teams ask-others --human QUESTION" in answer.stderr
 
 
+def test_a_model_is_no_option_of_a_client(cli: Cli) -> None:
+    """Some clients would take `--model --yolo` for what skips every approval."""
+    mine = {**CLIENT, "start": ["sh", "{model}", "{prompt}"], "model": ["--model", "{model}"]}
+    (cli.root / "config.json").write_text(json.dumps({"harness": {"mine": mine}}))
+    del cli.more[HELD]
+    answer = cli("run-agent", "x", "--harness", "mine", "--model=--yolo", agent="lea")
+    assert answer.status == 2 and "is no model" in answer.stderr
+
+
 def test_its_work_is_open_to_it(cli: Cli) -> None:
     add_tasks(cli, "first")
     for words in (
