@@ -184,7 +184,8 @@ class Command:
     """What somebody wants who is told of it by the guide."""
     held: str | None = None
     """The parameters that an agent may give which is held to a level below `all`; None where it may not run this. Of
-    `name=a,b` it may give these values, of `name=.` its own alone, of `name/` paths below the directory it works in.
+    `name=a,b` it may give these values, of `name=.` its own alone, of `name/` paths below the directory it works in;
+    of `name>` too, which are written, so not at `ask`.
     """
     words = ""
     """The function below `cli.show`, or in an extension, that tells the document to a person."""
