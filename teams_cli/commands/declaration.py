@@ -275,7 +275,7 @@ class Command:
             NotAllowed: An agent calls that is held to a level, and the declaration does not open this to it.
             OutcomeUnknown: A change was made, and what follows it could not be done.
         """
-        if environment.holder(call.environ) or self.goes_beyond_held(values):
+        if environment.holder(call.environ) or self.moves or self.goes_beyond_held(values):
             from teams_cli.commands import held
 
             held.refuse(self, call, values)

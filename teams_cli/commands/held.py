@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command, Parameter
 
 _OWN, _BELOW, _WRITTEN = ".", "/", ">"
+_OF_MEMBERS = ("display", "type")
 
 
 def refuse_elsewhere(holder: Holder, root: str, store: str, environ: Mapping[str, str]) -> None:
@@ -53,6 +54,9 @@ def refuse(command: Command, call: Call, values: dict[str, Any]) -> None:
         _refuse_another(holder, call)
     if command.held is None:
         raise permissions.not_allowed(level, f"run `teams {command.name}`")
+    if call.caller:  # who leaves and joins again comes back as what it was started as
+        given = holder.environ if holder else {}
+        call.caller.display, call.caller.type = (environment.look_up(word, None, given)[0] for word in _OF_MEMBERS)
     here = call.said_directory
     if session and here and _is_in_a_repository_inside(_top(session), here):
         call.said_directory = _top(session)  # git is to obey no configuration that the agent can write

@@ -106,6 +106,18 @@ def test_each_way_out_of_a_level_is_refused(cli: Cli) -> None:
     assert "write a file with --out" in cli("get-evidence", "1", "x", "--out", "new").stderr
 
 
+def test_who_leaves_comes_back_in_no_other_role(cli: Cli) -> None:
+    """Whatever its environment says by then, or the call over MCP."""
+    with Line(cli, "bob") as line:
+        line.hello()
+        line.use("leave_team")
+        line.read()
+        line.use("join_team", memberInfo={"agentId": "bob", "agentType": "task-manager", "agentName": "lea"})
+        assert "'role': 'team-member'" in str(line.read())
+        line.use("create_task", title="x")
+        assert "not_allowed" in str(line.read())
+
+
 def test_a_model_is_no_option_of_a_client(cli: Cli) -> None:
     """Some clients would take `--model --yolo` for what skips every approval."""
     mine = {**CLIENT, "start": ["sh", "{model}", "{prompt}"], "model": ["--model", "{model}"]}
