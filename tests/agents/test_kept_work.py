@@ -226,6 +226,11 @@ def test_submodules_come_along(cli: Cli, with_submodule: Path, tmp_path: Path, m
     """Their commits to where the person has them, and all of them into the checkouts where landings are tried."""
     main = with_submodule
     made_by(cli, "ann", main, IN_SUBMODULE)
+    lock = main / ".git/refs/heads/main.lock"
+    lock.touch()
+    assert cli.refused("worktree", "merge", "ann") == (11, "conflict")
+    assert git(main / "lib", "for-each-ref", "refs/heads/teams") == ""
+    lock.unlink()
     assert cli.ok("worktree", "merge", "ann")["state"] == "merged"
     assert git(main / "lib", "cat-file", "-t", git(main, "rev-parse", "HEAD:lib")) == "commit"
     cli.ok("create-task", "t")
