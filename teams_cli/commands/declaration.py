@@ -218,7 +218,7 @@ class Command:
     quiet = False
     """It tells of unread mail itself."""
     whole = False
-    """Its answer is never cut: what was cut elsewhere is read by it, and has an end."""
+    """Its answer is never cut: what was cut elsewhere is read by it, or it goes into a file."""
     moves = False
     """It may change what its caller is allowed to do."""
     for_person = False
