@@ -216,6 +216,13 @@ def test_git_runs_no_command_that_an_agent_wrote_into_its_files(cli: Cli, main: 
     assert (tree / "in/a").read_text() == "changed"
 
 
+def test_a_long_diff_is_cut_with_the_command_that_shows_all(cli: Cli, main: Path) -> None:
+    made_by(cli, "ann", main, "seq 1 9000 >a")
+    said = cli("worktree", "diff", "ann").stdout
+    assert len(said) < 20_000 and "all of it: teams worktree diff ann --json >FILE" in said
+    assert "+9000\n" in cli.ok("worktree", "diff", "ann")["diff"]
+
+
 def test_unrelated_work_is_not_merged(cli: Cli, main: Path) -> None:
     tree = made_by(cli, "ann", main, "git checkout -q --orphan new; git commit -qm new; git branch -D teams/alpha/ann")
     assert cli.refused("worktree", "merge", "ann") == (11, "conflict") and tree.exists()
