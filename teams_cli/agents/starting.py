@@ -208,7 +208,7 @@ def _draft(now: str, profile: profiles.Profile, request: StartRequest, tree: str
 def _level(team: Team, request: StartRequest, profile: profiles.Profile) -> Permissions | None:
     """What the agent will be permitted to do; refuses what its client can't be asked for."""
     if request.model:
-        profiles.refuse_model(profile)
+        profiles.refuse_model(profile, request.model)
     return permissions.choose(profile, request.permissions, team, request.environ)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from teams_cli import errors
 from teams_cli.agents import git
@@ -93,13 +94,25 @@ def _run(store: str, *words: str) -> subprocess.CompletedProcess[str]:
     return git.run(store, *words, variables=own)
 
 
-def carry(work: Work, top: str, base: str, commit: str, branch: str) -> None:
-    """Bring the commits of submodules that *commit* wants and *base* did not from the worktree of an agent to where the
-    checkout *top* has its submodules, on a *branch* there.
+@contextmanager
+def carried(work: Work, top: str, base: str, commit: str, branch: str) -> Iterator[None]:
+    """Have the commits of submodules that *commit* wants and *base* did not, of the worktree of an agent, where the
+    checkout *top* has its submodules, on a *branch* there; no longer if the block is refused.
 
     Raises:
         Conflict: The checkout has not that submodule.
     """
+    made: list[tuple[str, str]] = []
+    try:
+        _carry(work, top, base, commit, branch, made)
+        yield
+    except BaseException:
+        for store, name in made:
+            _run(store, "update-ref", "-d", name)
+        raise
+
+
+def _carry(work: Work, top: str, base: str, commit: str, branch: str, made: list[tuple[str, str]]) -> None:
     ref = f"refs/heads/{branch}"
     before, nested = wanted(top, base), {one.name: one for one in work.nested}
     for place, target in wanted(top, commit).items():
@@ -114,16 +127,16 @@ def carry(work: Work, top: str, base: str, commit: str, branch: str) -> None:
                 f"Run there: git submodule update --init {place}; and repeat the command.",
             )
         words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
-        if (
-            not _is_reachable(store, target)
-            and _run(store, *words, one.store, f"{target}:{ref}-{target[:12]}").returncode
-        ):
-            raise errors.Conflict(
-                f"{store} can't take the commit {target[:10]} of the submodule {place}",
-                f"Bring it there: git fetch {one.store} {target}; and repeat the command.",
-            )
+        if not _is_reachable(store, target):
+            name = f"{ref}-{target[:12]}"
+            if _run(store, *words, one.store, f"{target}:{name}").returncode:
+                raise errors.Conflict(
+                    f"{store} can't take the commit {target[:10]} of the submodule {place}",
+                    f"Bring it there: git fetch {one.store} {target}; and repeat the command.",
+                )
+            made.append((store, name))
         if os.path.lexists(f"{store}/.git"):
-            carry(one, store, before.get(place, ""), target, branch)
+            _carry(one, store, before.get(place, ""), target, branch, made)
 
 
 def _is_reachable(store: str, commit: str) -> bool:

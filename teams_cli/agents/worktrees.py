@@ -357,7 +357,7 @@ def _merged(store: Store, team: str, tree: Worktree, source: str, draft: str = "
             if merging.has_hooks(tree.top):
                 with trial_trees.own_place(store.root, team, tree.top) as path:
                     commit = merging.merged_at(path, tree.top, tree.tip, source, words)
-            submodules.carry(tree.work, tree.top, tree.tip, commit, tree.branch)
+            if_refused.enter_context(submodules.carried(tree.work, tree.top, tree.tip, commit, tree.branch))
             _refuse_in_the_way(tree, commit)
             _move(tree, team, commit, words)
         except errors.StorageFailed as problem:

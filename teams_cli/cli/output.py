@@ -56,7 +56,9 @@ def _bounded(command: Command, document: Any, words: str) -> list[str]:
         return size(_lines(command, short, words)[0]) <= _MOST - _ROOM
 
     if isinstance(document, dict):
-        lines, _ = _lines(command, shortened(document, fits, (MOST_LETTER, 2_000, 500), cuts.mark), words)
+        lines, _ = _lines(
+            command, shortened(document, fits, (2 * MOST_LETTER, MOST_LETTER, 2_000, 500), cuts.mark), words
+        )
         rest = cuts.rest(command, document)
         return lines if any(rest in line for line in lines) else [*lines, rest]
     lines, _ = _lines(command, shortened(document, lambda _: True, [500], cuts.mark), words)

@@ -116,8 +116,10 @@ def _extended(name: str, own: Mapping[str, Any] | None = None) -> dict[str, Any]
     return dict(client.profile) if client and "start" not in (own or {}) else {}
 
 
-def refuse_model(profile: Profile) -> None:
-    """Raises InvalidValue: The client can't be told which model to take."""
+def refuse_model(profile: Profile, model: str) -> None:
+    """Raises InvalidValue: The client can't be told to take that model, or would take it for an option of its own."""
+    if model.startswith("-"):
+        raise errors.InvalidValue(f"{model!r} is no model: it begins with a dash", "Give the name of a model.")
     if not profile.model or MODEL not in profile.start:
         raise errors.InvalidValue(
             f"the harness {profile.name} takes no model",

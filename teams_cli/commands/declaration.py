@@ -183,7 +183,8 @@ class Command:
     """What somebody wants who is told of it by the guide."""
     held: str | None = None
     """The parameters that an agent may give which is held to a level below `all`; None where it may not run this. Of
-    `name=a,b` it may give these values, of `name=.` its own alone, of `name/` paths below the directory it works in.
+    `name=a,b` it may give these values, of `name=.` its own alone, of `name/` paths below the directory it works in;
+    of `name>` too, which are written, so not at `ask`.
     """
     words = ""
     """The function below `cli.show`, or in an extension, that tells the document to a person."""
@@ -214,7 +215,7 @@ class Command:
     quiet = False
     """It tells of unread mail itself."""
     whole = False
-    """Its answer is never cut: what was cut elsewhere is read by it, and has an end."""
+    """Its answer is never cut: what was cut elsewhere is read by it, or it goes into a file."""
     moves = False
     """It may change what its caller is allowed to do."""
     for_person = False
@@ -271,7 +272,7 @@ class Command:
             NotAllowed: An agent calls that is held to a level, and the declaration does not open this to it.
             OutcomeUnknown: A change was made, and what follows it could not be done.
         """
-        if environment.holder(call.environ) or self.goes_beyond_held(values):
+        if environment.holder(call.environ) or self.moves or self.goes_beyond_held(values):
             from teams_cli.commands import held
 
             held.refuse(self, call, values)

@@ -77,7 +77,7 @@ COMMANDS = table(
         reads=True,
         words="evidence:listed",
         gist=("id", "name", "size", "by"),
-        held="task file out/",
+        held="task file out>",
         example="get-evidence 7 report.txt",
         also="evidence read-evidence",
     ),

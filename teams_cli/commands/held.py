@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from teams_cli.commands.call import Call
     from teams_cli.commands.declaration import Command, Parameter
 
-_OWN, _BELOW = ".", "/"
+_OWN, _BELOW, _WRITTEN = ".", "/", ">"
+_OF_MEMBERS = ("display", "type")
 
 
 def refuse_elsewhere(holder: Holder, root: str, store: str, environ: Mapping[str, str]) -> None:
@@ -53,23 +54,33 @@ def refuse(command: Command, call: Call, values: dict[str, Any]) -> None:
         _refuse_another(holder, call)
     if command.held is None:
         raise permissions.not_allowed(level, f"run `teams {command.name}`")
+    if call.caller:  # who leaves and joins again comes back as what it was started as
+        given = holder.environ if holder else {}
+        call.caller.display, call.caller.type = (environment.look_up(word, None, given)[0] for word in _OF_MEMBERS)
+    here = call.said_directory
+    if session and here and _is_in_a_repository_inside(_top(session), here):
+        call.said_directory = _top(session)  # git is to obey no configuration that the agent can write
     opened = dict(_opened(word) for word in command.held.split())
     for parameter in command.own:
         limit, value = opened.get(parameter.name), values[parameter.name]
         is_given = parameter.is_given(value)
-        if limit == _BELOW and value and (session or is_given):  # unless given, it is where the process is
-            paths = [_below(level, session, call, path, parameter) for path in (value if parameter.many else [value])]
+        if limit == _WRITTEN and is_given and level == permissions.LEVELS[0]:
+            raise permissions.not_allowed(level, f"write a file with {parameter.flags[0]}")
+        if limit in (_BELOW, _WRITTEN) and value and (session or is_given):  # unless given, it is where the process is
+            start = here if is_given else call.said_directory
+            paths = [_below(level, session, start, path, parameter) for path in (value if parameter.many else [value])]
             values[parameter.name] = tuple(paths) if parameter.many else paths[0]
         elif is_given and limit is None:
             flag = parameter.flags[0]
             raise permissions.not_allowed(level, f"give {flag} to `teams {command.name}`", f"Leave {flag} out.")
-        elif is_given and limit not in ("", _BELOW):
+        elif is_given and limit not in ("", _BELOW, _WRITTEN):
             _refuse_other_value(level, command, value, [call.said_team] if limit == _OWN else str(limit).split(","))
 
 
 def _opened(word: str) -> tuple[str, str]:
     name, equals, limit = word.partition("=")
-    return (name, limit) if equals else (word.rstrip(_BELOW), _BELOW if word.endswith(_BELOW) else "")
+    plain = word.rstrip(_BELOW + _WRITTEN)
+    return (name, limit) if equals else (plain, word.removeprefix(plain))
 
 
 def _refuse_other_value(level: str, command: Command, value: Any, allowed: list[str]) -> None:
@@ -79,17 +90,32 @@ def _refuse_other_value(level: str, command: Command, value: Any, allowed: list[
         raise permissions.not_allowed(level, f"give {value} to `teams {command.name}`", instead)
 
 
-def _below(level: str, session: Session | None, call: Call, path: str, parameter: Parameter) -> str:
+def _below(level: str, session: Session | None, start: str, path: str, parameter: Parameter) -> str:
     """The path without links, if it lies in the directory that the agent works in, and no program goes by it."""
-    top = os.path.realpath(session.worktree or session.directory) if session else ""
-    whole = os.path.realpath(os.path.join(call.directory, path))
+    top = _top(session) if session else ""
+    whole = os.path.realpath(os.path.join(start, path))
     inside = bool(top) and (whole == top or whole.startswith(f"{top.rstrip('/')}/"))
     is_plain = not any(part.startswith(".") for part in whole.removeprefix(top).split("/"))
     linked = os.path.isfile(whole) and os.stat(whole).st_nlink > 1
-    if inside and is_plain and not linked:
+    if inside and is_plain and not linked and not (os.path.isdir(whole) and _is_in_a_repository_inside(top, whole)):
         return whole
-    where = f"Name a file or directory in {top}, none that is hidden or has another name." if top else ""
+    other = "none that is hidden, has another name or is in a repository inside"
+    where = f"Name a file or directory in {top}, {other}." if top else ""
     raise permissions.not_allowed(level, f"give {parameter.flags[0]} {path}, outside its working directory", where)
+
+
+def _top(session: Session) -> str:
+    return os.path.realpath(session.worktree or session.directory)
+
+
+def _is_in_a_repository_inside(top: str, directory: str) -> bool:
+    """Whether the directory is in another checkout than *top*, whose store the agent that works there may write."""
+    around = environment.checkout_around(os.path.realpath(directory))
+    if around in ("", outer := environment.checkout_around(top)) or not outer:
+        return False
+    from teams_cli.agents import origins
+
+    return origins.own_directory(around).startswith(f"{top}/")
 
 
 def _refuse_another(holder: Holder, call: Call) -> None:

@@ -34,8 +34,8 @@ def refuse_missing(run: Run, config: Config | None, surroundings: Surroundings) 
         profile = profiles.get(run.harness_of(agent), config)
         if profile.name == SHELL:
             _refuse_idle(agent)
-        if (agent.model or run.model) and profile.name != SHELL:
-            profiles.refuse_model(profile)
+        if (model := agent.model or run.model) and profile.name != SHELL:
+            profiles.refuse_model(profile, model)
         level = agent.permissions or run.permissions
         if level and profile.name != SHELL:
             permissions.refuse_missing(profile, level)

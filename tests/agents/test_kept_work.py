@@ -216,6 +216,13 @@ def test_git_runs_no_command_that_an_agent_wrote_into_its_files(cli: Cli, main: 
     assert (tree / "in/a").read_text() == "changed"
 
 
+def test_a_long_diff_is_cut_with_the_command_that_shows_all(cli: Cli, main: Path) -> None:
+    made_by(cli, "ann", main, "seq 1 9000 >a")
+    said = cli("worktree", "diff", "ann").stdout
+    assert len(said) < 20_000 and "all of it: teams worktree diff ann --json >FILE" in said
+    assert "+9000\n" in cli.ok("worktree", "diff", "ann")["diff"]
+
+
 def test_unrelated_work_is_not_merged(cli: Cli, main: Path) -> None:
     tree = made_by(cli, "ann", main, "git checkout -q --orphan new; git commit -qm new; git branch -D teams/alpha/ann")
     assert cli.refused("worktree", "merge", "ann") == (11, "conflict") and tree.exists()
@@ -226,6 +233,11 @@ def test_submodules_come_along(cli: Cli, with_submodule: Path, tmp_path: Path, m
     """Their commits to where the person has them, and all of them into the checkouts where landings are tried."""
     main = with_submodule
     made_by(cli, "ann", main, IN_SUBMODULE)
+    lock = main / ".git/refs/heads/main.lock"
+    lock.touch()
+    assert cli.refused("worktree", "merge", "ann") == (11, "conflict")
+    assert git(main / "lib", "for-each-ref", "refs/heads/teams") == ""
+    lock.unlink()
     assert cli.ok("worktree", "merge", "ann")["state"] == "merged"
     assert git(main / "lib", "cat-file", "-t", git(main, "rev-parse", "HEAD:lib")) == "commit"
     cli.ok("create-task", "t")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,29 @@ def test_each_way_out_of_a_level_is_refused(cli: Cli) -> None:
         answer = cli(*words)
         assert is_held(answer), answer
         assert "teams ask-others --human QUESTION" in answer.stderr
+    cli.more[HELD] = "ask"
+    assert "write a file with --out" in cli("get-evidence", "1", "x", "--out", "new").stderr
+
+
+def test_who_leaves_comes_back_in_no_other_role(cli: Cli) -> None:
+    """Whatever its environment says by then, or the call over MCP."""
+    with Line(cli, "bob") as line:
+        line.hello()
+        line.use("leave_team")
+        line.read()
+        line.use("join_team", memberInfo={"agentId": "bob", "agentType": "task-manager", "agentName": "lea"})
+        assert "'role': 'team-member'" in str(line.read())
+        line.use("create_task", title="x")
+        assert "not_allowed" in str(line.read())
+
+
+def test_a_model_is_no_option_of_a_client(cli: Cli) -> None:
+    """Some clients would take `--model --yolo` for what skips every approval."""
+    mine = {**CLIENT, "start": ["sh", "{model}", "{prompt}"], "model": ["--model", "{model}"]}
+    (cli.root / "config.json").write_text(json.dumps({"harness": {"mine": mine}}))
+    del cli.more[HELD]
+    answer = cli("run-agent", "x", "--harness", "mine", "--model=--yolo", agent="lea")
+    assert answer.status == 2 and "is no model" in answer.stderr
 
 
 def test_its_work_is_open_to_it(cli: Cli) -> None:
@@ -154,6 +178,33 @@ def test_it_is_known_whatever_its_processes_say_and_wherever_they_are(tmp_path: 
     said = (here / "said").read_text()
     assert statuses == ["13"] * (len(attempts) - 1) + ["2"] + ["0"] * len(allowed), said
     assert WHY in (here / "escaped").read_text()
+
+
+@NEEDS_PROC
+@pytest.mark.slow
+def test_git_obeys_no_repository_that_it_made(tmp_path: Path) -> None:
+    """Neither where it stands in one, nor where it starts others there."""
+    cli = team_of_agents(tmp_path)
+    (cli.root / "config.json").write_text(json.dumps({"harness": {"mine": CLIENT}}))
+    top, ran = place(cli), tmp_path / "ran"
+    for words in ("init -q", "-c user.name=n -c user.email=e commit -q --allow-empty -m first"):
+        subprocess.run(["git", "-C", str(top), *words.split()], check=True)
+    script = f"""
+    git init -q in; cd in; echo 1 >a; echo '* filter=x' >.gitattributes; git add .
+    git -c user.name=n -c user.email=e commit -qm a
+    git config core.fsmonitor 'touch {ran}'; git config filter.x.smudge 'touch {ran}; cat'
+    $T claim-task 1
+    $T update-task 1 --status completed
+    $T spawn work --worktree
+    cd ..
+    $T spawn work --worktree --cwd in
+    """
+    (top / "work").write_text(script)
+    cli.ok("create-task", "t", "--check", "true", agent="lea")
+    words = ("--harness", "mine", "--permissions", "edit", "--agent-id", "ann", "--cwd", str(top))
+    said = cli("run-agent", "work", *words, agent="lea")
+    assert not ran.exists(), said
+    assert cli.ok("show-task", "1")["status"] == "completed" and "may not give --cwd in" in said.stdout
 
 
 @NEEDS_PROC

@@ -4,7 +4,8 @@
 Each case is a repository of some layout, a worktree of an agent in some state (a few steps of many, on odd paths), a
 person at the checkout that it was made from, and one command. Every commit, staged blob and file that could be found
 before can be found afterwards: from a branch, the worktree, or a kept reference. Nothing is called merged that is not,
-and what the person has is as it was, but for files that a merge brings. What was removed can be restored as it was.
+and what the person has is as it was, but for files that a merge brings; so is what the agent has, where a merge is
+refused. What was removed can be restored as it was.
 With --kill the command is killed at a random call to the system, git included, and then repeated.
 """
 
@@ -60,7 +61,7 @@ CALLS = (
 )
 EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 """The blob of an empty file, and what the index holds of a file that is only intended to be added."""
-PROMISES = ("lost", "called merged", "the person's", "not restored", "bugs")
+PROMISES = ("lost", "called merged", "the person's", "the agent's", "not restored", "bugs")
 
 
 def git(where: Path | str, *words: str, ok: bool = True) -> str:
@@ -426,6 +427,13 @@ class Case:
         unfinished = [name for name in ("MERGE_HEAD", "CHERRY_PICK_HEAD", "rebase-merge") if (own / name).exists()]
         return self.files(r), status, unfinished, git(r, "rev-parse", "HEAD")
 
+    def agents(self) -> tuple[Any, ...]:
+        """What the agent has: files, index, branches and where it stands."""
+        if not self.tree.is_dir():
+            return ()
+        asked = ["ls-files", "-s", "-z"], ["rev-parse", "HEAD"], ["symbolic-ref", "HEAD"], ["for-each-ref"]
+        return self.files(self.tree), *(git(self.tree, *words, ok=False) for words in asked)
+
     # the case
 
     def prepare(self) -> None:
@@ -451,6 +459,7 @@ class Case:
         command = self.random.choice(COMMANDS)
         self.said.append(command)
         work, person, before = self._work_before(), self.person(), self.files(self.tree)
+        agents = self.agents()
         if kill:
             call, nth = self.random.choice(CALLS), int(self.random.paretovariate(0.5)) % 3000 + 1
             self.said.append(f"killed at {call} {nth}")
@@ -466,6 +475,8 @@ class Case:
             self.problems.append(("bugs", repr(done)))
         self._lost(work, f"after {done.returncode}")
         self._look_at_merge(command, done.returncode, answer, person, before, kill)
+        if command == "merge" and done.returncode and not kill and self.agents() != agents:
+            self.problems.append(("the agent's", f"{agents} became {self.agents()} after {done.stderr!r}"))
         if command == "force" and not kill and done.returncode == 0 and answer.get("kept"):
             self._look_at_restored(answer["kept"], before)
         return self

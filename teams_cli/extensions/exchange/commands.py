@@ -171,6 +171,7 @@ COMMANDS = table(
         option("--out", "Write it to this new file.", metavar="FILE"),
         doc=_EXPORT,
         words="extensions.exchange.commands:exported",
+        whole=True,
         example="export --format markdown --out team.md",
         changes=False,
         at_shell=True,

@@ -16,9 +16,11 @@ MOST = 8_000
 ROWS = 50
 _ROOM = 300
 """Bytes for what stands beside the document: the count of unread messages, what was damaged, what was cut."""
+_MOST_RESOURCE = 20_000
 _MARK = 60
 """Bytes that a row grows by when it is marked as read."""
 _TEXTS = (2_000, 500, 150)
+_CUT_RESOURCE = "what is long was cut: the tools have all of it"
 _CUT = "what is long was cut: ask again with full=true (messages that are handled: and all=true)"
 
 
@@ -49,13 +51,23 @@ def listed(rows: Sequence[Any], gist: Sequence[str], most: int) -> dict[str, Any
     return {"result": short} | ({"more": len(rows) - most} if len(rows) > most else {})
 
 
-def within(document: dict[str, Any]) -> dict[str, Any]:
-    """The document, if it is short enough; else without the ends of its long texts, and then of its long lists."""
-    if _fits(document):
+def within(document: dict[str, Any], most: int = MOST - _ROOM, cut: str = _CUT) -> dict[str, Any]:
+    """The document, if it is short enough; else without the ends of its long texts, and then of its long lists, and how
+    to see what was *cut*.
+    """
+
+    def fits(found: Any) -> bool:
+        return size(found) <= most
+
+    if fits(document):
         return document
-    short: dict[str, Any] = text.shortened(document, _fits, _TEXTS, lambda _, left: f"({left} more characters)")
-    return {**short, "cut": _CUT}
+    short: dict[str, Any] = text.shortened(document, fits, _TEXTS, lambda _, left: f"({left} more characters)")
+    return {**short, "cut": cut}
 
 
-def _fits(document: dict[str, Any]) -> bool:
-    return size(document) <= MOST - _ROOM
+def resource(document: Any, gist: Sequence[str]) -> Any:
+    """The document of a resource, if it is short enough; else as a tool would cut it."""
+    if size(document) <= _MOST_RESOURCE:
+        return document
+    found = document if isinstance(document, dict) else listed(document, gist, len(document))
+    return within(found, _MOST_RESOURCE, _CUT_RESOURCE)

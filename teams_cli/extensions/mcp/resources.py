@@ -7,8 +7,9 @@ from urllib.parse import unquote, urlsplit
 
 from mcp_types import Resource, ResourceTemplate
 
-from teams_cli import errors
+from teams_cli import commands, errors
 from teams_cli.commands.call import Call
+from teams_cli.extensions.mcp import bounds
 from teams_cli.serving import requests
 
 TYPE_CHECKING = False
@@ -58,7 +59,8 @@ def text(call: Call, uri: str) -> str:
             "an inbox belongs to an agent", "Start the server with TEAMS_AGENT_ID, or call join_team."
         )
     call.said_team = known[team.lower()]
-    return json.dumps(requests.answer(call, name, arguments), indent=1)
+    document = requests.answer(call, name, arguments)
+    return json.dumps(bounds.resource(document, commands.get(name).gist), indent=1)
 
 
 def _request(uri: str) -> tuple[str, dict[str, Any], str]:

@@ -165,6 +165,7 @@ def test_everything_is_exported(cli: Cli, place: Path, tmp_path: Path) -> None:
     """Every record as JSON, without secrets; the tasks as a table; what people read below headings of its own."""
     cli.ok("import", "beads", str(place / "beads"))
     cli.ok("send-message", "bob", "# No heading\nof ours")
+    cli.ok("create-task", "long", "--description", "word " * 10_000)
     for format in exporting.FORMATS:
         cli.ok("export", "--format", format, "--out", str(tmp_path / format))
     rows = [json.loads(line) for line in (tmp_path / "jsonl").read_text().splitlines()]
