@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
 
 def to_document(call: Call, task: Task) -> dict[str, Any]:
-    """The task as JSON, with its open blockers."""
-    return with_lease(call, dependencies.to_document(task, dependencies.stored(call.store, call.team)))
+    """The task as JSON, with its open blockers, and whether the one for whom it is kept has yet to join."""
+    document = with_lease(call, dependencies.to_document(task, dependencies.stored(call.store, call.team)))
+    if task.assignee and not call.load_team().member(task.assignee):
+        document["assigneeExpected"] = True
+    return document
 
 
 def with_lease(call: Call, document: dict[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from teams_cli.teams.teams import Team
 from teams_cli.workflows import roster as rosters
 from teams_cli.workflows.model import TaskTemplate
 from teams_cli.workflows.roster import MemberTemplate, Roster
+from teams_cli.workflows.task_lists import ListedTask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,7 +162,12 @@ class _Rise:
         there = {task.step: task.id for task in tasks.all_of(self.store, self.team, []) if task.step}
         missing = [template for template in self.templates if template.id not in there]
         planned = [
-            Planned(template.id, self._draft(template), [there.get(key, key) for key in template.blocked_by])
+            Planned(
+                template.id,
+                self._draft(template),
+                [there.get(key, key) for key in template.blocked_by],
+                template.keep_for if isinstance(template, ListedTask) else None,
+            )
             for template in missing
         ]
         coming = [member.name for member in self.roster.members]

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def create_for(store: Store, team_name: str, caller: Caller | None, draft: Task, name: str) -> Task:
-    """Add a task that is kept for one member, who is told of it now and when it becomes ready.
+    """Add a task that is kept for one member, who may have yet to join, and is told of it.
 
     Raises:
-        AgentNotFound: There is no such active member.
+        AgentNotFound: That one left the team, or was shut down.
         NotAllowed: The member may not claim it.
         TaskNotFound, InvalidValue: As for `tasks.create`.
     """
@@ -40,7 +40,7 @@ def create_for(store: Store, team_name: str, caller: Caller | None, draft: Task,
 
 
 def _refuse_unfit(at: Standing, draft: Task, name: str) -> None:
-    claims.refuse_unable(at.team, name, at.caller)
+    claims.refuse_unable(at.team, name, at.caller, or_absent=True)
     assigning.refuse_unskilled(at.team, draft, name, at.caller.config)
 
 

@@ -143,6 +143,7 @@ def _edited_unseen(task: dict[str, Any]) -> Parts:
 
 def line(task: dict[str, Any], more: str = "") -> list[str]:
     by = f" by {task['owner']}" if "owner" in task else f", kept for {task['assignee']}" if "assignee" in task else ""
+    by += ", who has yet to join" if task.get("assigneeExpected") else ""
     waits = f", waits for {text.listed(task['openBlockers'])}" if task["openBlockers"] else ""
     return [f"{task['id']}: {task['status']}{by}{waits}{more}: {task['title']}"]
 
