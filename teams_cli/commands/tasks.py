@@ -39,6 +39,7 @@ def _create(
     description: str | None,
     priority: Priority,
     blocked_by: list[str],
+    after: list[str],
     require: list[str],
     touches: list[str],
     run: str | None,
@@ -50,7 +51,19 @@ def _create(
     review_by: str | None,
 ) -> Any:
     if from_ is not None or title is None:
-        beside = (title, description, *blocked_by, *require, *touches, run, keep_for, check, check_in, review_by)
+        beside = (
+            title,
+            description,
+            *blocked_by,
+            *after,
+            *require,
+            *touches,
+            run,
+            keep_for,
+            check,
+            check_in,
+            review_by,
+        )
         return _create_many(call, from_, any(beside) or plan_required or priority != PRIORITIES[1])
     from teams_cli import text
 
@@ -61,6 +74,7 @@ def _create(
         priority=priority,
         created_at="",
         blocked_by=list(dict.fromkeys(id_of(word, "task") for word in blocked_by)),
+        after=list(dict.fromkeys(id_of(word, "task") for word in after)) or None,
         require=list(require),
         touches=text.file_patterns(touches) or None,
         run=run,
@@ -159,6 +173,7 @@ COMMANDS = table(
         option("--description", "All that its owner has to know.", metavar="TEXT", text=True),
         option("--priority", "high, normal or low.", choices=PRIORITIES, default="normal"),
         option("--blocked-by", "A task to complete first.", metavar="ID", many=True),
+        option("--after", "Start any time, complete after this task.", metavar="ID", many=True, seldom=True),
         option("--require", "A skill its owner must have.", metavar="SKILL", many=True, seldom=True),
         option(
             "--touches", "What it changes: src/*.py, or src/x.py:Editor.edit.", metavar="GLOB", many=True, seldom=True
@@ -195,7 +210,7 @@ COMMANDS = table(
         adding=True,
         daily=True,
         for_person=True,
-        held="title description priority blocked_by require touches plan_required keep_for review_by",
+        held="title description priority blocked_by after require touches plan_required keep_for review_by",
         example='create-task "Write the parser" --blocked-by 3',
         want="add one (--blocked-by ID), or many (--from FILE)",
         also={

@@ -166,13 +166,19 @@ class _Rise:
                 template.id,
                 self._draft(template),
                 [there.get(key, key) for key in template.blocked_by],
-                template.keep_for if isinstance(template, ListedTask) else None,
+                *self._reserved(template, there),
             )
             for template in missing
         ]
         coming = [member.name for member in self.roster.members]
         made = creating.create_all(self.store, self.team, self.caller, planned, coming) if planned else []
         return [task.id for task in made]
+
+    def _reserved(self, template: TaskTemplate, there: dict[str, str]) -> tuple[str | None, list[str]]:
+        """For whom the task is kept, and after which it is completed."""
+        if not isinstance(template, ListedTask):
+            return None, []
+        return template.keep_for, [there.get(key, key) for key in template.after]
 
     def _draft(self, template: TaskTemplate) -> Task:
         return creating.of_template(self.team, template, os.path.dirname(self.path)).having(step=template.id)

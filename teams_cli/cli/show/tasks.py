@@ -180,11 +180,17 @@ def _claimed(task: dict[str, Any], said: Parts) -> Parts:
         *([f"touches: {', '.join(task['touches'])}"] if task.get("touches") else []),
         *(f"{one['agent']} changes {one['region']} ({one['task']})" for one in task.get("meets", ())),
         *_check(task),
+        *_after(task),
         *(_came_to(blocker) for blocker in done),
         *(_plan(task.get("approvedPlan"), task.get("owner")) if task.get("planRequired") else []),
         f"{left(task['leaseExpiresAt'])}, renewed by any `teams` command; "
         f"to give it back: teams release-task {task['id']}",
     ]
+
+
+def _after(task: dict[str, Any]) -> list[str]:
+    """What is to be completed before the task is."""
+    return [f"completes after: {text.listed(task['openAfter'])}"] if task.get("openAfter") else []
 
 
 def _check(task: dict[str, Any]) -> Parts:
@@ -254,6 +260,7 @@ def standing(task: dict[str, Any]) -> Parts:
             f"status: {_status(task)}{lease}",
             f"owner: {_whose(task)}" if _whose(task) else None,
             f"blocked by: {blockers}" if blockers else None,
+            *_after(task),
             f"plan: {task['plan']}{_by_its_id(task.get('planId'))}" if "plan" in task else None,
         ),
         *_proof(task),
