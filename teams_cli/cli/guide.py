@@ -20,11 +20,14 @@ More on one: teams help COMMAND
 """
 
 
-def guide() -> str:
-    """All commands: those that agents want most with what they do, the others by their names alone."""
+def guide(questions: bool = False) -> str:
+    """All commands: those that agents want most with what they do, the others by their names alone, as are those that
+    ask others where *questions* are off.
+    """
     every = commands.every().values()
-    lines = [f"  {' '.join([command.name, *_places(command)])}: {command.want}" for command in every if command.want]
-    rest = [command for command in every if not command.want]
+    offered = [command for command in every if command.want and (questions or command.group != "Questions")]
+    lines = [f"  {' '.join([command.name, *_places(command)])}: {command.want}" for command in offered]
+    rest = [command for command in every if command not in offered]
     also = " ".join(command.name for command in rest if not command.at_shell)
     at_shell = " ".join(command.name for command in rest if command.at_shell)
     return "\n".join([_ABOUT, *lines, "", f"Also: {also}", f"For people: {at_shell}", ""])

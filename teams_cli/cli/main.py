@@ -93,7 +93,7 @@ def _look_closer(words: list[str]) -> int:
     """Help, or a mistake, or a way of writing that only Typer knows."""
     from teams_cli import commands
 
-    _note_alive(words)
+    call = _note_alive(words)
     command = commands.find(words[0]) if words else None
     words = [command.name, *words[1:]] if command else words
     if words and command is None and not words[0].startswith("-"):
@@ -101,15 +101,15 @@ def _look_closer(words: list[str]) -> int:
 
         raise mistakes.unknown(words[0], [word for word in words[1:] if word not in _HELP])
     if "_TEAMS_COMPLETE" not in os.environ and (not words or _HELP.intersection(words)):
-        streams.written(lambda: _help(command))
+        streams.written(lambda: _help(command, call))
         return 0 if words else errors.WrongUsage.status
     from teams_cli.cli.typer_app import run_with_typer
 
     return run_with_typer(words, execute)
 
 
-def _note_alive(words: list[str]) -> None:
-    """Take help and mistakes for signs of life of the agent that asks and errs, too."""
+def _note_alive(words: list[str]) -> Call | None:
+    """Take help and mistakes for signs of life of the agent that asks and errs, too; its call, if one is named."""
     from teams_cli.environment import look_up
 
     said = {key: "" for key in _WITH_VALUE}
@@ -118,7 +118,7 @@ def _note_alive(words: list[str]) -> None:
         if name in said:
             said[name] = value or following
     if not look_up("agent", said["--as"], os.environ)[0]:
-        return
+        return None
     from teams_cli.cli import calls
 
     values: dict[str, Any] = {"agent": said["--as"], "team": said["--team"] or said["-t"]}
@@ -128,16 +128,27 @@ def _note_alive(words: list[str]) -> None:
         )
         call.said_team = call.said_team or call.only_team()
         call.note_seen(refused=True)
+        return call
     except errors.TeamsError:  # help is shown all the same, and a mistake told
-        return
+        return None
 
 
-def _help(command: Command | None) -> int:
+def _has_questions(call: Call | None) -> bool:
+    """Whether the call is in a team in which questions are on."""
+    from teams_cli.teams import settings
+
+    try:
+        return call is not None and str(settings.value(call.load_team(), "broadcast")) != "false"
+    except errors.TeamsError:
+        return False
+
+
+def _help(command: Command | None, call: Call | None) -> int:
     """Show the help of a command, or of all: to programs in few words, to people in boxes."""
     if not sys.stdout.isatty():
         from teams_cli.cli import guide
 
-        print(guide.of_command(command) if command else guide.guide(), end="")
+        print(guide.of_command(command) if command else guide.guide(_has_questions(call)), end="")
         return 0
     from teams_cli.cli import boxes
 

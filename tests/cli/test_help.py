@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +33,19 @@ def test_the_guide_has_every_command_in_few_words(cli: Cli) -> None:
     told = {line.replace(":", " ").split()[0] for line in help.stdout.splitlines() if line.startswith("  ")}
     rest = {*also.removeprefix("Also: ").split(), *people.removeprefix("For people: ").split()}
     assert told | rest == {command.name for command in EVERY} and "claim-task" in told and "doctor" in rest
+
+
+def test_questions_are_offered_only_where_they_are_on(tmp_path: Path) -> None:
+    """Else they are among the rest, and a refusal says who turns them on, and how."""
+    cli = make_team(tmp_path / "root", "bob")
+    offer = "  ask-others QUESTION: ask"
+    assert offer not in cli("help", agent="bob").stdout and " ask-others " in cli("help", agent="bob").stdout
+    refused = cli("ask-others", "Why?", agent="bob")
+    assert refused.status == 13
+    assert "lea or the human can turn questions on: teams set broadcast agents" in refused.stderr
+    cli.ok("set", "broadcast", "agents", agent="lea")
+    assert offer in cli("help", agent="bob").stdout
+    assert offer in cli("help", "--as", "bob").stdout
 
 
 def test_the_help_of_each_command_is_short_and_whole() -> None:
