@@ -166,7 +166,8 @@ class Task(Record):
             return None
         claims = sum(blocker.claim for blocker in blockers)
         what = "last" if is_last else "ready"
-        return told.having(uid=f"{what}-{task.id}-{task.claim}-{len(blockers)}-{claims}-{whose}")
+        about = None if is_last else told.about  # having the task handles what is about it
+        return told.having(about=about, uid=f"{what}-{task.id}-{task.claim}-{len(blockers)}-{claims}-{whose}")
 
     @property
     def waits_for(self) -> list[str]:
