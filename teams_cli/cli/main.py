@@ -202,6 +202,9 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
         _talk(f"teams: {one_part(problem.message)}")
     if not isinstance(answer, dict | list):
         return _answer_otherwise(command, call, answer, as_json)
+    lost = "" if as_json or command.quiet or call.tells_news else call.losses()
+    if lost:  # whatever was asked for, this changes what its reader does next
+        streams.written(lambda: print(one_part(lost)))
     _print(command, answer, as_json, call.words)
     _tell_more(call, as_json)
     return 0
