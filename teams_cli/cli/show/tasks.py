@@ -215,9 +215,9 @@ def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
 def _taken_over(task: dict[str, Any]) -> Parts:
     """Who had the task before, what was heard of that one last, and what it left."""
     before, files = task.get("takenOver"), task.get("uncommitted", ())
+    left: Parts = [f"uncommitted: {file['path']}, changed {ago(file['changedAt'])}{_by_whom(file)}" for file in files]
     if before is None:
-        return []
-    left = [f"uncommitted: {file['path']}, changed {ago(file['changedAt'])}{_by_whom(file)}" for file in files]
+        return left
     if before["from"] == task.get("owner"):
         return [f"it was yours before, until {before['reason'].partition(',')[0]}", *left]
     heard = f", last heard of {ago(before['lastHeard'])}" if "lastHeard" in before else ""
