@@ -128,7 +128,7 @@ def _kind(command: Command, parameter: Parameter) -> Callable[[Call], Offers] | 
         ("copy-team", "name"),
     ):
         return _teams
-    if parameter.name in ("task", "blocked_by", "unblock") and parameter.metavar == "ID":
+    if parameter.name in ("task", "blocked_by", "after", "unblock") and parameter.metavar == "ID":
         return _tasks
     if parameter.name == "workflow":
         return _workflows

@@ -9,8 +9,9 @@ from teams_cli import commands, errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
 
+    from teams_cli.commands.call import Call
     from teams_cli.commands.declaration import Command, Parameter
 
 _ABOUT = "Usage: teams COMMAND [--as NAME, or TEAMS_AGENT_ID] [--team NAME, or TEAMS_TEAM, or the only one] [--json]"
@@ -46,18 +47,15 @@ def first_sentence(command: Command) -> str:
     return first.partition(". ")[0].rstrip(".")
 
 
-def off_in_team(environ: Mapping[str, str]) -> set[str]:
-    """The groups of commands that are off in the team that the environment names; none where it can't be read."""
-    from teams_cli.cli import calls
+def off_in_team(call: Call | None) -> set[str]:
+    """The groups of commands that are off in the team of who asks for help; there is no call where that is nobody."""
     from teams_cli.teams import settings
 
     try:
-        call = calls.make_call({}, environ, lambda *_: None, print)
-        return set() if settings.value(call.load_team(), "broadcast") != "false" else {_QUESTIONS}
-    except errors.NoTeam:
-        return {_QUESTIONS}
+        is_on = call is not None and settings.value(call.load_team(), "broadcast") != "false"
     except errors.TeamsError:
-        return set()
+        is_on = False
+    return set() if is_on else {_QUESTIONS}
 
 
 def _written(command: Command) -> str:

@@ -86,7 +86,8 @@ def _run(words: list[str]) -> int:
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
     if words == ["--all", "--help"]:
-        streams.written(lambda: _help(None, whole=True))
+        call = _note_alive(words)
+        streams.written(lambda: _help(None, call, whole=True))
         return 0
     from teams_cli.cli.parse import parse
 
@@ -98,7 +99,7 @@ def _look_closer(words: list[str]) -> int:
     """Help, or a mistake, or a way of writing that only Typer knows."""
     from teams_cli import commands
 
-    _note_alive(words)
+    call = _note_alive(words)
     command = commands.find(words[0]) if words else None
     words = [command.name, *words[1:]] if command else words
     if words and command is None and not words[0].startswith("-"):
@@ -106,15 +107,15 @@ def _look_closer(words: list[str]) -> int:
 
         raise mistakes.unknown(words[0], [word for word in words[1:] if word not in _HELP])
     if "_TEAMS_COMPLETE" not in os.environ and (not words or _HELP.intersection(words)):
-        streams.written(lambda: _help(command))
+        streams.written(lambda: _help(command, call))
         return 0 if words else errors.WrongUsage.status
     from teams_cli.cli.typer_app import run_with_typer
 
     return run_with_typer(words, execute)
 
 
-def _note_alive(words: list[str]) -> None:
-    """Take help and mistakes for signs of life of the agent that asks and errs, too."""
+def _note_alive(words: list[str]) -> Call | None:
+    """Take help and mistakes for signs of life of the agent that asks and errs, too; its call, if one is named."""
     from teams_cli.environment import look_up
 
     said = {key: "" for key in _WITH_VALUE}
@@ -123,7 +124,7 @@ def _note_alive(words: list[str]) -> None:
         if name in said:
             said[name] = value or following
     if not look_up("agent", said["--as"], os.environ)[0]:
-        return
+        return None
     from teams_cli.cli import calls
 
     values: dict[str, Any] = {"agent": said["--as"], "team": said["--team"] or said["-t"]}
@@ -133,15 +134,16 @@ def _note_alive(words: list[str]) -> None:
         )
         call.said_team = call.said_team or call.only_team()
         call.note_seen(refused=True)
+        return call
     except errors.TeamsError:  # help is shown all the same, and a mistake told
-        return
+        return None
 
 
-def _help(command: Command | None, whole: bool = False) -> int:
+def _help(command: Command | None, call: Call | None, whole: bool = False) -> int:
     """Show the help of a command, of the most used, or of the *whole* program: in boxes to people."""
     from teams_cli.cli import guide
 
-    off = set() if command else guide.off_in_team(os.environ)
+    off = set() if command else guide.off_in_team(call)
     if not sys.stdout.isatty():
         about_all = guide.all_commands if whole else guide.guide
         print(guide.of_command(command) if command else about_all(off), end="")
@@ -198,6 +200,9 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
         _talk(f"teams: {one_part(problem.message)}")
     if not isinstance(answer, dict | list):
         return _answer_otherwise(command, call, answer, as_json)
+    lost = "" if as_json or command.quiet or call.tells_news else call.losses()
+    if lost:  # whatever was asked for, this changes what its reader does next
+        streams.written(lambda: print(one_part(lost)))
     _print(command, answer, as_json, call.words)
     _tell_more(call, as_json)
     return 0

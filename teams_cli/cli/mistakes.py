@@ -184,7 +184,7 @@ _OPTIONS = {
     "--status completed": "done complete completed finish finished",
     "--result": "comment note notes summary output",
     "--description": "desc body details text",
-    "--blocked-by": "depends-on depends deps after needs blockers",
+    "--blocked-by": "depends-on depends deps needs blockers",
     "--timeout": "seconds for time wait",
     "--owner AGENT": "mine me agent assignee",
     "--wait": "timeout seconds",

@@ -366,6 +366,17 @@ class Call:
         self._seen = None
         return self.note_seen() if team == self.said_team else _NEVER
 
+    def losses(self) -> str:
+        """Which tasks the caller has lost since it was told of anything, in lines; empty if none."""
+        if self._seen is None or self._seen_in is None:
+            return ""
+        from teams_cli.views import reminders
+
+        try:
+            return reminders.losses(self.store, self._seen_in.name, self._seen, self.once_told)
+        except errors.TeamsError:  # the answer itself is given
+            return ""
+
     def reminder(self, once_told: OnceTold) -> str:
         """What waits for the caller that it was not told of yet, in a line; empty if there is nothing. Mail is what
         follows then, whatever did before.

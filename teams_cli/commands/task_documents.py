@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors
+from teams_cli.clock import seconds_since
 from teams_cli.tasks import dependencies, leases, tasks
 from teams_cli.tasks.tasks import IN_PROGRESS, Note, Task
 from teams_cli.teams import presence
@@ -16,9 +17,15 @@ if TYPE_CHECKING:
     from teams_cli.commands.call import Call
 
 
+_A_WHILE = 60.0
+
+
 def to_document(call: Call, task: Task) -> dict[str, Any]:
-    """The task as JSON, with its open blockers."""
-    return with_lease(call, dependencies.to_document(task, dependencies.stored(call.store, call.team)))
+    """The task as JSON, with its open blockers, and whether the one for whom it is kept has yet to join."""
+    document = with_lease(call, dependencies.to_document(task, dependencies.stored(call.store, call.team)))
+    if task.assignee and not call.load_team().member(task.assignee):
+        document["assigneeExpected"] = True
+    return document
 
 
 def with_lease(call: Call, document: dict[str, Any]) -> dict[str, Any]:
@@ -70,7 +77,7 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
         call.try_to(lambda: document.update(meets=touching.others_at(call.store, call.team, task, call.agent)))
     before = leases.lost_before(task)
     if before is None:
-        return document
+        return document | (_left_behind(call, task, call.agent) if _was_had(call, task) else {})
     document |= _left_behind(call, task, before.owner or "")
     told = {"from": before.owner, "how": before.what, "at": before.at, "reason": before.reason}
     call.try_to(lambda: told.update(_last_known(call, before)))  # the task is the caller's by now
@@ -100,6 +107,11 @@ def _last_known(call: Call, before: Note) -> dict[str, str | None]:
     agent = presence.load(call.store, call.team, before.owner or "")
     given = before.at if before.what == "released" and before.by == before.owner else ""
     return {"lastHeard": max(agent.last_seen or "", given) or None, "status": agent.status}
+
+
+def _was_had(call: Call, task: Task) -> bool:
+    """Whether the caller has had the task for a while, and claims it again: it may have forgotten what it did."""
+    return task.claimed_at is not None and seconds_since(task.claimed_at, call.store.now()) > _A_WHILE
 
 
 def _left_behind(call: Call, task: Task, name: str) -> dict[str, Any]:

@@ -39,6 +39,7 @@ def _create(
     description: str | None,
     priority: Priority,
     blocked_by: list[str],
+    after: list[str],
     require: list[str],
     touches: list[str],
     agree_with: list[str],
@@ -55,6 +56,7 @@ def _create(
             title,
             description,
             *blocked_by,
+            *after,
             *require,
             *touches,
             *agree_with,
@@ -74,6 +76,7 @@ def _create(
         priority=priority,
         created_at="",
         blocked_by=list(dict.fromkeys(id_of(word, "task") for word in blocked_by)),
+        after=list(dict.fromkeys(id_of(word, "task") for word in after)) or None,
         require=list(require),
         touches=text.file_patterns(touches) or None,
         agree_with=[id_of(word, "task") for word in each_name(agree_with)] or None,
@@ -173,6 +176,7 @@ COMMANDS = table(
         option("--description", "All that its owner has to know.", metavar="TEXT", text=True),
         option("--priority", "high, normal or low.", choices=PRIORITIES, default="normal"),
         option("--blocked-by", "A task to complete first.", metavar="ID", many=True),
+        option("--after", "Start any time, complete after this task.", metavar="ID", many=True, seldom=True),
         option("--require", "A skill that its owner needs.", metavar="SKILL", many=True, seldom=True),
         option(
             "--touches", "What it changes: src/*.py, or src/x.py:Editor.edit.", metavar="GLOB", many=True, seldom=True
@@ -210,7 +214,7 @@ COMMANDS = table(
         adding=True,
         daily=True,
         for_person=True,
-        held="title description priority blocked_by require touches agree_with plan_required keep_for review_by",
+        held="title description priority blocked_by after require touches agree_with plan_required keep_for review_by",
         example='create-task "Write the parser" --blocked-by 3',
         want="add a task (--blocked-by ID), or several (--from FILE)",
         also={

@@ -25,9 +25,10 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
     if wait is not None and not (next and wait >= 0):
         raise errors.WrongUsage("--wait needs --next, and seconds from 0", "To wait for a task: teams wait --claim")
     edit = changes.Edit(
-        **{key: value for key, value in values.items() if key not in ("blocked_by", "unblock")},
+        **{key: value for key, value in values.items() if key not in ("blocked_by", "unblock", "after")},
         block=list(values["blocked_by"]),
         unblock=list(values["unblock"]),
+        after=list(values["after"]),
     )
     edit.options = (" --next" if next else "") + (f" --wait {wait:g}" if wait is not None else "")
     edit.check_from = checks.set_from(values["check"], call.said_directory)
@@ -153,6 +154,7 @@ COMMANDS = table(
         option("--append", "More text for the description.", metavar="TEXT", text=True, seldom=True),
         option("--priority", "high, normal or low.", choices=PRIORITIES, seldom=True),
         option("--blocked-by", "Add this blocker.", metavar="ID", many=True, seldom=True),
+        option("--after", "One more task to complete first.", metavar="ID", many=True, seldom=True),
         option("--unblock", "Remove this blocker.", metavar="ID", many=True, seldom=True),
         option("--owner", "Assign it to this member.", metavar="AGENT"),
         switch("--force", "With --owner: even if its owner is at work.", seldom=True),
@@ -178,7 +180,7 @@ COMMANDS = table(
         answers=Task | list[Task],
         daily=True,
         held=(
-            "task status result title description append priority blocked_by unblock "
+            "task status result title description append priority blocked_by after unblock "
             "owner force unassign claim reason next wait evidence/ review_by"
         ),
         example='update-task 7 --status completed --result "src/parser.py"',

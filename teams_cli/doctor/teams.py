@@ -158,7 +158,7 @@ def _readers(store: Store, team: str, fix: bool) -> Iterator[Finding]:
 
 def _blockers(team: str, known: dict[str, Task]) -> Iterator[Finding]:
     for task in known.values():
-        if missing := [key for key in task.blocked_by if key not in known]:
+        if missing := [key for key in task.waits_for if key not in known]:
             remedy = f"teams update-task {task.id} --unblock {missing[0]}"
             yield _finding(team, "problem", f"{task.id} waits for {', '.join(missing)}, which there is not", remedy)
     for key in sorted(_in_circles(known)):
@@ -183,8 +183,8 @@ def _held_up(team: str, graph: course.Graph) -> Iterator[Finding]:
 def _in_circles(known: dict[str, Task]) -> set[str]:
     """The tasks that come back to themselves along their blockers."""
     circles = set()
-    for start in known if ordering.circle({key: task.blocked_by for key, task in known.items()}) else ():
-        ahead, seen = list(known[start].blocked_by), set[str]()
+    for start in known if ordering.circle({key: task.waits_for for key, task in known.items()}) else ():
+        ahead, seen = list(known[start].waits_for), set[str]()
         while ahead:
             key = ahead.pop()
             if key == start:
@@ -192,7 +192,7 @@ def _in_circles(known: dict[str, Task]) -> set[str]:
                 break
             if key not in seen and key in known:
                 seen.add(key)
-                ahead += known[key].blocked_by
+                ahead += known[key].waits_for
     return circles
 
 

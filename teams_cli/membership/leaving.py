@@ -86,7 +86,7 @@ def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> T
         heir = team.member(to)
         if heir is None:
             teams.get_recipient(team, to)
-            raise errors.InvalidValue(f"{to} can't lead a team", f"Members: {', '.join(team.active_names())}.")
+            raise errors.InvalidValue(f"{to} can't lead a team", f"Members: {team.names_in_words()}.")
         if to == team.leader:
             return team
         old = team.member(team.leader)

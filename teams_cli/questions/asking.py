@@ -98,7 +98,11 @@ def ask(
     text.checked(question, "question")
     mode = HUMAN if human else str(settings.value(team, "broadcast"))
     if mode == OFF:
-        hint = "Send a message: teams send-message NAME TEXT; the leader turns questions on: teams set broadcast agents"
+        who = "the human" if team.leader == HUMAN else f"{team.leader} or the human"
+        hint = (
+            "Ask by mail: teams send-message NAME TEXT, or the human: teams ask-others --human QUESTION. "
+            f"{who} can turn questions on: teams set broadcast agents"
+        )
         raise errors.NotAllowed("questions are off in this team", hint)
     _refuse_too_many(store, team, caller.name)
     asked = _asked(team, caller.name, mode, to)

@@ -26,6 +26,7 @@ from teams_cli.teams.teams import Team
 from teams_cli.workflows import roster as rosters
 from teams_cli.workflows.model import TaskTemplate
 from teams_cli.workflows.roster import MemberTemplate, Roster
+from teams_cli.workflows.task_lists import ListedTask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -163,12 +164,23 @@ class _Rise:
         there = {task.step: task.id for task in tasks.all_of(self.store, self.team, []) if task.step}
         missing = [template for template in self.templates if template.id not in there]
         planned = [
-            Planned(template.id, self._draft(template), [there.get(key, key) for key in template.blocked_by])
+            Planned(
+                template.id,
+                self._draft(template),
+                [there.get(key, key) for key in template.blocked_by],
+                *self._reserved(template, there),
+            )
             for template in missing
         ]
         coming = [member.name for member in self.roster.members]
         made = creating.create_all(self.store, self.team, self.caller, planned, coming) if planned else []
         return [task.id for task in made]
+
+    def _reserved(self, template: TaskTemplate, there: dict[str, str]) -> tuple[str | None, list[str]]:
+        """For whom the task is kept, and after which it is completed."""
+        if not isinstance(template, ListedTask):
+            return None, []
+        return template.keep_for, [there.get(key, key) for key in template.after]
 
     def _draft(self, template: TaskTemplate) -> Task:
         return creating.of_template(self.team, template, os.path.dirname(self.path)).having(step=template.id)

@@ -28,9 +28,11 @@ _AGAIN = 1.0
 
 
 def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -> None:
-    """Raises NotAllowed: The task asks for a skill that the member has not."""
+    """Raises NotAllowed: The task asks for a skill that the member has not. One that has yet to join may have it."""
     member = team.member(name)
-    skills = roles.skills_of(member, team, config) if member else set()
+    if member is None:
+        return
+    skills = roles.skills_of(member, team, config)
     if missing := set(task.require) - skills:
         raise errors.NotAllowed(
             f"{task.id or 'the task'} requires skills {name} does not have: {', '.join(sorted(missing))}",

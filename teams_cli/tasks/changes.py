@@ -36,6 +36,7 @@ class Edit:
         result: str | None = None,
         block: list[str] | None = None,
         unblock: list[str] | None = None,
+        after: list[str] | None = None,
         owner: str | None = None,
         claim: int | None = None,
         reason: str | None = None,
@@ -52,6 +53,7 @@ class Edit:
         self.fields = {key: value for key, value in fields.items() if value is not None}
         self.block = [id_of(word, "task") for word in block or ()]
         self.unblock = [id_of(word, "task") for word in unblock or ()]
+        self.after = [id_of(word, "task") for word in after or ()]
         self.owner = owner
         self.claim = claim
         self.reason = reason
@@ -77,7 +79,7 @@ class Edit:
     @property
     def words(self) -> bool:
         """Whether fields or blockers change."""
-        return bool(self.fields or self.block or self.unblock) or self.append is not None
+        return bool(self.fields or self.block or self.unblock or self.after) or self.append is not None
 
     def refuse_senseless(self) -> None:
         """Refuse what no task could take.
@@ -170,8 +172,8 @@ def _refuse(store: Store, who: Standing, task_id: str, changes: Edit) -> None:
         from teams_cli.tasks import claims
 
         claims.refuse_unable(who.team, changes.owner, who.caller)
-    if changes.block:
-        dependencies.refuse_cycle(store, who.team.name, task_id, changes.block)
+    if further := [*changes.block, *changes.after]:
+        dependencies.refuse_cycle(store, who.team.name, task_id, further)
 
 
 def moves(team: Team, caller: Caller, task: Task) -> list[str]:
@@ -308,6 +310,12 @@ def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
         named = ", ".join(map(str, blockers))
         raise errors.TaskBlocked(
             f"{task.id} is blocked by {named}", f"Complete it after them, or release it: teams release-task {task.id}"
+        )
+    if before := dependencies.open_predecessors(task, dependencies.stored(store, team.name)):
+        raise errors.TaskBlocked(
+            f"{task.id} is to be completed after {', '.join(map(str, before))}",
+            f"You are told when it can be: teams wait --task {before[0].id}. If it need not wait: "
+            f"teams update-task {task.id} --unblock {before[0].id}",
         )
 
 

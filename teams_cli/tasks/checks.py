@@ -132,9 +132,9 @@ def reviewer(at: Standing, word: str, coming: Collection[str] = ()) -> str:
         return word
     role = roles.role_for(word, at.team, at.caller.config)
     if role is None:
-        members = ", ".join(at.team.active_names())
         raise errors.AgentNotFound(
-            f"no role or active member {word!r} can review", f"Members: {members}, human; or a role."
+            f"no role or active member {word!r} can review",
+            f"Members: {at.team.names_in_words(HUMAN)}; or a role.",
         )
     return role
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.clock import length
 from teams_cli.messages.notices import deliver
+from teams_cli.names import HUMAN, check_name
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -110,17 +111,20 @@ def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> Non
     assigning.refuse_unskilled(team, task, caller.name, caller.config)
 
 
-def refuse_unable(team: Team, name: str, caller: Caller) -> None:
-    """Refuse an owner that could not claim the task itself.
+def refuse_unable(team: Team, name: str, caller: Caller, or_absent: bool = False) -> None:
+    """Refuse an owner that could not claim the task itself; *or_absent*: one that has yet to join is none.
 
     Raises:
         AgentNotFound: It is no active member.
         InvalidValue, NotAllowed: It can't, or may not.
     """
     member = team.member(name)
+    if member is None and or_absent and team.find(name) is None and name not in (HUMAN, "leader"):
+        check_name(name, "agent")
+        return
     if member is None:
         teams.get_recipient(team, name)
-        raise errors.InvalidValue(f"{name} can't own a task", f"Members: {', '.join(team.active_names())}.")
+        raise errors.InvalidValue(f"{name} can't own a task", f"Members: {team.names_in_words()}.")
     if roles.verdict(member.role, "claim-task", team, caller.config) == "deny":
         raise errors.NotAllowed(f"{name} is a {member.role}, which may not claim-task", "Choose another member.")
 

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 def create_for(store: Store, team_name: str, caller: Caller | None, draft: Task, name: str) -> Task:
-    """Add a task that is kept for one member, who is told of it now and when it becomes ready.
+    """Add a task that is kept for one member, who may have yet to join, and is told of it.
 
     Raises:
-        AgentNotFound: There is no such active member.
+        AgentNotFound: That one left the team, or was shut down.
         NotAllowed: The member may not claim it.
         TaskNotFound, InvalidValue: As for `tasks.create`.
     """
     at = require(store, team_name, caller, "create-task", draft.title)
     _refuse_unfit(at, draft, name)
-    for blocker in draft.blocked_by:
+    for blocker in draft.waits_for:
         tasks.get(store, team_name, blocker)
     kept = keeping.kept_from_the_start(draft, dependencies.stored(store, team_name), name, at.name)
     task = tasks.create(store, team_name, at.caller, kept)
@@ -40,7 +40,7 @@ def create_for(store: Store, team_name: str, caller: Caller | None, draft: Task,
 
 
 def _refuse_unfit(at: Standing, draft: Task, name: str) -> None:
-    claims.refuse_unable(at.team, name, at.caller)
+    claims.refuse_unable(at.team, name, at.caller, or_absent=True)
     assigning.refuse_unskilled(at.team, draft, name, at.caller.config)
 
 
@@ -65,15 +65,23 @@ def of_template(team: str, template: TaskTemplate, directory: str) -> Task:
 
 
 class Planned:
-    """A task that is to be created with others: *waits_for* names some of these, or tasks that there are; *keep_for* is
-    the member that it is kept for.
+    """A task that is to be created with others: *waits_for* names some of these, or tasks that there are, as does
+    *after*, which it is completed after; *keep_for* is the member that it is kept for.
     """
 
-    def __init__(self, key: str, draft: Task, waits_for: list[str], keep_for: str | None = None) -> None:
+    def __init__(
+        self,
+        key: str,
+        draft: Task,
+        waits_for: list[str],
+        keep_for: str | None = None,
+        after: list[str] | None = None,
+    ) -> None:
         self.key = key
         self.draft = draft
         self.waits_for = waits_for
         self.keep_for = keep_for
+        self.after = after or []
 
 
 def create_all(
@@ -115,7 +123,8 @@ def create_all(
 
 def _linked(one: Planned, draft: Task, ids: dict[str, str], status_of: Callable[[str], str], by: str) -> Task:
     """The draft behind those that it waits for, by their ids, and kept for whom it is meant."""
-    linked = draft.having(blocked_by=list(dict.fromkeys(ids[key] for key in one.waits_for)))
+    after = list(dict.fromkeys(ids[key] for key in one.after))
+    linked = draft.having(blocked_by=list(dict.fromkeys(ids[key] for key in one.waits_for)), after=after or None)
     return keeping.kept_from_the_start(linked, status_of, one.keep_for, by) if one.keep_for else linked
 
 
@@ -125,13 +134,13 @@ def _known(store: Store, team: str, planned: list[Planned]) -> dict[str, Task]:
     if len({*keys}) < len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
         raise errors.InvalidValue(f"{twice} is given twice", "Give each task an id of its own.")
-    words = {word for one in planned for word in one.waits_for} - set(keys)
+    words = {word for one in planned for word in (*one.waits_for, *one.after)} - set(keys)
     return {word: tasks.get(store, team, word) for word in sorted(words)}
 
 
 def _ordered(planned: list[Planned]) -> list[Planned]:
     """Each behind those that it waits for, else as they were given."""
-    waits = {one.key: one.waits_for for one in planned}
+    waits = {one.key: [*one.waits_for, *one.after] for one in planned}
     if way := ordering.circle(waits):
         raise errors.DependencyCycle(
             f"{way[0]} would wait for itself: {' waits for '.join(way)}", "Remove one of these blockers."

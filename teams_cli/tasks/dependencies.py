@@ -52,6 +52,11 @@ def open_blockers(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
     return _open(task.blocked_by, status_of)
 
 
+def open_predecessors(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
+    """The tasks that are to be completed before this one is, and are not yet."""
+    return _open(task.after, status_of)
+
+
 def _open(keys: list[str] | None, status_of: Callable[[str], str]) -> list[Blocker]:
     if not keys:
         return []
@@ -99,17 +104,18 @@ def refuse_cycle(store: Store, team: str, task_id: str, blockers: Iterable[str])
             )
         if way[-1] not in seen:
             seen.add(way[-1])
-            ways += [[*way, further] for further in get(store, team, way[-1]).blocked_by]
+            ways += [[*way, further] for further in get(store, team, way[-1]).waits_for]
 
 
 def refuse_late_cycle(store: Store, team: str, task: Task, before: Task) -> None:
     """Two changes at once may close a circle that neither would alone: the one who sees it takes its own back."""
-    if set(task.blocked_by) <= set(before.blocked_by):
+    if set(task.waits_for) <= set(before.waits_for):
         return
     try:
-        refuse_cycle(store, team, task.id, task.blocked_by)
+        refuse_cycle(store, team, task.id, task.waits_for)
     except errors.TeamsError:
-        update(store, team, TASK, task.id, lambda now: now.having(blocked_by=before.blocked_by))
+        was = {"blocked_by": before.blocked_by, "after": before.after}
+        update(store, team, TASK, task.id, lambda now: now.having(**was))
         raise
 
 
@@ -122,4 +128,6 @@ def with_open(document: dict[str, Any], status_of: Callable[[str], str]) -> dict
     """The document of a task, with which of the tasks that it waits for are not completed."""
     blockers = [blocker.id for blocker in _open(document.get("blockedBy"), status_of)]
     document["blocked"], document["openBlockers"] = bool(blockers), blockers
+    if document.get("after"):
+        document["openAfter"] = [blocker.id for blocker in _open(document["after"], status_of)]
     return document

@@ -39,12 +39,15 @@ def refuse_foreign(task: Task, name: str, may_any: bool) -> None:
 def with_words(store: Store, task: Task, changes: Edit, name: str) -> Task:
     """The task with what its fields and blockers are to be, and a note that says which changed."""
     blockers = [blocker for blocker in task.blocked_by if blocker not in changes.unblock]
-    if missing := set(changes.unblock) - set(task.blocked_by):
+    after = [key for key in task.after or () if key not in changes.unblock]
+    if missing := set(changes.unblock) - set(task.waits_for):
         raise errors.WrongState(
             f"{task.id} is not blocked by {', '.join(sorted(missing))}", f"See: teams show-task {task.id}"
         )
     blockers += [blocker for blocker in dict.fromkeys(changes.block) if blocker not in blockers]
-    changed = task.having(**{**changes.fields, "description": _description(task, changes)}, blocked_by=blockers)
+    after += [key for key in dict.fromkeys(changes.after) if key not in after]
+    said = {**changes.fields, "description": _description(task, changes)}
+    changed = task.having(**said, blocked_by=blockers, after=after or None)
     if changed == task:
         return task
     before = task.to_json()
@@ -70,6 +73,7 @@ def notices(before: Task, task: Task, changes: Edit, name: str) -> list[Owed]:
     told = [
         *(f"{key}: {_QUOTED.get(key, '{}').format(getattr(task, key))}" for key in plain),
         f"waits for: {', '.join(task.blocked_by) or 'nothing'}" if task.blocked_by != before.blocked_by else "",
+        f"completes after: {', '.join(task.after or ()) or 'nothing'}" if task.after != before.after else "",
         _about_text(before, task, changes),
     ]
     what = "; ".join(filter(None, told))

@@ -7,7 +7,7 @@ from teams_cli.names import SYSTEM
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, tasks
-from teams_cli.tasks.tasks import IF_READY, KEPT, Task
+from teams_cli.tasks.tasks import IF_LAST, IF_READY, IN_PROGRESS, KEPT, Task
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
 
@@ -74,8 +74,10 @@ def give_up(store: Store, task: Task, by: str, reason: str | None = None) -> Tas
 
 
 def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
-    """What completing *done* may make ready for those for whom it is kept: `Task.still_due` says whether it is sent."""
-    return [
+    """What completing *done* may make ready for those for whom it is kept, and may let owners complete:
+    `Task.still_due` says whether it is sent.
+    """
+    ready = [
         Owed(
             to=task.assignee,
             message=f"{task.id} ({task.title}){_IS_READY}teams claim-task --next",
@@ -85,4 +87,15 @@ def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
         )
         for task in tasks.labelled(store, team.name, KEPT)
         if done.id in task.blocked_by and task.assignee
+    ]
+    return ready + [
+        Owed(
+            to=task.owner,
+            message=f"{task.id} ({task.title}) can be completed now: {done.id} ({done.title}) is",
+            uid=f"{IF_LAST}{task.id}-{done.id}-{done.claim}",
+            by=done.owner or SYSTEM,
+            about=task.id,
+        )
+        for task in tasks.labelled(store, team.name, IN_PROGRESS)
+        if done.id in (task.after or ()) and task.owner not in (None, done.owner)
     ]

@@ -41,6 +41,8 @@ FINISHED = frozenset({"completed", "failed", "cancelled"})
 PRIORITIES = ("high", "normal", "low")
 IF_READY = "if-ready-"
 """How the uid of a notice begins that is sent only if the task is ready by then."""
+IF_LAST = "if-last-"
+"""How the uid of a notice begins that is sent only if the task can be completed by then."""
 READ_WHOLE = 50
 """Up to so many tasks are all read: one that was edited by hand is then what it says, and not what it is found by."""
 _NOTES = 50
@@ -92,6 +94,8 @@ class Task(Record):
     claimed_at: Time | None = None
     completed_at: Time | None = None
     blocked_by: list[TaskId] = field(default_factory=list)
+    after: list[TaskId] | None = None
+    """Tasks that are to be completed before this one is; unlike blockers, they keep nobody from starting it."""
     require: list[Word] = field(default_factory=list)
     touches: list[Word] | None = None
     agree_with: list[TaskId] | None = None
@@ -146,21 +150,31 @@ class Task(Record):
         return self.having(notes=notes, updated_at=at)
 
     def still_due(self, told: Owed, store: Store, team: str) -> Owed | None:
-        """The notice; that another task is ready, if it is so by now. Of the last blockers that are completed at the
-        same moment each owes it, and the claims of all of them make its uid, so that it is sent once.
+        """The notice; that another task is ready, or can be completed, if it is so by now. Of the last that it waited
+        for, if they are completed at the same moment, each owes it, and the claims of all of them make its uid, so that
+        it is sent once.
         """
-        if not told.uid.startswith(IF_READY):
+        is_last = told.uid.startswith(IF_LAST)
+        if not (is_last or told.uid.startswith(IF_READY)):
             return told
         task = get(store, team, told.about or "")
         try:
-            blockers = [get(store, team, key) for key in task.blocked_by]
+            blockers = [get(store, team, key) for key in (task.after or () if is_last else task.blocked_by)]
         except errors.TeamsError:  # it waits for what is missing
             return None
         open_ones = any(blocker.status != "completed" for blocker in blockers)
-        if task.status != "pending" or task.assignee != told.to or open_ones:
+        whose, status = (task.owner, IN_PROGRESS) if is_last else (task.assignee, "pending")
+        if task.status != status or whose != told.to or open_ones:
             return None
         claims = sum(blocker.claim for blocker in blockers)
-        return told.having(uid=f"ready-{task.id}-{task.claim}-{len(blockers)}-{claims}-{task.assignee}")
+        what = "last" if is_last else "ready"
+        about = None if is_last else told.about  # having the task handles what is about it
+        return told.having(about=about, uid=f"{what}-{task.id}-{task.claim}-{len(blockers)}-{claims}-{whose}")
+
+    @property
+    def waits_for(self) -> list[str]:
+        """The tasks that it waits for, to be started or to be completed."""
+        return [*self.blocked_by, *(self.after or ())]
 
     @property
     def of_a_run(self) -> bool:
@@ -281,7 +295,7 @@ def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> 
     """
     at = require(store, team_name, caller, "create-task", draft.title)
     draft = drafted(at, draft, teams.now(store))
-    for blocker in (*draft.blocked_by, *(draft.agree_with or ())):
+    for blocker in (*draft.waits_for, *(draft.agree_with or ())):
         get(store, team_name, blocker)
     task, _ = store.create(team_name, TASK, None, draft)
     note_created(store, task)

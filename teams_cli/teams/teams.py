@@ -96,6 +96,10 @@ class Team(Record):
         """The names of the active members, in the order of joining."""
         return [member.agent_id for member in self.roster() if member.active]
 
+    def names_in_words(self, *more: str) -> str:
+        """The names of the active members, and *more*, for an error that offers them."""
+        return ", ".join([*self.active_names(), *more]) or "none has joined yet"
+
     def roster(self) -> list[Member]:
         """All who are or were members, in the order of joining, the leader in any case."""
         first = self._leader_left_out()
@@ -189,7 +193,7 @@ def get_recipient(team: Team, name: str) -> str:
     how = "" if gone is None else f": it was shut down ({gone.stopped_by})" if gone.stopped_by else ": it left"
     raise errors.AgentNotFound(
         f"team {team.name} has no active member {name!r}{how}",
-        f"{f'Did you mean {meant}? ' if meant else ''}Members: {', '.join(team.active_names())}, human.",
+        f"{f'Did you mean {meant}? ' if meant else ''}Members: {team.names_in_words(HUMAN)}.",
     )
 
 

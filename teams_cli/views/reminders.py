@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from teams_cli.teams.presence import OnceTold
 
 _NAMED = 3
+_OF_A_LOSS = (f"{SYSTEM}~lost-", f"{SYSTEM}~taken-")
+"""How the uids of notices begin that tell of a task that their reader has no longer."""
 _NEAR = 32
 """Messages whose envelopes are looked at; behind more the inbox is asked, and how far that was is noted."""
 _LONGEST = 140
@@ -36,7 +38,7 @@ def reminder(store: Store, team: str, agent: str, once_told: OnceTold) -> Remind
     of its own are overdue.
     """
     known = presence.load(store, team, agent)
-    mail = _mail(store, team, agent, known.told_to or 0, once_told)
+    mail = _mail(store, team, known, once_told)
     parts: list[str] = []
     if known.awaits:
         from teams_cli.messages import receipts
@@ -45,8 +47,23 @@ def reminder(store: Store, team: str, agent: str, once_told: OnceTold) -> Remind
     return Reminder("\n".join(filter(None, [mail.text, "; ".join(parts)])), mail.has_mail)
 
 
-def _mail(store: Store, team: str, agent: str, told_to: int, once_told: OnceTold) -> Reminder:
+def losses(store: Store, team: str, agent: presence.Agent, once_told: OnceTold) -> str:
+    """What the agent has to know first: which tasks it lost since it was told of anything; each is told once."""
+    told_to, name = agent.told_to or 0, agent.agent
+    if store.last(team, MESSAGE) <= told_to:
+        return ""
+    envelopes = store.envelopes(team, MESSAGE, told_to)
+    numbers = sorted(number for number, uid, to in envelopes if name in to and uid.startswith(_OF_A_LOSS))
+    found = [m for m in store.fetch(team, MESSAGE, numbers, []) if not was_told(agent, m)]
+    lost = [message for message in found if not is_done(store, team, name, message)]
+    if lost:
+        once_told(lambda: _note(store, team, name, told_to, {message.id for message in lost}))
+    return "\n".join(_true_together([_line(message) for message in lost]))
+
+
+def _mail(store: Store, team: str, known: presence.Agent, once_told: OnceTold) -> Reminder:
     """Its unread mail, short messages whole, and what the system has to say, unless it was told of all that."""
+    agent, told_to = known.agent, known.told_to or 0
     last = store.last(team, MESSAGE)
     near = last - told_to <= _NEAR
     if last <= told_to or (near and not _any_to(store, team, agent, told_to)):
@@ -62,7 +79,11 @@ def _mail(store: Store, team: str, agent: str, told_to: int, once_told: OnceTold
     found = mailbox.messages(unread)
     mail = [message for message in found if message.from_ != SYSTEM]
     fresh = (message for message in found if message.from_ == SYSTEM and message.number > told_to)
-    news = [m for m in fresh if not (is_done(store, team, agent, m) or is_for_later(store, team, m))]
+    news = [
+        m
+        for m in fresh
+        if not was_told(known, m) and not (is_done(store, team, agent, m) or is_for_later(store, team, m))
+    ]
     whole = {message.id for message in news[-_NAMED:] if _is_short(message)}
     shown = [message for message in mail if message.number > told_to][-_NAMED:]
     read = {message.number for message in shown if _fits_in_a_line(message)}
@@ -210,9 +231,11 @@ def _note(store: Store, team: str, agent: str, number: int, whole: set[str]) -> 
     """
 
     def change(known: presence.Agent) -> presence.Agent:
-        if (known.told_to or 0) >= number:
+        if (known.told_to or 0) >= number and whole.issubset(known.told):
             return known
-        return known.having(told_to=number, told=[*known.told, *sorted(whole.difference(known.told))])
+        return known.having(
+            told_to=max(number, known.told_to or 0), told=[*known.told, *sorted(whole.difference(known.told))]
+        )
 
     try:
         upsert(store, team, presence.AGENT, agent, presence.Agent(agent=agent), change)

@@ -5,8 +5,8 @@ members                        a list of {name, role, harness, model, worktree, 
                                harness are started, the others are expected to come by themselves
 rules                          what everybody is to keep to, a text or a list
 pages                          key: text; what the team shares from the start
-tasks                          a list, as of a workflow, where one without `id` is known by its title; or instead
-workflow                       the file of a workflow, whose tasks are meant
+tasks                          a list, as of a workflow, where one can be `for` a member; known by `id` or title
+workflow                       instead: the file of a workflow, whose tasks are meant
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Roster(Form):
     members: list[MemberTemplate] = Field(default=[], max_length=MAX_AGENTS)
     rules: Annotated[Text | None, BeforeValidator(_lines)] = None
     pages: dict[str, Text] = Field(default={})
-    tasks: Annotated[list[TaskTemplate], BeforeValidator(_known_by_title)] = Field(default=[])
+    tasks: Annotated[list[task_lists.ListedTask], BeforeValidator(_known_by_title)] = Field(default=[])
     workflow: Text | None = None
 
     @model_validator(mode="after")
@@ -142,7 +142,7 @@ def tasks_of(roster: Roster, path: str) -> list[TaskTemplate]:
         WorkflowNotFound: There is none.
     """
     if roster.workflow is None:
-        return roster.tasks
+        return [*roster.tasks]
     return task_lists.read(documents.content_of(files.path_of(roster.workflow, os.path.dirname(path))), TaskTemplate)
 
 

@@ -14,15 +14,19 @@ from teams_cli.workflows.model import TaskTemplate
 _SHOWN = 3
 T = TypeVar("T", bound=TaskTemplate)
 _KEYS = (
-    "id, title, description, blockedBy, for, require, priority, planRequired, run, touches, check, checkIn, reviewBy"
+    "id, title, description, blockedBy, after, for, require, priority, planRequired, run, touches, check, checkIn, "
+    "reviewBy"
 )
 _HINT = f"Give a list of {{{_KEYS}}}, as the `tasks` of a workflow."
 
 
 class ListedTask(TaskTemplate):
-    """A task of a list, which can be kept *for* a member; in a workflow nobody is there yet."""
+    """A task of a list, which can be kept *for* a member, and completed *after* others; in a workflow nobody is there
+    yet, and what does a task ends it at once.
+    """
 
     keep_for: Name | None = Field(default=None, alias="for")
+    after: list[Name] = Field(default=[])
 
 
 def read(content: str, form: type[T]) -> list[T]:
@@ -65,7 +69,7 @@ def _with_ids(rows: list[Any]) -> list[Any]:
     for place, row in enumerate(rows, 1):
         given = {"title": row} if isinstance(row, str) else row
         if isinstance(given, dict):
-            named = {key: _words(given[key]) for key in ("id", "blockedBy") if key in given}
+            named = {key: _words(given[key]) for key in ("id", "blockedBy", "after") if key in given}
             given = {"id": str(place), **given, **named}
         found.append(given)
     return found

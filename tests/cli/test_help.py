@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +41,19 @@ def test_the_guide_shows_the_commands_that_carry_the_work(cli: Cli) -> None:
 
 def commands_in(help: str) -> set[str]:
     return {line.replace(":", " ").split()[0] for line in help.splitlines() if line.startswith("  ")}
+
+
+def test_questions_are_offered_only_where_they_are_on(tmp_path: Path) -> None:
+    """Else they are among the rest, and a refusal says who turns them on, and how."""
+    cli = make_team(tmp_path / "root", "bob")
+    offer = "  ask-others QUESTION: "
+    assert offer not in cli("help", agent="bob").stdout
+    refused = cli("ask-others", "Why?", agent="bob")
+    assert refused.status == 13
+    assert "lea or the human can turn questions on: teams set broadcast agents" in refused.stderr
+    cli.ok("set", "broadcast", "agents", agent="lea")
+    assert offer in cli("help", agent="bob").stdout
+    assert offer in cli("help", "--as", "bob").stdout
 
 
 def test_the_help_of_each_command_is_whole() -> None:

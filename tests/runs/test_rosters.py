@@ -23,7 +23,7 @@ rules: [Be kind, Test first]
 pages: {api: GET /users}
 tasks:
   - {id: one, title: First, touches: [a.py]}
-  - {title: Second, blockedBy: [one], check: test -e done, checkIn: below, reviewBy: bob}
+  - {title: Second, blockedBy: [one], check: test -e done, checkIn: below, reviewBy: bob, for: eve}
 """
 
 MILLIONS = "\n".join(
@@ -80,7 +80,7 @@ def test_a_team_is_made_resumed_and_ended(checkout: Checkout) -> None:
     assert cli.ok("shared", "api")["text"] == "GET /people"
     assert [(task["id"], task["blockedBy"]) for task in cli.ok("get-tasks")] == [("task-1", []), ("task-2", ["task-1"])]
     second = cli.ok("show-task", "2")
-    assert (second["check"], second["reviewBy"]) == ("test -e done", "bob")
+    assert (second["check"], second["reviewBy"], second["assignee"]) == ("test -e done", "bob", "eve")
     assert second["checkIn"] == str(checkout.path / "below")
     team = cli.ok("show-team", "web")
     assert team["settings"]["rules"] == "- Be kind\n- Test first"

@@ -44,7 +44,7 @@ def test_who_may_assign(cli: Cli) -> None:
     assert cli.refused("update-task", "1", "--owner", "ann", agent="ann") == (13, "not_allowed")
     assert cli.refused("update-task", "1", "--owner", "lea", agent="mia") == (13, "not_allowed")
     assert cli.refused("update-task", "1", "--owner", "nobody", agent="mia") == (10, "agent_not_found")
-    assert cli.refused("create-task", "t", "--for", "nobody", agent="mia") == (10, "agent_not_found")
+    assert cli.refused("create-task", "t", "--for", "no body", agent="mia") == (2, "invalid_value")
     first, second = told(cli, "bob")
     assert first.endswith("is assigned to you and ready: teams claim-task --next")
     assert second.endswith("blocked by task-1 (pending); you will be notified when it is ready")
@@ -122,3 +122,25 @@ def test_who_is_gone_keeps_nothing(cli: Cli) -> None:
 def test_the_skills_are_asked_of_whom_it_is_kept_for(cli: Cli) -> None:
     assert cli.refused("create-task", "t", "--require", "rust", "--for", "bob", agent="lea") == (13, "not_allowed")
     assert cli.ok("get-tasks") == []
+
+
+def test_a_task_is_kept_for_one_who_has_yet_to_join(cli: Cli) -> None:
+    """Alone, in a list, and once it is there; who comes is told, and claims it first."""
+    assert (
+        "pending, kept for eve, who has yet to join: t" in cli("create-task", "t", "--for", "eve", agent="lea").stdout
+    )
+    add_tasks(cli, "for anybody")
+    cli.ok("create-task", "--from", "-", agent="lea", stdin=b'[{"title": "listed", "for": "zoe"}]')
+    assert cli.ok("claim-task", "--next", agent="ann")["id"] == "task-2"
+    assert "kept for eve" in cli("claim-task", "1", agent="ann").stderr
+    claimed = cli.ok("join-team", "--claim", agent="eve")["claimed"]
+    assert (claimed["id"], "assigneeExpected" in claimed) == ("task-1", False)
+    cli.ok("leave-team", agent="ann")
+    refused = cli("create-task", "t", "--for", "ann", agent="lea")
+    assert refused.status == 10 and "it left" in refused.stderr
+
+
+def test_where_nobody_joined_yet_an_error_offers_the_person(tmp_path: Path) -> None:
+    cli = Cli(tmp_path / "root", "human", "alpha")
+    cli.ok("spawn-team", "alpha")
+    assert cli("send-message", "ann", "hi there").stderr.endswith("Members: human.\n")

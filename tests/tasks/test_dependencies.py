@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Cli, make_team
+from tests.support.cli import Cli, add_tasks, make_team
 
 
 @pytest.fixture
@@ -37,3 +37,30 @@ def test_the_report_of_damage_goes_beside_the_answer(cli: Cli) -> None:
     (cli.root / "tasks/alpha/task-1.json").write_text("{")
     answer = cli("get-tasks", "--json", agent="bob")
     assert answer.status == 0 and "task-1" in answer.stderr
+
+
+def test_a_task_starts_any_time_and_is_completed_after_others(tmp_path: Path) -> None:
+    """Its owner is told when it can be; a circle is refused, whichever way the tasks wait."""
+    cli = make_team(tmp_path / "root", "bob", "ann")
+    add_tasks(cli, "one")
+    made = cli.ok(
+        "create-task", "--from", "-", agent="lea", stdin=b"[{id: b, title: two}, {title: three, after: [b, 1]}]"
+    )
+    assert [task.get("after") for task in made] == [None, ["task-2", "task-1"]]
+    cli.ok("update-task", "1", "--after", "2", agent="lea")
+    for words in (("2", "--after", "3"), ("2", "--blocked-by", "1"), ("1", "--after", "1")):
+        assert cli.refused("update-task", *words, agent="lea") == (11, "dependency_cycle"), words
+    shown = cli("claim-task", "3", agent="bob").stdout
+    assert "completes after: task-2, task-1" in shown
+    cli.ok("claim-task", "2", agent="ann")
+    ends = ("--status", "completed", "--result", "r")
+    refused = cli("update-task", "3", *ends, agent="bob")
+    assert refused.status == 11
+    assert "task-3 is to be completed after task-2 (in_progress), task-1 (pending)" in refused.stderr
+    cli.ok("update-task", "2", *ends, agent="ann")
+    assert cli.ok("show-task", "3")["openAfter"] == ["task-1"]
+    assert cli.ok("read-messages", agent="bob") == []
+    cli.ok("claim-task", "1", agent="ann")
+    cli.ok("update-task", "1", *ends, agent="ann")
+    assert "task-3 (three) can be completed now: task-1 (one) is" in cli("show-task", "3", agent="bob").stderr
+    assert cli.ok("update-task", "3", *ends, agent="bob")["status"] == "completed"

@@ -94,9 +94,9 @@ def test_owner_and_leader_are_asked_when_a_lease_ends(team: Store, clock: FakeCl
     with pytest.raises(TaskClaimed, match="was asked: it is free in 2 min"):
         claims.claim(team, ALPHA, MIA, "1")
     (asked,) = told(team, BOB)
-    assert asked.startswith("task-1 (one): are you at work on it? Nothing was heard of you since ")
+    assert asked.startswith("task-1 (one): are you at work on it? Silent since ")
     (silent,) = told(team)
-    assert "bob is asked, and has 2 min" in silent
+    assert "bob is silent since 03:04:05 UTC, is asked, and has 2 min" in silent
     clock.advance(60)
     holding.heartbeat(team, ALPHA, BOB)
     assert [reading.read(team, ALPHA, who, Selection(), []) for who in (BOB, LEA)] == [[], []]

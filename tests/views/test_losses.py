@@ -41,8 +41,17 @@ def test_who_leads_takes_a_task_from_an_owner_at_work_only_by_force(cli: Cli) ->
     waiting = begin(cli, "bob")
     handed = cli.ok("update-task", "1", "--owner", "mia", "--force", agent="lea")
     assert (handed["owner"], handed["claim"]) == ("mia", 2)
-    said = ended(waiting)["messages"][-1]["message"]
-    assert said == "task-1 (one) is no longer yours: lea gave it away; mia has it now."
+    said = "task-1 (one) is no longer yours: lea gave it away; mia has it now."
+    assert ended(waiting)["messages"][-1]["message"] == said
+
+
+def test_the_first_answer_after_a_loss_begins_with_it(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--owner", "mia", "--force", agent="lea")
+    first = cli("get-tasks", agent="bob")
+    assert first.stdout.startswith("task-1 (one) is no longer yours: lea gave it away; mia has it now.\nTASK")
+    assert "no longer yours" not in first.stderr + cli("get-tasks", agent="bob").stdout
 
 
 def test_a_task_of_a_silent_owner_is_handed_over_without_force(cli: Cli) -> None:

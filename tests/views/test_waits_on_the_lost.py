@@ -67,7 +67,7 @@ def test_a_task_that_was_lost_is_not_said_to_be_free_beside_who_has_it(cli: Cli)
     lapse(cli.store())
     assert cli.ok("get-tasks", agent="mia")[0]["status"] == "pending"
     cli.ok("claim-task", "1", agent="mia")
-    said = cli("get-tasks", agent="bob").stderr
+    said = cli("get-tasks", agent="bob").stdout
     assert "it is free" not in said and "which was yours: mia has it now" in said
 
 
@@ -76,7 +76,7 @@ def test_why_a_task_was_taken_from_one_is_told_also_when_one_has_it_again(cli: C
     add_tasks(cli, "one")
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("release-task", "1", "--reason", "use the other branch", "--force", agent="lea")
-    said = cli("claim-task", "1", agent="bob").stderr
+    said = cli("claim-task", "1", agent="bob").stdout
     assert "lea released it (use the other branch)" in said
 
 

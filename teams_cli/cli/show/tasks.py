@@ -141,6 +141,7 @@ def _edited_unseen(task: dict[str, Any]) -> Parts:
 
 def line(task: dict[str, Any], more: str = "") -> list[str]:
     by = f" by {task['owner']}" if "owner" in task else f", for {task['assignee']}" if "assignee" in task else ""
+    by += ", who has yet to join" if task.get("assigneeExpected") else ""
     waits = f", blocked by {text.listed(task['openBlockers'])}" if task["openBlockers"] else ""
     return [f"{task['id']}: {task['status']}{by}{waits}{more}: {task['title']}"]
 
@@ -183,11 +184,17 @@ def _claimed(task: dict[str, Any], said: Parts) -> Parts:
         *([f"touches: {', '.join(task['touches'])}"] if task.get("touches") else []),
         *(f"{one['agent']} changes {one['region']} ({one['task']})" for one in task.get("meets", ())),
         *_check(task),
+        *_after(task),
         *(_came_to(blocker) for blocker in done),
         *(_plan(task.get("approvedPlan"), task.get("owner")) if task.get("planRequired") else []),
         f"{left(task['leaseExpiresAt'])}, renewed by any `teams` command; "
         f"to release it: teams release-task {task['id']}",
     ]
+
+
+def _after(task: dict[str, Any]) -> list[str]:
+    """What is to be completed before the task is."""
+    return [f"completes after: {text.listed(task['openAfter'])}"] if task.get("openAfter") else []
 
 
 def _check(task: dict[str, Any]) -> Parts:
@@ -212,9 +219,9 @@ def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
 def _taken_over(task: dict[str, Any]) -> Parts:
     """Who had the task before, what was heard of that one last, and what it left."""
     before, files = task.get("takenOver"), task.get("uncommitted", ())
+    left: Parts = [f"uncommitted: {file['path']}, changed {ago(file['changedAt'])}{_by_whom(file)}" for file in files]
     if before is None:
-        return []
-    left = [f"uncommitted: {file['path']}, changed {ago(file['changedAt'])}{_by_whom(file)}" for file in files]
+        return left
     if before["from"] == task.get("owner"):
         return [f"it was yours before, until {before['reason'].partition(',')[0]}", *left]
     heard = f", last heard of {ago(before['lastHeard'])}" if "lastHeard" in before else ""
@@ -257,6 +264,7 @@ def standing(task: dict[str, Any]) -> Parts:
             f"status: {_status(task)}{lease}",
             f"owner: {_whose(task)}" if _whose(task) else None,
             f"blocked by: {blockers}" if blockers else None,
+            *_after(task),
             f"plan: {task['plan']}{_by_its_id(task.get('planId'))}" if "plan" in task else None,
         ),
         *_proof(task),

@@ -26,5 +26,5 @@ def created_from(call: Call, said: str) -> list[Task]:
         draft = creating.of_template(call.team, one, call.directory)
         if one.keep_for:
             refuse_stopped(call, one.keep_for)
-        planned.append(creating.Planned(one.id, draft, list(one.blocked_by), one.keep_for))
+        planned.append(creating.Planned(one.id, draft, list(one.blocked_by), one.keep_for, list(one.after)))
     return creating.create_all(call.store, call.team, call.caller, planned)

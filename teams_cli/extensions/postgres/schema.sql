@@ -1109,3 +1109,45 @@ BEGIN
         EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', of_ours, current_schema());
     END LOOP;
 END $$;
+
+-- version 17
+-- A task that is completed after others is completed when these are; its owner says which they are, as it does of what
+-- it waits for.
+ALTER FUNCTION refusal(text, text, jsonb, jsonb) RENAME TO refusal_without_after;
+CREATE FUNCTION refusal(who text, rule text, was jsonb, said jsonb) RETURNS text STABLE LANGUAGE sql AS $$
+    SELECT CASE WHEN rule = 'task' AND was->>'owner' = who
+        THEN refusal_without_after(who, rule, was - 'after', said - 'after')
+        ELSE refusal_without_after(who, rule, was, said) END
+$$;
+
+ALTER FUNCTION refusal_of_work(text, jsonb, jsonb) RENAME TO refusal_of_work_alone;
+CREATE FUNCTION refusal_of_work(who text, was jsonb, said jsonb) RETURNS text STABLE SECURITY DEFINER
+LANGUAGE sql AS $$
+    SELECT CASE
+        WHEN said->>'status' IN ('completed', 'in_review') AND said->>'status' <> was->>'status'
+            AND EXISTS (SELECT FROM jsonb_array_elements_text(said->'after') AS other WHERE NOT EXISTS (
+                SELECT FROM records WHERE team = was->>'teamName' AND kind = 'task' AND key = other
+                    AND record->>'status' = 'completed')) THEN 'the task is completed after others'
+        ELSE refusal_of_work_alone(who, was, said)
+    END
+$$;
+
+ALTER FUNCTION unreadable_in_task(text, jsonb) RENAME TO unreadable_in_task_without_after;
+CREATE FUNCTION unreadable_in_task(body text, said jsonb) RETURNS text STABLE LANGUAGE sql AS $$
+    SELECT CASE
+        WHEN NOT are('array', said, 'after') OR EXISTS (SELECT FROM jsonb_array_elements(
+                CASE jsonb_typeof(said->'after') WHEN 'array' THEN said->'after' ELSE '[]' END) AS other
+            WHERE coalesce(other #>> '{}', '') !~ '^task-[1-9][0-9]{0,11}$') THEN
+            'the fields of a task are of their types'
+        ELSE unreadable_in_task_without_after(body, said)
+    END
+$$;
+
+DO $$
+DECLARE of_ours text;
+BEGIN
+    FOREACH of_ours IN ARRAY ARRAY['refusal(text, text, jsonb, jsonb)', 'refusal_of_work(text, jsonb, jsonb)',
+        'unreadable_in_task(text, jsonb)'] LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', of_ours, current_schema());
+    END LOOP;
+END $$;

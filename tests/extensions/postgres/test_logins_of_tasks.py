@@ -165,3 +165,14 @@ def test_when_a_lease_ends_its_owner_is_asked_before_another_has_the_task(workin
     assert any(text.startswith(f"{key} (silent): are you at work on it?") for text in told)
     working.server.psql(saying("silent", ASKED, "'in_progress'"))
     assert mia.ok("claim-task", key)["owner"] == "mia"
+
+
+def test_with_its_login_one_completes_a_task_after_those_that_come_before(working: Office) -> None:
+    other = str(working.lead("create-task", "before")["id"])
+    key = had(working, "bob", "later", "--after", other)
+    completed = saying("later", """record || '{"status": "completed"}'""", "'completed'")
+    assert "after others" in working.psql("bob", completed).stderr
+    bob = working.cli("bob")
+    assert bob("update-task", key, "--status", "completed", "--result", "x").status == 11
+    assert "after" not in bob.ok("update-task", key, "--unblock", other)
+    assert bob.ok("update-task", key, "--status", "completed", "--result", "x")["status"] == "completed"
