@@ -183,7 +183,8 @@ def _cut(content: str) -> str:
 
 def _ask_itself(store: Store, question: Question, member: Member) -> None:
     """Put the question into the inbox of an agent that can't be copied, which resumes one that is idle."""
-    how = f"(Answer within {question.timeout:g} seconds: teams answer {question.id} TEXT)"
+    waits = "" if question.asker_pid is None else f"{question.from_} is BLOCKED waiting for your answer. "
+    how = f"({waits}Answer within {question.timeout:g} seconds: teams answer {question.id} TEXT)"
     body = f"{question.question}\n{how}\n{asking.how_deep(question.depth)}"
     uid = f"{question.id}-asked~{member.agent_id}"
     messages.notify(

@@ -186,7 +186,20 @@ def finish(
         if sent and outputs.is_waited_for(settled):
             messages.wake_up(store, team, [after.caller], sent, after.agent)
         _give_up_assigned(store, team, after)
+        if after.outcome == "completed" and after.branch:
+            _tell_peers(store, team, after)
     return after
+
+
+def _tell_peers(store: Store, team: str, ended: Session) -> None:
+    """Tell the others, once, that the agent finished, and where its work is; who started it has its output."""
+    body = f"{ended.agent} finished; its work is on the branch {ended.branch} ({ended.worktree})"
+    try:
+        for name in teams.get(store, team).active_names():
+            if name not in (ended.agent, ended.caller):
+                messages.notify(store, team, name, body, f"finished~{ended.agent}~{name}", "info", wake=False)
+    except errors.TeamsError:  # it ended all the same
+        return
 
 
 def _give_up_assigned(store: Store, team: str, ended: Session) -> None:

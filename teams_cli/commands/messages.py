@@ -127,20 +127,44 @@ def _broadcast(call: Call, text: str, uid: str | None) -> Any:
 
 
 def _with_readers(call: Call, message: messages.Message, late: Sequence[str] = ()) -> dict[str, Any]:
-    """The message as JSON, and who of its recipients was stopped and so reads nothing, or has yet to join."""
-    from teams_cli.agents import sessions
-
+    """The message as JSON, and who of its recipients has yet to join, reads nothing any more, or may not, as it heard
+    that it is done and does not wait.
+    """
     document: dict[str, Any] = message.to_json()
     if late:
         document["keptFor"] = late
 
     def look() -> None:
-        names = message.recipients or [message.to]
-        if stopped := [name for name in names if sessions.was_stopped(call.store, call.team, name)]:
-            document["notReadBy"] = stopped
+        names = [name for name in message.recipients or [message.to] if name not in (HUMAN, *late)]
+        gone = [name for name in names if _is_gone(call, name)]
+        if gone:
+            document["notReadBy"] = gone
+        if done := [name for name in names if name not in gone and _was_done(call, name)]:
+            document["mayNotRead"] = done
 
     call.try_to(look)
     return document
+
+
+def _is_gone(call: Call, name: str) -> bool:
+    """Whether the agent was stopped; of one that `teams` did not start, whether its process has ended."""
+    from teams_cli.agents import sessions
+
+    if sessions.find(call.store, call.team, name):
+        return sessions.was_stopped(call.store, call.team, name)
+    return presence.is_gone(presence.load(call.store, call.team, name))
+
+
+def _was_done(call: Call, name: str) -> bool:
+    """Whether the agent heard that nothing is left to do, and neither waits nor can be woken."""
+    from teams_cli.agents import sessions
+    from teams_cli.agents.seats import terminals
+
+    agent = presence.load(call.store, call.team, name)
+    heard = any(about.startswith("settled:") for about in agent.told) and not agent.waiting
+    if not heard or name == call.load_team().leader:
+        return False
+    return not any(find(call.store, call.team, name) for find in (sessions.find, terminals.find))
 
 
 def _announce(call: Call, status: str) -> Any:

@@ -120,7 +120,7 @@ COMMANDS = table(
         switch("--all", "Also handled ones; marks nothing.", seldom=True),
         switch("--peek", "Mark nothing.", seldom=True),
         option("--from", "Only from this sender.", metavar="AGENT", name="from_", seldom=True),
-        option("--since", "Only messages after this one.", metavar="ID", seldom=True),
+        option("--since", "Only messages after this one.", metavar="MESSAGE", seldom=True),
         option("--wait", "How long to wait for one.", type=float, metavar="SECONDS"),
         option("--limit", "Show at most N.", type=int, metavar="N", default=20),
         doc=_READ,

@@ -146,7 +146,7 @@ COMMANDS = table(
     Command(
         "update-task",
         _update,
-        argument("ID", "Task 7, or several: 7,8.", name="task"),
+        argument("ID", "Task 7, or several: 7,8.", name="task", listed=True),
         option("--status", "completed, failed, pending (reopen) or cancelled.", choices=STATUSES),
         option("--result", "The outcome.", metavar="TEXT", text=True),
         option("--title", "A new title.", text=True, seldom=True),

@@ -7,7 +7,7 @@ from teams_cli.messages import inboxes
 from teams_cli.messages.messages import fitting
 from teams_cli.names import each_name
 from teams_cli.teams.permission import standing_of
-from teams_cli.views import conditions, matters, steps
+from teams_cli.views import conditions, held, matters, steps
 from teams_cli.views.conditions import Condition
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ def conditions_of(
     if of is not None:
         found.append(conditions.agent_done(store, team, of))
     if plan is not None:
-        found.append(conditions.plan_decided(store, team, plan))
+        found += [conditions.plan_decided(store, team, one) for one in each_name([plan])]
     if message:
         found.append(conditions.message_there(store, team, call.agent))
     if ready:
@@ -53,6 +53,9 @@ def landing_over(call: Call, landing: str, go_on: Callable[[], object]) -> Condi
 
 def wait(call: Call, wanted: list[Condition], of: str | None, timeout: float | None) -> Any:
     """Wait for one of the conditions; what was found, and what came of the session of the agent *of*, if it ended."""
+    is_mail = any(condition.name == "message" for condition in wanted)
+    if is_mail and timeout != 0 and call.caller and not inboxes.unread(call.store, call.team, call.agent):
+        call.try_to(lambda: held.tell_blocked(call.store, call.team, call.agent, only_with_task=False))
     found = conditions.wait(call.store, call.team, wanted, timeout, call.say)
     if "taskCounts" in found and call.caller and (at := standing_of(call.load_team(), call.caller)) and at.leads:
         call.follows = steps.after_all(found["stuck"])

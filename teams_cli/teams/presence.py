@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     it twice, never not at all.
     """
 
+_REFUSED = 50
 _HISTORY = 50
 _SEEN_EVERY = 30.0
 """How often a sign of life is noted, and that in a worktree compared with those of others, in seconds."""
@@ -80,6 +81,8 @@ class Agent(Record):
     """Of the person: what is so and was told outside."""
     worktree: Text | None = None
     """The git worktree in which it was last seen at work, on that host."""
+    refused: list[Word] | None = None
+    """What it was refused once, and is not again."""
     commit: Word | None = None
     """What was committed there last, where a file says so."""
     changing: list[Text] | None = None
@@ -152,6 +155,17 @@ def announce(store: Store, team_name: str, caller: Caller | None, status: str) -
     agent = upsert(store, team_name, AGENT, caller.name, Agent(agent=caller.name), change)[1]
     history.note(store, team_name, caller.name, "status announced", status=line)
     return agent
+
+
+def was_refused(store: Store, team: str, name: str, what: str) -> bool:
+    """Whether the agent was refused that before; if not, it is noted that it is now."""
+
+    def change(agent: Agent) -> Agent:
+        refused = agent.refused or []
+        return agent if what in refused else agent.having(refused=[*refused, what][-_REFUSED:])
+
+    before, after = upsert(store, team, AGENT, name, Agent(agent=name), change)
+    return what in (before.refused or ()) if before is not after else True
 
 
 def introduce(store: Store, team: str, name: str, message: str) -> None:

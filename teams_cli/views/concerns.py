@@ -6,6 +6,8 @@ merely is so (see `facts`) is told once, and again when it was otherwise meanwhi
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from teams_cli import errors
 from teams_cli.clock import length
 from teams_cli.messages import inboxes, notices
@@ -133,6 +135,7 @@ class Lookout:
         self._is_to_say = waits
         self._has_said = False
         self._told_alone = False
+        self._told_blocked = False
         self._left = 0
         """Unread messages for which there was no room."""
 
@@ -165,12 +168,16 @@ class Lookout:
         return Facts(self.store, team, self.caller, self.alarm, self.queue, there)
 
     def before_sleep(self, say: Callable[[str], None] | None) -> None:
-        """Load what the end of the sleep needs, by which another version may be installed; and tell who leads, once,
-        that nobody is there who could bring anything about.
+        """Load what the end of the sleep needs, by which another version may be installed; and tell once whose answer
+        the caller waits for, and who leads that nobody is there who could bring anything about.
         """
         from teams_cli.tasks import overviews  # noqa: F401
-        from teams_cli.views import going_on, needed, standing  # noqa: F401
+        from teams_cli.views import going_on, held, needed, standing  # noqa: F401
 
+        if not self._told_blocked:
+            self._told_blocked = True
+            with suppress(errors.TeamsError):  # it waits all the same
+                held.tell_blocked(self.store, self.team, self.caller.name)
         if say and not self._told_alone:
             self._told_alone = True
             if nobody := standing.of_nobody(self.store, self.team, self.caller):

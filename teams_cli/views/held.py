@@ -5,7 +5,8 @@ saw elsewhere that its plan is approved, would wait for what is its own to bring
 from __future__ import annotations
 
 from teams_cli.membership import shutdowns
-from teams_cli.messages.messages import MESSAGE
+from teams_cli.messages import messages
+from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import SYSTEM
 from teams_cli.questions import questions
 from teams_cli.store.contract import Store
@@ -52,7 +53,7 @@ def of(store: Store, team: Team, name: str) -> Held | None:
     step = steps.work({"myTasks": rows})
     if not step or steps.is_wait(step) or shutdowns.is_asked_to_end(store, team, name):
         return None
-    if _has_open_question(store, team.name, name) or _awaits_answer(store, team.name, held[0]):
+    if _has_open_question(store, team.name, name) or unanswered(store, team.name, name, held[0].claimed_at or ""):
         return None
     return Held(held[0], rows[0], step)
 
@@ -61,15 +62,27 @@ def _has_open_question(store: Store, team: str, name: str) -> bool:
     return any(asked.from_ == name and asked.open for asked in questions.all_of(store, team, []))
 
 
-def _awaits_answer(store: Store, team: str, task: Task) -> bool:
-    """Whether the last that the owner asked since it has the task is newer than all that others wrote to it."""
+def unanswered(store: Store, team: str, name: str, since: str) -> Message | None:
+    """The last that the agent asked since then, if that is newer than all that others wrote to it."""
     last = store.last(team, MESSAGE)
-    asked = heard = 0
+    asked: Message | None = None
     for message in store.read(team, MESSAGE, None, max(0, last - _BACK), []):
-        to = message.recipients or [message.to]
-        if message.from_ == task.owner:
-            may_ask = message.type in _ASKING and not message.is_closed_by_reading
-            asked = message.number if may_ask and message.timestamp >= (task.claimed_at or "") else asked
-        elif message.from_ != SYSTEM and task.owner in to:
-            heard = message.number
-    return asked > heard
+        if message.from_ == name:
+            may_ask = message.type in _ASKING and not message.is_closed_by_reading and message.timestamp >= since
+            asked = message if may_ask else asked
+        elif message.from_ != SYSTEM and name in (message.recipients or [message.to]):
+            asked = None
+    return asked
+
+
+def tell_blocked(store: Store, team: str, name: str, only_with_task: bool = True) -> None:
+    """Tell whose answer the agent waits for, in the middle of its task, that it can't go on; once for each message."""
+    held = [task for task in tasks.labelled(store, team, IN_PROGRESS) if task.owner == name]
+    if only_with_task and not held:
+        return
+    asked = unanswered(store, team, name, held[0].claimed_at or "" if held else "")
+    if asked is None or asked.type == "broadcast":
+        return
+    for to in asked.recipients or [asked.to]:
+        body = f"{name} is BLOCKED waiting for your answer to {asked.id}"
+        messages.notify(store, team, to, body, f"blocked-{asked.number}~{to}", by=name, about=asked.id)

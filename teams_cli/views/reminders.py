@@ -131,7 +131,7 @@ def is_message(about: str) -> bool:
 def is_done(store: Store, team: str, agent: str, message: Message) -> bool:
     """Whether the message tells of a task that was kept for the agent, which took it since, and with that was shown
     what it says, or heard that it is ready from a wait that was faster than the message; or what is so no longer: that
-    one has lost a task which it has again, or that one is kept for it which is not.
+    one has lost a task which it has again, that one is kept for it which is not, or who waits for what it answered.
     """
     if message.from_ != SYSTEM:
         return False
@@ -142,6 +142,11 @@ def is_done(store: Store, team: str, agent: str, message: Message) -> bool:
         if again is None or again.status != "in_progress" or again.owner != agent:
             return False
         return leases.is_past(message.message, again)
+    if (message.about or "").startswith("msg-"):  # that somebody waits for an answer
+        from teams_cli.messages import inboxes
+
+        mailbox = inboxes.Mailbox(store, team, agent)
+        return inboxes.is_handled(mailbox.inbox, MESSAGE.number_in(message.about or ""))
     task = _kept_task(store, team, message)
     if task is None:
         return False

@@ -61,6 +61,8 @@ def after_message(message: Found, matter: Found | None = None) -> str | None:
         return f"teams agree {tasks.replace('-', ',')} --version {version}"
     if about.startswith("task-"):
         return review(about) if matter is not None and matter["status"] == "in_review" else None
+    if about.startswith("msg-"):
+        return reply(about)
     if message["from"] == SYSTEM or kind in ("info", "question") or message.get("fyi") or "replyTo" in message:
         return None  # an answer rarely wants another
     return reply(message["id"])

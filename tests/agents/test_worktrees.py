@@ -32,6 +32,8 @@ def test_a_worktree_of_ones_own(cli: Cli, checkout: Path) -> None:
     assert done["output"] == f"{path}\nteams/{ALPHA}/agentA\n"
     assert Path(path, "file").read_text() == "work\n" and not (checkout / "file").exists()
     assert agent_row(cli, "agentA")["session"]["worktree"] == path
+    told = f"agentA finished; its work is on the branch teams/{ALPHA}/agentA ({path})"
+    assert [m["message"] for m in cli.ok("read-messages", agent="bob") if m["type"] == "info"] == [told]
     assert cli.ok("attend", agent="bob")["state"]["output"]["agents"][-1]["worktree"] == path
     shutil.rmtree(path)
     os.makedirs(f"{cli.root}/worktrees/{ALPHA}/agentB")

@@ -32,7 +32,8 @@ def test_every_wait_ends_once_all_tasks_are_settled(cli: Cli) -> None:
     mia, tom, lea = [process.communicate(timeout=60)[0] for process in waits]
     assert (mia, tom) == (DONE, DONE)
     assert "\nall tasks are finished: 1 completed; " in lea and lea.endswith("next: teams close-team\n")
-    cli.ok("send-message", "mia", "thanks", agent="lea")
+    said = cli("send-message", "mia", "thanks", agent="lea").stdout
+    assert said.endswith("\nmia: heard that all is done, and may not read it\n")
     for words in (("reply", "2", "so it is"), ("brief",), ("claim-task", "--next"), ("wait", "--timeout", "0")):
         answer = cli(*words, agent="mia")
         assert "teams wait" not in answer.stdout + answer.stderr and "you are done" in answer.stdout + answer.stderr

@@ -20,11 +20,13 @@ _TITLE = 48
 def sent(message: dict[str, Any]) -> Parts:
     to = ", ".join(message.get("recipients") or [message["to"]])
     unread = ", ".join(message.get("notReadBy", ()))
+    done = ", ".join(message.get("mayNotRead", ()))
     late = message.get("keptFor", ())
     return present(
         f"{message['id']}: sent to {to}",
         f"kept until {text.listed(late)} {'joins' if len(late) == 1 else 'join'}" if late else None,
         f"{unread} was stopped and will not read it; see: teams list-agents" if unread else None,
+        f"{done}: heard that all is done, and may not read it" if done else None,
     )
 
 

@@ -75,7 +75,8 @@ def test_a_leader_sees_what_rests_on_what(shop: Shop) -> None:
     for key in "123":
         shop.ok("bob", "claim-task", key)
         shop.write(shop.trees["bob"], f"new{key}", key)
-        shop.ok("bob", "update-task", key, "--status", "completed")
+        shop.at("bob", "update-task", key, "--status", "completed")
+        shop.ok("bob", "update-task", key, "--status", "completed")  # once it is refused, as nobody has it
     shop.ok("mia", "review-task", "2", "--accept")
     lines = shop.cli("brief", agent="lea").stdout.splitlines()
     assert "completed: task-1 (bob, checked), task-3 (bob), task-2 (bob, accepted by mia)" in lines
@@ -326,6 +327,7 @@ def test_a_conflict_names_the_files(shop: Shop) -> None:
     shop.create("t")
     shop.ok("bob", "claim-task", "1")
     shop.write(shop.trees["bob"], "file", "bob")
+    assert shop.at("bob", "update-task", "1", "--status", "completed").returncode == 11  # once, as nobody has it
     shop.ok("bob", "update-task", "1", "--status", "completed")
     shop.write(shop.main, "file", "lea")
     before = shop.tip()
