@@ -26,8 +26,10 @@ def define(
     deny: list[str] | None = None,
     skills: list[str] | None = None,
     description: str | None = None,
+    workflow: str | None = None,
 ) -> RoleDefinition:
-    """Define a role of the team, or define it anew: what it extends, what it may and may not do, what it knows.
+    """Define a role of the team, or define it anew: what it extends, what it may and may not do, what it
+    knows, and which workflow it follows.
 
     Raises:
         InvalidValue: The name can't be one, or an operation or the role it extends does not exist.
@@ -45,6 +47,8 @@ def define(
     definition["allow"], definition["deny"] = list(allow or ()), list(deny or ())
     if description:
         definition["description"] = text.checked(description, "description")
+    if workflow:
+        definition["workflow"] = text.one_line(workflow, "workflow", text.MAX_SKILL)
 
     def edit(team: Team) -> Team:
         return team.having(roles={**team.roles, name: definition})
