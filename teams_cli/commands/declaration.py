@@ -50,7 +50,7 @@ class Parameter:
     """One parameter of a command. *type* is `str`, `int` or `float`, and one of SECONDS may be
     typed with a unit; *text* ones take `-` for standard input. What is *at_shell* has no sense in the requests of
     programs, and of what is *seldom* given they are not told each day. What is *needed* has to be said, but can be said
-    in another way at the shell; of what is left out *else_all* are meant.
+    in another way at the shell; of what is left out *else_all* are meant. Other systems say *also* for it.
     """
 
     def __init__(
@@ -69,6 +69,7 @@ class Parameter:
         needed: bool = False,
         else_all: bool = False,
         called: str = "",
+        also: str = "",
         metavar: str = "",
         name: str = "",
         default: Any = None,
@@ -87,6 +88,7 @@ class Parameter:
         self.needed = needed
         self.else_all = else_all
         self.called = called
+        self.also = also
         self.metavar = metavar or ("" if flag else self.flags[0].lstrip("-").upper().replace("-", "_"))
         self.name = name or self.flags[0].lstrip("-").replace("-", "_")
         self.default = () if many else False if flag else default
@@ -114,7 +116,7 @@ class Parameter:
     @property
     def spellings(self) -> Iterable[str]:
         """All that it may be called in a request, its key first."""
-        return dict.fromkeys((self.key, self.older_key, _IN_OTHER_SYSTEMS.get(self.key, self.key)))
+        return dict.fromkeys((self.key, self.older_key, _IN_OTHER_SYSTEMS.get(self.key, self.also or self.key)))
 
     @property
     def usage(self) -> str:

@@ -124,7 +124,7 @@ COMMANDS = table(
         option("--from", "Only those of this sender.", metavar="AGENT", name="from_", seldom=True),
         option("--since", "Only those after this one.", metavar="ID", seldom=True),
         option("--wait", "Block until there is one, at most so long.", type=float, metavar="SECONDS"),
-        option("--limit", "Show at most N.", type=int, metavar="N", default=20),
+        option("--limit", "Show at most N.", type=int, metavar="N", default=20, seldom=True),
         doc=_READ,
         words="messages:read",
         answers=list[Message],

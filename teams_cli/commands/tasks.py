@@ -209,7 +209,7 @@ COMMANDS = table(
         option("--owner", "Only those of this member.", metavar="AGENT"),
         switch("--ready", "Only pending ones that wait for nothing."),
         switch("--blocked", "Only pending ones that wait for another.", seldom=True),
-        option("--limit", "Show at most N.", type=int, metavar="N"),
+        option("--limit", "Show at most N.", type=int, metavar="N", seldom=True),
         doc=_GET,
         reads=True,
         words="tasks:rows",
