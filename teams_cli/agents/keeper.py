@@ -272,7 +272,6 @@ class Keeper:
         """Note the turn with the messages that the client was given, then that they are read: a keeper that is killed
         between the two loses none.
         """
-        turn = self.session.turns + 1
         last = max((message.number for message in batch), default=0)
 
         def change(session: Session) -> Session:
@@ -282,7 +281,7 @@ class Keeper:
                 turns=session.turns + 1, delivered=max(session.delivered, last), given=given, fresh=None
             )
 
-        self._change(change)
+        turn = self._change(change).turns
         inboxes.mark_read(self.store, self.team, self.agent, {message.number for message in batch}, turn)
 
     def _note_usage(self, turn: Turn, began: str) -> None:
@@ -365,9 +364,9 @@ class Keeper:
         self._change(lambda s: s if s.ended else s.having(state=state))
         return True
 
-    def _change(self, change: Callable[[Session], Session]) -> None:
-        """Change the session, in a closed team too: what was begun there comes to its end."""
-        update(self.store, self.team, SESSION.also_closed, self.agent, change)
+    def _change(self, change: Callable[[Session], Session]) -> Session:
+        """Change the session, in a closed team too: what was begun there comes to its end. As it is then."""
+        return update(self.store, self.team, SESSION.also_closed, self.agent, change)[1]
 
 
 if __name__ == "__main__":

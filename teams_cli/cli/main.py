@@ -175,7 +175,7 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     problems = call.note_told()  # before the reminder, which is about what this answer has not told
     reminded: list[Callable[[], object]] = []
     line = "" if as_json or command.quiet else call.reminder(reminded.append)
-    last = f"next: {call.follows}" if call.follows else call.done
+    last = f"next: {call.next_command()}" if call.follows else call.done
     if last and not as_json:
         streams.written(lambda: print(last))
     if not line or _talk(one_part(line)):

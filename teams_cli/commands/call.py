@@ -69,6 +69,8 @@ class Call:
         self.config = config
         self.caller = caller
         self.said_team = team
+        self._meant_unsaid = ""
+        """The team that was found though nobody named it, so that the next command finds it, too."""
         self.sources = sources or {}
         self.say = say or (lambda line: None)
         self.environ = environ or {}
@@ -124,7 +126,20 @@ class Call:
                 hint = f"Teams: {', '.join(known[:20])}." if known else "Create one: teams spawn-team NAME"
                 raise errors.NoTeam("say which team", f"Use --team NAME or TEAMS_TEAM. {hint}")
             self.said_team = known[0]
+            self._meant_unsaid = known[0]
         return self.said_team
+
+    def next_command(self) -> str:
+        """What follows, with the team in it where the caller could mean another by saying none."""
+        said, source = self.sources.get("team", ("", ""))
+        unsaid = "" if source == "flag" else said
+        if not (self.follows and self.said_team) or self.said_team in (unsaid, self._meant_unsaid):
+            return self.follows
+        if not unsaid and self.only_team() == self.said_team:
+            return self.follows
+        from teams_cli.views import steps
+
+        return steps.in_team(self.follows, self.said_team)
 
     def likely_teams(self) -> list[str]:
         """The teams that may be meant where none is said: of several, those that the caller is in."""

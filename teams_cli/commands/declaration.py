@@ -51,7 +51,7 @@ class Parameter:
     typed with a unit; *text* ones take `-` for standard input. What is *at_shell* has no sense in the requests of
     programs, and of what is *seldom* given they are not told each day. What is *needed* has to be said, but can be said
     in another way at the shell; of what is left out *else_all* are meant. A *listed* one may be
-    several ids in one word, which the command takes apart itself.
+    several ids in one word, which the command takes apart itself. Other systems say *also* for it.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class Parameter:
         else_all: bool = False,
         listed: bool = False,
         called: str = "",
+        also: str = "",
         metavar: str = "",
         name: str = "",
         default: Any = None,
@@ -90,6 +91,7 @@ class Parameter:
         self.else_all = else_all
         self.listed = listed
         self.called = called
+        self.also = also
         self.metavar = metavar or ("" if flag else self.flags[0].lstrip("-").upper().replace("-", "_"))
         self.name = name or self.flags[0].lstrip("-").replace("-", "_")
         self.default = () if many else False if flag else default
@@ -122,7 +124,7 @@ class Parameter:
     @property
     def spellings(self) -> Iterable[str]:
         """All that it may be called in a request, its key first."""
-        return dict.fromkeys((self.key, self.older_key, _IN_OTHER_SYSTEMS.get(self.key, self.key)))
+        return dict.fromkeys((self.key, self.older_key, _IN_OTHER_SYSTEMS.get(self.key, self.also or self.key)))
 
     @property
     def usage(self) -> str:

@@ -102,7 +102,7 @@ COMMANDS = table(
     Command(
         "propose-plan",
         _propose,
-        argument("TEXT", "The plan; `-` reads it from standard input.", name="plan", called="plan", text=True),
+        argument("TEXT", "The plan; `-` reads it from standard input.", name="plan", also="plan", text=True),
         option("--task", "The task that it is for.", metavar="ID"),
         option("--revises", "The plan that it replaces.", metavar="PLAN"),
         option(

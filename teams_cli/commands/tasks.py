@@ -232,7 +232,7 @@ COMMANDS = table(
         option("--owner", "Only tasks of this member.", metavar="AGENT"),
         switch("--ready", "Only pending tasks without open blockers."),
         switch("--blocked", "Only pending tasks with open blockers.", seldom=True),
-        option("--limit", "Show at most N.", type=int, metavar="N"),
+        option("--limit", "Show at most N.", type=int, metavar="N", seldom=True),
         doc=_GET,
         reads=True,
         words="tasks:rows",

@@ -124,6 +124,7 @@ def _define(
     deny: list[str],
     skill: list[str],
     description: str | None,
+    workflow: str | None,
 ) -> Any:
     definition = role_definitions.define(
         call.store,
@@ -135,6 +136,7 @@ def _define(
         deny=list(deny),
         skills=list(skill),
         description=description,
+        workflow=workflow,
     )
     return {"name": name, **definition}
 
@@ -235,6 +237,7 @@ COMMANDS = table(
         option("--deny", "An operation that it may not do.", metavar="OPERATION", many=True),
         option("--skill", "A skill that it has.", many=True),
         option("--description", "What it is for.", text=True),
+        option("--workflow", "The workflow that it follows by hand.", metavar="WORKFLOW"),
         doc=role_definitions.define,
         words="teams:role",
         repeatable=True,

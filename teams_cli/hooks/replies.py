@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from teams_cli.agents import attention, ending, sessions
 from teams_cli.agents.sessions import Session
+from teams_cli.clients import profiles
 from teams_cli.hooks.recall import Recall
 from teams_cli.messages import inboxes, messages
 from teams_cli.messages.messages import Message
@@ -62,7 +63,8 @@ def answer(
         return None
     if moment == "stop" and (blocks >= MAX_BLOCKS or (dialect.joins and session and not session.ended)):
         return None  # in the latter case its keeper has it go on, in a turn with an answer of its own
-    parts = [attention.introduction(store, team, caller.name, caller.config)] if moment == "start" else []
+    is_told = moment != "start" or (session and _told_by_its_prompt(session, event, caller))
+    parts = [] if is_told else [attention.introduction(store, team, caller.name, caller.config)]
     if moment == "stop" and not (seated and event.get("stop_hook_active")):  # who is seated is woken later too
         parts += _at_work(store, team, caller.name, session)
     informs = moment != "stop"  # what only informs is no reason to go on
@@ -74,6 +76,12 @@ def answer(
     if not text:
         return None
     return Reply(dialect.refusal(text) if moment == "stop" else dialect.context(event, text), shown)
+
+
+def _told_by_its_prompt(session: Session, event: dict[str, Any], caller: Caller) -> bool:
+    """Whether it is in its first turn, with a prompt that says who it is and who else is there."""
+    begins = session.turns <= 1 and not session.ended and event.get("source") not in ("compact", "clear")
+    return begins and profiles.get(session.harness, caller.config).introduced
 
 
 def _recalled(store: Store, team: str, name: str, moment: str, recall: Recall) -> list[str]:

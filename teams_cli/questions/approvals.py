@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from teams_cli import errors, text
 from teams_cli.clock import later, rfc3339
 from teams_cli.names import HUMAN
 from teams_cli.questions import answering, asking, human, questions
@@ -23,9 +24,17 @@ _ROOM = 4000
 
 
 def ask_human(store: Store, team_name: str, agent: str, operation: str, about: str) -> bool:
-    """Put the request to the human, and wait for the answer as long as a question waits; whether it was allowed."""
+    """Put the request to the human, and wait for the answer as long as a question waits; whether it was allowed.
+
+    Raises:
+        NeedsHuman: The human said no, in these words.
+    """
     wish = f"{agent} wants to {operation}{f' ({about})' if about else ''}."
-    return answering.allows(_put(store, team_name, agent, operation, wish, "command"))
+    said = _put(store, team_name, agent, operation, wish, "command")
+    if not answering.allows(said) and (answer := said.answered_by_human):
+        words = text.clipped_line(answer.content, _LONGEST)
+        raise errors.NeedsHuman(f"{agent} may not {operation}; the human said: {words}", "Do something else meanwhile.")
+    return answering.allows(said)
 
 
 def ask_for_tool(store: Store, team_name: str, caller: Caller | None, tool: str, about: str) -> str | None:

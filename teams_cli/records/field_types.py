@@ -163,7 +163,12 @@ def _roles(value: Any) -> bool:
 def _role(value: Any) -> bool:
     if type(value) is not dict or not is_name(str(value.get("extends", ""))) or type(value["extends"]) is not str:
         return False
-    known = {"extends": _text, "description": _text, **dict.fromkeys(("skill", "allow", "deny"), _list(_word))}
+    known = {
+        "extends": _text,
+        "description": _text,
+        "workflow": _word,
+        **dict.fromkeys(("skill", "allow", "deny"), _list(_word)),
+    }
     return all(key in known and known[key](part) for key, part in value.items())
 
 

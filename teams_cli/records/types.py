@@ -93,6 +93,7 @@ class RoleDefinition(TypedDict, total=False):
     extends: Required[Name]
     skill: list[Word]
     description: Text
+    workflow: Word
     allow: list[Word]
     deny: list[Word]
 

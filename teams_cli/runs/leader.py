@@ -91,6 +91,7 @@ class Leader:
         extends: str,
         skill: list[str] | None = None,
         description: str | None = None,
+        workflow: str | None = None,
         allow: list[str] | None = None,
         deny: list[str] | None = None,
     ) -> None:
@@ -102,6 +103,7 @@ class Leader:
             extends=extends,
             skills=skill,
             description=description,
+            workflow=workflow,
             allow=allow,
             deny=deny,
         )

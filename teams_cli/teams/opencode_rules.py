@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _OURS = (b'"tool"', b'"extends"')
 _VERDICTS = ("allow", "ask", "deny")
 _LISTS = ("skill", "allow", "deny")
+_TEXTS = ("description", "workflow")
 _LONGEST = 1 << 20
 _TEXT = r'("(?:\\.|[^"\\])*")'
 
@@ -115,6 +116,7 @@ def _roles(agents: Any) -> RoleTable:
             for key in _LISTS:
                 if isinstance(said.get(key), list) and all(isinstance(word, str) for word in said[key]):
                     found[name][key] = said[key]  # type: ignore[literal-required]
-            if isinstance(said.get("description"), str):
-                found[name]["description"] = said["description"]
+            for key in _TEXTS:
+                if isinstance(said.get(key), str) and said[key]:
+                    found[name][key] = said[key]  # type: ignore[literal-required]
     return found

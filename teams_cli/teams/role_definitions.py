@@ -26,8 +26,9 @@ def define(
     deny: list[str] | None = None,
     skills: list[str] | None = None,
     description: str | None = None,
+    workflow: str | None = None,
 ) -> RoleDefinition:
-    """Define a role of the team, or replace its definition: its parent, its rights and its skills.
+    """Define a role of the team, or replace its definition: its parent, its rights, its skills and its workflow.
 
     Raises:
         InvalidValue: The name is not valid, or an operation or the parent role does not exist.
@@ -45,6 +46,8 @@ def define(
     definition["allow"], definition["deny"] = list(allow or ()), list(deny or ())
     if description:
         definition["description"] = text.checked(description, "description")
+    if workflow:
+        definition["workflow"] = text.one_line(workflow, "workflow", text.MAX_SKILL)
 
     def edit(team: Team) -> Team:
         return team.having(roles={**team.roles, name: definition})

@@ -111,7 +111,9 @@ def about(member: Member, team: Team, config: Config | None) -> str:
     except errors.NotAllowed:  # a role that nobody defines any more
         skills = []
     knows = f" Your skills: {', '.join(skills)}." if skills else ""
-    return f"Your role: {member.role}{described}.{knows}"
+    follows = definition.get("workflow") if definition else None
+    how = f" You follow the workflow {follows}: teams list-workflows has its file." if follows else ""
+    return f"Your role: {member.role}{described}.{knows}{how}"
 
 
 def role_for(word: str, team: Team | None, config: Config | None) -> str | None:

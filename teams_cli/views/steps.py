@@ -42,6 +42,13 @@ LEADING = (
 LOOK_AT_BLOCKED = "teams get-tasks --blocked"
 
 
+def in_team(step: str, team: str) -> str:
+    """The step with its commands in that team."""
+    import re  # dear, and wanted by few
+
+    return re.sub(r"\bteams (?!join-team|spawn-team)([a-z]+(-[a-z]+)*)\b", rf"teams \1 --team {team}", step)
+
+
 def after_message(message: Found, matter: Found | None = None) -> str | None:
     """What is to be done about a message, by what it asks for; None where reading it was all.
 

@@ -3,7 +3,7 @@
 name, description, pattern     pattern: leader, swarm, pipeline or council
 needs                          [git-checkout] when the variable `repo` must be one
 variables                      name: default, or name: {default, description}; without a default it must be given
-roles                          name: {extends, skill, description, allow, deny}, defined in the team
+roles                          name: {extends, skill, description, workflow, allow, deny}, defined in the team
 settings                       name: value, as `teams set` takes them
 check                          a command that sees whether workers can do it, before anything is made
 attempts                       how often a task that is given back or lapses is tried before it has failed; 3

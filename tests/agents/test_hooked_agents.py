@@ -67,6 +67,15 @@ def test_it_is_told_who_is_there_and_its_mail_after_a_tool_call(office: Office) 
     assert [role for role in ("hook", "user") if "build is red" in "".join(office.shown("ann", role))] == ["hook"]
 
 
+def test_it_is_introduced_once(office: Office) -> None:
+    """By its prompt where its client may have no hooks, and then not by a hook as well."""
+    profile = {**hooked_client.PROFILE, "introduced": True}
+    (office.cli.root / "config.json").write_text(json.dumps({"harness": {"scripted": profile}}))
+    assert office.end(office.start("say done"))["output"] == "done"
+    assert "You are ann" in "".join(office.shown("ann", "user"))
+    assert "You are ann" not in "".join(office.shown("ann", "hook"))
+
+
 def test_unread_mail_refuses_the_stop_and_is_the_next_turn(office: Office) -> None:
     """Whoever wrote while no tool was called; the same process goes on."""
     wait = "$ until ls $TEAMS_HOME/teams/alpha/messages/0/1.* >/dev/null 2>&1; do sleep 0.05; done; sleep 0.3"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli import commands, extensions
+from teams_cli import commands, extensions, kinds
 from tests.conftest import server
 from tests.docs.pages import (
     CHECKOUT,
@@ -138,3 +138,13 @@ def test_every_exit_status_is_explained() -> None:
     statuses = {kind.status for kind in errors.kinds().values()} | {0, 3, 130}
     table = text_of("docs/scripts.md").partition("| status | meaning |")[2]
     assert {int(number) for number in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)} == statuses
+
+
+def test_every_key_of_a_file_is_explained() -> None:
+    page, keys = text_of("docs/keys.md"), set()
+    records = [kind.record for kind in kinds.ALL]
+    while records:
+        record = records.pop()
+        keys |= record.attributes.keys()
+        records += record.nested.values()
+    assert not [key for key in sorted(keys) if f"`{key}`" not in page]

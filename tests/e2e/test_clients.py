@@ -96,15 +96,16 @@ def test_a_message_resumes_an_idle_agent_with_its_history(office: Office) -> Non
 
 @every_client
 def test_an_interjection_stops_the_turn_and_is_the_next_one(office: Office) -> None:
-    """In the middle of an answer, and in the middle of a tool call."""
+    """In the middle of an answer, and in the middle of a tool call, there as a message where these end turns."""
     office.say("create-task", "never done")
     office.model.script("[ann]", Hang(), Run("teams wait --task 1 --timeout 300"), Say("as you wish"))
     process = office.start("[ann] work")
     office.model.wait_for("[ann]", 1)
-    for number, text in ((1, "not this"), (2, "nor that")):
-        office.say("interject", "ann", text)
+    for number, how, text in ((1, "interject", "not this"), (2, "send-message", "nor that")):
+        office.say(how, "ann", text)
         request = office.model.wait_for("[ann]", number + 1)
         assert f"| {text}" in request.said_by_user()[-1]
+        office.say("set", "delivery", "interject")
         time.sleep(1 if number == 1 else 0)  # the tool is to run
     assert office.end(process)["output"] == "as you wish"
     assert office.model.requests["[ann]"][-1].text.count("| nor that") == 1

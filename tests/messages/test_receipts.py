@@ -61,6 +61,16 @@ def test_with_which_turn_an_agent_was_given_it(cli: Cli) -> None:
     assert to["state"] == "shown" and to["turn"] == 2 and to["shownAt"]
 
 
+def test_who_is_at_work_is_given_it_with_the_next_turn(cli: Cli) -> None:
+    waits = "test $TEAMS_RESUME || teams read-messages --wait 60 --peek >/dev/null"
+    assert cli("run-agent", waits, "--agent-id", "zed", "--detach", agent="lea").status == 0
+    assert cli("send-message", "zed", "Meanwhile", agent="lea").status == 0
+    wait_for(lambda: states(cli)["msg-1 zed"] == "shown")
+    (message,) = cli("sent", "--to", "zed", "--json", agent="lea").json
+    assert [to["turn"] for to in message["reach"]] == [2]
+    wait_for(lambda: cli("list-agents", "--json", agent="lea").json["agents"][-1]["state"] != "active")
+
+
 def test_what_is_not_acknowledged_in_time_is_told_to_its_sender(cli: Cli) -> None:
     """Once at the end of an answer, and in the brief until it is handled."""
     assert cli("set", "ack_timeout", "0.1", agent="lea").status == 0

@@ -156,14 +156,15 @@ def test_closed_standard_input_is_no_answer(cli: Cli) -> None:
 
 
 def test_what_is_to_be_asked_goes_through_the_same_queue(cli: Cli, person: Person) -> None:
-    """Allowed once, it is asked again the next time; allowed always, it is not."""
+    """Allowed once, it is asked again the next time; allowed always, it is not. A no is passed on in its words."""
     (cli.root / "config.json").write_text('{"permission": {"tool": {"announce": {"*": "ask"}}}}')
-    for word, status in (("deny", 13), ("allow", 0), ("always", 0)):
+    for word, status in (("no, not now", 13), ("allow", 0), ("always", 0)):
         asking = cli.start("announce", "at work", agent="bob")
         person.sees("bob wants to announce")
         person.types(word)
         assert asking.wait(30) == status
-        asking.communicate()
+        refused = "the human said: no, not now" in asking.communicate()[1].decode()
+        assert refused == (status == 13)
     assert cli("announce", "at work", agent="bob").status == 0
     assert cli.ok("ask-others", "x?", "--to", "ann", agent="bob")["status"] == "complete"
 

@@ -100,9 +100,11 @@ def test_the_human_is_asked_for_those_who_are_no_leaders(tmp_path: Path) -> None
 def test_an_agent_is_told_what_its_role_makes_of_it(tmp_path: Path) -> None:
     """In `whoami`, in its first brief, and by its client's hook when that begins."""
     cli = make_team(tmp_path / "root")
-    (cli.root / "config.json").write_text(json.dumps({"agent": {"security": SPECIALIST}}))
+    entry = {**SPECIALIST, "workflow": "code-review"}
+    (cli.root / "config.json").write_text(json.dumps({"agent": {"security": entry}}))
     cli.ok("join-team", "--role", "security", agent="sue")
     about = "Your role: security: Security-focused team member. Your skills: security-review, team-coordination."
+    about += " You follow the workflow code-review: teams list-workflows has its file."
     assert about in cli("whoami", agent="sue").stdout
     assert cli.ok("whoami", agent="sue")["skills"] == ["security-review", "team-coordination"]
     started = json.dumps({"hook_event_name": "SessionStart", "session_id": "s"}).encode()

@@ -222,6 +222,19 @@ def test_the_only_team_need_not_be_named(tmp_path: Path) -> None:
     assert json.loads(cli("show-team", "--json", "-t", "beta", **more).stdout)["name"] == "beta"
 
 
+def test_what_is_next_names_the_team_where_none_would_be_known(tmp_path: Path) -> None:
+    """Of who is in several, and names one of them; nobody else reads more than before."""
+    cli = Cli(tmp_path / "root", "bob", team="")
+    for name, lead in (("one", "lea"), ("two", "eve")):
+        cli.ok("spawn-team", name, agent=lead)
+        assert "--team" not in cli("join-team", name, agent=f"of-{name}").stdout
+    cli.ok("join-team", "one")
+    answer = cli("join-team", "two").stdout
+    step = answer.partition("next: teams ")[2].split()
+    assert step[:3] == ["wait", "--team", "two"]
+    assert cli(*step[:-1], "0").status == 14  # nothing happened; it knew which team
+
+
 def test_of_several_teams_a_member_means_its_own(tmp_path: Path) -> None:
     """So that what an answer says is next can be pasted; who is in both has to say which."""
     cli = make_team(tmp_path / "root")

@@ -94,17 +94,18 @@ class Api:
 
     async def agents(self, request: Request) -> Response:
         """The agents, as the Janus system lists them."""
-        return Document(await self.operations.call(request, janus.agents))
+        team = request.query_params.get("team", "")
+        return Document(await self.operations.call(request, lambda call: janus.agents(call, team)))
 
     async def message(self, request: Request) -> Response:
         """A message to an agent, as the Janus system sends it."""
-        name, interrupt = request.path_params["name"], request.query_params.get("interrupt")
+        name, said = request.path_params["name"], request.query_params
         try:
             given = await self.bodies.read(request)
             agent = given.get("sender")
             found = await self.operations.call(
                 request,
-                lambda call: janus.send(call, name, given, interrupt),
+                lambda call: janus.send(call, name, given, said.get("interrupt"), said.get("team", "")),
                 agent=agent if isinstance(agent, str) else "",
             )
         except (Departed, ClientDisconnect):

@@ -21,11 +21,11 @@ _YES, _NO = ("true", "1", "yes"), ("false", "0", "no", "")
 _LINES = 100
 
 
-def agents(call: Call) -> list[dict[str, Any]]:
+def agents(call: Call, team: str) -> list[dict[str, Any]]:
     """The agents that can be written to, each with its team; `status` is `active` or `idle`. Where no team is said,
     they are those of all teams that are open.
     """
-    named = [call.said_team] if call.said_team else call.open_teams()
+    named = [team] if team else call.open_teams()
     return [row for name in named or [call.team] for row in _of_team(call, teams.get(call.store, name))]
 
 
@@ -41,16 +41,18 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
     return {"name": row["name"], "status": status, "announced": row["status"], **kept}
 
 
-def send(call: Call, name: str, given: dict[str, Any], interrupt: str | None) -> Document:
-    """Deliver a message; the answer says whether it was stored, and whether a turn was ended for it."""
+def send(call: Call, name: str, given: dict[str, Any], interrupt: str | None, team: str) -> Document:
+    """Deliver a message, in that *team* or in the one that both are in; the answer says whether it was stored, and
+    whether a turn was ended for it.
+    """
     body, sender = given.get("message"), given.get("sender")
     if not (isinstance(body, str) and isinstance(sender, str) and body.strip() and sender):
         return _undelivered(400, "Missing message or sender")
     try:
-        call.said_team = call.said_team or _meant(call, name)
+        call.said_team = team or _meant(call, name) or call.said_team
         return _send(call, name, body, given.get("uid"), _flag(interrupt))
     except errors.AgentNotFound as missing:
-        return _missing(call, name, missing)
+        return _missing(call, name, missing, team)
 
 
 def _meant(call: Call, name: str) -> str:
@@ -93,8 +95,8 @@ def _undelivered(status: int, error: str, headers: dict[str, str] | None = None,
     return Document({"delivered": False, "error": error, **more}, status, headers)
 
 
-def _missing(call: Call, name: str, missing: errors.AgentNotFound) -> Document:
-    known = [call.said_team] if call.said_team else call.open_teams()
+def _missing(call: Call, name: str, missing: errors.AgentNotFound, team: str) -> Document:
+    known = [team] if team else call.open_teams()
     available = [agent for team in known or [call.team] for agent in teams.get(call.store, team).active_names()]
     return _undelivered(404, f'Agent "{name}" not found', available=available, code=missing.code, hint=missing.hint)
 

@@ -16,7 +16,7 @@ _COMMAND = re.compile(rf"\bteams ({'|'.join(sorted(commands.every(), key=len, re
 _QUOTED = re.compile(rf"`({'|'.join(name for name in commands.every() if '-' in name)})`")
 _FLAG = re.compile(r"(?<![\w-])--(?!as\b|team\b|root\b|json\b)([a-z][a-z-]*)")
 _AT_SHELL = re.compile(
-    r"; `-` reads it from standard input|, or teams create-task --from (?s:.*)"
+    r",? instead of --team\b|; `-` reads it from standard input|, or teams create-task --from (?s:.*)"
     r"|(?<=\bteams join-team )(\S+) --as \S+"
 )
 _OF_SERVER = re.compile(r"^(mcp_+)?teams?_+")

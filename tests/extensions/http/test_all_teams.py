@@ -25,7 +25,9 @@ def test_agents_of_all_open_teams_are_listed_with_their_team(tmp_path: Path) -> 
 
 
 def test_a_message_finds_the_team_in_which_both_are(tmp_path: Path) -> None:
-    """Else the only one that has who is written to; where that does not tell, nothing is sent."""
+    """Else the only one that has who is written to; where that does not tell, nothing is sent, or it is that of the
+    server.
+    """
     cli = make_team(tmp_path / "root", "bob")
     with serving(cli) as server:
         cli.ok("spawn-team", "beta", agent="ben")
@@ -38,3 +40,7 @@ def test_a_message_finds_the_team_in_which_both_are(tmp_path: Path) -> None:
         assert message(server, "bob", {"message": "hi", "sender": "ghost"}).json["code"] == "no_team"
         missing = message(server, "nobody", {"message": "hi", "sender": "lea"})
         assert missing.status == 404 and missing.json["available"] == ["lea", "bob", "ben", "bob", "bea"]
+    cli.team = "alpha"
+    with serving(cli) as server:
+        assert {row["team"] for row in server.get("/api/agents")} == {"alpha", "beta"}
+        assert message(server, "bea", {"message": "hi", "sender": "ben"}).json["target"] == "bea"
