@@ -23,14 +23,14 @@ More on one: teams help COMMAND
 def guide() -> str:
     """All commands: those that agents want most with what they do, the others by their names alone."""
     every = commands.every().values()
-    lines = [f"  {' '.join([command.name, *_places(command)])}: {command.want}" for command in every if command.want]
+    lines = [f"  {' '.join([command.name, *places(command)])}: {command.want}" for command in every if command.want]
     rest = [command for command in every if not command.want]
     also = " ".join(command.name for command in rest if not command.at_shell)
     at_shell = " ".join(command.name for command in rest if command.at_shell)
     return "\n".join([_ABOUT, *lines, "", f"Also: {also}", f"For people: {at_shell}", ""])
 
 
-def _places(command: Command) -> list[str]:
+def places(command: Command) -> list[str]:
     """How its parameters that are known by their places are written."""
     return [parameter.usage for parameter in command.own if parameter.positional]
 
@@ -39,7 +39,7 @@ def of_command(command: Command) -> str:
     """One command: its usage, what it does, its own parameters, an example, and what is refused."""
     text, refusals = told_of(command)
     first, *more = [" ".join(part.split()) for part in text.split("\n\n")]
-    usage = " ".join(["Usage: teams", command.name, *_places(command)])
+    usage = " ".join(["Usage: teams", command.name, *places(command)])
     kept = [
         usage + (" [OPTIONS]" if any(not p.positional for p in command.own) else ""),
         first,

@@ -8,7 +8,7 @@ from shutil import which
 
 from teams_cli import errors
 from teams_cli.agents.seats import bindings, doorbells, terminals_directory
-from teams_cli.clients import installation, known, mcp_settings, places, profiles, versions
+from teams_cli.clients import installation, known, mcp_settings, places, plugins, profiles, versions
 from teams_cli.clients.installation import FileChange
 from teams_cli.clients.places import SettingsFile
 from teams_cli.clients.settings_files import Ours
@@ -21,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from teams_cli.clients.contract import Client
+
 _HOOK = """Answer a hook of an agent client: its JSON on standard input, ours in its words on standard output.
 
 After a tool call that is the unread mail, once; at the start who is there; at the end why it is too early to stop.
@@ -31,7 +33,8 @@ _INSTALL = """Have a client call our hooks and start our MCP server: shows the c
 At a terminal it asks first, unless --yes is given. What else is in the settings stays. A client that starts in a
 terminal with TEAMS_TEAM, or in a directory that `teams here` bound, becomes a member, and mail wakes it; elsewhere the
 hooks say nothing, and the server offers only what reads, and joining. Agents that `run-agent` and `spawn` start need no
-installation. Repeating is safe.
+installation. Repeating is safe. Copilot CLI takes our plugin alone; Claude Code and Codex do so with --plugin, which
+brings a skill too.
 
 Raises:
     DamagedRecord: The settings are not what the client could read; they are left as they are.
@@ -86,7 +89,7 @@ def _places(call: Call, client: str, project: bool, user: bool) -> list[Settings
     return places.of_user(client, home, call.environ)
 
 
-def _install(call: Call, client: str, project: bool, user: bool, only_print: bool, yes: bool) -> Any:
+def _install(call: Call, client: str, project: bool, user: bool, only_print: bool, yes: bool, plugin: bool) -> Any:
     ours = _ours(client, project)
     if not ours.server:
         call.say(f"{_NO_SERVER}. {to_install('mcp')}, and install the client again")
@@ -94,6 +97,8 @@ def _install(call: Call, client: str, project: bool, user: bool, only_print: boo
         said = ". ".join(filter(None, versions.trouble(known.get(client), versions.said_by(program, call.environ))))
         if said:
             call.say(said)
+    if plugin or (known.get(client).home is None and not project):
+        return _by_plugin(call, client, only_print, is_wanted=True)
     where = _places(call, client, project, user)
     planned = [installation.install(call.store, place, ours) for place in where]
     asks = not (only_print or yes) and any(change.diff for change in planned) and _somebody_is_there(call)
@@ -107,6 +112,43 @@ def _install(call: Call, client: str, project: bool, user: bool, only_print: boo
     if changes[0].diff and (remedy := known.get(client).remedy):
         call.say(remedy)
     return _shown(call, changes, only_print) | {"next": _NEXT} | ({"asked": True} if asks else {})
+
+
+def _by_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
+    """Have the client's own commands take our plugin in, or out."""
+    client, root = known.get(name), call.store.root
+    if client.plugin is None:
+        raise errors.InvalidValue(f"{name} takes no plugin of ours", f"Leave out --plugin: teams install {name}")
+    if is_wanted and not which("teams", path=call.environ.get("PATH")):
+        raise errors.InvalidValue("the plugin calls `teams`, which is not on PATH", "Put it there, and repeat.")
+    done: dict[str, Any] = {"client": name, "path": plugins.directory(), "diff": "", "backup": None, "files": []}
+    done["commands"] = [" ".join(command) for command in plugins.commands(client.plugin, is_wanted)]
+    if only_print or plugins.is_installed(root, name) is is_wanted:
+        return {**done, "changed": False, "planned": only_print}
+    home = call.environ.get("HOME", "")
+    where = places.of_user(name, home, call.environ) if client.home else []
+    if is_wanted:
+        files = [place.path for place in where] or [f"{home}/{client.plugin.settings}"]
+        with installation.one_at_a_time(call.store):
+            for place in reversed(where):  # what is in its settings would answer beside the plugin
+                installation.apply(call.store, installation.uninstall(call.store, place))
+            plugins.install(root, name, client.plugin, files, call.environ)
+            for place in _beside_plugin(client, where):
+                installation.apply(call.store, installation.install(call.store, place, _ours(name, project=False)))
+        doorbells.readmit(terminals_directory(root), name)
+        return {**done, "changed": True, "planned": False, "next": _NEXT}
+    doorbells.dismiss(terminals_directory(root), name)
+    with installation.one_at_a_time(call.store):
+        for place in _beside_plugin(client, where):
+            installation.apply(call.store, installation.uninstall(call.store, place))
+        plugins.uninstall(root, name, client.plugin, call.environ)
+    return {**done, "changed": True, "planned": False}
+
+
+def _beside_plugin(client: Client, where: list[SettingsFile]) -> list[SettingsFile]:
+    """The settings into which something of ours goes beside the plugin, which can't bring it."""
+    form = client.plugin.form if client.plugin else None
+    return [SettingsFile(client, where[0].path, form)] if form and where else []
 
 
 def _somebody_is_there(call: Call) -> bool:
@@ -129,6 +171,8 @@ def _ours(name: str, project: bool) -> Ours:
 
 
 def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: bool) -> Any:
+    if not project and (known.get(client).home is None or plugins.is_installed(call.store.root, client)):
+        return _by_plugin(call, client, only_print, is_wanted=False)
     where = _places(call, client, project, user)
     if only_print:
         return _shown(call, [installation.uninstall(call.store, place) for place in where], only_print)
@@ -181,6 +225,7 @@ COMMANDS = table(
         _install,
         *_SCOPE,
         switch("--yes", "Make it without asking."),
+        switch("--plugin", "By the client's own command for plugins: Claude Code, Codex and Copilot CLI have one."),
         doc=_INSTALL,
         more="clients.permissions:table",
         in_team=False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from teams_cli.clients import mcp_settings
-from teams_cli.clients.contract import Client
+from teams_cli.clients.contract import Client, PluginCommands
 from teams_cli.clients.dialects import COMMON, Dialect
 from teams_cli.clients.seats import Seat
 from teams_cli.clients.versions import Versions
@@ -58,6 +58,13 @@ class Copilot(Client):
         "edit": "edits files in its directory; of commands only `teams`; nothing else, nobody is asked",
         "all": "everything, unasked",
     }
+    plugin = PluginCommands(
+        "copilot",
+        "install",
+        "uninstall",
+        beside=("enabledPlugins", "extraKnownMarketplaces"),
+        settings=".copilot/settings.json",
+    )
     versions = Versions("1.0.102")
 
     def server_words(self, python: str, variables: Iterable[str]) -> list[str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def examine(call: Call, fix: bool, only: str | None, client: str | None, turn: bool, wake: bool) -> Any:
     """What was found, and whether it is bad."""
     if client:
-        found = list(clients.examine(client, call.config, call.environ, os.getcwd(), turn))
+        found = list(clients.examine(client, call.store.root, call.config, call.environ, os.getcwd(), turn))
         wake = wake or (not turn and known.get(client).seat is not None)
         if wake and found[0]["level"] == "good":
             see_it_wake = extensions.needed("see mail wake a client", "this examination", "terminals")
