@@ -31,7 +31,7 @@ _SCHEMAS = "https://agent-plugins.org/schemas/1.0.0"
 
 def files() -> dict[str, str]:
     """What is written, by its place in the repository."""
-    about = {"name": NAME, "version": __version__, "description": ABOUT, "author": {"name": "The teams-cli authors"}}
+    about = {"name": NAME, "version": __version__, "description": ABOUT, "author": {"name": "The teams authors"}}
     claude, codex = known.get("claude"), known.get("codex")
     of_codex = {"skills": "./skills/", "mcpServers": "./mcp-codex.json", "hooks": "./hooks/codex.json"}
     listed = {"name": NAME, "source": f"./{PLACE}", "description": ABOUT}
@@ -46,7 +46,7 @@ def files() -> dict[str, str]:
         ".claude-plugin/marketplace.json": {
             "name": NAME,
             "description": ABOUT,
-            "owner": {"name": "The teams-cli authors"},
+            "owner": {"name": "The teams authors"},
             "plugins": [listed],
         },
         ".agents/plugins/marketplace.json": {
