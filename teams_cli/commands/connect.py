@@ -11,7 +11,7 @@ from teams_cli.agents.seats import bindings, doorbells, terminals_directory
 from teams_cli.clients import installation, known, mcp_settings, places, plugins, profiles, versions
 from teams_cli.clients.installation import FileChange
 from teams_cli.clients.places import SettingsFile
-from teams_cli.clients.settings_files import Ours
+from teams_cli.clients.settings_files import Instructions, Ours
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, switch, table
 from teams_cli.environment import to_install
@@ -89,7 +89,21 @@ def _places(call: Call, client: str, project: bool, user: bool) -> list[Settings
     return places.of_user(client, home, call.environ)
 
 
-def _install(call: Call, client: str, project: bool, user: bool, only_print: bool, yes: bool, plugin: bool) -> Any:
+def _agents_md(client: str, is_wanted: bool) -> list[SettingsFile]:
+    """The project's AGENTS.md, if our instructions are wanted in it, or are there."""
+    top, form = os.getcwd(), Instructions()
+    path = f"{top}/AGENTS.md"
+    try:
+        with open(path, "rb") as file:
+            is_wanted = is_wanted or form.is_in(file.read())
+    except OSError:  # there is none, or installing says what is wrong with it
+        pass
+    return [SettingsFile(known.get(client), path, form, top)] if is_wanted else []
+
+
+def _install(
+    call: Call, client: str, project: bool, user: bool, only_print: bool, yes: bool, plugin: bool, agents_md: bool
+) -> Any:
     ours = _ours(client, project)
     if not ours.server:
         call.say(f"{_NO_SERVER}. {to_install('mcp')}, and install the client again")
@@ -99,7 +113,9 @@ def _install(call: Call, client: str, project: bool, user: bool, only_print: boo
             call.say(said)
     if plugin or (known.get(client).home is None and not project):
         return _by_plugin(call, client, only_print, is_wanted=True)
-    where = _places(call, client, project, user)
+    if agents_md and not project:
+        raise errors.WrongUsage("AGENTS.md belongs to a project", "Give --project, in its directory.")
+    where = _places(call, client, project, user) + (_agents_md(client, True) if agents_md else [])
     planned = [installation.install(call.store, place, ours) for place in where]
     asks = not (only_print or yes) and any(change.diff for change in planned) and _somebody_is_there(call)
     if only_print or (asks and not _agrees(call, planned)):
@@ -173,7 +189,7 @@ def _ours(name: str, project: bool) -> Ours:
 def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: bool) -> Any:
     if not project and (known.get(client).home is None or plugins.is_installed(call.store.root, client)):
         return _by_plugin(call, client, only_print, is_wanted=False)
-    where = _places(call, client, project, user)
+    where = _places(call, client, project, user) + (_agents_md(client, False) if project else [])
     if only_print:
         return _shown(call, [installation.uninstall(call.store, place) for place in where], only_print)
     doorbells.dismiss(terminals_directory(call.store.root), client)
@@ -225,6 +241,7 @@ COMMANDS = table(
         _install,
         *_SCOPE,
         switch("--yes", "Make it without asking."),
+        switch("--agents-md", "With --project: also write how to work in a team into AGENTS.md."),
         switch("--plugin", "By the client's own command for plugins: Claude Code, Codex and Copilot CLI have one."),
         doc=_INSTALL,
         more="clients.permissions:table",
