@@ -59,10 +59,10 @@ def off_in_team(call: Call | None) -> set[str]:
 
 
 def _written(command: Command) -> str:
-    return " ".join([command.name, *_places(command)])
+    return " ".join([command.name, *places(command)])
 
 
-def _places(command: Command) -> list[str]:
+def places(command: Command) -> list[str]:
     """How its parameters that are known by their places are written."""
     return [parameter.usage for parameter in command.own if parameter.positional]
 

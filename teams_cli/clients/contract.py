@@ -41,6 +41,29 @@ class Home:
         self.files = files
 
 
+class PluginCommands:
+    """How a client takes a plugin in and out: by these words of the command `plugin` of its *program*. In its settings,
+    for one that has no others the file *settings* below the user's home, it leaves keys *beside* what was there. Its
+    *form* is how something of ours is put into the first of them, too.
+    """
+
+    def __init__(
+        self,
+        program: str,
+        install: str,
+        uninstall: str,
+        beside: tuple[str, ...] = (),
+        settings: str = "",
+        form: Form | None = None,
+    ) -> None:
+        self.program = program
+        self.install = install
+        self.uninstall = uninstall
+        self.beside = beside
+        self.settings = settings
+        self.form = form
+
+
 class Client:
     """One client. What most do stands here; the module of a client says where it differs."""
 
@@ -62,6 +85,8 @@ class Client:
     """Its settings; None for one that has none to be installed in."""
     does: Mapping[str, str] = {}
     """What it may do at each level of permissions, for whoever chooses one: files, commands, network, who is asked."""
+    plugin: PluginCommands | None = None
+    """How it takes our plugin in; None for one that has no command for plugins."""
     versions: Versions | None = None
     """Those that our hooks and our server were tried with."""
     remedy = ""

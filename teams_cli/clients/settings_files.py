@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 from teams_cli import errors
-from teams_cli.clients import hook_settings, json_edits, mcp_settings
+from teams_cli.clients import hook_settings, instructions, json_edits, mcp_settings
 from teams_cli.store.documents import strict_json
 
 TYPE_CHECKING = False
@@ -187,6 +188,34 @@ class Plugin:
     def _lines(self) -> list[str]:
         with open(self.source, encoding="utf-8") as file:
             return file.readlines()
+
+
+_BLOCK = ("<!-- teams: begin -->", "<!-- teams: end -->")
+_BLOCK_THERE = re.compile(rf"\n?^{_BLOCK[0]}$.*?^{_BLOCK[1]}$\n?", re.MULTILINE | re.DOTALL)
+
+
+class Instructions:
+    """Instructions for agents as Markdown, as in AGENTS.md: ours are a block between two lines that nobody sees."""
+
+    def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
+        """The file without our block; None when nothing is left."""
+        left = _BLOCK_THERE.sub("", data.decode(errors="surrogateescape").replace("\r\n", "\n"), count=1)
+        return left.encode(errors="surrogateescape") or None if self.is_in(data) else data
+
+    def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
+        """The file with our block at its end."""
+        text = (data or b"").decode(errors="surrogateescape")
+        gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+        block = "\n".join([_BLOCK[0], instructions.TEXT, _BLOCK[1], ""])
+        return f"{text}{gap}{block}".encode(errors="surrogateescape")
+
+    def is_in(self, data: bytes) -> bool:
+        """Whether our block is in the file."""
+        return _BLOCK[0].encode() in data
+
+    def hook_commands(self, data: bytes) -> list[str]:
+        """None: these are words for a model."""
+        return []
 
 
 def taken(path: str) -> errors.InvalidValue:

@@ -8,10 +8,10 @@ from shutil import which
 
 from teams_cli import errors
 from teams_cli.agents.seats import bindings, doorbells, terminals_directory
-from teams_cli.clients import installation, known, mcp_settings, places, profiles, versions
+from teams_cli.clients import installation, known, mcp_settings, places, plugins, profiles, versions
 from teams_cli.clients.installation import FileChange
 from teams_cli.clients.places import SettingsFile
-from teams_cli.clients.settings_files import Ours
+from teams_cli.clients.settings_files import Instructions, Ours
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, switch, table
 from teams_cli.environment import to_install
@@ -20,6 +20,8 @@ from teams_cli.teams import teams
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from teams_cli.clients.contract import Client
 
 _HOOK = """Answer a hook of a client: its JSON on standard input, the answer in its format on standard output.
 
@@ -31,7 +33,8 @@ _INSTALL = """Connect a client: add hooks and the MCP server to its settings. It
 At a terminal it asks, unless --yes is given. Other settings stay. A client that starts in a terminal with
 TEAMS_TEAM, or in a directory bound by `teams here`, becomes a member, and messages wake it. Elsewhere the hooks
 print nothing, and the server offers only reading and joining. Agents started by `run-agent` and `spawn` need no
-installation. Repeating it is safe.
+installation. Repeating it is safe. Copilot CLI is connected by our plugin; Claude Code and Codex are with --plugin,
+which adds a skill.
 
 Raises:
     DamagedRecord: The client could not read its settings; they are left as they are.
@@ -86,7 +89,21 @@ def _places(call: Call, client: str, project: bool, user: bool) -> list[Settings
     return places.of_user(client, home, call.environ)
 
 
-def _install(call: Call, client: str, project: bool, user: bool, only_print: bool, yes: bool) -> Any:
+def _agents_md(client: str, is_wanted: bool) -> list[SettingsFile]:
+    """The project's AGENTS.md, if our instructions are wanted in it, or are there."""
+    top, form = os.getcwd(), Instructions()
+    path = f"{top}/AGENTS.md"
+    try:
+        with open(path, "rb") as file:
+            is_wanted = is_wanted or form.is_in(file.read())
+    except OSError:  # there is none, or installing says what is wrong with it
+        pass
+    return [SettingsFile(known.get(client), path, form, top)] if is_wanted else []
+
+
+def _install(
+    call: Call, client: str, project: bool, user: bool, only_print: bool, yes: bool, plugin: bool, agents_md: bool
+) -> Any:
     ours = _ours(client, project)
     if not ours.server:
         call.say(f"{_NO_SERVER}. {to_install('mcp')}, and install the client again")
@@ -94,7 +111,11 @@ def _install(call: Call, client: str, project: bool, user: bool, only_print: boo
         said = ". ".join(filter(None, versions.trouble(known.get(client), versions.said_by(program, call.environ))))
         if said:
             call.say(said)
-    where = _places(call, client, project, user)
+    if plugin or (known.get(client).home is None and not project):
+        return _by_plugin(call, client, only_print, is_wanted=True)
+    if agents_md and not project:
+        raise errors.WrongUsage("AGENTS.md belongs to a project", "Give --project, in its directory.")
+    where = _places(call, client, project, user) + (_agents_md(client, True) if agents_md else [])
     planned = [installation.install(call.store, place, ours) for place in where]
     asks = not (only_print or yes) and any(change.diff for change in planned) and _somebody_is_there(call)
     if only_print or (asks and not _agrees(call, planned)):
@@ -107,6 +128,43 @@ def _install(call: Call, client: str, project: bool, user: bool, only_print: boo
     if changes[0].diff and (remedy := known.get(client).remedy):
         call.say(remedy)
     return _shown(call, changes, only_print) | {"next": _NEXT} | ({"asked": True} if asks else {})
+
+
+def _by_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
+    """Have the client's own commands take our plugin in, or out."""
+    client, root = known.get(name), call.store.root
+    if client.plugin is None:
+        raise errors.InvalidValue(f"{name} takes no plugin of ours", f"Leave out --plugin: teams install {name}")
+    if is_wanted and not which("teams", path=call.environ.get("PATH")):
+        raise errors.InvalidValue("the plugin calls `teams`, which is not on PATH", "Put it there, and repeat.")
+    done: dict[str, Any] = {"client": name, "path": plugins.directory(), "diff": "", "backup": None, "files": []}
+    done["commands"] = [" ".join(command) for command in plugins.commands(client.plugin, is_wanted)]
+    if only_print or plugins.is_installed(root, name) is is_wanted:
+        return {**done, "changed": False, "planned": only_print}
+    home = call.environ.get("HOME", "")
+    where = places.of_user(name, home, call.environ) if client.home else []
+    if is_wanted:
+        files = [place.path for place in where] or [f"{home}/{client.plugin.settings}"]
+        with installation.one_at_a_time(call.store):
+            for place in reversed(where):  # what is in its settings would answer beside the plugin
+                installation.apply(call.store, installation.uninstall(call.store, place))
+            plugins.install(root, name, client.plugin, files, call.environ)
+            for place in _beside_plugin(client, where):
+                installation.apply(call.store, installation.install(call.store, place, _ours(name, project=False)))
+        doorbells.readmit(terminals_directory(root), name)
+        return {**done, "changed": True, "planned": False, "next": _NEXT}
+    doorbells.dismiss(terminals_directory(root), name)
+    with installation.one_at_a_time(call.store):
+        for place in _beside_plugin(client, where):
+            installation.apply(call.store, installation.uninstall(call.store, place))
+        plugins.uninstall(root, name, client.plugin, call.environ)
+    return {**done, "changed": True, "planned": False}
+
+
+def _beside_plugin(client: Client, where: list[SettingsFile]) -> list[SettingsFile]:
+    """The settings into which something of ours goes beside the plugin, which can't bring it."""
+    form = client.plugin.form if client.plugin else None
+    return [SettingsFile(client, where[0].path, form)] if form and where else []
 
 
 def _somebody_is_there(call: Call) -> bool:
@@ -129,7 +187,9 @@ def _ours(name: str, project: bool) -> Ours:
 
 
 def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: bool) -> Any:
-    where = _places(call, client, project, user)
+    if not project and (known.get(client).home is None or plugins.is_installed(call.store.root, client)):
+        return _by_plugin(call, client, only_print, is_wanted=False)
+    where = _places(call, client, project, user) + (_agents_md(client, False) if project else [])
     if only_print:
         return _shown(call, [installation.uninstall(call.store, place) for place in where], only_print)
     doorbells.dismiss(terminals_directory(call.store.root), client)
@@ -181,6 +241,8 @@ COMMANDS = table(
         _install,
         *_SCOPE,
         switch("--yes", "Make it without asking."),
+        switch("--agents-md", "With --project: also write how to work in a team into AGENTS.md."),
+        switch("--plugin", "By the client's own command for plugins: Claude Code, Codex and Copilot CLI have one."),
         doc=_INSTALL,
         in_team=False,
         changes=False,

@@ -9,7 +9,7 @@ from shutil import which
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
-from teams_cli.clients import environments, known, permissions, places, profiles, versions
+from teams_cli.clients import environments, known, permissions, places, plugins, profiles, versions
 from teams_cli.clients.dialects import COMMON
 from teams_cli.clients.hook_settings import WAIT
 from teams_cli.clients.places import SettingsFile
@@ -33,7 +33,7 @@ _TEAM, _AGENT = "probe", "probe"
 
 
 def examine(
-    client: str, config: Config | None, environ: Mapping[str, str], directory: str, turn: bool
+    client: str, root: str, config: Config | None, environ: Mapping[str, str], directory: str, turn: bool
 ) -> Iterator[Finding]:
     """Look at all that has to be right for the client's hooks to fire; with *turn*, have it take one and see.
 
@@ -47,8 +47,12 @@ def examine(
     said = versions.said_by(program, environ)
     what, remedy = versions.trouble(known.get(client), said)
     yield finding(client, "warning" if what else "good", what or f"{program}: {said}", remedy)
-    of_user = places.of_user(client, environ.get("HOME", "/"), environ)
-    found = [command for at in (of_user, places.of_project(client, directory)) for command in _commands(at[0])]
+    found = []
+    if known.get(client).home:
+        of_user = places.of_user(client, environ.get("HOME", "/"), environ)
+        found = [command for at in (of_user, places.of_project(client, directory)) for command in _commands(at[0])]
+    if plugins.is_installed(root, client):
+        found.append(f"teams hook {client}")
     if not found:
         brought = profiles.brought(profile, "python", [])["hooks"]
         remedy = f"teams install {client}" + (" (agents started by teams need it not)" if brought else "")

@@ -64,6 +64,10 @@ def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
         return WRONG_USAGE
     try:
         given = _standard_input()
+        if (client := _caller(flags["client"], given)) != flags["client"]:
+            flags["client"] = client
+            if flags["wait"]:  # which would hold it up: of these clients none lets a hook wait beside it
+                return 0
         standpoint = _standpoint(flags, environ, given)
         parent = _parent(flags["client"], standpoint, environ)
         if _is_another(standpoint, environ) or (parent and (flags["wait"] or flags["ask"])):
@@ -228,6 +232,18 @@ def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", given: by
     if not team and not binding and store in ("", "files"):
         team = _only_team(root)
     return Standpoint(root, store, team, binding, named)
+
+
+def _caller(client: str, given: bytes) -> str:
+    """The client that calls, by what it says: others run the hooks that a plugin has for Claude Code, too."""
+    if client != "claude" or b'"timestamp"' not in given:
+        return client
+    import json
+
+    event = json.loads(given)
+    if "timestamp" not in event:
+        return client
+    return "qwen" if "permission_mode" in event else "copilot"
 
 
 def _binding(client: str, root: str, given: bytes, is_named: bool) -> "Binding | None":

@@ -5,6 +5,7 @@ of all pages, by tests/docs.
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 from tests.docs.pages import blocks, text_of
@@ -34,3 +35,10 @@ def test_ci_runs_the_two_commands_of_the_readme() -> None:
 
 def test_it_warns_of_other_programs_of_that_name() -> None:
     assert "Do not install `teams` or `teams-cli` from PyPI" in " ".join(text_of("README.md").split())
+
+
+def test_the_distribution_is_run_by_its_name_too() -> None:
+    """As `uvx NAME` and `pipx run NAME` do; beside the command `teams`."""
+    project = tomllib.loads(text_of("pyproject.toml"))["project"]
+    assert project["scripts"] == dict.fromkeys(["teams", project["name"]], "teams_cli.__main__:main")
+    assert project["name"] in text_of("README.md") and project["name"] not in ("teams", "teams-cli")

@@ -160,6 +160,20 @@ def test_a_projects_settings_name_no_path_of_this_machine(home: Home, tmp_path: 
     assert tree(project) == {}
 
 
+def test_the_loop_is_written_into_agents_md_and_taken_out(home: Home, tmp_path: Path) -> None:
+    """In a block that is ours; what stands around it, and is changed later, stays."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "AGENTS.md").write_text("# Rules\n\nUse tabs.")
+    in_project(home, project, "install", "claude", "--agents-md")
+    text = (project / "AGENTS.md").read_text()
+    assert text.startswith("# Rules\n\nUse tabs.\n\n<!-- teams: begin -->\n") and "teams join-team --claim" in text
+    (project / "AGENTS.md").write_text(f"{text}\nNo emojis.\n")
+    in_project(home, project, "uninstall", "claude")
+    assert tree(project) == {"AGENTS.md": b"# Rules\n\nUse tabs.\n\nNo emojis.\n"}
+    assert refused(home, "install", "claude", "--agents-md").status == 2
+
+
 def test_a_link_out_of_a_project_is_not_followed(home: Home, tmp_path: Path) -> None:
     """A project may come from anybody: it must not lead us to the user's own files."""
     project, own = tmp_path / "project", home.file("claude", "{}")

@@ -143,7 +143,7 @@ def test_whoever_chooses_is_told_what_each_may_do() -> None:
     documented = Path("docs/permissions.md").read_text(encoding="utf-8")
     for client, level, does in permissions.rows():
         assert f"| {client} | {level} | {does} |" in documented
-    assert len(permissions.rows()) == 15
+    assert len(permissions.rows()) == 18
 
 
 def test_what_is_ours_needs_no_leave() -> None:

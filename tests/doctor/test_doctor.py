@@ -244,3 +244,21 @@ def test_a_role_that_was_taken_away_is_found(cli: Cli) -> None:
     assert cli("create-task", "t", agent="zoe").status == 13
     (found,) = (finding for finding in findings(cli, healthy=False) if "scribe" in finding["what"])
     assert found["level"] == "problem" and found["remedy"].startswith("Define it: teams define-role scribe ")
+
+
+@pytest.mark.slow
+def test_a_client_whose_settings_say_another_root_is_named(cli: Cli, tmp_path: Path) -> None:
+    """Its teams are not those of the others; a root that is no whole path would be another in each directory."""
+    home = tmp_path / "home"
+    (home / ".claude").mkdir(parents=True)
+    (home / ".codex").mkdir()
+    cli.more["HOME"] = str(home)
+    said = {"env": {"TEAMS_HOME": str(cli.root)}}
+    (home / ".claude/settings.json").write_text(json.dumps(said))
+    assert findings(cli, healthy=True) == []
+    (home / ".codex/config.toml").write_text('[shell_environment_policy.set]\nTEAMS_HOME = "~/elsewhere"\n')
+    (home / ".claude/settings.json").write_text(json.dumps({"env": {"TEAMS_HOME": "here"}}))
+    relative, other = findings(cli, healthy=True)
+    assert relative["where"].startswith("claude: ") and "TEAMS_HOME" in relative["what"]
+    assert f"codex keeps its teams in {home}/elsewhere, and this command in {cli.root}" == other["what"]
+    assert other["remedy"] == f"Say the same in both: TEAMS_HOME={cli.root}"

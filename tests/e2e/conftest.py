@@ -21,11 +21,13 @@ from tests.e2e.model import Model
 from tests.support.cli import ALPHA, COMMAND, make_team
 
 CLIENTS = ("claude", "codex", "gemini", "qwen", "opencode")
+STARTED = (*CLIENTS, "copilot")
+"""Also one that is started, and not sat at."""
 NEWEST = "-newest"
 """Behind the name of a client: its newest version, where that is not the pinned one."""
 VARIABLES = {
     f"{client}{which}": f"TEAMS_E2E_{client.upper()}{which.upper().replace('-', '_')}"
-    for client in CLIENTS
+    for client in STARTED
     for which in ("", NEWEST)
 }
 BINARIES = {client: os.environ.get(variable, "") for client, variable in VARIABLES.items()}  # tests don't see them
@@ -128,6 +130,10 @@ class Office:
             "OPENAI_BASE_URL": f"{self.model.url}/v1",
             "OPENAI_MODEL": "m1",
             "OPENCODE_CONFIG": f"{self.home}/opencode.json",
+            "COPILOT_OFFLINE": "true",
+            "COPILOT_PROVIDER_BASE_URL": f"{self.model.url}/v1",
+            "COPILOT_PROVIDER_API_KEY": "dummy",
+            "COPILOT_MODEL": "m1",
             **dict.fromkeys(_OPENCODE_OFFLINE, "1"),
             **self.variables,
             **more,

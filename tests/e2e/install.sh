@@ -15,6 +15,7 @@ clients=(
     "TEAMS_E2E_CODEX codex-linux-x64@npm:@openai/codex@0.171.0-linux-x64 codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"
     "TEAMS_E2E_GEMINI @google/gemini-cli@0.61.0 .bin/gemini"
     "TEAMS_E2E_QWEN @qwen-code/qwen-code@0.24.4 .bin/qwen"
+    "TEAMS_E2E_COPILOT @github/copilot@1.0.102 .bin/copilot"
     "TEAMS_E2E_OPENCODE opencode-linux-x64@1.18.34 opencode-linux-x64/bin/opencode"
 )
 

@@ -30,3 +30,17 @@ def test_start_mail_tool_and_end(office: Office) -> None:
     assert last.text.count("| the build is red") == 1
     task = office.cli.ok("show-task", "1", agent="lea")
     assert (task["status"], task["owner"], task["result"]) == ("completed", "ann", "seven files")
+
+
+@pytest.mark.parametrize("office", ["copilot"], indirect=True)
+def test_one_without_hooks_gets_its_mail_in_the_next_turn(office: Office) -> None:
+    """Its session goes on; of commands only ours is run."""
+    office.say("create-task", "count the files")
+    office.model.script("[ann]", Run("teams claim-task 1"), Run("touch made"), Say("begun"), Say("goes on"))
+    assert office.run("[ann] work")["output"] == "begun"
+    office.say("send-message", "ann", "the build is red")
+    office.say("wait", "--agent", "ann", "--timeout", "150")
+    first, *_, last = office.model.requests["[ann]"]
+    assert "You are ann in team alpha" in first.text and any("claim_task" in name for name in first.tools)
+    assert "task-1: in_progress by ann" in last.text and "begun" in last.text and "| the build is red" in last.text
+    assert not (office.work / "made").exists() and "Permission denied" in last.text

@@ -67,6 +67,21 @@ def test_every_client_is_spoken_to_in_its_words(cli: Cli) -> None:
         assert hook(cli, STOP[dialect], dialect, stop_hook_active=True) is None
 
 
+def test_clients_that_run_the_hooks_of_claude_are_known_by_what_they_say(cli: Cli) -> None:
+    """As Copilot CLI 1.0.102, Qwen Code 0.24.4 and Claude Code 2.1.332 say it; none but Claude is held up."""
+    copilot = {"session_id": "s", "timestamp": "2026-11-28T09:31:59.279Z", "cwd": "/w", "prompt": "hi"}
+    qwen = {**copilot, "transcript_path": "/h/.qwen/projects/w/chats/s.jsonl", "permission_mode": "yolo"}
+    claude = {"session_id": "s", "cwd": "/w", "permission_mode": "default", "tool_input": {"timestamp": "now"}}
+    for event, is_top_level in ((copilot, True), (qwen, False), (claude, False)):
+        cli.ok("send-message", "bob", "Which grammar?", agent="lea")
+        told = hook(cli, "UserPromptSubmit", **event)
+        assert "| Which grammar?" in (told["additionalContext"] if is_top_level else context(told))
+    for event in (copilot, qwen):
+        given = json.dumps({**event, "hook_event_name": "Stop"}).encode()
+        answer = cli("hook", "claude", "--wait", agent="bob", stdin=given)
+        assert (answer.status, answer.stdout, answer.stderr) == (0, "", "")
+
+
 def test_at_the_start_it_is_said_who_is_there(cli: Cli) -> None:
     cli.ok("announce", "the parser", agent="mia")
     text = context(hook(cli, "SessionStart", source="startup"))

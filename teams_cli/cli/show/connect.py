@@ -8,6 +8,10 @@ if TYPE_CHECKING:
 
 
 def change(done: dict[str, Any]) -> list[str]:
+    if "commands" in done:
+        said = "would run" if done["planned"] else "ran" if done["changed"] else "not needed"
+        lines = [f"{said}: {command}" for command in done["commands"]]
+        return [*lines, f"next: {done['next']}"] if "next" in done else lines
     if not done["diff"]:
         return [f"{file['path']}: nothing to change" for file in done["files"]]
     asked = done.get("asked", False)

@@ -50,8 +50,8 @@ def all_clients() -> list[Client]:
 
 
 def installable() -> tuple[str, ...]:
-    """The names of those that have settings for our hooks and our server to be put into."""
-    return tuple(client.name for client in all_clients() if client.home)
+    """The names of those that have settings for our hooks and our server to be put into, or take our plugin."""
+    return tuple(client.name for client in all_clients() if client.home or client.plugin)
 
 
 def with_hooks() -> tuple[str, ...]:

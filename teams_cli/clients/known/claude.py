@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from teams_cli.clients.contract import Client, Home, SettingsPlace
+from teams_cli.clients.contract import Client, Home, PluginCommands, SettingsPlace
 from teams_cli.clients.dialects import COMMON
 from teams_cli.clients.environments import SETTINGS
 from teams_cli.clients.mcp_settings import NAME, PROMPT_TOOL
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ALLOWED = ("Bash(teams:*)", f"mcp__{NAME}")
 """By these rules our commands and tools are used without a dialog, also in the mode "auto", its default."""
+_OF_PLUGIN = (ALLOWED[0], f"mcp__plugin_teams_{NAME}")
 _TURN = ("claude", "-p", "--output-format", "json", "{model}")
 _ALLOWED = ("{permissions}", "--allowedTools", ",".join(ALLOWED), "{mcp}", "{hooks}")
 
@@ -91,6 +92,13 @@ class Claude(Client):
     )
 
     does = _DOES
+    plugin = PluginCommands(
+        "claude",
+        "install",
+        "uninstall",
+        beside=("enabledPlugins", "extraKnownMarketplaces"),
+        form=Settings(allowed=_OF_PLUGIN),
+    )
     versions = Versions("2.1.197")
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.clients import hook_settings, mcp_settings
-from teams_cli.clients.contract import Client, Home, SettingsPlace
+from teams_cli.clients.contract import Client, Home, PluginCommands, SettingsPlace
 from teams_cli.clients.dialects import Dialect, ToolGuard
 from teams_cli.clients.seats import CONTROL, QUEUE, Daemon, Seat
 from teams_cli.clients.settings_files import Settings
@@ -100,6 +100,7 @@ class Codex(Client):
     remedy = "codex skips hooks that its user has not looked at: say /hooks in codex, and trust them"
 
     does = _DOES
+    plugin = PluginCommands("codex", "add", "remove")
     versions = Versions("0.169.0")
 
     def hook_entries(self, command: str) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ from teams_cli import environment, extensions
 from teams_cli.clients import known
 from teams_cli.commands.answers import Outcome
 from teams_cli.commands.call import Call
-from teams_cli.doctor import clients, teams
+from teams_cli.doctor import clients, roots, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def examine(call: Call, fix: bool, only: str | None, client: str | None, turn: bool, wake: bool) -> Any:
     """What was found, and whether it is bad."""
     if client:
-        found = list(clients.examine(client, call.config, call.environ, os.getcwd(), turn))
+        found = list(clients.examine(client, call.store.root, call.config, call.environ, os.getcwd(), turn))
         wake = wake or (not turn and known.get(client).seat is not None)
         if wake and found[0]["level"] == "good":
             see_it_wake = extensions.needed("see mail wake a client", "this examination", "terminals")
@@ -29,6 +29,7 @@ def examine(call: Call, fix: bool, only: str | None, client: str | None, turn: b
                 call.settle(team)
         beneath = environment.opencode_directory(call.store.root, call.environ)
         found = teams.examine(call.store, call.config, fix, only or "", beneath, call.environ)
+        found += roots.examine(call.store.root, call.environ)
     bad = any(finding["level"] == "problem" for finding in found)
     document = {"root": call.store.root, "store": call.store.address, "healthy": not bad, "findings": found}
     return Outcome(document, 1 if bad else 0)

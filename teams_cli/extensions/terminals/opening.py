@@ -11,7 +11,7 @@ from teams_cli import errors
 from teams_cli.agents import ports
 from teams_cli.agents.seats import sitting, terminals_directory
 from teams_cli.agents.sessions import Session
-from teams_cli.clients import environments, hook_settings, known, places, profiles
+from teams_cli.clients import environments, hook_settings, known, places, plugins, profiles
 from teams_cli.membership import joining
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
@@ -138,9 +138,11 @@ def _brought(
     store: Store, client: Client, directory: str, environ: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
     """What brings our hooks, unless the client's settings have them: those of before are not called twice."""
-    found = [places.of_user(client.name, environ.get("HOME") or "/", environ)[0]]
-    found.append(places.of_project(client.name, directory)[0])
-    if any(_has_ours(place) for place in found):
+    found = []
+    if client.home:
+        found = places.of_user(client.name, environ.get("HOME") or "/", environ)[:1]
+        found += places.of_project(client.name, directory)[:1]
+    if plugins.is_installed(store.root, client.name) or any(_has_ours(place) for place in found):
         return [], {}
     return client.once(sys.executable, f"{terminals_directory(store.root)}/settings", environ)
 

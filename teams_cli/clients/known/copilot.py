@@ -1,0 +1,77 @@
+"""GitHub Copilot CLI."""
+
+from __future__ import annotations
+
+import json
+
+from teams_cli.clients import mcp_settings
+from teams_cli.clients.contract import Client, PluginCommands
+from teams_cli.clients.dialects import COMMON, Dialect
+from teams_cli.clients.seats import Seat
+from teams_cli.clients.versions import Versions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+_TURN = ("copilot", "--output-format", "json", "--no-ask-user", "{model}", "{permissions}", "{mcp}")
+_PROFILE = {
+    "name": "copilot",
+    "description": "GitHub Copilot CLI, one turn a process.",
+    "model": ["--model", "{model}"],
+    "start": [*_TURN, "--session-id", "{session_id}"],
+    "resume": [*_TURN, "--resume={session_id}"],
+    "introduced": True,
+    "sessionId": {"from": "preset"},
+    "output": {"from": "lines", "match": {"type": "assistant.message"}, "path": "data.content"},
+    "failed": {"status": True},
+    "interrupt": [["INT", 3], ["TERM", 3], ["KILL", 2]],
+    "modes": {
+        "ask": "it asks nobody where no person sits in front of it",
+        "edit": [
+            *("--disallow-temp-dir", "--allow-tool", "write"),
+            *("--allow-tool", "shell(teams:*)", "--allow-tool", mcp_settings.NAME),
+        ],
+        "all": ["--allow-all"],
+    },
+    "mcp": "copilot",
+}
+
+
+class _TopLevel(Dialect):
+    """As Claude Code, but that what is to be put before the model stands beside nothing else."""
+
+    def context(self, event: dict[str, Any], text: str) -> dict[str, Any]:
+        return {"additionalContext": text}
+
+
+class Copilot(Client):
+    """GitHub Copilot CLI, which runs the hooks of plugins that were made for Claude Code."""
+
+    profile = _PROFILE
+    dialect = _TopLevel("SessionStart", "UserPromptSubmit", ("PostToolUse",), "Stop", guard=COMMON.guard)
+    events = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")
+    sitting = ("SessionEnd",)
+    seat = Seat("-p --prompt --acp", resume=("--resume={session_id}",), first=("--interactive", "{prompt}"))
+    does = {  # noqa: RUF012
+        "edit": "edits files in its directory; of commands only `teams`; nothing else, nobody is asked",
+        "all": "everything, unasked",
+    }
+    plugin = PluginCommands(
+        "copilot",
+        "install",
+        "uninstall",
+        beside=("enabledPlugins", "extraKnownMarketplaces"),
+        settings=".copilot/settings.json",
+    )
+    versions = Versions("1.0.102")
+
+    def server_words(self, python: str, variables: Iterable[str]) -> list[str]:
+        entry = self.server_entry(self.server_command(python))
+        handed_on = {name: f"${{{name}}}" for name in variables}
+        server = {"type": "local", **entry, "env": handed_on, "tools": ["*"]}
+        return ["--additional-mcp-config", json.dumps({"mcpServers": {mcp_settings.NAME: server}})]
+
+
+CLIENT = Copilot()

@@ -1,0 +1,108 @@
+"""The plugin that comes with the program, and the clients' own commands that take it in and out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+from teams_cli import errors
+from teams_cli.store.files import disk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from teams_cli.clients.contract import PluginCommands
+
+_NAME = "teams"
+_SOURCE = f"{_NAME}@{_NAME}"
+_PATIENCE = 120
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def commands(plugin: PluginCommands, is_wanted: bool) -> list[tuple[str, ...]]:
+    """The client's commands that take the plugin in, or out."""
+    market = (plugin.program, "plugin", "marketplace")
+    if is_wanted:
+        return [(*market, "add", directory()), (plugin.program, "plugin", plugin.install, _SOURCE)]
+    return [(plugin.program, "plugin", plugin.uninstall, _SOURCE), (*market, "remove", _NAME)]
+
+
+def directory() -> str:
+    """Where the catalogue with the plugin is: in the package, or in the checkout that it runs from."""
+    installed = os.path.join(_HERE, "market")
+    return installed if os.path.isdir(installed) else os.path.dirname(os.path.dirname(_HERE))
+
+
+def is_installed(root: str, client: str) -> bool:
+    """Whether the client has our plugin by `teams install`."""
+    return os.path.exists(_record(root, client))
+
+
+def install(root: str, client: str, plugin: PluginCommands, files: Iterable[str], environ: Mapping[str, str]) -> None:
+    """Have the client take the plugin in; what its *files* were is kept.
+
+    Raises:
+        StorageFailed: The client refused.
+    """
+    before = {path: _text(path) for path in files}
+    _run(commands(plugin, True), environ)
+    os.makedirs(os.path.dirname(_record(root, client)), 0o700, exist_ok=True)
+    data = json.dumps({"files": before}, indent=2).encode() + b"\n"
+    disk.commit(disk.write_temp(os.path.dirname(_record(root, client)), data), _record(root, client))
+
+
+def uninstall(root: str, client: str, plugin: PluginCommands, environ: Mapping[str, str]) -> None:
+    """Have the client take the plugin out; a file that says what it said before becomes what it was, byte for byte.
+
+    Raises:
+        StorageFailed: The client refused.
+    """
+    _run(commands(plugin, False), environ)
+    kept: dict[str, str | None] = json.loads(disk.read_file(_record(root, client)))["files"]
+    for path, before in kept.items():
+        now = _text(path)
+        if now is None or now == before or _said(now, plugin.beside) != _said(before or "", ()):
+            continue
+        if before is None:
+            disk.discard(path)
+            continue
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            file.write(before)
+    disk.discard(_record(root, client))
+
+
+def _run(wanted: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> None:
+    for words in wanted:
+        try:
+            done = subprocess.run(
+                words, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE
+            )
+            failed, said = done.returncode, f"{done.stdout}\n{done.stderr}".strip()
+        except (OSError, subprocess.TimeoutExpired) as error:
+            failed, said = 1, str(error)
+        if failed:
+            raise errors.StorageFailed(f"{' '.join(words)}: {said[-500:]}", "Look at what the client says, and repeat.")
+
+
+def _said(text: str, beside: tuple[str, ...]) -> Any:
+    """What the settings say, without keys *beside* what was there that have nothing but the plugin taken out."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return text.strip()
+    return {key: value for key, value in found.items() if key not in beside or value not in ({}, {_SOURCE: False})}
+
+
+def _text(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def _record(root: str, client: str) -> str:
+    return f"{root}/installed/{client}.plugin"

@@ -1,0 +1,95 @@
+"""The plugin: what is committed is what its source makes, in the formats of clients; their commands take it in."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.clients.homes import Home
+from tests.support.cli import tree
+
+TOP = Path(__file__).parents[2]
+SKILL = TOP / "plugins/teams/skills/teams/SKILL.md"
+FAKE = """\
+#!/bin/sh
+# A client that notes what its command for plugins is told, and leaves its settings as Claude Code 2.1.332 does.
+if [ "$1" = --version ]; then echo 2.1.332; exit; fi
+echo "$*" >> "$HOME/ran"
+case "$*" in
+*" add "*|*" install "*) echo '{"model": "opus", "enabledPlugins": {"a": true}}' > "$HOME/.claude/settings.json";;
+*) echo '{"model": "opus", "enabledPlugins": {}, "extraKnownMarketplaces": {}}' > "$HOME/.claude/settings.json";;
+esac
+"""
+
+
+def test_what_is_committed_is_what_the_source_makes(tmp_path: Path) -> None:
+    """Made again: `python plugins/generate.py`."""
+    words = [sys.executable, "plugins/generate.py", str(tmp_path)]
+    subprocess.run(words, cwd=TOP, env={**os.environ, "PYTHONPATH": str(TOP)}, check=True)
+    made = {path: data for path, data in tree(tmp_path).items() if data != "directory"}
+    assert made == {path: (TOP / path).read_bytes() for path in made}
+    for place in ("plugins/teams", "plugins/portable"):
+        assert {f"{place}/{path}" for path, data in tree(TOP / place).items() if data != "directory"} <= made.keys()
+
+
+def test_the_skill_is_valid_for_its_format() -> None:
+    """That of agentskills.io; and it says what the README says."""
+    text = SKILL.read_text()
+    head, body = text.removeprefix("---\n").split("\n---\n", 1)
+    front = yaml.safe_load(head)
+    assert set(front) <= {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
+    assert front["name"] == SKILL.parent.name and re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", front["name"])
+    assert 0 < len(front["description"]) <= 1024 and len(front["compatibility"]) <= 500
+    assert len(text.splitlines()) < 200
+    said = "".join(line[2:] for line in (TOP / "README.md").read_text().splitlines(True) if line.startswith("> "))
+    assert said and said in body
+
+
+def test_the_documents_have_the_fields_of_their_formats() -> None:
+    """Agent Plugins 1.0, which is closed, and the manifests of Claude Code and Codex; every path leads to a file."""
+    plugin = TOP / "plugins/teams"
+    about = json.loads((TOP / "plugins/portable/plugin.json").read_text())
+    allowed = {"$schema", "name", "version", "description", "author", "homepage", "repository", "license", "keywords"}
+    assert set(about) <= allowed | {"extensions"}
+    servers = json.loads((TOP / "plugins/portable/mcp.json").read_text())["mcpServers"]
+    assert servers == {"team": {"type": "stdio", "command": "teams", "args": ["mcp"]}}
+    codex = json.loads((plugin / ".codex-plugin/plugin.json").read_text())
+    assert all((plugin / codex[key]).exists() for key in ("skills", "mcpServers", "hooks"))
+    market = json.loads((TOP / ".claude-plugin/marketplace.json").read_text())
+    assert [(TOP / each["source"]).resolve() for each in market["plugins"]] == [plugin]
+    assert {market["name"], about["name"], codex["name"]} == {"teams"}
+
+
+@pytest.mark.slow
+def test_the_clients_own_command_takes_it_in_and_out(home: Home, tmp_path: Path) -> None:
+    """Hooks that were in its settings go first; they become byte for byte what they were."""
+    place = tmp_path / "bin"
+    place.mkdir()
+    for name, text in (("claude", FAKE), ("teams", "#!/bin/sh\n")):
+        (place / name).write_text(text)
+        (place / name).chmod(0o755)
+    path = f"{place}:{os.environ['PATH']}"
+    text = '{\n   "model": "opus"\n}'
+    settings = home.file("claude", text)
+    before = tree(home.path)
+    home.change("install", "claude")
+    shown = home.cli("install", "claude", "--plugin", "--print", PATH=path)
+    assert shown.stdout.startswith("would run: claude plugin marketplace add /") and "hooks" in settings.read_text()
+    done = home.cli("install", "claude", "--plugin", "--json", PATH=path).json
+    assert done["changed"] and home.cli("install", "claude", "--plugin", "--json", PATH=path).json["changed"] is False
+    ran = (home.path / "ran").read_text().splitlines()
+    assert ran == [f"plugin marketplace add {done['path']}", "plugin install teams@teams"]
+    assert json.loads(settings.read_text())["permissions"] == {"allow": ["Bash(teams:*)", "mcp__plugin_teams_team"]}
+    assert "hooks" not in settings.read_text()
+    assert home.cli("uninstall", "claude", "--json", PATH=path).json["changed"] is True
+    (home.path / "ran").unlink()
+    assert tree(home.path) == before
+    assert home.cli("install", "gemini", "--plugin", PATH=path).status == 2
+    assert "not on PATH" in home.cli("install", "claude", "--plugin", PATH="/usr/bin:/bin").stderr
