@@ -1,26 +1,28 @@
-"""Brings the workflows and the plugin into the package, where it is built; an editable install finds them here."""
+"""Brings files of the repository into the package, where it is built; an editable install finds them here."""
 
 from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
+PLACES = {"workflows/*.md": "teams_cli/workflows/shipped", "docs/schemas/*.json": "teams_cli/schemas"}
 MARKET = (".claude-plugin", ".agents", "plugins/teams", "plugins/portable")
+"""The folders of the plugin, which stay as they are in `teams_cli/clients/market`."""
 
 
 class BuildWithFiles(build_py):
-    """Copies `workflows/*.md` to `teams_cli/workflows/shipped`, and the plugin to `teams_cli/clients/market`."""
+    """Copies the files that these patterns find, each to its place, and the folders of the plugin."""
 
     def run(self):
         super().run()
         if not self.editable_mode:
-            place = Path(self.build_lib) / "teams_cli/workflows/shipped"
-            self.mkpath(str(place))
-            for file in sorted(Path(__file__).with_name("workflows").glob("*.md")):
-                self.copy_file(str(file), str(place / file.name))
+            top, package = Path(__file__).parent, Path(self.build_lib)
+            for pattern, name in PLACES.items():
+                self.mkpath(str(package / name))
+                for file in sorted(top.glob(pattern)):
+                    self.copy_file(str(file), str(package / name / file.name))
             for folder in MARKET:
-                source = Path(__file__).parent / folder
-                self.copy_tree(str(source), str(Path(self.build_lib) / "teams_cli/clients/market" / folder))
+                self.copy_tree(str(top / folder), str(package / "teams_cli/clients/market" / folder))
 
 
 setup(cmdclass={"build_py": BuildWithFiles})

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Write the pages that are made from the program's declarations: `python docs/generate.py`.
 
-commands.md is made from the commands, settings.md from the settings. Run it after changing one of these.
+commands.md is made from the commands, settings.md from the settings, schemas/ from the models of files. Run it after
+changing one of these.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from teams_cli import commands
 from teams_cli.cli.guide import told_of
 from teams_cli.commands.declaration import AS, JSON, ROOT, STORE, TEAM, Command, Parameter
+from teams_cli.extensions.exchange import schemas
 from teams_cli.teams.settings import SETTINGS, Setting
 
 DIRECTORY = Path(__file__).parent
@@ -52,7 +54,10 @@ _OF_THE_MACHINE = {"max_shadows": "2 a processor"}
 
 def pages() -> dict[str, str]:
     """The pages by their file names."""
-    return {"commands.md": _commands(), "settings.md": _settings()}
+    files = {
+        f"schemas/{name.replace('.', '-')}.schema.json": schemas.as_text(schemas.of(name)) for name in schemas.NAMES
+    }
+    return {"commands.md": _commands(), "settings.md": _settings(), **files}
 
 
 def _commands() -> str:

@@ -43,6 +43,7 @@ BROUGHT_BY = {
     "get-landings": "landing",
     "import": "exchange",
     "export": "exchange",
+    "schema": "exchange",
 }
 """The extensions that commands of this version belong to, so that one that is missing can be named."""
 _EXTRAS = ("mcp", "postgres", "review")

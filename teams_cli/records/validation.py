@@ -30,9 +30,9 @@ def check_record(kind: type[Record], document: object, where: str) -> None:
         ) from None
 
 
-def schema_of(kind: type[Record]) -> dict[str, Any]:
-    """The JSON Schema of the record *kind*; of records nested in it, under `#/components/schemas/`."""
-    schema = TypeAdapter(_model(kind)).json_schema(ref_template="#/components/schemas/{model}")
+def schema_of(kind: type[Record], below: str = "#/components/schemas/{model}") -> dict[str, Any]:
+    """The JSON Schema of the record *kind*, which refers to those of records nested in it *below* that."""
+    schema = TypeAdapter(_model(kind)).json_schema(ref_template=below)
     found: dict[str, Any] = json.loads(json.dumps(schema).replace("\\\\z", "$"))  # JSON Schema knows no \\z
     return found
 

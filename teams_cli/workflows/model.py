@@ -108,7 +108,9 @@ def _as_agents(value: object) -> object:
     return [{"count": value}] if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-Value = Annotated[str, BeforeValidator(_word), AfterValidator(checked_value)]
+Scalar = str | int | float | bool
+"""What a text may be in YAML: the schemas for editors say so."""
+Value = Annotated[str, BeforeValidator(_word, json_schema_input_type=Scalar), AfterValidator(checked_value)]
 Prose = Annotated[Text, AfterValidator(_said)]
 Title = Annotated[Prose, AfterValidator(_line)]
 Script = Annotated[Prose, Field(max_length=MAX_SCRIPT)]
@@ -160,7 +162,7 @@ class TaskTemplate(Form):
     check_in: Prose | None = Field(default=None, alias="checkIn")
     review_by: Name | None = Field(default=None, alias="reviewBy")
     attempts: Annotated[int, Field(ge=1, le=100)] | None = None
-    each: Annotated[Each, BeforeValidator(_as_each)] | None = None
+    each: Annotated[Each, BeforeValidator(_as_each, json_schema_input_type=Each | list[Value])] | None = None
 
 
 class AgentTemplate(Form):
@@ -189,7 +191,7 @@ class Synthesis(Form):
 
     run: Script | None = None
     prompt: Prose | None = None
-    verdict: Annotated[Verdict, BeforeValidator(_as_verdict)] | None = None
+    verdict: Annotated[Verdict, BeforeValidator(_as_verdict, json_schema_input_type=Verdict | str)] | None = None
 
 
 class Workflow(Form):
@@ -200,13 +202,18 @@ class Workflow(Form):
     pattern: Literal["leader", "swarm", "pipeline", "council"] = "leader"
     needs: list[Literal["git-checkout"]] = []
     variables: dict[
-        Annotated[str, AfterValidator(_variable_name)], Annotated[Variable, BeforeValidator(_as_variable)]
+        Annotated[str, AfterValidator(_variable_name)],
+        Annotated[Variable, BeforeValidator(_as_variable, json_schema_input_type=Variable | Scalar | None)],
     ] = {}
     roles: dict[Name, RoleDefinition] = {}
     check: Script | None = None
-    settings: dict[str, Annotated[Prose, BeforeValidator(_setting)]] = {}
+    settings: dict[str, Annotated[Prose, BeforeValidator(_setting, json_schema_input_type=Scalar)]] = {}
     attempts: Annotated[int, Field(ge=1, le=100)] = 3
-    agents: Annotated[list[AgentTemplate], BeforeValidator(_as_agents), Field(min_length=1)] = [AgentTemplate()]
+    agents: Annotated[
+        list[AgentTemplate],
+        BeforeValidator(_as_agents, json_schema_input_type=list[AgentTemplate] | int),
+        Field(min_length=1),
+    ] = [AgentTemplate()]
     broadcast: Prose | None = None
     tasks: Annotated[list[TaskTemplate], Field(min_length=1)]
     synthesize: Synthesis = Synthesis()

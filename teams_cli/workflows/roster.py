@@ -68,9 +68,12 @@ class Roster(Form):
 
     name: Name
     members: list[MemberTemplate] = Field(default=[], max_length=MAX_AGENTS)
-    rules: Annotated[Text | None, BeforeValidator(_lines)] = None
+    rules: Annotated[Text | None, BeforeValidator(_lines, json_schema_input_type=Text | list[str] | None)] = None
     pages: dict[str, Text] = Field(default={})
-    tasks: Annotated[list[task_lists.ListedTask], BeforeValidator(_known_by_title)] = Field(default=[])
+    tasks: Annotated[
+        list[task_lists.ListedTask],
+        BeforeValidator(_known_by_title, json_schema_input_type=list[task_lists.ListedTask]),
+    ] = Field(default=[])
     workflow: Text | None = None
 
     @model_validator(mode="after")

@@ -37,12 +37,15 @@ AFTERWARDS = {
     "docs/recipes/claude-team.md": "test -e ~/app/task-1.txt -a -e ~/app/task-2.txt -a -e ~/app/task-3.txt",
     "docs/recipes/ci-review.md": "test -s ~/review.md",
     "docs/recipes/merge-when-checked.md": "test -e ~/app/task-1.txt -a -e ~/app/task-2.txt",
+    "docs/recipes/ten-issues.md": "test -e ~/app/task-10.txt && grep -q 'wrote task-10' ~/morning.md",
     "docs/recipes/take-over.md": """
         script -qec 'teams open claude --resume ann' /dev/null </dev/null && teams history | grep -q "given back ann"
     """,
     "docs/recipes/notify-phone.md": "timeout 60 sh -c 'until grep -q Adyen ~/phone.txt; do sleep 0.1; done'",
 }
 """What must be so when the commands of a page have run."""
+NEEDED = {"ntfy.sh": "network", "import github": "tracker"}
+"""What stands in for what a page with that word needs."""
 RUN = [page for page in PAGES if blocks(text_of(page), "console", "bash") and page != "docs/permissions.md"]
 """The page of permissions is run by tests/clients/test_permissions.py."""
 LACKING = extensions.BROUGHT_BY.keys() - commands.every().keys()
@@ -65,7 +68,7 @@ def test_a_page_is_true(page: str, tmp_path: Path) -> None:
         name = f"docs_{os.urandom(6).hex()}"
         assert server().psql(f"CREATE DATABASE {name}").returncode == 0
         variables["DATABASE"] = server().address(name)
-    stand_ins = [STAND_INS / "network"] if "ntfy.sh" in text else []
+    stand_ins = [STAND_INS / name for word, name in NEEDED.items() if word in text]
     with Shell(tmp_path, *stand_ins, **variables) as shell:
         for block in blocks(text, "console", "bash"):
             if block.startswith("$ "):

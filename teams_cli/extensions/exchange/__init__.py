@@ -2,4 +2,4 @@
 
 from teams_cli.extensions import Extension
 
-EXTENSION = Extension(commands={"import": "commands", "export": "commands"})
+EXTENSION = Extension(commands={"import": "commands", "export": "commands", "schema": "schemas"})

@@ -1,0 +1,99 @@
+"""JSON Schemas of the files that people write, made from the models that read these; and the command for them."""
+
+from __future__ import annotations
+
+from teams_cli.commands.declaration import Command, argument, table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.commands.call import Call
+
+    Schema = dict[str, Any]
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_WORD = {"type": ["string", "integer"]}
+NAMES = ("teams.yaml", "workflow", "tasks", "config.json")
+_SCHEMA = """Show the JSON Schema of a file that you write, for your editor.
+
+`workflow` is of the front matter of a workflow file, `tasks` of a list for `create-task --from`. Save it beside the
+file, and name it in the first line of the file:
+
+`# yaml-language-server: $schema=./teams.schema.json`
+"""
+
+
+def of(name: str) -> Schema:
+    """The schema of the files of that name."""
+    made = {"teams.yaml": _roster, "workflow": _workflow, "tasks": _tasks, "config.json": _config}[name]()
+    return {"$schema": _DIALECT, "title": name, **{key: value for key, value in made.items() if key != "title"}}
+
+
+def _roster() -> Schema:
+    from teams_cli.workflows.roster import Roster
+
+    schema = Roster.model_json_schema()
+    schema["$defs"]["TaskTemplate"]["required"].remove("id")  # it gets one from its title
+    return schema
+
+
+def _workflow() -> Schema:
+    from teams_cli.workflows.model import Workflow
+
+    return Workflow.model_json_schema()
+
+
+def _tasks() -> Schema:
+    """A list of tasks, or an object with such a list. A title alone is a task, and a number a word."""
+    from pydantic import TypeAdapter
+
+    from teams_cli.workflows.task_lists import ListedTask
+
+    schema = TypeAdapter(list[ListedTask]).json_schema()
+    task = schema["$defs"]["ListedTask"]
+    task["required"].remove("id")
+    task["properties"]["id"] = _WORD
+    task["properties"]["blockedBy"]["items"] = _WORD
+    rows = {"type": "array", "minItems": 1, "items": {"anyOf": [schema["items"], {"type": "string"}]}}
+    wrapped = {"type": "object", "properties": {"tasks": rows}, "required": ["tasks"]}
+    return {"$defs": schema["$defs"], "anyOf": [rows, wrapped]}
+
+
+def _config() -> Schema:
+    from teams_cli.records.validation import schema_of
+    from teams_cli.teams.config import Config
+
+    return schema_of(Config, "#/$defs/{model}")
+
+
+def _show(call: Call, name: str) -> Any:
+    return of(name)
+
+
+def shown(schema: Schema) -> list[str]:
+    """The schema, indented."""
+    return as_text(schema).splitlines()
+
+
+def as_text(schema: Schema) -> str:
+    """The schema as a file has it."""
+    import json
+
+    return json.dumps(schema, indent=2) + "\n"
+
+
+COMMANDS = table(
+    "Workflows",
+    Command(
+        "schema",
+        _show,
+        argument("FILE", f"{', '.join(NAMES)}.", name="name", choices=NAMES),
+        doc=_SCHEMA,
+        words="extensions.exchange.schemas:shown",
+        example="schema teams.yaml",
+        in_team=False,
+        reads=True,
+        also="json-schema",
+    ),
+)
