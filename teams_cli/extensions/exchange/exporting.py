@@ -118,4 +118,10 @@ def _line(said: str) -> str:
     return " ".join(said.split())
 
 
-FORMATS = {"jsonl": as_lines, "csv": as_table, "markdown": as_markdown}
+def _as_otlp(team: Team) -> Iterator[str]:
+    from teams_cli.extensions.exchange import traces
+
+    return traces.as_otlp(team)
+
+
+FORMATS = {"jsonl": as_lines, "csv": as_table, "markdown": as_markdown, "otlp": _as_otlp}
