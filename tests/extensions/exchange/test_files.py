@@ -173,7 +173,7 @@ def test_everything_is_exported(cli: Cli, place: Path, tmp_path: Path) -> None:
     assert tasks == [{key: one[key] for key in task} for task, one in zip(tasks, shown, strict=True)]
     table = list(csv.DictReader(io.StringIO((tmp_path / "csv").read_text())))
     assert [row["title"] for row in table] == [task["title"] for task in tasks]
-    assert table[0]["description"] == tasks[0]["description"]
+    assert table[0]["description"] == tasks[0]["description"].replace("\n", "\\n")
     text = (tmp_path / "markdown").read_text()
     assert "### task-1: Write the parser" in text and "\n> # No heading\n> of ours\n" in text
     assert cli("export", "--format", "csv").stdout == (tmp_path / "csv").read_text()
