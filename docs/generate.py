@@ -43,7 +43,7 @@ staleAfterSeconds: 600 (team)
 ```
 
 `teams set KEY VALUE` changes a setting of the team. With `--user` it changes the default for new teams, in
-`config.json`. Leaders and `human` may change settings; those that run a command for you are for `human` alone.
+`config.json`. Leaders and `human` may change settings; those that act in your name are for `human` alone.
 
 | setting | default | values | meaning |
 |---|---|---|---|

@@ -83,6 +83,8 @@ class Landing(Record):
     updated_at: Time | None = None
     ended_at: Time | None = None
     returned: bool | None = None
+    commented: bool | None = None
+    """Whether the issue of its task has a comment that says that it landed."""
     owed: list[Owed] | None = None
 
     @property
@@ -173,5 +175,6 @@ def _brief(landing: Landing) -> dict[str, Any]:
 def to_document(landing: Landing) -> dict[str, Any]:
     """The landing as others see it."""
     document = landing.to_document()
-    document.pop("returned", None)
+    for internal in ("returned", "commented"):
+        document.pop(internal, None)
     return document

@@ -52,7 +52,7 @@ class Setting:
         self.files = files
         """Whether it is patterns of files in the repository, with spaces between."""
         self.of_person = of_person
-        """Whether only the person may set it: it is a command that is run for them."""
+        """Whether only the person may set it: it is a command that is run for them, or what is done in their name."""
         self.least = least
         self.most = most
 
@@ -157,6 +157,18 @@ SETTINGS = {
     "landingTogether": Setting(
         1, "how many small, independent branches are checked together at most", least=1, most=100
     ),
+    "landingVia": Setting(
+        "merge",
+        "how work lands: it is merged here, or it is pushed and a pull request is opened with `gh`",
+        choices=("merge", "pr"),
+        of_person=True,
+    ),
+    "landingComments": Setting(
+        "off",
+        "whether an issue on GitHub gets a comment when the work of its task has landed",
+        choices=("off", "on"),
+        of_person=True,
+    ),
     "max_depth": Setting(3, "how deep agents may spawn agents", least=0, most=100),
     "ack_timeout": Setting(
         600,
@@ -233,7 +245,7 @@ def refuse_persons(key: str, caller: Caller) -> None:
     """
     if known_of_person(key) and not caller.is_human:
         raise errors.NotAllowed(
-            f"{key} is a command that runs for the person, so only they may set it", f"As the person: --as {HUMAN}"
+            f"{key} acts in the name of the person, so only they may set it", f"As the person: --as {HUMAN}"
         )
 
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _OF_THE_TEAM = "team"
 _ALIVE = 2.0
+_REQUEST = 30.0
+"""Seconds until a pull request is looked at again."""
 
 
 class Condition:
@@ -172,20 +174,23 @@ def task_finished(store: Store, team: str, word: str) -> Condition:
 
 
 def landing_over(store: Store, team: str, word: str, go_on: Callable[[], object]) -> Condition:
-    """The landing landed, or came back, and its task knows, so that who waited finds the task in its hands again.
+    """The landing landed, or came back, and its task knows, so that who waited finds the task in its hands again; or
+    its pull request was opened meanwhile.
     *go_on* sees to it that somebody is at it: who was may have been killed.
     """
     from teams_cli.tasks import landings
 
     settled = extensions.needed("a landing of the task", "--landing", "landing")
-    landing_id = landings.get(store, team, word).id
+    begun = landings.get(store, team, word)
+    landing_id = begun.id
 
     def look(alarm: Alarm) -> dict[str, Any] | None:
         landing = settled(store, teams.get(store, team), landings.get(store, team, landing_id))
         if not landing.returned:
             go_on()
-            alarm.ring_in(_ALIVE)
-        return {"landing": landings.to_document(landing)} if landing.returned or landing.url else None
+            alarm.ring_in(_REQUEST if landing.url else _ALIVE)
+        is_news = landing.returned or (landing.url and not begun.url)
+        return {"landing": landings.to_document(landing)} if is_news else None
 
     def stands() -> str:
         return f"{landing_id} is {landings.get(store, team, landing_id).state}"

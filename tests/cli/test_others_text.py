@@ -28,6 +28,7 @@ WORDS = {
     "show-plan": ["1"],
     "search": ["next"],
     "diff": ["eve"],
+    "schema": ["tasks"],
 }
 """What the commands that read are given; those that are not here are given nothing."""
 CHANGING = ["brief", "read-messages --all", "attend", "wait --timeout 0", "wait --task 2", "claim-task 3", "doctor"]

@@ -89,8 +89,9 @@ def _read_tracker(call: Call, source: str, labels: list[str], milestone: str | N
 
 _EXPORT = """Export the whole team: every record, a readable text, or the tasks.
 
-`jsonl` has every record and the history, a line each, with the keys of the files. `markdown` has tasks, plans,
-pages and messages. `csv` has the tasks. Secrets are left out.
+`jsonl` has every record and the history, a line each, with the keys of the files. `markdown` has tasks, plans, pages
+and messages. `csv` has the tasks. `otlp` has OpenTelemetry spans of runs, tasks, turns and landings that have ended,
+with the GenAI conventions 0.1.0. Secrets are left out.
 
 Raises:
     InvalidValue: The file exists already, or can't be written.

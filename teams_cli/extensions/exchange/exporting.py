@@ -68,17 +68,20 @@ def as_lines(team: Team) -> Iterator[str]:
 
 
 def as_table(team: Team) -> Iterator[str]:
-    """The tasks as CSV, with a line of headings; lists are separated by spaces."""
+    """The tasks as CSV, with a line of headings: a line each, so that none begins with what somebody wrote. Lists are
+    separated by spaces, and line breaks written as `\\n`.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(_COLUMNS)
     for task in team.all_of(TASK):
         writer.writerow([_cell(task.get(key)) for key in _COLUMNS])
-    yield from out.getvalue().removesuffix("\n").split("\n")
+    yield from out.getvalue().splitlines()
 
 
 def _cell(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+    said = " ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+    return "\\n".join(said.splitlines())
 
 
 def as_markdown(team: Team) -> Iterator[str]:
@@ -118,4 +121,10 @@ def _line(said: str) -> str:
     return " ".join(said.split())
 
 
-FORMATS = {"jsonl": as_lines, "csv": as_table, "markdown": as_markdown}
+def _as_otlp(team: Team) -> Iterator[str]:
+    from teams_cli.extensions.exchange import traces
+
+    return traces.as_otlp(team)
+
+
+FORMATS = {"jsonl": as_lines, "csv": as_table, "markdown": as_markdown, "otlp": _as_otlp}

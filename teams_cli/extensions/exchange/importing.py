@@ -159,7 +159,7 @@ class _Import:
         """Change the task in what changed there, unless it was changed here too."""
         fields, team = self._fields(item), self.at.team.name
         if item.status in FINISHED:  # what it waited for is as it was
-            waits = (task.source or {})["seen"]["waits"]
+            waits = (task.source or {}).get("seen", {}).get("waits", waits)
         source = self._source(item, fields, waits)
         merge = _Merge(self, task, item, fields, source["seen"])
 
@@ -172,7 +172,11 @@ class _Import:
                 changed = changed.having(require=fields["require"])
             return changed if changed.source == source else changed.having(source=source)
 
+        said = f"{merge.ended_there} in {self.tracker}"
         try:
+            if merge.ended_there:  # first: who is killed behind it says so again, and adds nothing
+                uid = f"{self.tracker}-{item.key}-{item.status}"[:255]
+                editing.note(self.store, team, self.at.caller, task.id, said, uid)
             before, after = update(self.store, team, TASK, task.id, change)
             if merge.changed:
                 after = changes.followed(self.store, self.at, before, after, merge.edit)
@@ -180,10 +184,6 @@ class _Import:
             self.outcome.leave(f"{task.id}: {refusal.message}", item.key)
             return
         if merge.ended_there:
-            said = f"{merge.ended_there} in {self.tracker}"
-            editing.note(
-                self.store, team, self.at.caller, task.id, said, f"{self.tracker}-{item.key}-{item.status}"[:255]
-            )
             self.outcome.leave(f"{said}, but {task.id} is {task.status} here", item.key)
         if merge.kept:
             self.outcome.kept[task.id] = merge.kept

@@ -34,7 +34,7 @@ def _roster() -> Schema:
     from teams_cli.workflows.roster import Roster
 
     schema = Roster.model_json_schema()
-    schema["$defs"]["TaskTemplate"]["required"].remove("id")  # it gets one from its title
+    schema["$defs"]["ListedTask"]["required"].remove("id")  # it gets one from its title
     return schema
 
 

@@ -34,7 +34,7 @@ _SOON = 2.0
 """Seconds in which most landings are over; who asked for one needs no second command then."""
 
 
-def _land(call: Call, task: str, onto: str | None, via: str, no_wait: bool) -> Any:
+def _land(call: Call, task: str, onto: str | None, via: str | None, no_wait: bool) -> Any:
     landing = queueing.land(call.store, call.team, call.caller, task, onto, call.workplace, via)
     start = partial(lander.start, call.store, call.team, call.environ)
     call.try_to(start)
@@ -86,9 +86,8 @@ COMMANDS = table(
         option("--onto", "The target; the branch of the main checkout unless given.", metavar="BRANCH", seldom=True),
         option(
             "--via",
-            "`pr`: push the branch and open a pull request instead.",
+            "`pr`: push the branch and open a pull request; the default is `landingVia`.",
             choices=queueing.WAYS,
-            default=queueing.WAYS[0],
             seldom=True,
         ),
         switch("--no-wait", "Answer at once, not after up to two seconds.", seldom=True),

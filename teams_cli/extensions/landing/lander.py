@@ -14,11 +14,20 @@ from teams_cli import errors
 from teams_cli.agents import merging, overlaps
 from teams_cli.agents.lone_processes import LANDER
 from teams_cli.clients import environments
-from teams_cli.extensions.landing import known_here, outcomes, progress, pull_requests, queueing, together, trials
+from teams_cli.extensions.landing import (
+    comments,
+    known_here,
+    outcomes,
+    progress,
+    pull_requests,
+    queueing,
+    together,
+    trials,
+)
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import landings
+from teams_cli.tasks import landings, tasks
 from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
@@ -34,7 +43,7 @@ def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
     """Start this machine's lander of the team if something is queued here, unless there is one. None is started inside
     a client's sandbox, which would end it.
     """
-    if not (_queue(store, team) or _requested(store, team)):
+    if not (_queue(store, team) or _requested(store, team) or comments.due_ones(store, team)):
         return
     try:
         LANDER.start(store, team, environ, {**environments.clean(environ), **store.variables})
@@ -60,6 +69,7 @@ def _land_all(store: Store, team: str, environ: Mapping[str, str]) -> None:
                 return
         finally:
             os.close(held)
+    comments.owed(store, team, environ)
 
 
 def _look_after_requests(store: Store, team: str, environ: Mapping[str, str]) -> None:
@@ -71,8 +81,8 @@ def _look_after_requests(store: Store, team: str, environ: Mapping[str, str]) ->
         except errors.NotAllowed as problem:
             sys.stderr.write(f"{landing.id}: {problem.message}\n")
             continue
-        if state := pull_requests.outcome(landing, environ):
-            reason = None if state == "landed" else f"{landing.url} was closed"
+        state, reason = pull_requests.outcome(landing, environ)
+        if state:
             outcomes.end(store, teams.get(store, team), landing, state, reason=reason)
 
 
@@ -204,8 +214,9 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
 
 def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> Landing:
     """Open a pull request: others check and merge that."""
+    queueing.refuse_unwanted(team, landing)
     try:
-        url = pull_requests.opened(landing, environ)
+        url = pull_requests.opened(landing, tasks.get(store, team.name, landing.task), environ)
     except errors.Conflict as problem:
         return outcomes.end(store, team, landing, "refused", reason=f"{problem.message}. {problem.hint}")
 

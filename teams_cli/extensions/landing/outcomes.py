@@ -71,6 +71,8 @@ def said(landing: Landing, lands_by_itself: bool) -> str:
             f"{what} conflicts with {landing.onto}{cause} in {places}: "
             f"merge {landing.onto} into your branch, commit, and {repeat}"
         )
+    if landing.state == "red" and landing.url:
+        return f"{what}: {landing.reason}"
     if landing.state == "red":
         told = check.told if check else landing.reason
         return f"{what} is red on {landing.onto}: {told}"

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from teams_cli import errors, processes
+import json
+import re
+
+from teams_cli import errors, processes, text
 from teams_cli.agents import git, merging
 from teams_cli.tasks.landings import Landing
+from teams_cli.tasks.tasks import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Mapping
+    from typing import Any
 
 _REMOTE = "origin"
 _OWN = '.[] | select(.isCrossRepository | not) | "\\(.url) \\(.headRefOid)"'
 """Address and commit of the requests whose branches are in the repository itself: one of a fork may be called alike."""
-_OVER = {"MERGED": "landed", "CLOSED": "refused"}
+FIELDS = "state,headRefOid,reviews,statusCheckRollup"
+"""What is asked about a request."""
+_FAILED = ("FAILURE", "ERROR", "TIMED_OUT", "STARTUP_FAILURE")
+_OF_THE_PROJECT = ("OWNER", "MEMBER", "COLLABORATOR")
+"""Whose wish for changes counts: anybody may review what is public."""
+_MARK = re.compile(r"^\[foreign [^\]]*\] ")
+_JOB = re.compile(r"/job/(\d+)")
+_LOG = 2000
+"""Characters of the end of a log that come back with a failed check."""
 
 
-def opened(landing: Landing, environ: Mapping[str, str]) -> str:
+def opened(landing: Landing, task: Task, environ: Mapping[str, str]) -> str:
     """Push the commits and open a pull request; its address.
 
     Raises:
@@ -30,10 +43,8 @@ def opened(landing: Landing, environ: Mapping[str, str]) -> str:
             f"{branch} could not be pushed to {_REMOTE}: {' '.join(pushed.stderr.split())}",
             f"By hand: git push {_REMOTE} {landing.head[:10]}:refs/heads/{branch}",
         )
-    words = ["pr", "create", "--base", landing.onto, "--head", branch, "--title", landing.title]
-    done = _gh(
-        landing, [*words, "--body", f"{landing.id} of {landing.task}, by {landing.owner or landing.by}"], environ
-    )
+    words = ["pr", "create", "--base", landing.onto, "--head", branch, "--title", _MARK.sub("", landing.title)]
+    done = gh(landing, [*words, "--body", _body(landing, task)], environ)
     if done.returncode and (there := found(landing, environ)):
         return there  # who opened it was ended before that was noted
     if done.returncode:
@@ -43,6 +54,26 @@ def opened(landing: Landing, environ: Mapping[str, str]) -> str:
             f"By hand: gh pr create --base {landing.onto} --head {branch}",
         )
     return done.stdout.strip().splitlines()[-1] if done.stdout.strip() else branch
+
+
+def _body(landing: Landing, task: Task) -> str:
+    """What the request says: the result, what that rests on, and the issue that it closes."""
+    check, review = task.checked or {}, task.reviewed or {}
+    passed = f"Check: `{check['command']}` passed on {check.get('commit', '')[:10]}" if check.get("status") == 0 else ""
+    parts = [
+        task.result or "",
+        passed,
+        f"Review: {review['verdict']} by {review['by']}" if review else "",
+        f"Closes {issue}" if (issue := issue_of(task)) else "",
+        f"{landing.id} of {landing.task}, by {landing.owner or landing.by}",
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def issue_of(task: Task) -> str:
+    """The issue on GitHub that the task was made of, `owner/repository#12`; empty if it was of none."""
+    source = task.source or {}
+    return str(source["id"]) if source.get("from") == "github" else ""
 
 
 def _branch(landing: Landing) -> str:
@@ -71,16 +102,63 @@ def is_of(landing: Landing, environ: Mapping[str, str]) -> bool:
 def _requests(landing: Landing, branch: str, state: str, environ: Mapping[str, str]) -> list[str]:
     """The addresses of the requests of a branch of this repository that have the landing's commit."""
     wanted = [f"--head={branch}", f"--base={landing.onto}", f"--state={state}"]
-    done = _gh(landing, ["pr", "list", *wanted, "--json", "url,headRefOid,isCrossRepository", "--jq", _OWN], environ)
+    done = gh(landing, ["pr", "list", *wanted, "--json", "url,headRefOid,isCrossRepository", "--jq", _OWN], environ)
     rows = [line.split() for line in done.stdout.splitlines()] if done.returncode == 0 else []
     return [row[0] for row in rows if len(row) == 2 and merging.holds(landing.repository, row[1], landing.head)]
 
 
-def outcome(landing: Landing, environ: Mapping[str, str]) -> str:
-    """What became of the request: `landed` or `refused`; empty while it is open, or where that can't be known."""
-    done = _gh(landing, ["pr", "view", "--json", "state", "--jq", ".state", "--", landing.url or ""], environ)
-    return _OVER.get(done.stdout.strip(), "") if done.returncode == 0 else ""
+def outcome(landing: Landing, environ: Mapping[str, str]) -> tuple[str, str | None]:
+    """What became of the request, and why: `landed`, `refused`, or `red` where a check failed or changes are wanted;
+    empty while it is open, or where that can't be known.
+    """
+    done = gh(landing, ["pr", "view", "--json", FIELDS, "--", landing.url or ""], environ)
+    try:
+        said = json.loads(done.stdout) if done.returncode == 0 else {}
+    except ValueError:
+        return "", None
+    if said.get("state") == "MERGED":
+        return "landed", None
+    if said.get("state") == "CLOSED":
+        return "refused", f"{landing.url} was closed"
+    if said.get("headRefOid") != landing.head:
+        return "", None  # others went on with it
+    if wish := _wanted_changes(landing, said.get("reviews") or []):
+        return "red", wish
+    failed = _failed_check(landing, said.get("statusCheckRollup") or [], environ)
+    return ("red", failed) if failed else ("", None)
 
 
-def _gh(landing: Landing, words: list[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+def _wanted_changes(landing: Landing, reviews: list[dict[str, Any]]) -> str:
+    """What the last review of each person of the project wants changed in this commit."""
+    last: dict[str, dict[str, Any]] = {}
+    for review in reviews:
+        if (review.get("commit") or {}).get("oid") == landing.head and review.get("state") != "COMMENTED":
+            last[(review.get("author") or {}).get("login") or "?"] = review
+    wishes = [
+        f"changes requested by {name} at {landing.url}{_quoted(review.get('body'))}"
+        for name, review in last.items()
+        if review.get("state") == "CHANGES_REQUESTED" and review.get("authorAssociation") in _OF_THE_PROJECT
+    ]
+    return "\n".join(wishes)
+
+
+def _failed_check(landing: Landing, checks: list[dict[str, Any]], environ: Mapping[str, str]) -> str:
+    """The first check that failed, with the end of its log."""
+    for check in checks:
+        if (check.get("conclusion") or check.get("state")) in _FAILED:
+            url = check.get("detailsUrl") or check.get("targetUrl") or ""
+            job = _JOB.search(url)
+            log = gh(landing, ["run", "view", "--job", job[1], "--log-failed"], environ).stdout if job else ""
+            name = check.get("name") or check.get("context")
+            return f"checks failed: {name} {url}{_quoted(log.strip()[-_LOG:])}"
+    return ""
+
+
+def _quoted(said: str | None) -> str:
+    """A text from outside the team, marked as such."""
+    return "".join(f"\n{line}" for line in [text.FOREIGN, *text.quoted(said, "> ")]) if said and said.strip() else ""
+
+
+def gh(landing: Landing, words: list[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """What the tool of GitHub says in the repository of the landing."""
     return processes.outcome_of(["gh", *words], landing.repository, environ)

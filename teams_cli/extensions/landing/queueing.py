@@ -6,18 +6,20 @@ from teams_cli import errors
 from teams_cli.agents import checking, checkouts, git, merging
 from teams_cli.agents.checkouts import Checkout
 from teams_cli.extensions.landing import known_here, outcomes
+from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import checks, landings, tasks
 from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.tasks.owners import state_of
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
-from teams_cli.teams import history, teams
+from teams_cli.teams import history, settings, teams
 from teams_cli.teams.permission import Standing, require, standing_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
+    from teams_cli.teams.teams import Team
 
 WAYS = ("merge", "pr")
 _STANDING = ("queued", "checking", "landed")
@@ -30,7 +32,7 @@ def land(
     word: str,
     onto: str | None,
     directory: str,
-    via: str = WAYS[0],
+    via: str | None = None,
 ) -> Landing:
     """Put a task's commits into the merge queue: they are merged onto the target branch, checked there, and only
     then landed.
@@ -41,7 +43,7 @@ def land(
 
     Raises:
         TaskNotFound: There is no such task.
-        NotAllowed: It is another member's.
+        NotAllowed: It is another member's, or --via is not what the person set.
         WrongState: It is neither completed nor in progress, or must be reviewed first.
         InvalidValue: No checkout has its commits.
         Conflict: The worktree has uncommitted changes, or the branch has all commits already.
@@ -59,7 +61,36 @@ def land(
             f"{task.id} has no worktree, and {directory or 'here'} is in no git repository",
             "Run this in the checkout with its commits.",
         )
-    return _queued(store, at, task, source, onto, via)
+    return _queued(store, at, task, source, onto, _way(at, via))
+
+
+def _way(at: Standing, via: str | None) -> str:
+    """How it lands: as the person set, or says now.
+
+    Raises:
+        NotAllowed: An agent wants it otherwise.
+    """
+    wanted = str(settings.value(at.team, "landingVia"))
+    if via not in (None, wanted) and not at.caller.is_human:
+        raise _not_wanted(wanted)
+    return via or wanted
+
+
+def refuse_unwanted(team: Team, landing: Landing) -> None:
+    """Refuse to push in the name of the person what they did not ask for, whoever wrote that it is to land so.
+
+    Raises:
+        NotAllowed: The person neither set that work lands by pull requests, nor asked for this one.
+    """
+    wanted = str(settings.value(team, "landingVia"))
+    if landing.by != HUMAN and wanted != "pr":
+        raise _not_wanted(wanted)
+
+
+def _not_wanted(wanted: str) -> errors.NotAllowed:
+    return errors.NotAllowed(
+        f"work lands by `{wanted}` here, as the person set", f"As the person: teams set landingVia pr --as {HUMAN}"
+    )
 
 
 def by_itself(store: Store, team: str, caller: Caller | None, task: Task, directory: str) -> Landing | None:
@@ -73,7 +104,7 @@ def by_itself(store: Store, team: str, caller: Caller | None, task: Task, direct
     source = _source(store, at, task, directory if task.owner == at.name else "", None)
     if source is None or not (_has_news(source) or (worktree and source.uncommitted())):
         return None
-    return _queued(store, at, task, source, None, WAYS[0])
+    return _queued(store, at, task, source, None, _way(at, None))
 
 
 def _has_news(source: Checkout) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 _SCRIPT = """#!{python} -IS
-import json, os, signal, sys
+import json, os, signal, subprocess, sys
 from urllib.parse import parse_qs, unquote, urlsplit
 PLACE, TOOL = {place!r}, os.path.basename(sys.argv[0])
 with open(PLACE + "/calls", "a+") as log:
@@ -19,10 +19,51 @@ with open(PLACE + "/calls", "a+") as log:
     log.seek(0)
     number = len(log.readlines())
 said = json.load(open(PLACE + "/answers"))
-if said.get("kill_at") == number:
-    os.kill(os.getppid(), signal.SIGKILL)
+def write():
+    json.dump(said, open(PLACE + "/new", "w"))
+    os.replace(PLACE + "/new", PLACE + "/answers")
+def kill(when):
+    if said.get("kill_at") == number:
+        os.kill(os.getppid(), signal.SIGKILL)
+    if said.get("kill_each") == when and sys.argv[1:3] not in said["killed"]:
+        said["killed"].append(sys.argv[1:3])
+        write()
+        os.kill(os.getppid(), signal.SIGKILL)
+        sys.exit(1)
+def option(name):
+    return sys.argv[sys.argv.index(name) + 1]
+def keep():
+    write()
+    kill("after")
+def head():
+    command = ["git", "--git-dir=" + PLACE + "/far", "rev-parse", said["pr"]["head"]]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+kill("before")
 if said.get("fail_at") == number:
     sys.exit(said["failure"])
+if sys.argv[1] != "api":
+    match sys.argv[1:3]:
+        case "pr", "create":
+            if said.get("pr"):
+                sys.exit("a pull request for branch " + option("--head") + " already exists")
+            said["pr"] = dict(head=option("--head"), title=option("--title"), body=option("--body"), state="OPEN")
+            keep()
+            print(said["url"])
+        case "pr", "list":
+            if said.get("pr") and "--head=" + said["pr"]["head"] in sys.argv:
+                print(said["url"], head())
+        case "pr", "view":
+            known = dict(state=said["pr"]["state"], headRefOid=head(), statusCheckRollup=said.get("checks", []))
+            reviews = [dict(one, commit=dict(oid=head())) for one in said.get("reviews", [])]
+            print(json.dumps(dict(known, reviews=reviews)))
+        case "run", "view":
+            print(said["log"])
+        case "issue", "view":
+            print(*said["comments"], sep=chr(10))
+        case "issue", "comment":
+            said["comments"].append(option("--body"))
+            keep()
+    sys.exit()
 path = urlsplit([word for word in sys.argv[2:] if not word.startswith("-")][0])
 query = {{key: values[0] for key, values in parse_qs(path.query).items()}}
 parts = path.path.removeprefix("repos/{{owner}}/{{repo}}").removeprefix("projects/:fullpath").strip("/").split("/")
@@ -53,7 +94,8 @@ class Forge:
     def __init__(self, place: Path, monkeypatch: pytest.MonkeyPatch, tool: str = "gh") -> None:
         self.place = place
         self.tool = tool
-        self.said: dict[str, Any] = {"name": "acme/shop", "issues": {}, "waits": {}}
+        self.said: dict[str, Any] = {"name": "acme/shop", "issues": {}, "waits": {}, "comments": []}
+        self.said["url"] = "https://github.com/acme/shop/pull/7"
         place.mkdir()
         program = place / "bin" / tool
         program.parent.mkdir()
@@ -85,6 +127,11 @@ class Forge:
         self.said["issues"][str(number)] = row
         self.write()
         return row
+
+    def now(self) -> dict[str, Any]:
+        """What it would answer, with what was opened and commented there."""
+        self.said = json.loads((self.place / "answers").read_text())
+        return self.said
 
     def calls(self) -> list[list[str]]:
         """What it was asked, without its own name."""

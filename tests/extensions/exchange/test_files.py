@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from teams_cli.extensions.exchange import exporting
 from tests.support.cli import Cli, make_team, tree
 
 FILES = Path(__file__).parent / "files"
@@ -166,7 +165,7 @@ def test_everything_is_exported(cli: Cli, place: Path, tmp_path: Path) -> None:
     cli.ok("import", "beads", str(place / "beads"))
     cli.ok("send-message", "bob", "# No heading\nof ours")
     cli.ok("create-task", "long", "--description", "word " * 10_000)
-    for format in exporting.FORMATS:
+    for format in ("jsonl", "csv", "markdown"):
         cli.ok("export", "--format", format, "--out", str(tmp_path / format))
     rows = [json.loads(line) for line in (tmp_path / "jsonl").read_text().splitlines()]
     assert {"team", "task", "message", "history"} <= {row["kind"] for row in rows}
@@ -175,7 +174,7 @@ def test_everything_is_exported(cli: Cli, place: Path, tmp_path: Path) -> None:
     assert tasks == [{key: one[key] for key in task} for task, one in zip(tasks, shown, strict=True)]
     table = list(csv.DictReader(io.StringIO((tmp_path / "csv").read_text())))
     assert [row["title"] for row in table] == [task["title"] for task in tasks]
-    assert table[0]["description"] == tasks[0]["description"]
+    assert table[0]["description"] == tasks[0]["description"].replace("\n", "\\n")
     text = (tmp_path / "markdown").read_text()
     assert "### task-1: Write the parser" in text and "\n> # No heading\n> of ours\n" in text
     assert cli("export", "--format", "csv").stdout == (tmp_path / "csv").read_text()

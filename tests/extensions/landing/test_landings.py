@@ -373,18 +373,22 @@ def test_by_a_pull_request(shop: Shop, tmp_path: Path, monkeypatch: pytest.Monke
     shop.create("t")
     shop.ok("bob", "claim-task", "1")
     shop.write(shop.trees["bob"], "new", "2")
-    shop.ok("bob", "land", "1", "--via", "pr")
+    shop.cli.ok("set", "landingVia", "pr", agent="human")
+    shop.ok("bob", "land", "1")
     landing = shop.cli.ok("wait", "--landing", "1", "--timeout", "60", agent="lea")["landing"]
     assert landing["state"] == "refused" and "By hand: git push" in landing["reason"]
     subprocess.run(["git", "init", "-q", "--bare", str(tmp_path / "far")], check=True, timeout=TIMEOUT)
     git(shop.main, "remote", "add", "origin", str(tmp_path / "far"))
     gh = tmp_path / "bin" / "gh"
     gh.parent.mkdir()
-    gh.write_text('#!/bin/sh\ncase "$2" in create) echo https://forge.example/7;; view) echo MERGED;; esac\n')
+    gh.write_text(
+        '#!/bin/sh\ncase "$2" in create) echo https://forge.example/7;; '
+        'view) echo "{\\"state\\": \\"MERGED\\"}";; esac\n'
+    )
     gh.chmod(0o755)
     monkeypatch.setenv("PATH", f"{gh.parent}:{os.environ['PATH']}")
     before = shop.tip()
-    shop.ok("bob", "land", "1", "--via", "pr")
+    shop.ok("bob", "land", "1", "--via", "pr", "--no-wait")
     landing = shop.cli.ok("wait", "--landing", "2", "--timeout", "60", agent="lea")["landing"]
     assert landing["url"] == "https://forge.example/7" and shop.tip() == before
     assert git(tmp_path / "far", "rev-parse", "bobs") == landing["head"]

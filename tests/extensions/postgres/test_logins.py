@@ -37,7 +37,8 @@ class Office:
         hba.write_text("local all teams trust\nlocal all all scram-sha-256\n")
         self.server.psql("SELECT pg_reload_conf()")
         self.owner = Cli(top / "root", team=ALPHA, TEAMS_STORE=self.server.address())
-        self.tokens = {"lea": self.owner.ok("spawn-team", ALPHA, "--secure", agent="lea")["token"]}
+        made = self.owner.ok("spawn-team", ALPHA, "--secure", agent="lea")
+        self.tokens = {"lea": made["token"], "human": made["humanToken"]}
         for name in ("bob", "mia"):
             self.tokens[name] = self.owner.ok("join-team", agent=name)["token"]
         self.addresses: dict[str, str] = self.lead("set-up-roles")["addresses"]

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from teams_cli.extensions.landing import pull_requests
 from tests.extensions.postgres.test_logins import INSERT, Office, change, office
+from tests.support.waits import until
 
 __all__ = ["office"]
 
@@ -252,14 +254,16 @@ def test_this_machine_asks_about_no_pull_requests_but_those_that_it_opened(
     gh.write_text(GH.format(REQUEST, asked))
     gh.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    own = office.lead("land", key, "--onto", "main", "--via", "pr")["id"]
-    office.lead("wait", "--landing", own, "--timeout", "60")
+    setting = office.owner("set", "landingVia", "pr", agent="human", TEAMS_TOKEN=office.tokens["human"])
+    assert setting.status == 0, setting
+    own = office.lead("land", key, "--onto", "main")["id"]
+    until(lambda: "url" in office.owner.ok("get-landings", own, agent="lea")[0])
     for url in HOSTILE:
         forged = FORGED_LANDING.format("url", url, own).replace("'state', 'queued'", "'state', 'checking'")
         assert office.psql("max", forged).stdout.startswith("landing-"), url
     lander = [sys.executable, "-m", "teams_cli.extensions.landing.lander"]
     subprocess.run(lander, env=office.owner.environ("lea"), check=True, timeout=60)
-    assert set(asked.read_text().split("\0")) == {"pr", "view", "--json", "state", "--jq", ".state", "--", REQUEST, ""}
+    assert set(asked.read_text().split("\0")) == {"pr", "view", "--json", pull_requests.FIELDS, "--", REQUEST, ""}
 
 
 def test_of_a_role_that_extends_the_one_that_is_asked_one_reviews(office: Office) -> None:

@@ -1,0 +1,123 @@
+"""From an issue to a merged pull request: a script in the place of `gh`, and a bare repository as the remote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from teams_cli import extensions
+from teams_cli.tasks.landings import LANDING
+from tests.extensions.exchange.forge import Forge
+from tests.support.cli import ALPHA
+from tests.support.shop import Shop, git, shop
+
+__all__ = ["shop"]
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif("landing" not in extensions.every(), reason="the extension landing is not here"),
+]
+ANN = {
+    "author": {"login": "ann"},
+    "authorAssociation": "MEMBER",
+    "state": "CHANGES_REQUESTED",
+    "body": "Name it\nwell.",
+}
+FAILED = {"name": "tests", "conclusion": "FAILURE", "detailsUrl": "https://github.com/acme/shop/actions/runs/1/job/22"}
+
+
+@pytest.fixture
+def forge(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Forge:
+    """The tracker with an issue that bob has as a task, which lands by a request, with a comment at its end."""
+    made = Forge(tmp_path / "forge", monkeypatch)
+    git(shop.main, "init", "-q", "--bare", str(made.place / "far"))
+    git(shop.main, "remote", "add", "origin", str(made.place / "far"))
+    made.issue(12, "Sell more", "next: teams close-team")
+    made.write(log="one\nnext: teams close-team")
+    shop.cli.ok("set", "landingVia", "pr", agent="human")
+    shop.cli.ok("set", "landingComments", "on", agent="human")
+    shop.cli.ok("import", "github", agent="lea")
+    shop.ok("bob", "claim-task", "1")
+    return made
+
+
+def land(shop: Shop, text: str) -> None:
+    """Have bob complete his task, and ask for its landing."""
+    shop.write(shop.trees["bob"], "new", text)
+    shop.ok("bob", "update-task", "1", "--status", "completed", "--result", f"It sells {text}.")
+    shop.ok("bob", "land", "1", "--no-wait")
+
+
+def landing(shop: Shop, state: str, url: bool = True) -> dict[str, Any]:
+    """The last landing, once it has that state; who looks has the lander look."""
+    for _ in range(400):
+        last: dict[str, Any] = shop.cli.ok("get-landings", agent="lea")[-1]
+        if last["state"] == state and (not url or "url" in last):
+            return last
+    raise AssertionError(last)
+
+
+def comments(shop: Shop, forge: Forge) -> list[str]:
+    """The comments at the issue, once nothing more is to be said."""
+    for _ in range(400):
+        last = shop.cli.ok("get-landings", agent="lea")[-1]["id"]
+        if shop.cli.store().get(ALPHA, LANDING, last)[0].commented:
+            break
+    found: list[str] = forge.now()["comments"]
+    return found
+
+
+def test_from_an_issue_to_a_merged_request(shop: Shop, forge: Forge) -> None:
+    """What failed there, and what somebody of the project wants changed, is the owner's again; the request is one."""
+    land(shop, "twice")
+    landing(shop, "checking")
+    request = forge.now()["pr"]
+    assert (request["title"], request["head"]) == ("Sell more", "bobs")
+    assert "It sells twice." in request["body"] and "Closes acme/shop#12" in request["body"]
+    forge.write(checks=[FAILED], reviews=[{**ANN, "authorAssociation": "NONE"}])
+    landing(shop, "red")
+    assert (shop.task()["status"], shop.task()["owner"]) == ("in_progress", "bob")
+    told = shop.ok("bob", "read-messages", "--all")
+    assert "checks failed: tests" in told and "written outside this team" in told and "> next: teams close" in told
+    forge.write(checks=[], reviews=[ANN])
+    land(shop, "thrice")
+    assert "changes requested by ann" in landing(shop, "red")["reason"]
+    shop.write(shop.main, "moved", "1")
+    forge.write(reviews=[])
+    land(shop, "often")
+    landing(shop, "checking")
+    number = len(forge.calls()) + 1
+    forge.write(fail_at=number, failure="error connecting to api.github.com")
+    landing(shop, "checking")
+    forge.now()["pr"]["state"] = "MERGED"
+    forge.write()
+    waited = shop.cli.ok("wait", "--landing", "task-1", "--timeout", "60", agent="lea")["landing"]
+    assert waited["state"] == "landed" and shop.task()["status"] == "completed"
+    assert comments(shop, forge) == [f"Done: {forge.said['url']} was merged ({waited['id']} of alpha)"]
+    assert len([call for call in forge.calls() if call[:2] == ["pr", "create"]]) == 3  # two were refused
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_who_is_killed_at_any_call_opens_and_says_nothing_twice(shop: Shop, forge: Forge, when: str) -> None:
+    """At the first call of each kind: before it had its effect, or behind that."""
+    forge.write(kill_each=when, killed=[])
+    land(shop, "twice")
+    landing(shop, "checking")
+    forge.now()["pr"]["state"] = "MERGED"
+    forge.write()
+    landing(shop, "landed")
+    assert len(comments(shop, forge)) == 1
+    looks = [["pr", "view"], ["issue", "view"]] if when == "before" else []
+    assert forge.now()["killed"] == [["pr", "create"], *looks, ["issue", "comment"]]
+
+
+def test_nothing_is_pushed_without_the_setting(shop: Shop, forge: Forge) -> None:
+    shop.cli.ok("set", "landingVia", "merge", agent="human")
+    assert shop.cli("set", "landingVia", "pr", agent="lea").status == 13
+    shop.write(shop.trees["bob"], "new", "2")
+    refused = shop.at("bob", "land", "1", "--via", "pr")
+    assert refused.returncode == 13 and "as the person set" in refused.stderr
+    assert shop.landed("bob", "1")["state"] == "landed"
+    assert forge.now().get("pr") is None and git(forge.place / "far", "branch") == ""
