@@ -92,10 +92,10 @@ def branch_of(top: str) -> str:
 
 def at(directory: str) -> Checkout | None:
     """The checkout that the directory is in; None if it is in none, nothing was committed yet, or its `.git` leads to a
-    repository inside, in which an agent may have put commands for git.
+    repository inside, in which an agent may have put commands for git, or to another worktree.
     """
     said = git.said(directory, "rev-parse", *_HERE).split("\n") if os.path.isdir(directory) else []
-    return Checkout(*said) if len(said) == 4 and not origins.leads_inside(said[0]) else None
+    return Checkout(*said) if len(said) == 4 and not origins.leads_astray(said[0]) else None
 
 
 def repository_of(path: str) -> tuple[str, str]:

@@ -60,9 +60,17 @@ def own_directory(top: str) -> str:
     return os.path.realpath(os.path.join(top, link.removeprefix("gitdir: ") if link else ".git"))
 
 
-def leads_inside(top: str) -> bool:
-    """Whether the `.git` of a worktree, a file that its agent may edit, leads to a repository in it."""
-    return os.path.isfile(f"{top}/.git") and own_directory(top).startswith(os.path.realpath(top) + "/")
+def leads_astray(top: str) -> bool:
+    """Whether the `.git` of a worktree, a file that its agent may edit, leads to a repository in it, or to what git
+    keeps of another worktree that is there.
+    """
+    if not os.path.isfile(f"{top}/.git"):
+        return False
+    own = own_directory(top)
+    there = environment.git_line(f"{own}/gitdir")
+    other = os.path.realpath(os.path.join(own, there)) if there else ""
+    is_anothers = os.path.isfile(other) and other != os.path.realpath(f"{top}/.git")
+    return is_anothers or own.startswith(os.path.realpath(top) + "/")
 
 
 def _rule_files(top: str) -> list[str]:

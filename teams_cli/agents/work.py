@@ -135,10 +135,12 @@ def _look(work: Work, branches: list[str], against: Sequence[str], origin: Origi
     """Look at a checkout whose store is not lost with it.
 
     Raises:
-        StorageFailed: git takes it for none, or it is of a repository inside, which its agent made.
+        StorageFailed: git takes it for none, or its agent had it lead to another repository or worktree.
     """
-    if origins.leads_inside(work.path):
-        raise errors.StorageFailed(f"{work.path}/.git leads to a repository inside", "Look there.")
+    if origins.leads_astray(work.path):
+        raise errors.StorageFailed(
+            f"{work.path}/.git leads to a repository inside or to another worktree", "Look there."
+        )
     _identify(work)
     _look_at_files(work, origin)
     known = [*branches, *_own_references(work)]

@@ -216,6 +216,13 @@ def test_git_runs_no_command_that_an_agent_wrote_into_its_files(cli: Cli, main: 
     assert (tree / "in/a").read_text() == "changed"
 
 
+def test_nothing_is_merged_where_a_worktree_was_made_to_lead_to_another(cli: Cli, main: Path) -> None:
+    trees = [made_by(cli, name, main, f"echo {name} >{name}") for name in ("ann", "bob")]
+    (trees[0] / ".git").write_text((trees[1] / ".git").read_text())
+    assert cli.refused("worktree", "merge", "ann") == (11, "conflict")
+    assert git(trees[1], "log", "--format=%s") == "first" and git(trees[1], "status", "--porcelain") == "?? bob"
+
+
 def test_a_long_diff_is_cut_with_the_command_that_shows_all(cli: Cli, main: Path) -> None:
     made_by(cli, "ann", main, "seq 1 9000 >a")
     said = cli("worktree", "diff", "ann").stdout
