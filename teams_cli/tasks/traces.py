@@ -6,7 +6,7 @@ import os
 
 from teams_cli import environment
 from teams_cli.clients import environments
-from teams_cli.clock import of_epoch, parse_rfc3339, rfc3339
+from teams_cli.clock import of_epoch, parse_rfc3339, rfc3339, seconds_since
 from teams_cli.store.contract import Store
 from teams_cli.tasks import touching
 from teams_cli.tasks.tasks import Task
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from teams_cli.teams.presence import Agent
 
+_LONGEST_TURN = 3600.0
+"""Seconds for which a turn counts of which nothing is heard: some clients don't say that their person broke it off."""
 _PATIENCE = 10.0
 _MOST = 20
 """Uncommitted files that are named."""
@@ -35,9 +37,9 @@ def age(store: Store, team: str, task: Task) -> float | None:
     the task touches in a checkout that it shares with others.
     """
     agent = presence.load(store, team, task.owner or "")
-    if presence.is_in_turn(agent):
-        return 0.0
     heard = max(filter(None, (agent.last_seen, task.claimed_at)), default=None)
+    if heard and presence.is_in_turn(agent) and seconds_since(heard, store.now()) < _LONGEST_TURN:
+        return 0.0
     last = max([*(when for _, when in _changed(store, task, agent)), _committed_at(store, agent)])
     if heard is None or last <= parse_rfc3339(heard).timestamp():
         return None

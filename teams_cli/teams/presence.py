@@ -230,14 +230,16 @@ def note_silence(store: Store, team: str, name: str, until: str) -> None:
     upsert(store, team, AGENT, name, Agent(agent=name), lambda agent: agent.having(silent_until=until))
 
 
-def register_process(store: Store, team: str, name: str, pid: int) -> None:
-    """Note the process that runs the agent: when it is gone, the agent's tasks are free at once."""
+def register_process(store: Store, team: str, name: str, pid: int, in_turn: bool = False) -> None:
+    """Note the process that runs the agent, and whether a turn of it runs that its client says the end of: when the
+    process is gone, the agent's tasks are free at once.
+    """
     from teams_cli.processes import pid_scope, process_started
 
     place = {"pid_started": process_started(pid), "pid_boot": pid_scope(store.host), "host": store.host or None}
 
     def change(agent: Agent) -> Agent:
-        return agent.having(pid=pid, last_seen=teams.now(store), **place)
+        return agent.having(pid=pid, last_seen=teams.now(store), in_turn=in_turn or None, **place)
 
     upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)
 

@@ -13,6 +13,7 @@ import pytest
 
 from teams_cli.agents.seats import bindings, doorbells, sitting, terminals
 from teams_cli.agents.seats.doorbells import Doorbell
+from teams_cli.teams import presence
 from tests.support.cli import ALPHA, Cli, make_team
 from tests.support.seated_client import SeatedClient
 from tests.support.waits import until
@@ -68,6 +69,8 @@ def test_it_joins_at_its_start_and_says_what_it_does(cli: Cli, seat: Callable[..
     ):
         client.hook(event, **more)
         assert row(cli)["state"] == row(cli)["terminal"]["state"] == state
+        known = presence.load(cli.store(), "alpha", NAME)
+        assert presence.is_in_turn(known) == (state in ("working", "permission"))
         assert row(cli)["terminal"].get("waitsFor") == ("Bash: rm -r build" if more is asks else None)
 
 

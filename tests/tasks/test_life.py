@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from teams_cli.clock import rfc3339
+from teams_cli.clock import later, rfc3339
 from teams_cli.tasks.tasks import TASK
 from teams_cli.teams import presence
 from teams_cli.teams.presence import AGENT, Agent
@@ -211,7 +211,7 @@ def test_a_turn_that_runs_is_a_sign_of_life_as_long_as_its_process_is_there(cli:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as client:
         presence.register_process(cli.store(), "alpha", "bob", client.pid)
         presence.note_turn(cli.store(), "alpha", "bob", runs=True)
-        silent(cli)
+        silent(cli, since=rfc3339(later(cli.store().now(), -3000)))
         assert cli("claim-task", "1", agent="ann").status == 11
         assert not cli.store().get("alpha", TASK, "task-1")[0].in_grace
         client.kill()

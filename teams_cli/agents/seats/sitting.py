@@ -134,7 +134,7 @@ def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
     draft = Terminal(agent=name, joined_at=now, **place, **told)
     before, terminal = upsert(store, team, TERMINAL, name, draft, change)
     note_session(store, team, terminal)
-    presence.register_process(store, team, name, arrival.pid)
+    presence.register_process(store, team, name, arrival.pid, arrival.state in terminals.IN_TURN)
     if before is draft or before.pid != arrival.pid:
         history.note(store, team, name, "terminal joined", client=arrival.client)
 

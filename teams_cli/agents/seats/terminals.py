@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from teams_cli.records.types import Count, Name, TerminalState, Text, Time, Word
 
 _HEARD_EVERY = 10.0
+IN_TURN = (WORKING, PERMISSION)
+"""The states in which a turn of the client runs."""
 
 
 class Waking(Record):
@@ -145,7 +147,7 @@ def note(store: Store, team: str, agent: str, report: Report) -> Terminal:
 
     before, terminal = update(store, team, TERMINAL.also_closed, agent, change)
     if before.state != terminal.state:
-        presence.note_turn(store, team, agent, terminal.state in (WORKING, PERMISSION))
+        presence.note_turn(store, team, agent, terminal.state in IN_TURN)
     return terminal
 
 

@@ -147,6 +147,7 @@ def key_of(office: Office, title: str) -> str:
 
 ENDED = "jsonb_set(record - 'graceUntil', '{leaseUntil}', '1')"
 ASKED = "jsonb_set(jsonb_set(record, '{leaseUntil}', '1'), '{graceUntil}', '1')"
+RENEWED = "jsonb_set(record, '{leaseUntil}', to_jsonb(extract(epoch FROM clock_timestamp()) + 100))"
 FREE = """(record - ARRAY['owner', 'leaseUntil', 'leaseEpoch', 'leaseExpiresAt', 'claimedAt'])
     || '{"status": "pending"}'"""
 
@@ -159,6 +160,8 @@ def test_when_a_lease_ends_its_owner_is_asked_before_another_has_the_task(workin
     assert "asked first" in working.psql("mia", saying("silent", FREE, "'free-normal'")).stderr
     later = saying("silent", "jsonb_set(record, '{leaseUntil}', '4000000000')", "'in_progress'")
     assert "not yours" in working.psql("mia", later).stderr
+    renewed = saying("silent", RENEWED, "'in_progress'")  # as where there was a sign of life
+    assert "UPDATE 1" in working.psql("mia", f"BEGIN; {renewed}; ROLLBACK").stdout
     refused = mia("claim-task", key)
     assert refused.status == 11 and "was asked: it is free in" in refused.stderr
     told = [message["message"] for message in working.cli("bob").ok("read-messages", "--all")]
