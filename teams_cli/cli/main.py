@@ -115,7 +115,9 @@ def _look_closer(words: list[str]) -> int:
 
 
 def _note_alive(words: list[str]) -> Call | None:
-    """Take help and mistakes for signs of life of the agent that asks and errs, too; its call, if one is named."""
+    """Take help and mistakes for signs of life of the agent that asks and errs, too. The call of who types; None where
+    it can't be told.
+    """
     from teams_cli.environment import look_up
 
     said = {key: "" for key in _WITH_VALUE}
@@ -123,7 +125,8 @@ def _note_alive(words: list[str]) -> Call | None:
         name, _, value = flag.partition("=")
         if name in said:
             said[name] = value or following
-    if not look_up("agent", said["--as"], os.environ)[0]:
+    is_named = bool(look_up("agent", said["--as"], os.environ)[0])
+    if not (is_named or _HELP.intersection(words) or not words):
         return None
     from teams_cli.cli import calls
 
@@ -133,7 +136,8 @@ def _note_alive(words: list[str]) -> Call | None:
             values | {"root": said["--root"], "store": said["--store"]}, os.environ, _ask_person, _talk
         )
         call.said_team = call.said_team or call.only_team()
-        call.note_seen(refused=True)
+        if is_named:
+            call.note_seen(refused=True)
         return call
     except errors.TeamsError:  # help is shown all the same, and a mistake told
         return None

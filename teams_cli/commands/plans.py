@@ -209,7 +209,9 @@ COMMANDS = table(
     Command(
         "reject-shutdown",
         _reject_shutdown,
-        _SHUTDOWN,
+        argument(
+            "ID", "The request; your open one unless given.", name="shutdown", required=False, seldom=True, listed=True
+        ),
         argument("REASON", "Why not.", name="reason", text=True, required=False, needed=True),
         option("--reason", "The same, as an option.", text=True, name="said", at_shell=True),
         doc=shutting_down.reject,

@@ -123,6 +123,10 @@ def _editors(task: Task, owner: str, what: Collection[str] = ("edited",)) -> lis
     return [note.by for note in notes if note.by not in (None, owner)]
 
 
+_WORK = frozenset({"title", "description", "check"})
+"""What says how a task is to be done: who completes it must have seen the last change of these."""
+
+
 class _Unseen:
     """The *numbers* of the notices in somebody's mailbox that tell it of changes which it has not seen."""
 
@@ -147,7 +151,8 @@ def refuse_unseen(store: Store, team: Team, task: Task, owner: str) -> None:
     Raises:
         Conflict: There is such a change; by this the owner has seen it.
     """
-    if not _editors(task, owner):
+    edits = [note for note in task.notes if note.what == "edited" and note.at >= (task.claimed_at or "")]
+    if not any(note.by != owner and _WORK.intersection(note.changed or ()) for note in edits):
         return
     unseen = _unseen(store, team.name, task, owner)
     if unseen.numbers:

@@ -40,7 +40,7 @@ def test_once(cli: Cli) -> None:
     lines = answer.stdout.splitlines()
     assert lines[:2] == [
         "team alpha (leader lea)",
-        "0 %: 0 of 2 done, 1 in work, 0 ready, 1 blocked, 0 failed; "
+        "0 %: 0 of 2 done, 1 in progress, 0 ready, 1 blocked, 0 failed; "
         "no estimate: fewer than 3 tasks were completed lately",
     ]
     assert (lines[2], lines[6]) == ("agents: 2", "tasks: 1 pending, 1 in_progress")
@@ -170,7 +170,7 @@ def test_names_and_states_are_whole_on_a_small_terminal(cli: Cli) -> None:
     text = plain(shown(terminal, "Tab next agent"))
     for whole in (
         "alpha led by lea",
-        "0/3 · 0 in work · 1 in review · 0 ready · 1 blocked",
+        "0/3 · 0 in progress · 1 in review · 0 ready · 1 blocked",
         "1 failed, holding up 1",
         "Waits for you (4)",
     ):

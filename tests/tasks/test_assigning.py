@@ -126,13 +126,11 @@ def test_the_skills_are_asked_of_whom_it_is_kept_for(cli: Cli) -> None:
 
 def test_a_task_is_kept_for_one_who_has_yet_to_join(cli: Cli) -> None:
     """Alone, in a list, and once it is there; who comes is told, and claims it first."""
-    assert (
-        "pending, kept for eve, who has yet to join: t" in cli("create-task", "t", "--for", "eve", agent="lea").stdout
-    )
+    assert "pending, for eve, who has yet to join: t" in cli("create-task", "t", "--for", "eve", agent="lea").stdout
     add_tasks(cli, "for anybody")
     cli.ok("create-task", "--from", "-", agent="lea", stdin=b'[{"title": "listed", "for": "zoe"}]')
     assert cli.ok("claim-task", "--next", agent="ann")["id"] == "task-2"
-    assert "kept for eve" in cli("claim-task", "1", agent="ann").stderr
+    assert "assigned to eve" in cli("claim-task", "1", agent="ann").stderr
     claimed = cli.ok("join-team", "--claim", agent="eve")["claimed"]
     assert (claimed["id"], "assigneeExpected" in claimed) == ("task-1", False)
     cli.ok("leave-team", agent="ann")

@@ -49,6 +49,7 @@ _TAGS = {
     "Questions": "Asking the other agents and the person.",
     _AGENTS: "Starting, interrupting and stopping agents.",
     "Plans and shutdown": "Proposing and deciding plans; asking agents to end.",
+    "Workflows": "What a workflow file may say.",
     "Inspect": "Looking at what happened, and at settings.",
     _BOARD: "What a page needs that shows a team and keeps up with it.",
 }
