@@ -66,7 +66,7 @@ def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | Non
     ]
     made = _broadcast(store, team_name, caller, agents, [_recalled(document) for document in found])
     if found:
-        made["state"]["output"]["reply"] = "teams reply ID TEXT; what needs no answer: teams ack ID"
+        made["state"]["output"]["reply"] = "teams reply ID TEXT; without an answer: teams ack ID"
     return made
 
 

@@ -71,7 +71,7 @@ def _run(call: Call, detach: bool, **wish: Any) -> Any:
         with console.beside(call, call.team):
             found = waking.wait_for_run(call.store, call.team, started.run, lambda seen: _tell(call, seen, told))
     except KeyboardInterrupt:
-        call.say(f"{started.agent} goes on: teams wait --agent {started.agent}, or teams stop-agent {started.agent}")
+        call.say(f"{started.agent} continues: teams wait --agent {started.agent}, or teams stop-agent {started.agent}")
         raise
     first = next(session for session in found if session.agent == started.agent)
     call.once_told(lambda: settle_output(call, first))
@@ -243,7 +243,7 @@ def _recalled(call: Call, name: str, session: Session | None, output: bool) -> d
 
 def _before_complete(call: Call, look: bool = False) -> Any:
     going, unread = ending.unfinished(call.store, teams.get(call.store, call.team).name, call.agent)
-    reasons = [f"{name} is still at work for you" for name in going]
+    reasons = [f"{name} still works for you" for name in going]
     reasons += [f"unread messages: {', '.join(unread)}"] if unread else []
     if look:
         found = {"agent": call.agent, "mayFinish": not reasons, "waitForSessions": going, "unread": unread}

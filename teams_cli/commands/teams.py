@@ -69,7 +69,7 @@ def _join(
     claim: bool,
 ) -> Any:
     if display and not team_name and display in call.store.teams():
-        raise errors.WrongUsage(f"{display} is a team, not a name of yours", f"Write: teams join-team {display}")
+        raise errors.WrongUsage(f"{display} is the name of a team, not yours", f"Write: teams join-team {display}")
     call.said_team = team_name or call.team
     began = time.monotonic()
     if claim and call.known.is_human:

@@ -63,7 +63,7 @@ class Recall:
         if not old:
             return []
         self.at = seconds
-        return [f"Not handled yet: {_list([f'msg-{number}' for number in old])}: teams reply ID TEXT, or teams ack ID"]
+        return [f"Still open: {_list([f'msg-{number}' for number in old])}: teams reply ID TEXT, or teams ack ID"]
 
 
 def _said(entry: dict[str, Any]) -> tuple[str, str] | None:
@@ -71,7 +71,7 @@ def _said(entry: dict[str, Any]) -> tuple[str, str] | None:
     actor, what = str(entry.get("actor")), str(entry.get("what"))
     noun, _, word = what.partition(" ")
     if what == "status announced":
-        return actor, f"{actor} is at: {text.clipped(str(entry.get('status')), _LONGEST)}"
+        return actor, f"{actor}: {text.clipped(str(entry.get('status')), _LONGEST)}"
     if what == "session failed":
         return actor, f"{actor} failed"
     task = str(entry.get("task"))

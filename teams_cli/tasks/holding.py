@@ -125,7 +125,7 @@ def heartbeat(
         text.one_line(note, "note")
     if seconds is not None and not 1 <= seconds <= _MOST:
         raise errors.InvalidValue(
-            f"{seconds:g} seconds is not a valid silence", "Say 1s to 1d: teams heartbeat --for 30m"
+            f"{seconds:g} seconds is not a valid silence", "Give 1s to 1d: teams heartbeat --for 30m"
         )
     lasts = max(leases.length(team), seconds or 0.0)
 

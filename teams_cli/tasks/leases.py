@@ -159,12 +159,12 @@ def _in_grace(store: Store, team: Team, task: Task) -> Task:
     since = f"since {of_day(seen)} UTC" if seen else "so far"
     what, about = f"{task.id} ({task.title})", f"{_LEASE}{task.id}"
     to_owner = (
-        f"{what}: are you at work on it? Nothing was heard of you {since}, and in {soon} others may take it. "
-        "Any `teams` command keeps it yours: teams heartbeat"
+        f"{what}: are you at work on it? You are silent {since}, and in {soon} others may claim it.  "
+        "Any `teams` command keeps it: teams heartbeat"
     )
     to_leader = (
-        f"{what}: nothing was heard of {name} {since}. {name} is asked, and has {soon} to give a sign of life; "
-        f"then others may take it. To free it at once: teams release-task {task.id}"
+        f"{what}: {name} is silent {since}. {name} was asked, and has {soon} to answer; "
+        f"then others may claim it. To release it now: teams release-task {task.id}"
     )
     uid = f"{task.id}-{task.claim}-{asked.lease_until:.0f}"
     told = [Owed(to=name, message=to_owner, uid=f"asked-{uid}", about=about)]

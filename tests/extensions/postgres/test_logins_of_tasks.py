@@ -160,7 +160,7 @@ def test_when_a_lease_ends_its_owner_is_asked_before_another_has_the_task(workin
     later = saying("silent", "jsonb_set(record, '{leaseUntil}', '4000000000')", "'in_progress'")
     assert "not yours" in working.psql("mia", later).stderr
     refused = mia("claim-task", key)
-    assert refused.status == 11 and "was asked: it is free in" in refused.stderr
+    assert refused.status == 11 and "is silent; it is released in" in refused.stderr
     told = [message["message"] for message in working.cli("bob").ok("read-messages", "--all")]
     assert any(text.startswith(f"{key} (silent): are you at work on it?") for text in told)
     working.server.psql(saying("silent", ASKED, "'in_progress'"))
