@@ -302,7 +302,7 @@ COMMANDS = table(
         "interject",
         _interject,
         argument("AGENT", "The agent.", name="to", called="to"),
-        argument("TEXT", "What to tell it.", name="text", text=True),
+        argument("TEXT", "The text.", name="text", text=True),
         doc=interrupting.interject,
         words="agents:interjected",
         answers=Message,

@@ -50,8 +50,8 @@ Raises:
 """
 _SENT = """List the messages that you sent, oldest first, and how far each got with each recipient.
 
-A message is queued; woken, when a client in a terminal was; shown, by a turn or a hook; read; handled; or will
-not be read, because the agent left or was stopped, or the team is closed. One sent with --ack-required is
+A message is queued; woken, when a client in a terminal was; shown, by a turn or a hook; read; or handled. It
+will not be read if the agent left or was stopped, or the team is closed. One sent with --ack-required is
 overdue when it is not handled within the setting `ack_timeout`.
 """
 

@@ -52,7 +52,7 @@ def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str
     last = f": last seen {length(max(0.0, seconds_since(seen, store.now())))} ago" if seen else ""
     raise errors.Conflict(
         f"{task.owner} is at work on {task.id}{last}; nothing was changed",
-        f"To take it all the same, which {task.owner} is told at once: {command} --force",
+        f"To take it anyway, and notify {task.owner}: {command} --force",
     )
 
 

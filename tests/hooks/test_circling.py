@@ -46,7 +46,7 @@ def call(cli: Cli, *commands: str) -> None:
 
 def told(cli: Cli) -> list[str]:
     found = [one["message"] for one in cli.ok("read-messages", "--peek", agent="lea")]
-    return [said for said in found if "in circles" in said]
+    return [said for said in found if "seems to loop" in said]
 
 
 def test_the_leader_hears_of_it_once(cli: Cli) -> None:
