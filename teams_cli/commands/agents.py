@@ -341,7 +341,7 @@ COMMANDS = table(
         answers=Message,
         held="to fresh uid",
         example="restart-agent bob --fresh",
-        also="restart reset reset-agent",
+        also="restart reset reset-agent looping",
     ),
     Command(
         "stop-agent",
@@ -366,6 +366,7 @@ COMMANDS = table(
         held="of output",
         example="recall bob --output",
         also={
+            "past-agents": "",
             "output": "recall AGENT --output",
             "show-agent": "recall AGENT --output",
         },

@@ -185,7 +185,7 @@ COMMANDS = table(
         at_shell=True,
         words="connect:change",
         example="install claude",
-        also="setup connect",
+        also="setup connect client clients",
     ),
     Command(
         "uninstall",

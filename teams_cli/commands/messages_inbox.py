@@ -137,7 +137,7 @@ COMMANDS = table(
         also={
             (
                 "inbox read messages get-messages list-messages check-messages mail receive check-mail "
-                "check-inbox read-inbox read-mail get-mail list-msg msgs"
+                "check-inbox read-inbox read-mail get-mail list-msg msgs notice"
             ): "",
         },
     ),
@@ -209,7 +209,7 @@ COMMANDS = table(
         daily=True,
         held="",
         example="list-agents",
-        also="agents members list-members ps who",
+        also="agents member members list-members ps who",
     ),
     Command(
         "attend",
@@ -220,5 +220,6 @@ COMMANDS = table(
         quiet=True,
         held="",
         example="attend",
+        also="attention",
     ),
 )

@@ -177,7 +177,7 @@ COMMANDS = table(
         words="teams:team",
         held="team_name=.",
         example="show-team demo",
-        also="info team",
+        also="info team leader",
     ),
     Command(
         "join-team",
@@ -240,6 +240,6 @@ COMMANDS = table(
         repeatable=True,
         moves=True,
         example="define-role scout --allow create-task --skill search",
-        also="role roles create-role add-role",
+        also="role roles create-role add-role skill skills",
     ),
 )

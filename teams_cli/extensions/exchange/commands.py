@@ -162,7 +162,7 @@ COMMANDS = table(
         repeatable=True,
         at_shell=True,
         for_person=True,
-        also="import-tasks import-issues issues github migrate beads task-master",
+        also="import-tasks import-issues foreign issues github migrate beads task-master",
     ),
     Command(
         "export",
