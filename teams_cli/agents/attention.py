@@ -1,4 +1,4 @@
-"""What an agent has to know before its next model call: who is there, and what was written to it."""
+"""The context for an agent's next model call: the other agents, and its messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents whose provider gives no more for now: they rest until it does, and are not called failed for it."""
+"""Rate-limited agents: they rest until their provider accepts requests again, and do not count as failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notifying: what happened that the person may want to be told outside, and the person's commands that tell it.
+"""Notifying: running the person's commands for events outside the program.
 
 An event is something that is so and was not: a question waits, a task failed, all tasks are settled. Which were told is
 noted before a command runs, so that none is told twice, whatever is killed.

@@ -1,5 +1,5 @@
 """Overlaps: where what one agent changes, committed or not, conflicts with what another does, or with the branch that
-it is to join. They are told before it is merged, and not decided.
+it is to join. They are notified before it is merged; nothing is decided.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What this machine started its agents with: where others write to the same store, they do not say what it runs.
+"""How this machine started its agents: others who write to the same store do not decide what it runs.
 
 The record of a session says what its client is started with: for its turns, for copies of it that answer questions.
 In a database, the logins of others may write it; so each machine keeps a digest of what it was told itself, and the

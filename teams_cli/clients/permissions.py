@@ -1,4 +1,4 @@
-"""What a client may do when `teams` starts it: ask for all, edit in its directory, or all that its user may."""
+"""The rights of a client that `teams` starts: ask for all, edit in its directory, or all that its user may."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents that go in circles: the same calls again and again, and nothing comes of them; the leader is told, once."""
+"""Looping agents: the same calls again and again, without a result; the leader is notified, once."""
 
 from __future__ import annotations
 

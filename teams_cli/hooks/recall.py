@@ -1,4 +1,4 @@
-"""What an agent is reminded of between its model calls: what others did since, and mail that it did not handle.
+"""Reminding an agent between its model calls of others' changes, and of its open messages.
 
 Where a client lets nothing be added to each call, this is said in two lines at most, when something changed or a turn
 begins.

@@ -1,4 +1,4 @@
-"""Hooks: what an agent's client is told between its model calls, in the client's own words.
+"""Hooks: messages to an agent between its model calls, in the form of its client.
 
 Unread mail after a tool call, once; who is there, at the start; and at the end why it is too early to stop.
 """
