@@ -1,4 +1,4 @@
-"""What happens to a failure that nobody expected: the traceback goes to a log, its name to the person."""
+"""Reporting a bug: the traceback goes to a log, and the name of the log to the person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What flags and environment say of the caller: where the teams are, who it is, in which team. Imports nothing."""
+"""Reading flags and environment: where the teams are, who calls, in which team. Imports nothing."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def _ask(store: Store, question: Question, member: Member, user: Config, writing
             return
     except Exception as error:
         traceback.print_exc()
-        content, failed = f"the shadow failed: {error}", True
+        content, failed = f"the fork failed: {error}", True
     try:
         _insist(store, question, lambda: _record(store, question, member.agent_id, content, failed, writing))
     except errors.TeamsError as error:  # it answered by itself meanwhile
@@ -166,8 +166,8 @@ def _record(store: Store, question: Question, name: str, content: str, failed: b
         return
     said = content if len(content) <= SHORT else content[:SHORT] + "..."
     told = (
-        f'While you were working, {question.from_} asked: "{question.question}"\nYour shadow answered: "{said}"\n'
-        "(For your information; nothing is to be done.)"
+        f'While you were working, {question.from_} asked: "{question.question}"\nYour fork answered: "{said}"\n'
+        "(For your information only.)"
     )
     messages.notify(store, question.team_name, name, told, f"{question.id}-told~{name}", "info")
 

@@ -50,9 +50,9 @@ class Shadow:
         try:
             done = self._process(patience)
         except subprocess.TimeoutExpired:
-            return f"the shadow did not answer within {self.question.timeout:g} seconds", True
+            return f"the fork did not answer within {self.question.timeout:g} seconds", True
         except OSError as error:
-            return f"the shadow can't be started: {error.strerror}", True
+            return f"the fork can't be started: {error.strerror}", True
         finally:
             processes.end_descendants(self.tag, (("KILL", 2.0),))
         return self.answer_in(done)
@@ -60,9 +60,9 @@ class Shadow:
     def answer_in(self, done: subprocess.CompletedProcess[str]) -> tuple[str, bool]:
         """The answer in what the process said, or why there is none; and whether it failed."""
         if self.has_failed(done):
-            return f"the shadow failed with exit status {done.returncode}: {done.stderr.strip()[-SHORT:]}", True
+            return f"the fork failed with exit status {done.returncode}: {done.stderr.strip()[-SHORT:]}", True
         answer = self.said(done).strip()
-        return (answer, False) if answer else ("the shadow said nothing", True)
+        return (answer, False) if answer else ("the fork gave no answer", True)
 
     def has_failed(self, done: subprocess.CompletedProcess[str]) -> bool:
         """Whether the process could not answer."""

@@ -1,4 +1,4 @@
-"""What an agent has to know before its next model call: who is there, and what was written to it."""
+"""The context for an agent's next model call: the other agents, and its messages."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | Non
     ]
     made = _broadcast(store, team_name, caller, agents, [_recalled(document) for document in found])
     if found:
-        made["state"]["output"]["reply"] = "teams reply ID TEXT; what needs no answer: teams ack ID"
+        made["state"]["output"]["reply"] = "teams reply ID TEXT; without an answer: teams ack ID"
     return made
 
 

@@ -43,7 +43,7 @@ class Budget:
 
     def __str__(self) -> str:
         whose = f"the budget of {self.of}" if self.of else "the budget of the team"
-        return f"{whose}: {self.taken:,} of {self.limit:,} tokens are taken"
+        return f"{whose}: {self.taken:,} of {self.limit:,} tokens are used"
 
     @property
     def raised_by(self) -> str:
@@ -113,7 +113,7 @@ def warnings(store: Store, team_name: str, session: Session, took: TurnUsage) ->
         if budget.taken < _WARNED_AT * budget.limit:
             continue
         share = "100" if budget.used_up else "80"
-        what = f"no new turn begins; raise it: {budget.raised_by}" if budget.used_up else "at its end no turn begins"
+        what = f"no new turn begins; raise it: {budget.raised_by}" if budget.used_up else "at the limit no turn begins"
         uid = f"budget-{budget.of}-{budget.limit}-{share}"
         told += [
             Owed(to=to, message=f"{budget}; {what}", uid=f"{uid}~{to}", by=session.agent)

@@ -127,7 +127,7 @@ class _Examination:
         """
         directory = worktree or self.task.check_in or self._place()
         if not os.path.isdir(directory):
-            missing = f"{directory} is not there, where {self.task.id} is to be checked"
+            missing = f"{directory}, where {self.task.id} is checked, does not exist"
             raise errors.InvalidValue(missing, "Complete it in your own checkout, or on the machine of that checkout.")
         checkout = checkouts.at(directory)
         if checkout and (worktree or not (self.task.check_in or self.place.as_it_is)):
@@ -146,7 +146,7 @@ class _Examination:
     def _told_where(self, found: Check, directory: str) -> Check:
         if found.passed:
             return found
-        why = f"[in {directory}, where the check was set: {self.place.directory or 'its owner'} is in no checkout]"
+        why = f"[in {directory}, where the check was set: {self.place.directory or 'its owner'} is not in a checkout]"
         return found.having(output=f"{found.output}\n{why}")
 
     def _on_commit(self, checkout: Checkout) -> Check:
@@ -179,8 +179,8 @@ class _Examination:
         ):
             found = self._run(path)
         named = sorted(names, key=lambda name: name not in (self.task.check or ""))  # what it is about comes first
-        left_out = f"; not committed here, so no part of it: {text.listed(named)}" if names else ""
-        said = f"[on the commit alone{left_out}; what git ignores comes along by the setting worktree.copy]"
+        left_out = f"; left out, as not committed here: {text.listed(named)}" if names else ""
+        said = f"[on the commit alone{left_out}; to include ignored files: the setting worktree.copy]"
         said = f"{said}\n{lacking}" if lacking else said
         output = found.output if found.passed else f"{found.output}\n{said}"
         return found.having(commit=checkout.head, directory=None, output=output)

@@ -116,7 +116,7 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
         return session
     silent = session.keeper_lives
     said = _last_words(store, team, session)
-    why = f"its machine was not heard from, {session.host}" if silent else "its keeper was killed"
+    why = f"its machine is silent, {session.host}" if silent else "its keeper was killed"
 
     def lose(found: Session) -> Session:
         if found.ended or found.outcome or found.held != session.held:  # another has taken it meanwhile

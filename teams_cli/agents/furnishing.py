@@ -43,7 +43,7 @@ def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str], otherwi
         raise SetupFailed(
             f"{settings.WORKTREE_SETUP} failed in the new worktree ({how}), so {otherwise}"
             + (f": {said}" if said else ""),
-            f"Try it in a worktree of yours; change it: teams set {settings.WORKTREE_SETUP} COMMAND",
+            f"Try it in your own worktree; change it: teams set {settings.WORKTREE_SETUP} COMMAND",
         )
 
 
@@ -57,7 +57,7 @@ def _copy(patterns: list[str], top: str, tree: str) -> None:
     try:
         listed = git.names(top, "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *named)
     except errors.StorageFailed as problem:  # a pattern that is outside the repository, say
-        raise SetupFailed(problem.message, f"Mend it: teams set {settings.WORKTREE_COPY} PATTERNS") from None
+        raise SetupFailed(problem.message, f"Fix it: teams set {settings.WORKTREE_COPY} PATTERNS") from None
     for name in listed:
         target = f"{tree}/{name}"
         if os.path.lexists(target):

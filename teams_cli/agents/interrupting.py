@@ -62,7 +62,7 @@ def interject(
     try:
         _interrupt(store, team, caller, message, environ)
     except (errors.StorageFailed, errors.Busy) as failure:
-        at_once = f"To have it read at once: teams interject {agent} 'see {message.id}'"
+        at_once = f"To interrupt: teams interject {agent} 'see {message.id}'"
         raise errors.OutcomeUnknown(
             f"{message.id} was sent, but may not end the turn: {failure.message}", at_once
         ) from None

@@ -209,7 +209,7 @@ class Keeper:
         """Why the agent is to end now; None while it is not."""
         session = self._now()
         if session.ended or session.generation != self.session.generation:
-            return Reason("it was taken for lost while its machine could not be reached")
+            return Reason("it counted as lost while its machine was unreachable")
         if by := session.stop_asked:
             return Reason(f"{by} stopped it")
         team = teams.get(self.store, self.team)
@@ -298,7 +298,7 @@ class Keeper:
                 lambda took: budgets.warnings(self.store, self.team, session, took),
             )
         except errors.TeamsError as problem:
-            sys.stderr.write(f"what turn {session.turns} took was not counted: {problem.message}\n")
+            sys.stderr.write(f"the tokens of turn {session.turns} were not counted: {problem.message}\n")
 
     def _learn_session(self, printed: str) -> None:
         """Note the session id that the client printed, if it makes one itself."""

@@ -1,4 +1,4 @@
-"""Agents whose provider gives no more for now: they rest until it does, and are not called failed for it."""
+"""Rate-limited agents: they rest until their provider accepts requests again, and do not count as failed."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def note(store: Store, team_name: str, session: Session, until: str, given: list
 
 
 _WHAT_THEN = {
-    WAIT: "it goes on then by itself, and keeps its tasks.",
-    RELEASE: "its tasks are given back; mail starts it again then.",
-    "": "mail starts it again then. `teams set onLimit wait` lets agents go on by themselves.",
+    WAIT: "it continues then by itself, and keeps its tasks.",
+    RELEASE: "its tasks are released; messages resume it then.",
+    "": "messages resume it then. `teams set onLimit wait` lets agents continue by themselves.",
 }
-_OTHERWISE = "it goes on with {other}, in a new session."
+_OTHERWISE = "it continues with {other}, in a new session."

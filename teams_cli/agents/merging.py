@@ -152,16 +152,16 @@ def in_the_way(checkout: str, base: str, commit: str, attended: bool = False) ->
     """
     own = origins.own_directory(checkout)
     if what := work.unfinished_in(own):
-        return f"a {what} is not finished there"
+        return f"a {what} is unfinished there"
     if os.path.lexists(f"{own}/index.lock"):
         return f"another git is at work there, or was killed: {own}/index.lock"
     touched = set(_names(checkout, "diff-tree", "-r", "-z", "--name-only", "--no-renames", base, commit))
     if names := [name for name in changed(checkout) if not attended or name in touched]:
-        return f"it has what is not committed: {text.listed(names)}"
+        return f"it has uncommitted changes: {text.listed(names)}"
     if names := [name for name in work.passed_over(Work(checkout)) if name in touched]:
-        return f"it has changes that git was told not to see: {text.listed(names)}"
+        return f"it has changes hidden from git: {text.listed(names)}"
     if names := _strange(checkout, base, commit):
-        return f"it has files that git does not know, and that would be overwritten: {text.listed(names)}"
+        return f"it has untracked files that would be overwritten: {text.listed(names)}"
     tried = git.run(checkout, "read-tree", "-n", "-m", "-u", base, commit)
     return " ".join(tried.stderr.split()).removeprefix("error: ") if tried.returncode else ""
 

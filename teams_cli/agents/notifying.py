@@ -1,4 +1,4 @@
-"""Notifying: what happened that the person may want to be told outside, and the person's commands that tell it.
+"""Notifying: running the person's commands for events outside the program.
 
 An event is something that is so and was not: a question waits, a task failed, all tasks are settled. Which were told is
 noted before a command runs, so that none is told twice, whatever is killed.
@@ -160,7 +160,7 @@ def _failures(rows: list[Task]) -> Iterator[tuple[str, Event]]:
 def _failed_agents(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
     for session in ending.all_of(store, team.name, []):
         if session.ended and session.outcome == "failed":
-            said = f"{session.agent} failed: {session.failure or 'its client ended in a failure'}"
+            said = f"{session.agent} failed: {session.failure or 'its client failed'}"
             word = f"lost:{session.agent}:{session.generation}:{session.turns}"
             yield word, _event(FAILED, "agent", session.agent, said, f"teams logs {session.agent}")
 
@@ -172,7 +172,7 @@ def _settled(team: Team, rows: list[Task]) -> Iterator[tuple[str, Event]]:
         counts = {status: sum(task.status == status for task in rows) for status in tasks.STATUSES}
         said = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
         word = "-".join(str(count) for count in counts.values())
-        yield f"settled:{word}", _event(SETTLED, "team", team.name, f"all tasks are settled: {said}")
+        yield f"settled:{word}", _event(SETTLED, "team", team.name, f"all tasks are finished: {said}")
 
 
 def environment(store: Store, environ: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Outputs: the last that came out of each agent that was started, kept for whoever recalls it."""
+"""Outputs: the last output of each started agent, for `recall`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Overlaps: where what one agent changes, committed or not, conflicts with what another does, or with the branch that
-it is to join. They are told before it is merged, and not decided.
+it is to join. They are notified before it is merged; nothing is decided.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def diff(store: Store, team: Team, agent: str, paths: Sequence[str]) -> dict[str
         names = text.listed([each.agent for each in every]) or "nobody"
         raise errors.AgentNotFound(
             f"no worktree of {agent} is known on this machine",
-            f"In worktrees work: {names}. An agent is seen in its own when it runs a command of `teams` there.",
+            f"Known worktrees: {names}. To make one known, run a `teams` command in it.",
         )
     with Snapshots(_common(tree)) as shot:
         commit = shot.of(tree.worktree)

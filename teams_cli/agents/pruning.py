@@ -46,7 +46,7 @@ def _why_kept(store: Store, name: str, caller: Caller | None) -> str | None:
                 return f"{tree.agent} has work in {tree.path}, {held}: teams worktree merge {tree.agent} --team {name}"
             occupants.refuse(store, name, tree.path)
         if unknown := worktrees.unknown_in(store, name):
-            return f"{text.listed(unknown, 3)}: not known, may hold work; look, and move it away"
+            return f"{text.listed(unknown, 3)}: unknown, may hold work; check it, and move it away"
     except errors.TeamsError as problem:
         return problem.message
     return None

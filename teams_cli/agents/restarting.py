@@ -110,12 +110,12 @@ def _tell(store: Store, team: str, session: Session, body: str) -> Message:
 
 def _words(store: Store, team: str, by: str, agent: str, fresh: bool) -> str:
     """What the agent is told that begins again: by whom, its tasks, the pages, and where to look first."""
-    lines = [f"{by} had you begin again{' in a new session: what you did before stands in your directory' * fresh}."]
+    lines = [f"{by} restarted you{' in a new session; your earlier work is in your directory' * fresh}."]
     lines += [
-        f"Yours: {task.id}: {task.title}"
+        f"Your task: {task.id}: {task.title}"
         for task in tasks.labelled(store, team, tasks.IN_PROGRESS)
         if task.owner == agent
     ]
     shared = [page.key for page in pages.all_of(store, team, [])]
     lines += [f"Pages: {', '.join(shared)} (teams shared KEY)"] if shared else []
-    return "\n".join([*lines, "Look first: teams brief"])
+    return "\n".join([*lines, "First run: teams brief"])

@@ -1,4 +1,4 @@
-"""What this machine started its agents with: where others write to the same store, they do not say what it runs.
+"""How this machine started its agents: others who write to the same store do not decide what it runs.
 
 The record of a session says what its client is started with: for its turns, for copies of it that answer questions.
 In a database, the logins of others may write it; so each machine keeps a digest of what it was told itself, and the
@@ -46,10 +46,10 @@ def note(store: Store, team: str, session: Session) -> None:
 def check(store: Store, team: str, session: Session) -> None:
     """Raises NotAllowed: The session's record is not what this machine started the agent with."""
     if not is_session_id(session.session_id):
-        said = f"the id {session.session_id[:60]!r} of the session of {session.agent} can't be one"
+        said = f"the session id {session.session_id[:60]!r} of {session.agent} is not valid"
         raise errors.NotAllowed(said, "See who changed it (teams history), and start another agent: teams run-agent")
     if not is_ours(store, team, session):
-        said = f"{session.agent} was not started on this machine as its record in {store.address} has it"
+        said = f"the record of {session.agent} in {store.address} differs from how this machine started it"
         raise errors.NotAllowed(said, "See who changed it (teams history), and start another agent: teams run-agent")
 
 

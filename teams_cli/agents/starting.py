@@ -114,7 +114,7 @@ def run_agent(store: Store, team_name: str, caller: Caller | None, request: Star
 
 
 def spawn(store: Store, team_name: str, caller: Caller | None, request: StartRequest) -> Session:
-    """Start an agent that works beside you, and go on at once. Its output comes to you as a message.
+    """Start an agent that works beside you, and go on at once. You get its output as a message.
 
     You can send it messages from now on. You can't finish before it does.
 

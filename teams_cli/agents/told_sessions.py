@@ -1,5 +1,4 @@
-"""Sessions that clients told of in their hooks, and nobody keeps: those of members that run by themselves, in no
-terminal.
+"""Sessions that clients report in their hooks, without a supervisor or a terminal of ours.
 
 They are never resumed by us; copies of them answer questions.
 """

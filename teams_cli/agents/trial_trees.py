@@ -51,7 +51,7 @@ def _lacking(names: list[str]) -> str:
     if not names:
         return ""
     set_up = f"teams set {settings.WORKTREE_SETUP} 'git submodule update --init --recursive'"
-    return f"[no repository of this machine has the commits of submodules: {text.listed(names)}; get them: {set_up}]"
+    return f"[no repository on this machine has the commits of submodules: {text.listed(names)}; get them: {set_up}]"
 
 
 @contextmanager

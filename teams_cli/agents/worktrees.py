@@ -285,7 +285,7 @@ def _refuse_unmergeable(tree: Worktree) -> None:
     missing = [f"may hold work: {work.problem}"] if work.problem else []
     missing += [f"an unfinished {work.unfinished}"] if work.unfinished else []
     missing += [f"stashed: {', '.join(one[:10] for one in work.stashed)}"] if work.stashed else []
-    missing += [f"files that git was told not to see: {text.listed(work.hidden)}"] if work.hidden else []
+    missing += [f"files hidden from git: {text.listed(work.hidden)}"] if work.hidden else []
     links = submodules.wanted(tree.path, work.head) if work.head and not work.problem else {}
     for one in work.nested:
         if one.problem or one.bare or one.name not in links:
@@ -305,7 +305,7 @@ def _beside_head(work: works.Work) -> str:
     if work.changed or work.hidden or work.stashed or work.unfinished or work.nested_work:
         return " and ".join(work.told())
     listed = work.git("for-each-ref", "--format=%(refname)", "--no-merged", "HEAD", "refs/heads").split()
-    return f"branches that its HEAD has not: {text.listed(listed)}" if listed else ""
+    return f"branches that are not in its HEAD: {text.listed(listed)}" if listed else ""
 
 
 def _source(tree: Worktree) -> str:

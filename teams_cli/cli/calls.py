@@ -1,4 +1,4 @@
-"""What the environment and the flags say: the call of a command."""
+"""Making the call of a command from the environment and the flags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an answer is too long for the client that asked: the command that shows the rest of what was cut."""
+"""The command that shows the rest of an answer that was cut for a client."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command, Parameter
 
 _NAME = r"teams \- team coordination for AI coding agents"
-_ABOUT = """Agents in one team share tasks without two doing the same one, and tell each other things without losing a
+_ABOUT = """Agents in one team share tasks without two doing the same one, and send each other messages without losing a
 message. Teams, tasks and messages are JSON files under one directory, or rows of a PostgreSQL database.
 
 A command that changes something needs to know who asks, and most need a team: the only open one need not be named.

@@ -1,4 +1,4 @@
-"""Mistakes on the command line: what was meant, as far as that can be told."""
+"""Mistakes on the command line, and the command that was probably meant."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class PersonTerminal:
             line = self._lines.next(1.0)
             if line is not None:
                 return line.strip()
-        self.tell("\nIts time is over, it was answered elsewhere, or nobody waits for it.")
+        self.tell("\nIts time has ended, it was answered elsewhere, or nobody waits for it.")
         return None
 
     def agrees(self, question: str) -> bool:

@@ -126,7 +126,7 @@ def _waiting(frame: Frame, width: int, _: str, most: int) -> list[Line]:
     lines = [_heading(f"Waits for you ({len(rows)})", "bold magenta")]
     ids = max(len(row["id"]) for row in rows[:8])
     for row in rows[:8]:
-        verb = "asked, and waits no more:" if row.get("leftAlone") else _SAYS[row["kind"]]
+        verb = "asked, and no longer waits:" if row.get("leftAlone") else _SAYS[row["kind"]]
         said = f"{row['from']} {verb} {_flat(row['text'])}"
         lines += _hung(Text(f"{row['id']:<{ids}}  "), said, width, most)
     return [*lines, *_more(rows, 8)]

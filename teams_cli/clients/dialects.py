@@ -1,4 +1,4 @@
-"""How clients speak to hooks: what they call the moments at which they ask, and how they are told to go on."""
+"""The language of clients' hooks: the names of their events, and the form of the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits of providers: whether a client stopped because its provider gives no more for now, and until when."""
+"""Rate limits: whether a client stopped because of its provider's limit, and until when."""
 
 from __future__ import annotations
 

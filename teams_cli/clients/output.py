@@ -1,4 +1,4 @@
-"""What clients print: their session's id, their answer, and whether they failed, found as their profiles say."""
+"""Reading the output of clients by their profiles: the session's id, the answer, and failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client may do when `teams` starts it: ask for all, edit in its directory, or all that its user may."""
+"""The rights of a client that `teams` starts: ask for all, edit in its directory, or all that its user may."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
 def not_allowed(level: str, to_do: str, instead: str = "") -> errors.NotAllowed:
     """The refusal of what would reach past the level that an agent is held to; *instead* is what it can do itself."""
     return errors.NotAllowed(
-        f"an agent with permissions {level} may not {to_do}: `teams` grants no more than its client",
+        f"an agent with permissions {level} may not {to_do}: `teams` grants only what its client does",
         f"{instead}{' Or ask' if instead else 'Ask'} the person to do it, at their own terminal: "
         "teams ask-others --human QUESTION",
     )

@@ -1,4 +1,4 @@
-"""Where clients have their settings: below the user's home, and in a project."""
+"""The settings files of clients: below the user's home, and in a project."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def _run(call: Call, detach: bool, **wish: Any) -> Any:
         with console.beside(call, call.team):
             found = waking.wait_for_run(call.store, call.team, started.run, lambda seen: _tell(call, seen, told))
     except KeyboardInterrupt:
-        call.say(f"{started.agent} goes on: teams wait --agent {started.agent}, or teams stop-agent {started.agent}")
+        call.say(f"{started.agent} continues: teams wait --agent {started.agent}, or teams stop-agent {started.agent}")
         raise
     first = next(session for session in found if session.agent == started.agent)
     call.once_told(lambda: settle_output(call, first))
@@ -243,7 +243,7 @@ def _recalled(call: Call, name: str, session: Session | None, output: bool) -> d
 
 def _before_complete(call: Call, look: bool = False) -> Any:
     going, unread = ending.unfinished(call.store, teams.get(call.store, call.team).name, call.agent)
-    reasons = [f"{name} is still at work for you" for name in going]
+    reasons = [f"{name} still works for you" for name in going]
     reasons += [f"unread messages: {', '.join(unread)}"] if unread else []
     if look:
         found = {"agent": call.agent, "mayFinish": not reasons, "waitForSessions": going, "unread": unread}
@@ -302,7 +302,7 @@ COMMANDS = table(
         "interject",
         _interject,
         argument("AGENT", "The agent.", name="to", called="to"),
-        argument("TEXT", "What to tell it.", name="text", text=True),
+        argument("TEXT", "The text.", name="text", text=True),
         doc=interrupting.interject,
         words="agents:interjected",
         answers=Message,
@@ -341,7 +341,7 @@ COMMANDS = table(
         answers=Message,
         held="to fresh uid",
         example="restart-agent bob --fresh",
-        also="restart reset reset-agent",
+        also="restart reset reset-agent looping",
     ),
     Command(
         "stop-agent",
@@ -366,6 +366,7 @@ COMMANDS = table(
         held="of output",
         example="recall bob --output",
         also={
+            "past-agents": "",
             "output": "recall AGENT --output",
             "show-agent": "recall AGENT --output",
         },

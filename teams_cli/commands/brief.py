@@ -1,4 +1,4 @@
-"""Commands that tell an agent where it is."""
+"""Commands that show an agent where it is."""
 
 from __future__ import annotations
 

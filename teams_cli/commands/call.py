@@ -363,7 +363,7 @@ class Call:
 
         agent, at_their_end = life.renew(self.store, team, agent, reading, refused)
         for task in at_their_end:
-            self.say(f"the lease of {task.id} was about to end; it goes on: commands of yours and waits renew it")
+            self.say(f"the lease of {task.id} was about to expire, and is renewed; your commands and waits renew it")
         return agent
 
     def notify(self) -> None:

@@ -55,10 +55,8 @@ it. Commands run in this directory act in that team too, unless you name another
 Raises:
     TeamNotFound: There is no such team.
 """
-_NEXT = (
-    "start the client anew with TEAMS_TEAM=TEAM, or in a directory that `teams here TEAM` bound; or: teams open CLIENT"
-)
-_NO_SERVER = "without the MCP server, whose needs are not installed"
+_NEXT = "restart the client with TEAMS_TEAM=TEAM, or in a directory bound by `teams here TEAM`; or: teams open CLIENT"
+_NO_SERVER = "without the MCP server, which is not installed"
 
 
 def _hook(call: Call, client: str) -> Any:
@@ -175,7 +173,7 @@ def _agrees(call: Call, changes: list[FileChange]) -> bool:
     """Show the person what is to be changed, and ask."""
     for change in changes:
         call.say(change.diff.rstrip("\n"))
-    return call.person is not None and call.person.agrees("Change it so?")
+    return call.person is not None and call.person.agrees("Make this change?")
 
 
 def _ours(name: str, project: bool) -> Ours:
@@ -249,7 +247,7 @@ COMMANDS = table(
         at_shell=True,
         words="connect:change",
         example="install claude",
-        also="setup connect",
+        also="setup connect client clients",
     ),
     Command(
         "uninstall",

@@ -79,6 +79,6 @@ COMMANDS = table(
         gist=("id", "name", "size", "by"),
         held="task file out>",
         example="get-evidence 7 report.txt",
-        also="evidence read-evidence",
+        also="evidence read-evidence attachment attachments",
     ),
 )

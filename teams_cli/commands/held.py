@@ -1,4 +1,4 @@
-"""What an agent that is held to a level may ask of `teams`: what the declarations open to it, as itself, where it is.
+"""The commands that an agent at a level may run: those that the declarations open, as itself, where it is.
 
 Every face passes here: a command before it runs, and the call of one before a store is opened.
 """

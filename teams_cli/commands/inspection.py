@@ -161,7 +161,7 @@ COMMANDS = table(
         at_shell=True,
         words="inspection:doctor",
         example="doctor",
-        also="check health fsck diagnose",
+        also="check health fsck diagnose supervisor waker",
     ),
     Command(
         "set",
@@ -175,7 +175,7 @@ COMMANDS = table(
         repeatable=True,
         for_person=True,
         example="set staleAfterSeconds 600",
-        also="config configure set-setting",
+        also={"config configure set-setting": "", "rate-limited limited": "set onLimit VALUE"},
     ),
     Command(
         "settings",

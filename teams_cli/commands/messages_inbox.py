@@ -50,8 +50,8 @@ Raises:
 """
 _SENT = """List the messages that you sent, oldest first, and how far each got with each recipient.
 
-A message is queued; woken, when a client in a terminal was; shown, by a turn or a hook; read; handled; or will
-not be read, because the agent left or was stopped, or the team is closed. One sent with --ack-required is
+A message is queued; woken, when a client in a terminal was; shown, by a turn or a hook; read; or handled. It
+will not be read if the agent left or was stopped, or the team is closed. One sent with --ack-required is
 overdue when it is not handled within the setting `ack_timeout`.
 """
 
@@ -137,7 +137,7 @@ COMMANDS = table(
         also={
             (
                 "inbox read messages get-messages list-messages check-messages mail receive check-mail "
-                "check-inbox read-inbox read-mail get-mail list-msg msgs"
+                "check-inbox read-inbox read-mail get-mail list-msg msgs notice"
             ): "",
         },
     ),
@@ -209,7 +209,7 @@ COMMANDS = table(
         daily=True,
         held="",
         example="list-agents",
-        also="agents members list-members ps who",
+        also="agents member members list-members ps who",
     ),
     Command(
         "attend",
@@ -220,5 +220,6 @@ COMMANDS = table(
         quiet=True,
         held="",
         example="attend",
+        also="attention",
     ),
 )

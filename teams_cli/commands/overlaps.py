@@ -60,6 +60,6 @@ COMMANDS = table(
         words="overlaps:shown",
         held="",
         example="overlaps",
-        also="conflicts get-overlaps",
+        also="conflict conflicts get-overlaps",
     ),
 )

@@ -81,7 +81,7 @@ COMMANDS = table(
         words="pages:whole",
         held="key",
         example="shared api",
-        also="pages get-pages list-pages read-page show-page page",
+        also="pages get-pages list-pages read-page show-page page shared-page shared-pages",
     ),
     Command(
         "agree",

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _ASK = """Ask the other members, or the human, a question, and wait for the answers.
 
 The setting `broadcast` says whom it asks: `agents`, `human`, or nobody (`false`). A fork of each agent answers,
-so that the agent works on; without a fork, the agent gets a message. An earlier answer of the human comes back
-as `deferred`; ask something else then to ask again.
+so that the agent works on; without a fork, the agent gets a message. If the human answered before, the status
+is `deferred`; ask something else then to ask again.
 
 Raises:
     NotAllowed: Questions are off in this team.

@@ -263,7 +263,7 @@ COMMANDS = table(
         want="a task with its result",
         also={
             "show view-task view describe describe-task details read-task task-info": "",
-            "result get-result show-result task-status notes": "",
+            "result get-result show-result task-status notes owner": "",
             "task/ID get/ID status/ID list/ID info/ID get-status/ID": "show-task ID",
         },
     ),

@@ -63,6 +63,6 @@ COMMANDS = table(
         daily=True,
         held="task note silent_for",
         example="heartbeat --for 30m",
-        also="ping alive renew renew-lease keepalive keep-alive",
+        also="ping alive lease expire renew renew-lease keepalive keep-alive",
     ),
 )

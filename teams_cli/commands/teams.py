@@ -69,7 +69,7 @@ def _join(
     claim: bool,
 ) -> Any:
     if display and not team_name and display in call.store.teams():
-        raise errors.WrongUsage(f"{display} is a team, not a name of yours", f"Write: teams join-team {display}")
+        raise errors.WrongUsage(f"{display} is the name of a team, not yours", f"Write: teams join-team {display}")
     call.said_team = team_name or call.team
     began = time.monotonic()
     if claim and call.known.is_human:
@@ -179,7 +179,7 @@ COMMANDS = table(
         words="teams:team",
         held="team_name=.",
         example="show-team demo",
-        also="info team",
+        also="info team leader",
     ),
     Command(
         "join-team",
@@ -243,6 +243,6 @@ COMMANDS = table(
         repeatable=True,
         moves=True,
         example="define-role scout --allow create-task --skill search",
-        also="role roles create-role add-role",
+        also="role roles create-role add-role skill skills",
     ),
 )

@@ -81,7 +81,7 @@ COMMANDS = table(
         at_shell=True,
         words="teams:copied",
         example="copy-team demo --to postgresql://localhost/teams",
-        also="move-team migrate-team",
+        also="move-team migrate-team database",
     ),
     Command("set-up-roles", _set_up, doc=logins.set_up, at_shell=True, words="teams:addresses", example="set-up-roles"),
 )

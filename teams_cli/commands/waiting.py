@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 _LANDING = "landing"
 _WAIT = """Wait until something concerns you; print it in full with the next command. Nothing is reported twice.
 
-Messages (then read), a task that you can claim, an edit or the loss of your task, a decision, a question, a
-shutdown; for a leader also finished tasks, plans, lost members, the end of all tasks. With a condition: only
-for that.
+That is a message (then read), a task that you can claim, an edit or the loss of yours, a decision, a question,
+or a shutdown. For a leader it is also a finished task, a plan, a lost member, or the end of all tasks. With a
+condition, wait only for that.
 
 Raises:
     WaitRanOut: It did not happen in time.

@@ -124,6 +124,6 @@ COMMANDS = table(
         at_shell=True,
         words="watching:happened",
         example='on failed --run "notify-send teams"',
-        also="trigger when notify",
+        also="trigger when notify notification notifications",
     ),
 )

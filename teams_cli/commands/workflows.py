@@ -42,8 +42,8 @@ attempts. `sh` runs the text of `run`; agents with a model follow `prompt`.
 answer, to override those of the run. roles: NAME: {extends, skill, description, allow, deny}.
 
 * needs: a list, of git-checkout. broadcast: a text to all workers. synthesize: {run, prompt, verdict}, done by
-the leader: with a model by the prompt, never by `run`; verdict is a regular expression that finds it in the
-answer.
+the leader. With a model it follows the prompt, never `run`; verdict is a regular expression that finds it in
+the answer.
 
 Raises:
     InvalidValue: Something is wrong.

@@ -1,4 +1,4 @@
-"""Looking for what is wrong with the teams, and mending what can be mended without losing anything."""
+"""Finding what is wrong with the teams, and fixing what loses nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each extension brings to the core, found by looking into the folders beside this file.
+"""Finding the extensions, which are the folders beside this file, and what each brings to the core.
 
 An extension is a folder whose `__init__.py` holds one table, `EXTENSION`. The core names no extension: it asks here for
 a command, a kind of record or a function that it can do without, and nothing else of the folder is imported before.

@@ -1,4 +1,4 @@
-"""Agents that go in circles: the same calls again and again, and nothing comes of them; the leader is told, once."""
+"""Looping agents: the same calls again and again, without a result; the leader is notified, once."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def _tell(store: Store, team: Team, task: Task, agent: str, seconds: float) -> N
     to = team.leader if agent != team.leader else HUMAN
     was_started = sessions.find(store, team.name, agent) is not None
     step = (
-        f"teams log {agent}; begin anew: teams restart-agent {agent} --fresh" if was_started else "look at its terminal"
+        f"teams logs {agent}; restart: teams restart-agent {agent} --fresh" if was_started else "look at its terminal"
     )
     body = (
-        f"{agent} seems to go in circles on {task.id} ({task.title}): the same calls again and again, and for"
+        f"{agent} seems to loop on {task.id} ({task.title}): the same calls again and again, and for"
         f" {length(seconds)} no commit and no changed file: {step}"
     )
     messages.notify(store, team.name, to, body, f"circling-{task.id}-{task.claim}")

@@ -1,4 +1,4 @@
-"""What hooks have in common once there is something to do: the store and who calls, and how they answer."""
+"""The common part of hooks that have something to do: the store, the caller, and the answer."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Before a client changes a file: what others have to do with it is told, or keeps it from that where the team says so;
-and an agent with a worktree is kept to it.
+"""The guard before a client changes a file: it warns or refuses if others work on the file, and keeps an agent inside
+its worktree.
 
 It is asked before tools that write or run commands, never before those that read: the client's settings name them.
 """

@@ -1,4 +1,4 @@
-"""What an agent is reminded of between its model calls: what others did since, and mail that it did not handle.
+"""Reminding an agent between its model calls of others' changes, and of its open messages.
 
 Where a client lets nothing be added to each call, this is said in two lines at most, when something changed or a turn
 begins.
@@ -63,7 +63,7 @@ class Recall:
         if not old:
             return []
         self.at = seconds
-        return [f"Not handled yet: {_list([f'msg-{number}' for number in old])}: teams reply ID TEXT, or teams ack ID"]
+        return [f"Still open: {_list([f'msg-{number}' for number in old])}: teams reply ID TEXT, or teams ack ID"]
 
 
 def _said(entry: dict[str, Any]) -> tuple[str, str] | None:
@@ -71,7 +71,7 @@ def _said(entry: dict[str, Any]) -> tuple[str, str] | None:
     actor, what = str(entry.get("actor")), str(entry.get("what"))
     noun, _, word = what.partition(" ")
     if what == "status announced":
-        return actor, f"{actor} is at: {text.clipped(str(entry.get('status')), _LONGEST)}"
+        return actor, f"{actor}: {text.clipped(str(entry.get('status')), _LONGEST)}"
     if what == "session failed":
         return actor, f"{actor} failed"
     task = str(entry.get("task"))

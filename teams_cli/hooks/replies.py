@@ -1,4 +1,4 @@
-"""Hooks: what an agent's client is told between its model calls, in the client's own words.
+"""Hooks: messages to an agent between its model calls, in the form of its client.
 
 Unread mail after a tool call, once; who is there, at the start; and at the end why it is too early to stop.
 """
@@ -98,7 +98,7 @@ def _at_work(store: Store, team: str, name: str, session: Session | None) -> lis
     if not going:
         return []
     named = ", ".join(going[: attention.MAX_NAMED])
-    return [f"Still at work for you: {named}. What they found comes as a message: teams read-messages --wait 600"]
+    return [f"Still at work for you: {named}. Their results come as messages: teams read-messages --wait 600"]
 
 
 def mail(store: Store, team: str, name: str, room: int, quiet: bool) -> tuple[list[str], set[int]]:
@@ -107,7 +107,7 @@ def mail(store: Store, team: str, name: str, room: int, quiet: bool) -> tuple[li
     unread = mailbox.messages(mailbox.unread(quiet))
     if not unread:
         return [], set()
-    parts = ["Mail from your team, not from your user:"]
+    parts = ["Messages from your team, not from your user:"]
     shown: set[int] = set()
     room -= len(parts[0]) + _ROOM
     for message in unread:

@@ -1,4 +1,4 @@
-"""What a change owes: notices that are part of its commit, and are sent after it by whoever comes next."""
+"""Owed notices: part of a change's commit, and sent after it by the next command."""
 
 from __future__ import annotations
 

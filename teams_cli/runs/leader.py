@@ -157,12 +157,12 @@ class Leader:
     def _give_up_tasks(self, found: list[Task]) -> bool:
         """Let tasks fail that came back too often, or that nobody takes; whether there were any."""
         reasons = {
-            task.id: f"nobody took it, though all who can were called {agent_crew.CALLS} times"
+            task.id: f"nobody claimed it, though all possible agents were called {agent_crew.CALLS} times"
             for task in self.crew.untaken(found)
         }
         for task in found:
             if task.status == "pending" and (tries := attempts.made(task)) >= self._attempts(task):
-                reasons[task.id] = f"claimed {tries} times, and given back each time: {attempts.last_reason(task)}"
+                reasons[task.id] = f"claimed {tries} times, and released each time: {attempts.last_reason(task)}"
         given_up = [key for key, why in reasons.items() if self._give_up_task(key, why)]
         return bool(given_up)
 
@@ -181,7 +181,7 @@ class Leader:
     def _note_fallen(self) -> None:
         for worker in self.crew.fallen():
             trouble = f"{worker.name} died ({worker.how_it_ended()})"
-            self.troubles.append(f"{trouble}; what it had in progress went to others.")
+            self.troubles.append(f"{trouble}; others got its tasks.")
             self.progress.say(trouble)
 
     def _open(self, found: list[Task], living: list[str]) -> bool:
@@ -244,7 +244,7 @@ class Leader:
         except errors.TeamsError:  # what can't be noted now is seen by whoever resumes: this process is gone then
             return
         finally:
-            self.progress.say(f"stopped; go on with: teams run --resume --team {self.run.team}")
+            self.progress.say(f"stopped; to continue: teams run --resume --team {self.run.team}")
 
 
 def _status(found: list[Task]) -> str:

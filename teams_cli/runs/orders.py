@@ -1,4 +1,4 @@
-"""What is settled before a run begins, with nothing changed: variables, items, workers."""
+"""Preparing a run, before anything is changed: variables, items, workers."""
 
 from __future__ import annotations
 

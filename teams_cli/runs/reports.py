@@ -31,8 +31,8 @@ _STATUS = {
 }
 _HEADLINES = {
     runs.COMPLETED: "All tasks are completed.",
-    runs.FAILED: "Something failed, and what waits for it was not run.",
-    runs.INCOMPLETE: "Tasks are left that no worker was there to do.",
+    runs.FAILED: "Something failed, and tasks blocked by it were not run.",
+    runs.INCOMPLETE: "Some tasks were left without a worker.",
 }
 
 
@@ -96,7 +96,7 @@ def _again(run: Run, team: str) -> str:
     if run.status == runs.COMPLETED:
         return ""
     return (
-        f"To try again what failed, as it stands here: `teams run --resume --team {team}`. To change it, run it anew.\n"
+        f"To retry failed tasks, as they stand here: `teams run --resume --team {team}`. To change it, run it anew.\n"
     )
 
 
@@ -146,8 +146,10 @@ def _usage(spent: dict[str, Any]) -> str:
     ]
     head = "## Usage\n\n| model | turns | input | of that cached | output |\n|---|---|---|---|---|\n"
     unknown = spent["total"]["uncounted"]
-    more = f"\nOf {unknown} turns the client did not say.\n" if unknown else ""
-    return f"{head}{chr(10).join(rows)}\n{more}\nCoordination (turns for mail alone): {spent['coordination']:.0%}.\n"
+    more = f"\nThe tokens of {unknown} turns are unknown.\n" if unknown else ""
+    return (
+        f"{head}{chr(10).join(rows)}\n{more}\nCoordination (turns for messages alone): {spent['coordination']:.0%}.\n"
+    )
 
 
 def _count(row: dict[str, Any], kind: str) -> str:

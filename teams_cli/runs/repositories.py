@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_HINT = "Say which directory: --var repo=PATH"
+_HINT = "Give the directory: --var repo=PATH"
 
 
 def directory(path: str) -> str:

@@ -40,8 +40,8 @@ _PROMPT = """\
 You are {name}{kind} in the team {team}. Work as a member of it: do what the line `next:` of `teams brief` says."""
 _LOOK = "teams brief"
 """The same for one that is no model, but a shell."""
-_FOR = "What you are for: "
-_AGAIN = "The team is up again. Go on where you were: teams brief"
+_FOR = "Your purpose: "
+_AGAIN = "The team is up again. Continue your work: teams brief"
 _DOWN = "the team was taken down"
 _PATIENCE, _PAUSE = 60.0, 0.05
 

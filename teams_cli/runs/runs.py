@@ -1,4 +1,4 @@
-"""What is kept of a run, to resume it: the workflow as it was, what was chosen, who works, how it ended."""
+"""The record of a run, to resume it: the workflow as it was, the choices, the workers, the outcome."""
 
 from __future__ import annotations
 

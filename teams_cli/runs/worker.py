@@ -73,7 +73,7 @@ class Worker:
         own = next(agent for agent in self.run.agents if agent.name == self.caller.name)
         insist(lambda: joining.join(self.store, self.team, self.caller, own.role, own.type))
         team = teams.get(self.store, self.team)
-        holding.release_tasks_of(self.store, team, own.name, own.name, "its worker was started anew")
+        holding.release_tasks_of(self.store, team, own.name, own.name, "its worker was restarted")
         presence.register_process(self.store, self.team, own.name, os.getpid())
 
     def _next(self) -> Task | None:

@@ -1,1 +1,1 @@
-"""Where records live: the contract in `contract`, and one engine a module."""
+"""The store of records: the contract in `contract`, and one engine a module."""

@@ -1,4 +1,4 @@
-"""What every engine promises.
+"""The contract of every engine.
 
 Terms. A *record* is one JSON object of a *kind* (task, inbox, plan …) under a *key*, in a *team*. A *revision* is
 opaque: it is compared for equality, and nothing else. *Numbered* kinds get their keys from the store: `task-1`,

@@ -1,4 +1,4 @@
-"""Records as JSON text: indented for people, with a checksum that tells what the tool wrote from what others did."""
+"""Records as JSON text: indented for people, with a checksum that shows who wrote it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done while this thread sleeps, and how a sleep is ended from outside; every command sets it, few sleep."""
+"""Acting while this thread sleeps, and ending a sleep from outside; every command sets it, few sleep."""
 
 from __future__ import annotations
 

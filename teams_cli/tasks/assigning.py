@@ -1,5 +1,5 @@
-"""Assigning: a pending task is kept for one member, whom the others leave it to, while that member is there. Who is
-told of that, and how, stands in `keeping`.
+"""Assigning: the other members leave a pending task to its assignee, while that member is there. Its notices are in
+`keeping`.
 """
 
 from __future__ import annotations

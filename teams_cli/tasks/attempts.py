@@ -1,4 +1,4 @@
-"""How often a task was tried, why it failed, and giving it up: what is given back again and again comes to an end."""
+"""Counting the attempts at a task and their failures, and giving it up after too many."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Edit:
             WrongUsage: Nothing is to be changed.
         """
         if self.force and not self.owner:
-            raise errors.WrongUsage("--force goes with --owner", "It takes a task from an owner that is at work.")
+            raise errors.WrongUsage("--force needs --owner", "It assigns a task although its owner is at work.")
         if self.owner and self.unassign:
             raise errors.WrongUsage("--owner and --unassign can't be combined", "Choose one.")
         if not (self.words or self.status or self.owner or self.unassign or self.keeping) and self.result is None:

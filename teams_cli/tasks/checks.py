@@ -1,4 +1,4 @@
-"""Checks: the command that tells whether a task is done, what came of it, and what its owner hands in as evidence."""
+"""Checks of tasks: the command, its outcome, and the attachments of the owner."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> Non
         asked = ""
         if task.in_grace:
             left = length(max(1.0, leases.left(store, task)))
-            asked = f", who is silent and was asked: it is free in {left}, unless {task.owner} answers"
+            asked = f", who is silent; it is released in {left} unless {task.owner} answers"
         taken = f"{task.id} is claimed by {task.owner}{asked}"
         raise errors.TaskClaimed(taken, "Claim another: teams claim-task --next")
     if task.status != "pending":

@@ -1,4 +1,4 @@
-"""What a task waits for: its open blockers, circles of them, and tasks that can never become ready."""
+"""Dependencies of tasks: open blockers, cycles, and tasks that can never become ready."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def release(
 ) -> Task:
     """Release a task in progress: your own, or any as leader, task-manager or human.
 
-    With --reason the leader is told why, and others are offered the task first.
+    With --reason the leader is notified, and others are offered the task first.
 
     Raises:
         Conflict: Its owner is at work on it. `--force` releases it anyway.
@@ -125,7 +125,7 @@ def heartbeat(
         text.one_line(note, "note")
     if seconds is not None and not 1 <= seconds <= _MOST:
         raise errors.InvalidValue(
-            f"{seconds:g} seconds is not a valid silence", "Say 1s to 1d: teams heartbeat --for 30m"
+            f"{seconds:g} seconds is not a valid silence", "Give 1s to 1d: teams heartbeat --for 30m"
         )
     lasts = max(leases.length(team), seconds or 0.0)
 

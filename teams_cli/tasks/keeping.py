@@ -1,4 +1,4 @@
-"""Keeping a task for a member, or for anybody again, and what that member is told: also once nothing holds it up."""
+"""Assigning a task to a member, or to nobody, and notifying that member, again when it is ready."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Leases: a claim lasts as long as its owner shows signs of life. When a lease ends, its owner and the leader are
-asked; if the grace period brings no sign either, the task is free, and everybody is told.
+asked; without a sign in the grace period either, the task is released, and everybody is notified.
 """
 
 from __future__ import annotations

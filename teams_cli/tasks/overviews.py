@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any
 
-DONE = "all tasks are settled: you are done"
+DONE = "all tasks are finished: you are done"
 """What a member is told then."""
 _FREE = [tasks.free(priority) for priority in PRIORITIES]
 _LANDING = "landing"

@@ -49,10 +49,10 @@ def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str
     if task.status != IN_PROGRESS or task.owner == by.name or by.is_human or is_quiet:
         return
     seen = max(filter(None, (presence.load(store, team.name, task.owner or "").last_seen, task.claimed_at)), default="")
-    last = f": last sign of life {length(max(0.0, seconds_since(seen, store.now())))} ago" if seen else ""
+    last = f": last seen {length(max(0.0, seconds_since(seen, store.now())))} ago" if seen else ""
     raise errors.Conflict(
         f"{task.owner} is at work on {task.id}{last}; nothing was changed",
-        f"To take it all the same, which {task.owner} is told at once: {command} --force",
+        f"To take it anyway, and notify {task.owner}: {command} --force",
     )
 
 

@@ -1,5 +1,5 @@
-"""Which files a task touches, as it was said when it was made: patterns of paths, as in `.gitignore` with `**`, and
-what is touched in them, as agents at work were seen to change it.
+"""The files that a task touches: patterns of paths, as in `.gitignore` with `**`, and the functions in them. Agents at
+work add what they were seen to change.
 
 A pattern names files and never all that is below a directory: `src/**` does, `src` is a file of that name. Behind a
 colon may stand names of functions and classes, with commas between them: `src/x.py:Editor.edit,main`.

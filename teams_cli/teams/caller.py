@@ -1,4 +1,4 @@
-"""Who asks for something, and by what rules beyond the roles."""
+"""The caller of a command, and the rules for it beyond its role."""
 
 from __future__ import annotations
 

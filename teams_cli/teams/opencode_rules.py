@@ -1,4 +1,4 @@
-"""What OpenCode's own configuration, `opencode.json`, says of our roles, and of who may use which of our tools.
+"""Reading roles, and rights on our tools, from OpenCode's own configuration, `opencode.json`.
 
 It is another program's file: what in it is not of our form is meant for that program, and passed over.
 """

@@ -1,4 +1,4 @@
-"""What changes often about an agent: its status line, when it was last seen, the process that runs it."""
+"""The record of an agent that changes often: its status line, when it was last seen, its process."""
 
 from __future__ import annotations
 

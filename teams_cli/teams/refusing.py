@@ -1,4 +1,4 @@
-"""What is said to who may not: why, who may, and what to do instead."""
+"""The refusal of a command that the caller may not run: why, who may, and what to do instead."""
 
 from __future__ import annotations
 

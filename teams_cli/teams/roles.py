@@ -1,4 +1,4 @@
-"""What each role may do: what the table of rights says, and what the team and the user say of it."""
+"""The rights of each role: by the table of rights, the team and the user."""
 
 from __future__ import annotations
 

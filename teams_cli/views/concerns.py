@@ -1,4 +1,4 @@
-"""Concerns: all that one agent waits for, and which of it the agent has been told.
+"""Concerns: everything that one agent waits for, and what it has been shown.
 
 What happens comes as a message: a plan, a shutdown, a lost claim, an edit, the end of a task that one leads. What
 merely is so (see `facts`) is told once, and again when it was otherwise meanwhile.

@@ -1,5 +1,5 @@
-"""Facts: what is so in the team and concerns one agent: a task is ready, a message is overdue. Each has a word by which
-it is known whether the agent was told. What concerns only who leads, or the person, stands in `leading`.
+"""Facts of the team that concern one agent: a task is ready, a message is overdue. Each has a word that notes whether
+the agent has seen it. Facts for the leader or the person are in `leading`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Held: the task that one has who waits for another, and that nothing holds up: who lost the answer that said so, or
-saw elsewhere that its plan is approved, would wait for what is its own to bring about.
+"""Held tasks: an agent that waits is reminded of its own task that nothing blocks. It may have lost the answer to its
+claim, or seen elsewhere that its plan is approved.
 """
 
 from __future__ import annotations

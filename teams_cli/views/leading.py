@@ -74,7 +74,7 @@ class Leading:
         text = f"all tasks are finished: {', '.join(f'{count} {status}' for status, count in counts.items())}"
         others = [name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)]
         if others:
-            text += f"; their waits tell {listed(others, _NAMED)} that they are done; {self._unread(others)}"
+            text += f"; {listed(others, _NAMED)} are notified that they are done; {self._unread(others)}"
         what = steps.after_all(found["stuck"])
         return {about: fact("settled", self.team.name, text, what)}
 

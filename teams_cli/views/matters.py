@@ -1,4 +1,4 @@
-"""What messages are about: the plan or the task, as it is now."""
+"""The plan or the task that a message is about, as it is now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reminders: the line with which an answer ends when something waits for its caller that it was not told of yet."""
+"""Reminders: the last line of an answer, about what waits for its caller and was not shown yet."""
 
 from __future__ import annotations
 

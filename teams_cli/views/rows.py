@@ -1,4 +1,4 @@
-"""The board as rows, each small and by itself, so that a change is told in a few of them."""
+"""The board as rows, each small and by itself, so that a change needs only a few of them."""
 
 from __future__ import annotations
 

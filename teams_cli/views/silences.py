@@ -1,4 +1,4 @@
-"""Silences: tasks that hold up others, and whose owners say nothing; what who leads is told of them."""
+"""Silences: notifying the leader of tasks that block others, and whose owners are silent."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def outside(team: str, teams: list[str], name: str) -> str:
     """
     if team or not teams:
         named = team or "NAME"
-        return f"{join(named, name)}, or to lead: teams spawn-team {named}"
+        return f"{join(named, name)}, or teams spawn-team {named}"
     return join(teams[0] if len(teams) == 1 else "NAME", name)
 
 

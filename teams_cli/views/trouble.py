@@ -1,4 +1,4 @@
-"""What needs a person: agents that failed, are missed or wait, tasks that failed, and what waits for an answer."""
+"""Collecting what needs a person: agents that failed, are lost or wait, failed tasks, and open questions."""
 
 from __future__ import annotations
 

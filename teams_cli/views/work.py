@@ -1,4 +1,4 @@
-"""Work: the tasks that an agent has, as it is told of them, and what it does when it ended one."""
+"""Work: the tasks that an agent has, and its next step when it finished one."""
 
 from __future__ import annotations
 

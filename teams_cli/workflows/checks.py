@@ -1,4 +1,4 @@
-"""What can be wrong in a workflow whose parts have the right form: names that lead nowhere, circles, missing skills."""
+"""Checking a workflow of the right form: unknown names, cycles, missing skills."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits for what: the order in which it can be done, and the circle for which it can't."""
+"""Ordering by dependencies, or finding the cycle that forbids it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where workflow files are: those that come with the program, and those of the directory that one is in."""
+"""Finding workflow files: those of the program, and those of the current directory."""
 
 from __future__ import annotations
 

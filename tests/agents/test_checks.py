@@ -170,11 +170,11 @@ def test_what_others_have_not_committed_holds_nobody_up(shop: Shop, tmp_path: Pa
         killed.kill()
     (tmp_path / "go").touch()
     done = shop.at("bob", "update-task", "1", "--status", "completed")
-    assert done.returncode == 11 and "not committed here, so no part of it: half" in done.stderr
+    assert done.returncode == 11 and "left out, as not committed here: half" in done.stderr
     for name in ("also", "new"):  # what the check speaks of comes first
         (shop.main / name).write_text("what bob is at")
     done = shop.at("bob", "update-task", "1", "--status", "completed")
-    assert "not committed here, so no part of it: half, new, also; " in done.stderr
+    assert "left out, as not committed here: half, new, also; " in done.stderr
     (shop.main / "new").unlink()
     shop.write(shop.main, "new", "2")
     shop.ok("bob", "update-task", "1", "--status", "completed")

@@ -202,7 +202,7 @@ def test_one_that_begins_again_has_its_prompt_and_tasks_in_a_new_session(cli: Cl
     after = until(lambda: (s := session(cli, "ann")).turns == 2 and s.ended and s)
     assert after.session_id != before.session_id
     given = (place(cli) / after.session_id).read_text()
-    for part in ("claim-task 1", "had you begin again in a new session", "task-1: one", "Pages: api", "teams brief"):
+    for part in ("claim-task 1", "restarted you in a new session", "task-1: one", "Pages: api", "teams brief"):
         assert part in given
     asked = cli.ok("restart-agent", "ann", "--uid", "again", agent="lea")
     last = until(lambda: (s := session(cli, "ann")).turns == 3 and s.ended and s)

@@ -113,11 +113,11 @@ def test_a_budget_is_warned_of_and_holds_until_it_is_raised(cli: Cli) -> None:
     (place(cli) / "turn").write_text('echo \'{"type":"done","in":45,"out":0}\'')
     for agent in ("ann", "ben"):
         assert run(cli, "true", agent=agent).status == 0
-    assert told(cli) == ["the budget of the team: 90 of 100 tokens are taken; at its end no turn begins"]
+    assert told(cli) == ["the budget of the team: 90 of 100 tokens are used; at the limit no turn begins"]
     cli.ok("send-message", "ann", "more", agent="lea")
     until(lambda: usage(cli)["total"]["total"] == 135)
     assert told(cli)[1:] == [
-        "the budget of the team: 135 of 100 tokens are taken; no new turn begins; raise it: teams set budget TOKENS"
+        "the budget of the team: 135 of 100 tokens are used; no new turn begins; raise it: teams set budget TOKENS"
     ]
     until(lambda: session(cli, "ann").ended)
     cli.ok("send-message", "ann", "still more", agent="lea")

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli import commands
-from teams_cli.cli import guide
+from teams_cli import commands, extensions
+from teams_cli.cli import guide, mistakes
 from teams_cli.cli.main import run
 from teams_cli.cli.parse import parse
 from teams_cli.commands.declaration import AS, JSON, ROOT, STORE, TEAM
+from tests.docs.pages import text_of
 from tests.support.cli import Cli, make_team
 
 EVERY = list(commands.every().values())
@@ -144,3 +145,14 @@ def test_a_mistake_is_answered_with_what_was_meant(
 def test_a_text_that_starts_with_a_dash_follows_two(cli: Cli) -> None:
     assert cli("send-message", "bob", "--", "-x is wrong", agent="lea").status == 0
     assert cli.ok("read-messages", agent="bob")[0]["message"] == "-x is wrong"
+
+
+def test_a_word_of_the_glossary_leads_to_a_command() -> None:
+    """Each word of its first column that somebody may type."""
+    rows = re.findall(r"^\| ([a-z, -]+) \|", text_of("docs/glossary.md"), re.MULTILINE)
+    words = {word for row in rows for word in row.split(", ") if " " not in word and word != "word"}
+    assert len(words) > 30
+    if not set(extensions.BROUGHT_BY) <= set(commands.every()):
+        return  # a missing extension takes its words with it
+    for word in words - set(commands.every()):
+        assert (mistakes.unknown(word).hint or "").startswith("Write: teams "), word

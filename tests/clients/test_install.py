@@ -332,7 +332,7 @@ def test_at_a_terminal_it_asks_first(home: Home, said: str, made: bool) -> None:
     os.close(parent)
     assert process.wait(TIMEOUT) == 0
     assert home.file("claude").exists() is made
-    assert (b"next: start the client anew" if made else b"left as it is") in shown
+    assert (b"next: restart the client" if made else b"left as it is") in shown
 
 
 @pytest.mark.slow

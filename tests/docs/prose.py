@@ -1,6 +1,6 @@
 """What can be counted about English: sentences out of a text, and their faults.
 
-Another kind of text, such as help, becomes a source by a function that gives its texts.
+The words that are not the field's are listed here alone; `sources` gives the texts of the program.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def of_markdown(page: str) -> Iterator[str]:
 
 
 def sentences(texts: Iterable[str]) -> list[str]:
-    return [sentence.strip(" *") for text in texts for sentence in _END.split(text) if sentence.strip(" *")]
+    parts = (part for text in texts for part in re.split(r"\n\s*(?=\n|[*-] )", _CODE.sub("CODE", text)))
+    return [sentence.strip(" *\n") for part in parts for sentence in _END.split(part) if sentence.strip(" *\n")]
 
 
 def faults(texts: Iterable[str]) -> list[str]:

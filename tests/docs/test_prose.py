@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+
+import pytest
 
 from teams_cli import errors
 from teams_cli.cli import parse
-from tests.docs import prose
+from teams_cli.views import steps
+from tests.docs import prose, sources
 from tests.docs.pages import GENERATED, OTHERS, PAGES, text_of
 
 
@@ -14,13 +17,32 @@ def _page(name: str) -> Callable[[], Iterable[str]]:
     return lambda: prose.of_markdown(text_of(name))
 
 
-SOURCES = {name: _page(name) for name in [*PAGES, *OTHERS] if name not in GENERATED}
-"""Each with a function that gives its texts. The generated pages are the program's help, which is not a source yet."""
+SOURCES: dict[str, Callable[[], Iterable[str]]] = {
+    **{name: _page(name) for name in [*PAGES, *OTHERS] if name not in GENERATED},
+    "help": sources.help_texts,
+    "settings": sources.setting_texts,
+}
+"""Each with a function that gives its texts."""
+IN_THE_SOURCE: dict[str, Callable[[], Iterable[str]]] = {
+    "errors": sources.error_texts,
+    "answers and notices": sources.other_texts,
+    "module docstrings": sources.module_texts,
+}
+"""Those for which the whole program is parsed."""
 
 
 def test_it_is_plain() -> None:
-    found = {name: prose.faults(texts()) for name, texts in SOURCES.items()}
-    assert {name: faults for name, faults in found.items() if faults} == {}
+    assert _faults(SOURCES) == {}
+
+
+@pytest.mark.slow
+def test_what_stands_in_the_source_is_plain() -> None:
+    assert _faults(IN_THE_SOURCE) == {}
+
+
+def _faults(texts_of: Mapping[str, Callable[[], Iterable[str]]]) -> dict[str, list[str]]:
+    found = {name: prose.faults(texts()) for name, texts in texts_of.items()}
+    return {name: faults for name, faults in found.items() if faults}
 
 
 def test_it_names_no_class_of_the_program() -> None:
@@ -33,6 +55,16 @@ def test_what_is_next_can_be_run() -> None:
     for page in [*PAGES, *OTHERS]:
         for words in prose.next_commands(text_of(page)):
             assert words[0] == "teams" and parse.parse(words[1:]), f"{page}: {words}"
+
+
+def test_what_answers_say_is_next_can_be_run() -> None:
+    """The steps after which an agent acts; every alternative is a command."""
+    found = [value for value in vars(steps).values() if isinstance(value, str) and value.startswith("teams ")]
+    found += [steps.decide("plan-1"), steps.end("shutdown-1"), steps.review("task-1"), steps.outside("a", [], "bob")]
+    found += [steps.propose("task-1"), steps.revise("plan-1", "task-1"), steps.complete("task-1"), steps.reply("msg-1")]
+    for step in found:
+        for words in prose.next_commands(f"next: {step.partition(chr(10))[0].partition(' <<')[0]}"):
+            assert words[0] == "teams" and parse.parse(words[1:]), step
 
 
 def test_a_line_of_the_changelog_is_one_that_a_user_can_act_on() -> None:

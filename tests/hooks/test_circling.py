@@ -1,4 +1,4 @@
-"""Agents that go in circles: their leader hears of it, once, and of nobody who gets on."""
+"""Agents that loop: their leader hears of it, once, and of nobody who gets on."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def call(cli: Cli, *commands: str) -> None:
 
 def told(cli: Cli) -> list[str]:
     found = [one["message"] for one in cli.ok("read-messages", "--peek", agent="lea")]
-    return [said for said in found if "in circles" in said]
+    return [said for said in found if "seems to loop" in said]
 
 
 def test_the_leader_hears_of_it_once(cli: Cli) -> None:
     call(cli, *["make", "ls"] * 12)
     (said,) = told(cli)
-    assert "bob seems to go in circles on task-1 (One)" in said
+    assert "bob seems to loop on task-1 (One)" in said
 
 
 def test_who_gets_on_is_not_told_of(cli: Cli, tmp_path: Path) -> None:

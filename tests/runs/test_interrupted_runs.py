@@ -108,7 +108,7 @@ def test_an_interrupted_run_ends_its_workers_and_is_resumed(cli: Cli, tmp_path: 
     started = Started(cli, tmp_path)
     started.process.send_signal(signal.SIGINT)
     status, said = started.end()
-    assert status == 130 and "go on with: teams run --resume --team small-1" in said
+    assert status == 130 and "to continue: teams run --resume --team small-1" in said
     nothing_left(cli.root)
     assert started.task("slow")["status"] == "pending" and started.task("first")["status"] == "completed"
     started.let_go()
@@ -155,7 +155,7 @@ def test_when_all_workers_are_killed_the_run_ends_and_is_resumed(cli: Cli, tmp_p
     status, _ = started.end()
     assert status == 1
     nothing_left(cli.root)
-    assert "Tasks are left that no worker was there to do." in (cli.root / "runs/small-1/report.md").read_text()
+    assert "Some tasks were left without a worker." in (cli.root / "runs/small-1/report.md").read_text()
     started.let_go()
     assert resume(cli)["status"] == "completed"
 

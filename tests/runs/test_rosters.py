@@ -72,7 +72,7 @@ def test_a_team_is_made_resumed_and_ended(checkout: Checkout) -> None:
     assert states(made) == {"ann": "leads", "bob": "started", "mia": "expected"}
     assert (made["pages"], made["tasks"]) == (["api"], ["task-1", "task-2"])
     cli.ok("share", "api", "GET /people", agent="mia")
-    assert [one["message"] for one in cli.ok("read-messages", agent="mia")] == ["What you are for: Knows the users"]
+    assert [one["message"] for one in cli.ok("read-messages", agent="mia")] == ["Your purpose: Knows the users"]
     cli.ok("claim-task", "1", agent="mia")
     status, again = checkout.run("up", agent="human")
     assert status == 0 and states(again) == {"ann": "leads", "bob": "running", "mia": "here"}

@@ -159,7 +159,7 @@ id=$(printf %s "$task" | {sys.executable} -c 'import json, sys; print(json.load(
     front = "attempts: 2\ntasks:\n- {id: a, title: A, prompt: x}\n- {id: b, title: B, blockedBy: [a], prompt: y}\n"
     document = run(cli, write_workflow(tmp_path / "w", front), "--harness", "f", status=1)
     assert statuses(document) == {"a": "failed", "b": "pending"}
-    assert "claimed 2 times, and given back each time: not for me" in document["text"]
+    assert "claimed 2 times, and released each time: not for me" in document["text"]
 
 
 def test_a_task_that_nobody_takes_fails(cli: Cli, tmp_path: Path) -> None:

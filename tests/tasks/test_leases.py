@@ -91,7 +91,7 @@ def test_the_leader_is_told_once(team: Store, clock: FakeClock) -> None:
 def test_owner_and_leader_are_asked_when_a_lease_ends(team: Store, clock: FakeClock) -> None:
     """A sign of life in the grace period keeps the task, and what was asked is handled."""
     clock.advance(901)
-    with pytest.raises(TaskClaimed, match="was asked: it is free in 2 min"):
+    with pytest.raises(TaskClaimed, match="is silent; it is released in 2 min"):
         claims.claim(team, ALPHA, MIA, "1")
     (asked,) = told(team, BOB)
     assert asked.startswith("task-1 (one): are you at work on it? Silent since ")

@@ -82,7 +82,7 @@ def test_each_state_of_a_leader_has_its_command(cli: Cli) -> None:
 
 def test_each_state_without_a_team_has_its_command(tmp_path: Path) -> None:
     cli = Cli(tmp_path / "root")
-    join = "teams join-team {0} --as bob --claim --wait 540, or to lead: teams spawn-team {0}"
+    join = "teams join-team {0} --as bob --claim --wait 540, or teams spawn-team {0}"
     assert after(cli, "bob") == join.format("NAME")
     assert cli.ok("brief", agent="bob", team="beta")["next"] == join.format("beta")
     cli.ok("spawn-team", ALPHA, agent="lea")

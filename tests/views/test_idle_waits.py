@@ -102,7 +102,7 @@ def test_who_ends_a_task_takes_the_next_with_that(cli: Cli) -> None:
     said = cli("update-task", "2", "--status", "failed", "--reason", "why", "--next", agent="bob").stdout
     assert "task-2: failed by bob: two\ntask-3: in_progress by bob: three\n" in said
     done = cli("update-task", "3", "--status", "completed", "--next", agent="bob").stdout
-    assert done == "task-3: completed by bob: three\nall tasks are settled: you are done\n"
+    assert done == "task-3: completed by bob: three\nall tasks are finished: you are done\n"
     assert cli.refused("update-task", "3", "--priority", "high", "--next", agent="lea") == (2, "wrong_usage")
 
 
@@ -129,7 +129,7 @@ def test_who_ends_a_task_may_wait_for_the_next_one_with_that(cli: Cli) -> None:
     waiting = cli.start(*mia, "60", agent="mia", text=True)
     until(lambda: presence.load(cli.store(), ALPHA, "mia").waiting)
     cli.ok("update-task", "3", "--status", "completed", agent="bob")
-    end = "task-2: completed by mia: two\nall tasks are settled: you are done\n"
+    end = "task-2: completed by mia: two\nall tasks are finished: you are done\n"
     assert (waiting.communicate(timeout=120), waiting.returncode) == ((end, ""), 0)
     cli.ok("close-team", agent="lea")
     assert cli.refused("update-task", "2", "--status", "completed", "--wait", "5", agent="mia") == (2, "wrong_usage")

@@ -12,7 +12,7 @@ from tests.support.shop import CHECK, Shop, shop
 from tests.support.waits import until
 
 __all__ = ["shop"]
-DONE = "all tasks are settled: you are done\n"
+DONE = "all tasks are finished: you are done\n"
 
 
 @pytest.fixture

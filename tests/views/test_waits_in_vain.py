@@ -56,7 +56,7 @@ def test_who_leads_hears_that_nothing_is_left_to_wait_for(cli: Cli) -> None:
     cli.ok("update-task", "1", "--status", "completed", agent="bob")
     assert cli.ok("wait", "--needed", "--timeout", "0", agent="lea")["next"] == "teams close-team"
     said = cli("wait", "--needed", "--timeout", "0", agent="lea").stderr
-    assert said.endswith("\n  All tasks are settled: teams close-team\n")
+    assert said.endswith("\n  All tasks are finished: teams close-team\n")
     cli.ok("request-shutdown", "bob", agent="lea")
     assert "\n  Keep waiting: teams wait --needed" in cli("wait", "--needed", "--timeout", "0", agent="lea").stderr
 
@@ -87,9 +87,9 @@ def test_who_waited_in_vain_for_the_next_task_hears_that_the_time_is_over(cli: C
         r"nothing happened within 0.2 s\. In progress: task-1 \(mia, [\d.]+ m?s\); no other task is left\.", said[1]
     ), said[1]
     cli.ok("update-task", "1", "--status", "completed", agent="mia")
-    assert cli("wait", "--claim", "--timeout", "0", agent="mia").stdout == "all tasks are settled: you are done\n"
+    assert cli("wait", "--claim", "--timeout", "0", agent="mia").stdout == "all tasks are finished: you are done\n"
     said = cli("wait", "--claim", "--timeout", "0", agent="mia").stderr
-    assert said.endswith("\n  All tasks are settled: you are done\n")
+    assert said.endswith("\n  All tasks are finished: you are done\n")
     add_tasks(cli, "three")
     cli.ok("claim-task", "3", agent="mia")
     again = cli(*ending, "--json", agent="bob")

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LINE = "[teams] You have mail. If it is not shown to you now, run: teams read-messages"
+LINE = "[teams] You have messages. If they are not shown now, run: teams read-messages"
 """All that a client is woken with: never what somebody wrote."""
 MAIL, STOP, LEAVE = b"m", b"s", b"l"
 """What is rung for: there is mail; the client is to be interrupted, because there is; nobody is to wait any more."""

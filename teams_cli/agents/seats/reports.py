@@ -1,4 +1,4 @@
-"""What goes through a terminal, looked at in passing: what the client reports of itself, and whether a person typed.
+"""Reading what passes through a terminal: the client's reports of itself, and whether a person typed.
 
 A client says what it does by OSC 7501 (`state=idle`), if its terminal answers that it listens, or by the title of the
 window. Nothing is read off the screen. Imports nothing: it stands beside every key.

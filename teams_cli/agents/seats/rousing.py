@@ -82,8 +82,8 @@ def _is_loop(store: Store, team: Team, terminal: Terminal, senders: Sequence[str
     if free or not senders or any(wakings.lately(terminal, name, store.now()) < limit for name in senders):
         return False
     body = (
-        f"{terminal.agent} is not woken for more messages of {', '.join(senders)}: they did so {limit} times within an "
-        f"hour. It reads them when its person next asks it something."
+        f"{terminal.agent} is not woken for more messages from {', '.join(senders)}: they did so {limit} times in an "
+        f"hour. It reads them when its person next types something."
     )
     tell(team.leader, body, f"{terminal.agent}~loop-{terminal.woken_to}")
     return True
@@ -91,7 +91,7 @@ def _is_loop(store: Store, team: Team, terminal: Terminal, senders: Sequence[str
 
 def _tell_senders(store: Store, team: Team, terminal: Terminal, state: str, numbers: Sequence[int], tell: Tell) -> None:
     """Tell who wrote that the client was not reached; their messages wait all the same."""
-    why = f"its client is gone since {terminal.since}" if state == GONE else f"it was woken {terminal.wakes} times"
+    why = f"its client ended at {terminal.since}" if state == GONE else f"it was woken {terminal.wakes} times"
     for message in store.fetch(team.name, MESSAGE, numbers, []):
         if message.from_ not in (SYSTEM, terminal.agent) and message.type != "output":
             body = f"{terminal.agent} has not read {message.id}: {why}. The message waits in its inbox."
@@ -104,7 +104,7 @@ def _tell_leader(store: Store, team: Team, terminal: Terminal, tell: Tell) -> No
     if seconds_since(terminal.since, store.now()) < float(settings.value(team, "tellPermissionAfter")):
         return
     wish = f" ({terminal.waits_for})" if terminal.waits_for else ""
-    body = f"{terminal.agent} waits for a permission since {terminal.since}{wish}: its person has to answer there."
+    body = f"{terminal.agent} waits for a permission since {terminal.since}{wish}: its person must answer there."
     moment = terminal.since.replace(":", "").replace(".", "")
     if terminal.agent != team.leader:
         tell(team.leader, body, f"{terminal.agent}~permission-{moment}")

@@ -19,9 +19,7 @@ def way_to(store: Store, team: str, terminal: Terminal, state: str) -> str:
         WrongState: It can't be interrupted, or asks its person for a permission; says why.
     """
     seat = known.get(terminal.client).seat
-    hint = (
-        f"Send it a message: teams send-message {terminal.agent} …; it hears at its next tool call, or when it is idle."
-    )
+    hint = f"Send it a message: teams send-message {terminal.agent} …; it is shown at its next tool call, or when idle."
     if seat is None or not seat.stops:
         raise errors.WrongState(f"{terminal.agent} can't be interrupted: {terminal.client} does not support it", hint)
     if terminal.host not in ("", store.host):

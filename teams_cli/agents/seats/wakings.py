@@ -1,4 +1,4 @@
-"""When a client is woken for its mail, when once more, and when its sender is told that it was not reached."""
+"""Deciding when a client is woken for its messages, when again, and when the sender is notified instead."""
 
 from __future__ import annotations
 

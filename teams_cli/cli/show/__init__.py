@@ -1,4 +1,4 @@
-"""Answers in words: how the document of each command is told to a person; the declarations say by which function."""
+"""Answers in words: the function of each command's declaration turns its document into lines."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def interjected(message: dict[str, Any]) -> Parts:
 
 
 def restarted(message: dict[str, Any]) -> Parts:
-    told = f", told by {message['id']}" if message.get("id") else ""
+    told = f", notified by {message['id']}" if message.get("id") else ""
     return [f"{message['to']}: restarted{told}"]
 
 

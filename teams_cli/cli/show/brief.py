@@ -1,4 +1,4 @@
-"""Where an agent is, in words."""
+"""The brief in words."""
 
 from __future__ import annotations
 

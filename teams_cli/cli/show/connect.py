@@ -1,4 +1,4 @@
-"""What was installed, in words."""
+"""Installation in words."""
 
 from __future__ import annotations
 

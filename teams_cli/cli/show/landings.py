@@ -33,7 +33,7 @@ def over(landing: dict[str, Any]) -> Parts:
         *(text.quoted(check["output"]) if check.get("status") else ()),
         *text.quoted(landing.get("reason")),
         f"pull request: {landing['url']}" if "url" in landing else None,
-        f"to fix it: git merge {landing['onto']}, edit, commit" if landing["state"] in ("red", "conflict") else None,
+        f"to fix it: git merge {landing['onto']}, edit, commit" if landing["state"] == "red" else None,
     )
 
 
@@ -47,7 +47,7 @@ def _conflict(landing: dict[str, Any]) -> list[str]:
     cause = f" with {against['owner']}'s {against['task']}, landed {moment(against['at'])}" if against else ""
     known = {place["file"]: place for place in landing.get("places") or ()}
     places = [regions.in_words(known[name]) if name in known else name for name in landing["files"]]
-    how = f"to mend it: git merge {onto}, resolve, commit"
+    how = f"to fix it: git merge {onto}, resolve, commit"
     return [f"conflict{cause} in:", *(f"  {place}" for place in places), how]
 
 

@@ -1,4 +1,4 @@
-"""What agents took, in words."""
+"""Usage in words."""
 
 from __future__ import annotations
 

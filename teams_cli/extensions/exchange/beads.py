@@ -48,7 +48,7 @@ def read(path: str) -> list[Item]:
             continue
         row = parsed(line, f"line {number} of {file}")
         if not isinstance(row, dict):
-            raise errors.InvalidValue(f"line {number} of {file} is no object", "Give what `bd export` writes.")
+            raise errors.InvalidValue(f"line {number} of {file} is not an object", "Give what `bd export` writes.")
         if row.get("_type", "issue") == "issue" and row.get("status") != "tombstone":
             if not row.get("id"):
                 raise errors.InvalidValue(f"line {number} of {file} has no id", "Give what `bd export` writes.")

@@ -46,13 +46,13 @@ def _import(
     call.load_team()
     if source in _FILES:
         if label or milestone or issue:
-            raise errors.WrongUsage("a file has no labels or milestones to choose by", "Leave these options out.")
+            raise errors.WrongUsage("a file has no labels or milestones", "Leave out these options.")
         items = _read_file(source, os.path.join(call.directory, path or "."))
     else:
         if path is not None:
-            raise errors.WrongUsage("a tracker is read where you are, and takes no path", f"teams import {source}")
+            raise errors.WrongUsage("a tracker takes no path: it is that of your checkout", f"teams import {source}")
         if issue and (label or milestone):
-            raise errors.WrongUsage("--issue names the issues", "Leave out --label and --milestone.")
+            raise errors.WrongUsage("--issue can't be combined with --label or --milestone", "Leave them out.")
         items = _read_tracker(call, source, label, milestone, issue)
     outcome = importing.bring(call.store, call.team, call.caller, source, items)
     call.try_to(call.say_what_follows)
@@ -163,7 +163,7 @@ COMMANDS = table(
         repeatable=True,
         at_shell=True,
         for_person=True,
-        also="import-tasks import-issues issues github migrate beads task-master",
+        also="import-tasks import-issues foreign issues github migrate beads task-master",
     ),
     Command(
         "export",

@@ -207,7 +207,7 @@ def _key(url: str) -> str:
     """
     parts = _ISSUE_URL.match(url)
     if parts is None:
-        raise TrackerFailed(f"{url or 'nothing'} is the address of no issue", "Give the number of an issue.")
+        raise TrackerFailed(f"{url or 'nothing'} is not the address of an issue", "Give the number of an issue.")
     return f"{parts['repository']}#{parts['number']}"
 
 
@@ -230,5 +230,5 @@ def _documents(said: str, program: str) -> list[dict[str, Any]]:
             found, place = decoder.raw_decode(said, place + len(said[place:]) - len(said[place:].lstrip()))
             rows += found if isinstance(found, list) else [found]
     except ValueError as error:
-        raise TrackerFailed(f"{program} answered with no JSON: {error}", "Look at what it prints.") from None
+        raise TrackerFailed(f"{program} did not answer with JSON: {error}", "Look at what it prints.") from None
     return objects(rows)

@@ -1,4 +1,4 @@
-"""What waits for what among items, without circles."""
+"""Dependencies among items, without cycles."""
 
 from __future__ import annotations
 

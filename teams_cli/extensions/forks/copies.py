@@ -93,9 +93,9 @@ def instruction(question: Question, member: Member, about: str = "", unfinished:
     named = f"You are {member.agent_id}{f', {member.agent_type}' if member.agent_type else ''}"
     asked = f"{named}, and {question.from_} asks you something while you work."
     return (
-        f"{asked} {f'{about} ' if about else ''}This is a copy of you, made to answer: keep "
-        "your identity and your view, use what you know from your work so far, use no tools, answer in one message, "
-        f"and do not go on with your task.\n\n{going}{asking.how_deep(question.depth)}\n\n"
+        f"{asked} {f'{about} ' if about else ''}This is a copy of you, made to answer. Keep "
+        "your identity and your view, and use what you know from your work so far. Use no tools, answer in one "
+        f"message, and do not go on with your task.\n\n{going}{asking.how_deep(question.depth)}\n\n"
         f"Question from {question.from_}:\n\n{question.question}\n\nYour answer:"
     )
 

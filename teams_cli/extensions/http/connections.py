@@ -1,4 +1,4 @@
-"""Connections: as uvicorn handles them, and no more, and none for longer than its client takes part in it."""
+"""Limiting uvicorn's connections in number, and in how long a silent client may hold one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guard before everything: who may ask at all, and what browsers are told about the answers."""
+"""The guard before everything: who may send requests, and the headers for browsers."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _REFUSALS = {
     "403": "The caller may not do this, or the request comes from a page of another site.",
     "404": "It was not found.",
     "405": "The address is for another method.",
-    "408": "The time to wait was over, or the body did not come in time.",
+    "408": "The wait or the body took too long.",
     "409": "The state of the team does not admit the change.",
     "413": f"The body has more than {limits.BODY} bytes.",
     "415": "The body is of another type than JSON.",
@@ -169,14 +169,16 @@ def _views() -> dict[str, Any]:
 def _parts_of_board() -> dict[str, Any]:
     """What a page asks for that keeps up a board by what changes."""
     number: dict[str, Any] = {"type": "integer", "minimum": 0}
-    after = _query("after", _STRING, "The version that is known; only what changed since is told, a row gone as null.")
+    after = _query(
+        "after", _STRING, "Your latest version: the answer has only later changes, and null for a removed row."
+    )
     seen = _query("messages", number, "The number of the newest message that is known.")
     finished = _query(
         "finished", {**number, "maximum": 100_000}, "How many finished tasks, the newest; 100 unless said."
     )
     before = _query("before", number, "The number of a message; the newest unless said.")
     limit = _query("limit", {**number, "maximum": 1000}, "How many; 200 unless said.")
-    whole = _query("whole", {"enum": [0, 1]}, "1 for long messages to their end, of which else the beginning is told.")
+    whole = _query("whole", {"enum": [0, 1]}, "1 for long messages in full; else they are cut.")
     found = {
         "rows": (_doc(rows.rows), schemas.ref("Rows"), [after, seen, finished]),
         "messages": ("Read the messages before a number, oldest first.", schemas.MESSAGES, [before, limit, whole]),

@@ -1,4 +1,4 @@
-"""What a server leaves in the root while it runs: where it is to be found, and its token, new at each start."""
+"""The file that a running server keeps in the root: its address, and its token, new at each start."""
 
 from __future__ import annotations
 

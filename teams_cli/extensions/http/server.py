@@ -1,4 +1,4 @@
-"""The server: listens on this machine alone, until it is interrupted or told to end."""
+"""The server: listens on this machine alone, until it is interrupted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telling: what a request was told is noted once its answer is sent, and before its agent's next one begins."""
+"""Noting what an answer has shown, once it is sent, and before its agent's next request begins."""
 
 from __future__ import annotations
 

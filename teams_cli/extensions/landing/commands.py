@@ -112,6 +112,6 @@ COMMANDS = table(
         gist=("id", "task", "state", "onto", "owner", "files"),
         held="landing open limit",
         example="get-landings --open",
-        also="landings merge-queue show-landing queue-status",
+        also="landings merged rejected merge-queue show-landing queue-status",
     ),
 )

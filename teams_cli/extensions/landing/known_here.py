@@ -1,5 +1,5 @@
-"""Which repositories landings were asked for in on this machine, and which pull requests it opened: where others write
-to the same store, it is not their records that say in which directories of it git and `gh` run, and with which words.
+"""The repositories and pull requests of landings that began on this machine: others who write to the same store do not
+decide where git and `gh` run here, and with which words.
 """
 
 from __future__ import annotations

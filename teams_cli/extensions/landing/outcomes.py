@@ -1,4 +1,4 @@
-"""What becomes of a landing, and of its task: landed, or back to its owner with what has to be mended."""
+"""The outcome of a landing and of its task: landed, or back to its owner to be fixed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is noted of a landing on its way, so that whoever comes next knows how far it got."""
+"""Noting the progress of a landing, so that another process can continue it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes: who subscribed to a resource is told when it changed, and everybody when other tools are offered."""
+"""Notifying clients: of changes of resources that they subscribed to, and of other tools."""
 
 from __future__ import annotations
 

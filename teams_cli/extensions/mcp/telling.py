@@ -1,4 +1,4 @@
-"""Telling: what a call was told is noted once its answer is written, and before the next call of the client begins."""
+"""Noting what an answer has shown, once it is written, and before the client's next call begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `doctor` looks at in the PostgreSQL engine: what the server promises, and whether the records are whole."""
+"""Examining a PostgreSQL store for `doctor`: the server's settings, and whether the records are whole."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _LOG = 1 << 18
 BEAT = 60.0
 """Seconds from one sign of life to the next."""
 LATE = "changes are seen up to a second late"
-POOLED = f"{LATE}: a pooler tells nobody of them. Add listen=HOST:PORT, the server itself, to the store's address"
+POOLED = f"{LATE}: a pooler passes none of them on. Add listen=HOST:PORT, the server itself, to the store's address"
 
 
 def name_of(whereabouts: Sequence[str]) -> str:
@@ -234,9 +234,9 @@ def asked(said: bytes) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("nested too deeply for a wish") from None
     if not isinstance(wanted, dict) or set(wanted) != {"team", "channels", "topics"}:
-        raise ValueError("no wish to be told of changes")
+        raise ValueError("no wish to be notified of changes")
     if not isinstance(wanted["channels"], list) or not isinstance(wanted["topics"], list | None):
-        raise ValueError("no list of what is to be told")
+        raise ValueError("no list of changes to notify")
     if not is_name(str(wanted["team"])) or not all(str(channel).isidentifier() for channel in wanted["channels"]):
         raise ValueError("no team that there could be")
     return wanted

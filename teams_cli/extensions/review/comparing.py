@@ -1,4 +1,4 @@
-"""What a check finds now and did not find before: the rule by which only the change is judged."""
+"""Judging only the change: the findings of a check that were not there before."""
 
 from __future__ import annotations
 

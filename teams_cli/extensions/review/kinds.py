@@ -1,4 +1,4 @@
-"""What kind of file a path is: its language, whether it is a test, test data, or not the repository's own."""
+"""Classifying a file by its path: its language, and whether it is a test, test data, or foreign."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was left behind: marks of a merge, statements for debugging, files of tools."""
+"""Finding leftovers: marks of a merge, statements for debugging, files of tools."""
 
 from __future__ import annotations
 

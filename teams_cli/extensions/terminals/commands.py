@@ -143,7 +143,7 @@ class TakingOver:
         call = self.call
         session = ending.current(call.store, call.team, self.agent)
         if session and not session.ended:
-            call.say(f"{self.agent} is at work: it is yours when its turn is over. Ctrl-C leaves it alone.")
+            call.say(f"{self.agent} is at work: it is yours after its turn. Ctrl-C leaves it alone.")
         self.session = interrupting.take_over(call.store, call.team, call.caller, self.agent, self.client, call.environ)
         try:
             wish = OpenRequest(self.client, self.options, call.directory, wrap=self.wrap, session=self.session)

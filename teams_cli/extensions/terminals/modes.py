@@ -1,4 +1,4 @@
-"""What a client in a terminal printed, kept for who looks at it later: its last output, and the modes that it set."""
+"""The last output of a client in a terminal, and its modes, for somebody who attaches later."""
 
 from __future__ import annotations
 

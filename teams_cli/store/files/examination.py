@@ -1,4 +1,4 @@
-"""What `doctor` looks at in the file engine: the root, damaged files, leftovers, marks and locks; and the mending."""
+"""Examining and fixing a file store for `doctor`: the root, damaged files, leftovers, marks and locks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where each record has its file, and the marks by which it is found; how the tree looks is told in `engine`."""
+"""The path of each record's file, and the marks by which it is found; `engine` shows the tree."""
 
 from __future__ import annotations
 

@@ -188,5 +188,5 @@ def test_a_task_is_ended_and_the_next_one_awaited_with_one_tool(cli: Cli) -> Non
 def test_what_follows_takes_only_what_tools_take() -> None:
     """Who calls is set where the server is started, and many tasks are in a file of who types."""
     assert wording.in_tools(steps.CREATE) == "create_task TITLE"
-    joining = "join_team beta claim wait 540, or to lead: spawn_team beta"
+    joining = "join_team beta claim wait 540, or spawn_team beta"
     assert wording.in_tools(steps.outside("beta", [], "bob")) == joining

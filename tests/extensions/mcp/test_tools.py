@@ -104,7 +104,7 @@ def test_tools_are_called_as_in_opencode_teams(tmp_path: Path) -> None:
             assert made["members"][0]["agentName"] == "Ann"
             assert (await call(lead, "mcp__team__create_task", title="look"))["teamName"] == "review-pr-456"
             refused = await refusal(member, "join_team", name="review-pr-456")
-            assert refused["message"] == "review-pr-456 is a team, not a name of yours"
+            assert refused["message"] == "review-pr-456 is the name of a team, not yours"
             assert "team_name" in (await refusal(member, "claim-task", taskId="task-1"))["hint"]
             info = {"agentName": "Security Specialist", "agentType": "security"}
             joined = await call(member, "team_join-team", teamName="review-pr-456", memberInfo=info)

@@ -201,7 +201,7 @@ def test_a_machine_that_dies_is_noticed(two: tuple[Machine, Machine, Postgres], 
     until(lambda: session(alpha, "bob").get("outcome") == "lost", "that bob is lost")
     until(lambda: alpha.ok("show-task", "1", team=ALPHA)["status"] == "pending", "that the task is free")
     told = [message["message"] for message in alpha.ok("read-messages", agent="lea", team=ALPHA)]
-    assert any("its machine was not heard from, beta" in text for text in told)
+    assert any("its machine is silent, beta" in text for text in told)
     assert any("task-1 (one) is free again" in text for text in told)
 
 
