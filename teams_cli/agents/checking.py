@@ -14,7 +14,7 @@ from teams_cli.clock import parse_rfc3339
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import checks, evidence, life, owners, tasks
+from teams_cli.tasks import checks, editing, evidence, life, owners, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.checks import Check
 from teams_cli.tasks.tasks import IN_PROGRESS, TASK, Task
@@ -59,7 +59,8 @@ def change_task(
 
     Raises:
         CheckFailed: The check failed: the task stays in progress, and what came of it is noted there.
-        Conflict: Something is not committed, so that it would not be what is checked; or, once, nobody has it.
+        Conflict: Something is not committed, so that it would not be what is checked; or, once, nobody has it, or the
+            owner has not seen a change of the task.
     """
     if edit.status == "completed" or files:
         at = require(store, team_name, caller, "update-task", word)
@@ -70,6 +71,7 @@ def change_task(
         edit.refuse_senseless()
         if edit.status == "completed" and (task.status, task.owner) == (IN_PROGRESS, at.name) and not place.as_it_is:
             task_changes.refuse_finishing(store, at, task, edit)
+            editing.refuse_unseen(store, at.team, task, at.name)
             handing_in.refuse_unshared(store, at, task, place.directory, edit.options)
         if task.check is not None and task.status == IN_PROGRESS and edit.status == "completed":
             edit.checked = _checked(store, at, task, edit, place)

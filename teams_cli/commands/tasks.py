@@ -142,6 +142,10 @@ def _show(call: Call, task: str, short: bool) -> Any:
     if short:
         call.words = "tasks:standing"
         return {key: value for key, value in document.items() if key not in _LONG}
+    if call.caller:
+        from teams_cli.tasks import editing
+
+        call.try_to(lambda: editing.note_shown(call.store, call.team, found, call.agent, call.once_told))
     return document
 
 

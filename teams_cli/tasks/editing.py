@@ -12,14 +12,18 @@ from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
 from teams_cli.tasks.owners import state_of
-from teams_cli.tasks.tasks import EDITABLE, TASK, Task
+from teams_cli.tasks.tasks import EDITABLE, TASK, Note, Task
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.permission import require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from teams_cli.messages.inboxes import Mailbox
     from teams_cli.tasks.changes import Edit
     from teams_cli.teams.caller import Caller
+    from teams_cli.teams.presence import OnceTold
     from teams_cli.teams.teams import Team
 
 _MAX_NOTE = 8 * 1024
@@ -84,8 +88,17 @@ def _about_text(before: Task, task: Task, changes: Edit) -> str:
         return ""
     if changes.append is not None and "description" not in changes.fields:
         return f"added: {changes.append}"
-    said = task.description or "(none)"
+    said = _difference(before.description or "", task.description or "(none)")
     return f"description: {said}" if len(said) <= _MOST_SHOWN else f"description: teams show-task {task.id}"
+
+
+def _difference(before: str, after: str) -> str:
+    """What the text has instead of what it had: the lines that went and came; the whole where that is shorter."""
+    from difflib import unified_diff  # dear, and few edits are of a text
+
+    found = list(unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm=""))[2:]
+    changed = "\n".join(f"{line[0]} {line[1:]}" for line in found if line[0] != "@")
+    return changed if before and len(changed) < len(after) else after
 
 
 def _to_whom_it_concerns(task: Task, name: str, did: str, what: str) -> Owed:
@@ -96,15 +109,56 @@ def _to_whom_it_concerns(task: Task, name: str, did: str, what: str) -> Owed:
 
 def unseen_by(store: Store, team: Team, task: Task, owner: str) -> str | None:
     """Who else edited the task of that owner last, where the owner has not been told of it yet."""
-    edits = (note for note in task.notes if note.what == "edited" and note.at >= (task.claimed_at or ""))
-    others = [note.by for note in edits if note.by not in (None, owner)]
-    if not others:
-        return None
+    others = _edits(task, owner)
+    return others[-1].by if others and _unseen(store, team.name, task, owner).numbers else None
+
+
+def _edits(task: Task, owner: str, what: Collection[str] = ("edited",)) -> list[Note]:
+    """What others changed of the task since its owner claimed it, in their order."""
+    notes = (note for note in task.notes if note.what in what and note.at >= (task.claimed_at or ""))
+    return [note for note in notes if note.by not in (None, owner)]
+
+
+class _Unseen:
+    """The *numbers* of the notices in somebody's mailbox that tell it of changes which it has not seen."""
+
+    def __init__(self, mailbox: Mailbox, numbers: list[int]) -> None:
+        self.mailbox = mailbox
+        self.numbers = numbers
+
+
+def _unseen(store: Store, team: str, task: Task, name: str, also_noted: bool = False) -> _Unseen:
     from teams_cli.messages import inboxes
 
-    told_to = presence.load(store, team.name, owner).told_to or 0
-    news = {number for number, uid, _ in store.envelopes(team.name, MESSAGE, told_to) if _uid("edited", task) in uid}
-    return others[-1] if news.intersection(inboxes.unread(store, team.name, owner, quiet=True)) else None
+    told_to = presence.load(store, team, name).told_to or 0
+    told = [_uid(did, task) for did in (("edited", "noted on") if also_noted else ("edited",))]
+    news = {number for number, uid, _ in store.envelopes(team, MESSAGE, told_to) if any(one in uid for one in told)}
+    mailbox = inboxes.Mailbox(store, team, name)
+    return _Unseen(mailbox, sorted(news.intersection(mailbox.unread(quiet=True))))
+
+
+def refuse_unseen(store: Store, team: Team, task: Task, owner: str) -> None:
+    """Refuse once, with the change, to complete a task whose text another changed since its owner saw it last.
+
+    Raises:
+        Conflict: There is such a change; by this the owner has seen it.
+    """
+    if not any("description" in (note.changed or ()) for note in _edits(task, owner)):
+        return
+    unseen = _unseen(store, team.name, task, owner)
+    if unseen.numbers:
+        told = "; ".join(message.message for message in unseen.mailbox.messages(unseen.numbers))
+        unseen.mailbox.mark_read(set(unseen.numbers))
+        raise errors.Conflict(f"you have not seen this change: {told}", "If your work has it, complete the task again.")
+
+
+def note_shown(store: Store, team: str, task: Task, name: str, once_told: OnceTold) -> None:
+    """Have the notices of changes of the task count as read for who is shown the whole of it."""
+    if task.concerned != name or not _edits(task, name, ("edited", "note")):
+        return
+    unseen = _unseen(store, team, task, name, also_noted=True)
+    if unseen.numbers:
+        once_told(lambda: unseen.mailbox.mark_read(set(unseen.numbers)))
 
 
 def _uid(did: str, task: Task) -> str:

@@ -38,6 +38,20 @@ def test_the_rules_are_said_once(cli: Cli) -> None:
     assert told(cli, "bob") == []
 
 
+def test_a_text_is_shown_once_and_an_edit_as_what_changed(cli: Cli) -> None:
+    add_tasks(cli, "first", description="Write the parser.\nIt reads a file.\nIt has tests.")
+    cli.ok("claim-task", "1", agent="bob")
+    changed = "Write the lexer.\nIt reads a file.\nIt has tests."
+    cli.ok("update-task", "1", "--description", changed, agent="lea")
+    notice = "lea edited task-1 (first): description: - Write the parser.\n+ Write the lexer."
+    assert told(cli, "bob") == [notice]
+    longer = "It handles empty files, and files that end without a newline, as the reference does; see chapter 4."
+    cli.ok("update-task", "1", "--append", longer, agent="lea")
+    said = cli("show-task", "1", agent="bob")
+    assert (said.stdout.count(longer), said.stderr) == (1, "")
+    assert "edited by lea: description; It handles empty files, " in said.stdout
+
+
 def test_an_owner_is_told_what_another_edited(cli: Cli) -> None:
     add_tasks(cli, "first", "second", description="the text")
     cli.ok("claim-task", "1", agent="bob")

@@ -60,23 +60,19 @@ def test_each_owner_hears_of_a_change_of_several(cli: Cli) -> None:
 
 
 def test_an_edit_that_its_owner_had_not_seen_when_it_completed_the_task(cli: Cli) -> None:
-    """The owner is told how to mend that, and who leads hears of it; what was seen before needs no word."""
+    """It is refused once, with the change; who was shown the task has seen it."""
     for task in ("1", "2"):
         cli.ok("claim-task", task, agent="bob")
     cli.ok("update-task", "1,2", "--append", "With separators", agent="lea")
-    said = cli("update-task", "1", "--status", "completed", "--result", "r", agent="bob")
-    assert said.stdout.splitlines()[:2] == [
-        "task-1: completed by bob: a",
-        "lea had edited it, as you are told now: if your work lacks that, mend it, and: "
-        "teams update-task task-1 --result TEXT",
-    ]
-    assert "lea edited task-1 (a): added: With separators" in said.stderr
-    assert "had edited" not in cli("update-task", "2", "--status", "completed", agent="bob").stdout
-    letters = cli.ok("wait", "--needed", "--timeout", "0", agent="lea")["messages"]
-    assert [letter["message"] for letter in letters] == [
-        "task-1 (a) completed by bob, who had not seen the last edit by lea: r",
-        "task-2 (b) completed by bob",
-    ]
+    end = ("update-task", "1", "--status", "completed", "--result", "r")
+    refused = cli(*end, agent="bob")
+    assert refused.status == 11 and refused.stderr.startswith(
+        "teams: you have not seen this change: lea edited task-1 (a): added: With separators\n"
+        "  If your work has it, complete the task again.\n"
+    )
+    assert cli(*end, agent="bob").stdout.startswith("task-1: completed by bob: a\n")
+    cli.ok("show-task", "2", agent="bob")
+    assert cli("update-task", "2", "--status", "completed", agent="bob").status == 0
 
 
 def test_what_came_behind_an_edit_that_was_seen_hides_none_and_is_none(cli: Cli) -> None:
@@ -88,5 +84,6 @@ def test_what_came_behind_an_edit_that_was_seen_hides_none_and_is_none(cli: Cli)
     cli.ok("note", "1", "Seen", agent="mia")
     assert "unseenEditBy" not in cli.ok("update-task", "1", "--status", "completed", agent="bob")
     cli.ok("update-task", "2", "--append", "With separators", agent="lea")
-    ended = cli.ok("update-task", "2", "--title", "two", "--status", "completed", agent="bob")
-    assert ended["unseenEditBy"] == "lea"
+    end = ("update-task", "2", "--title", "two", "--status", "completed")
+    assert cli(*end, agent="bob").status == 11
+    cli.ok(*end, agent="bob")

@@ -296,7 +296,8 @@ def _handed_in(task: str, one: dict[str, Any]) -> str:
 
 
 def whole(task: dict[str, Any]) -> Parts:
-    notes = [f"{ago(note['at'])}  {note['what']} by {note['by']}{_because(note)}" for note in task["notes"]]
+    said = task.get("description", "")
+    notes = [f"{ago(note['at'])}  {note['what']} by {note['by']}{_because(note, said)}" for note in task["notes"]]
     said = {
         "priority": task["priority"],
         "requires": ", ".join(task["require"]),
@@ -317,9 +318,12 @@ def _text(task: dict[str, Any]) -> Parts:
     return present(*text.quoted(task.get("description")), f"run: {task['run']}" if "run" in task else None)
 
 
-def _because(note: dict[str, Any]) -> str:
-    """What was edited, added or said of it."""
-    told = [", ".join(note.get("changed", ())), note.get("added"), note.get("reason")]
+def _because(note: dict[str, Any], description: str) -> str:
+    """What was edited, added or said of it; of what the text says, how that begins."""
+    added = note.get("added")
+    if added and note["what"] == "edited" and added.strip("\n") in description:
+        added = text.clipped_line(added, _SHORT)
+    told = [", ".join(note.get("changed", ())), added, note.get("reason")]
     said = "; ".join(" ".join(part.split()) for part in told if part)
     return f": {said}" if said else ""
 
