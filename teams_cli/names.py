@@ -17,6 +17,7 @@ HUMAN = "human"
 SYSTEM = "system"
 EVERYONE = "all"
 RESERVED = frozenset({HUMAN, SYSTEM, EVERYONE})
+_KINDS = ("task", "msg", "plan", "ask", "shutdown", "landing")
 _DEVICES = frozenset({"con", "prn", "aux", "nul"} | {f"{port}{n}" for port in ("com", "lpt") for n in range(10)})
 
 
@@ -81,8 +82,18 @@ def is_id(text: str, kind: str) -> bool:
 
 
 def each_name(words: Iterable[str]) -> list[str]:
-    """The names in *words*, of which each has one, or several with commas between them."""
-    return [name for word in words for name in word.split(",") if name]
+    """The names in *words*, of which each has one, or several with commas or blanks between them."""
+    return [name for word in words for name in word.replace(",", " ").split()]
+
+
+def is_like_id(word: str) -> bool:
+    """Whether that is a number, or an id, of whatever kind; or several with commas between them."""
+    return all(_is_like_id(part) for part in word.split(",") if part) and word.strip(",") != ""
+
+
+def _is_like_id(word: str) -> bool:
+    kind = word.partition("-")[0]
+    return is_number(word.removeprefix("#")) or (kind in _KINDS and is_id(word, kind))
 
 
 def is_number(text: str) -> bool:

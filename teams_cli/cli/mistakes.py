@@ -158,8 +158,10 @@ def dashed(command: Command, words: Iterable[str]) -> errors.WrongUsage | None:
     return None
 
 
-def no_option(command: Command, word: str) -> errors.WrongUsage:
-    """The refusal of an option that there is not: it names the one that was meant, else those of the command."""
+def no_option(command: Command, word: str, words: list[str]) -> errors.WrongUsage:
+    """The refusal of an option that there is not: it shows the command with the one that was meant, else names those of
+    the command.
+    """
     said = f"{command.name} has no option {word}"
     name = word.removeprefix("--")
     places = [parameter for parameter in command.own if parameter.positional]
@@ -169,7 +171,10 @@ def no_option(command: Command, word: str) -> errors.WrongUsage:
     near = same or get_close_matches(word, _flags(command), 1, _ALIKE) or _beginning_with(word, command)
     own = [parameter.flags[0] for parameter in command.own if not parameter.positional]
     others = f"It has: {', '.join(own) or 'none of its own'}. See: teams help {command.name}"
-    return errors.WrongUsage(said, f"Did you mean {near[0]}?" if near else others)
+    if not near:
+        return errors.WrongUsage(said, others)
+    meant = [part for each in words for part in ([*near[0].split()] if each.partition("=")[0] == word else [each])]
+    return errors.WrongUsage(said, f"Did you mean {near[0]}? Write: teams {shlex.join([command.name, *meant])}")
 
 
 def _beginning_with(word: str, command: Command) -> list[str]:

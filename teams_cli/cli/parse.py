@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import commands
+from teams_cli.names import is_like_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,12 +39,18 @@ def _options(command: Command, words: list[str], values: dict[str, Any]) -> list
         flag: parameter for parameter in command.parameters for flag in parameter.flags if not parameter.positional
     }
     places: list[str] = []
+    room = sum(parameter.positional for parameter in command.own)
+    before: Parameter | None = None
     rest = iter(words)
     for word in rest:
         if word == "--":
             return places + list(rest)
         if word == "-" or not word.startswith("-"):
-            places.append(word)
+            if before and len(places) >= room and is_like_id(word):  # one more id of the option before it
+                _put(values, before, word)
+            else:
+                places.append(word)
+                before = None
             continue
         flag, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
         parameter = flags.get(flag)
@@ -51,7 +58,9 @@ def _options(command: Command, words: list[str], values: dict[str, Any]) -> list
             raise _Unusual
         if parameter.flag:
             values[parameter.name] = True
+            before = None
         else:
+            before = parameter if parameter.is_id else None
             _put(values, parameter, value if equals else _next(rest))
     return places
 
@@ -64,8 +73,10 @@ def _next(rest: Any) -> str:
 
 
 def _arguments(command: Command, places: list[str], values: dict[str, Any]) -> None:
-    waiting = list(places)
     positional = [parameter for parameter in command.own if parameter.positional]
+    waiting = list(places)
+    if [place.is_id and not place.many for place in positional] == [True] and all(map(is_like_id, places)):
+        waiting = [",".join(places)] if places else []
     for index, parameter in enumerate(positional):
         behind = len(positional) - index - 1  # many words end before those that have a place of their own
         for _ in range(len(waiting) - behind if parameter.many else min(1, len(waiting))):
@@ -76,4 +87,9 @@ def _arguments(command: Command, places: list[str], values: dict[str, Any]) -> N
 
 def _put(values: dict[str, Any], parameter: Parameter, word: str) -> None:
     value = parameter.convert(word)
-    values[parameter.name] = (*values[parameter.name], value) if parameter.many else value
+    if parameter.many:
+        values[parameter.name] = (*values[parameter.name], value)
+    elif parameter.is_id and not parameter.positional and values[parameter.name]:
+        values[parameter.name] += f",{value}"
+    else:
+        values[parameter.name] = value

@@ -50,7 +50,7 @@ def _meant(error: Any, command: Command, words: list[str]) -> errors.WrongUsage 
     kind = type(error).__name__
     if kind == "NoSuchOption":
         known = mistakes.assigned(command, words) or mistakes.dashed(command, words)
-        return known or mistakes.no_option(command, error.option_name)
+        return known or mistakes.no_option(command, error.option_name, words)
     if kind == "MissingParameter":
         return mistakes.missing(command, _said(error))
     if kind == "BadOptionUsage":

@@ -6,6 +6,7 @@ import errno
 
 from teams_cli import environment, errors
 from teams_cli.clock import seconds_in
+from teams_cli.names import each_name, is_like_id
 from teams_cli.store.meanwhile import meanwhile
 
 TYPE_CHECKING = False
@@ -50,7 +51,8 @@ class Parameter:
     """One parameter of a command. *type* is `str`, `int` or `float`, and one of SECONDS may be
     typed with a unit; *text* ones take `-` for standard input. What is *at_shell* has no sense in the requests of
     programs, and of what is *seldom* given they are not told each day. What is *needed* has to be said, but can be said
-    in another way at the shell; of what is left out *else_all* are meant.
+    in another way at the shell; of what is left out *else_all* are meant. A *listed* one may be
+    several ids in one word, which the command takes apart itself.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Parameter:
         seldom: bool = False,
         needed: bool = False,
         else_all: bool = False,
+        listed: bool = False,
         called: str = "",
         metavar: str = "",
         name: str = "",
@@ -86,6 +89,7 @@ class Parameter:
         self.seldom = seldom
         self.needed = needed
         self.else_all = else_all
+        self.listed = listed
         self.called = called
         self.metavar = metavar or ("" if flag else self.flags[0].lstrip("-").upper().replace("-", "_"))
         self.name = name or self.flags[0].lstrip("-").replace("-", "_")
@@ -94,6 +98,11 @@ class Parameter:
     def is_given(self, value: Any) -> bool:
         """Whether that is another value than the one that it has where nothing was said."""
         return bool(value) if self.many else value != self.default
+
+    @property
+    def is_id(self) -> bool:
+        """Whether its value is an id, or several."""
+        return self.metavar == "ID"
 
     @property
     def duration(self) -> bool:
@@ -286,7 +295,7 @@ class Command:
         waiting, meanwhile.act = meanwhile.act, call.keep_alive
         before = call.store.changed
         try:
-            document = self.run(call, **values)
+            document = self._run_each(call, values)
         except (errors.StorageFailed, errors.Busy) as failure:
             if call.store.changed == before or isinstance(failure, errors.OutcomeUnknown):
                 raise
@@ -310,7 +319,36 @@ class Command:
             call.note_seen(reading=not self.changes)
         return document
 
+    def _run_each(self, call: Call, values: dict[str, Any]) -> Any:
+        """What the command answers; where several are named of what it is about, what it answers of each."""
+        one: Parameter | None = None
+        for own in self.own:
+            if not (own.is_id and values[own.name]):
+                continue
+            if own.many:
+                values[own.name] = tuple(each_name(values[own.name]))
+            elif not own.listed and (own.positional or own.name == "task"):
+                one = own
+        ids = each_name([values[one.name]]) if one else []
+        if one is None or len(ids) < 2 or not all(map(is_like_id, ids)):
+            return self.run(call, **values)
+        found: list[Any] = []
+        for key in dict.fromkeys(ids):
+            try:
+                document = self.run(call, **{**values, one.name: key})
+            except errors.TeamsError as refused:
+                if found and self.changes:
+                    done = ", ".join(ids[: ids.index(key)])
+                    refused.message = f"{refused.message} ({done}: done)"
+                raise
+            found += document if isinstance(document, list) else [getattr(document, "document", document)]
+            if not isinstance(document, list) and not call.words.startswith(EACH):
+                call.words = f"{EACH}{call.words or self.words}"
+        return found
 
+
+EACH = "each "
+"""What the words of an answer begin with that has several documents, each told as if it were alone."""
 _OURS = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EBADF, errno.EPIPE)
 """What the system says of a mistake in this program, or of a reader that has gone."""
 

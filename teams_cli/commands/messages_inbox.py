@@ -122,7 +122,7 @@ COMMANDS = table(
         switch("--all", "Also those that are handled; marks nothing.", seldom=True),
         switch("--peek", "Mark nothing.", seldom=True),
         option("--from", "Only those of this sender.", metavar="AGENT", name="from_", seldom=True),
-        option("--since", "Only those after this one.", metavar="ID", seldom=True),
+        option("--since", "Only those after this one.", metavar="MESSAGE", seldom=True),
         option("--wait", "Block until there is one, at most so long.", type=float, metavar="SECONDS"),
         option("--limit", "Show at most N.", type=int, metavar="N", default=20),
         doc=_READ,

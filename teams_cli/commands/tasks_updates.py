@@ -145,7 +145,7 @@ COMMANDS = table(
     Command(
         "update-task",
         _update,
-        argument("ID", "Task 7, or several: 7,8.", name="task"),
+        argument("ID", "Task 7, or several: 7,8.", name="task", listed=True),
         option("--status", "completed, failed, pending (open again) or cancelled.", choices=STATUSES),
         option("--result", "What came out.", metavar="TEXT", text=True),
         option("--title", "Another title.", text=True, seldom=True),

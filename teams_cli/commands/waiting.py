@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors, extensions
 from teams_cli.commands.declaration import Command, option, switch, table
+from teams_cli.names import each_name
 from teams_cli.views import steps
 
 TYPE_CHECKING = False
@@ -54,7 +55,7 @@ def _wait(
 
     found = waiting_for_one.conditions_of(call, task, all_tasks, of, plan, message, ready)
     if landing is not None:
-        found.append(waiting_for_one.landing_over(call, landing, lambda: _go_on(call)))
+        found += [waiting_for_one.landing_over(call, one, lambda: _go_on(call)) for one in each_name([landing])]
     return waiting_for_one.wait(call, found, of, timeout)
 
 
@@ -91,11 +92,17 @@ COMMANDS = table(
     Command(
         "wait",
         _wait,
-        option("--task", "Until 7 ended; one of 7,8.", metavar="ID"),
+        option("--task", "Until 7 ended; one of 7,8.", metavar="ID", listed=True),
         switch("--all-tasks", "Until none is in progress or can be claimed.", seldom=True),
         option("--agent", "Until it has nothing in progress, or ended.", name="of", seldom=True),
-        option("--plan", "Until this plan is decided.", metavar="ID", seldom=True),
-        option("--landing", "Until it, or the last of task-N, landed or came back.", metavar="ID", seldom=True),
+        option("--plan", "Until this plan is decided.", metavar="ID", seldom=True, listed=True),
+        option(
+            "--landing",
+            "Until it, or the last of task-N, landed or came back.",
+            metavar="ID",
+            seldom=True,
+            listed=True,
+        ),
         switch("--message", "Until you have unread mail."),
         switch("--ready", "Until you can claim a task.", seldom=True),
         switch("--claim", "Claim the task that you can, at once."),

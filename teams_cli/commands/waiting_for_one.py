@@ -34,7 +34,7 @@ def conditions_of(
     if of is not None:
         found.append(conditions.agent_done(store, team, of))
     if plan is not None:
-        found.append(conditions.plan_decided(store, team, plan))
+        found += [conditions.plan_decided(store, team, one) for one in each_name([plan])]
     if message:
         found.append(conditions.message_there(store, team, call.agent))
     if ready:

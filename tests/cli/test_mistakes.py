@@ -61,7 +61,7 @@ MEANT = {
     "recall bob --patience 5": "recall has no option --patience",
     "run-agent --as lea": "Write, for example: teams run-agent ",
     "close-team alpha --as lea": "Write: teams close-team; a team is named with --team alpha",
-    "show-task 1 2": "show-task got more words than it takes: 2",
+    "show-task 1 two": "show-task got more words than it takes: two",
     "frobnicate": "`teams help` has all commands.",
     "update-task 1 --status done --as bob": "Did you mean completed?",
     "get-tasks --status todo": "Did you mean pending?",

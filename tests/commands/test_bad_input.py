@@ -15,7 +15,7 @@ REFUSED = [
     # words, who asks, exit status, code
     ("frobnicate", "bob", 2, "wrong_usage"),
     ("claim-task --frob", "bob", 2, "wrong_usage"),
-    ("claim-task 1 2", "bob", 2, "wrong_usage"),
+    ("claim-task 1 two", "bob", 2, "wrong_usage"),
     ("claim-task", "bob", 2, "wrong_usage"),
     ("claim-task 1 --next", "bob", 2, "wrong_usage"),
     ("claim-task --json=1 3", "bob", 2, "wrong_usage"),

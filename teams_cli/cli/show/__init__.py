@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.clock import SystemClock, parse_rfc3339, seconds_since
-from teams_cli.commands.declaration import Command, named
+from teams_cli.commands.declaration import EACH, Command, named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,10 @@ _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 def parts(command: Command, document: Any, words: str = "") -> list[str | Table]:
     """The lines and tables that tell the answer of the command; by other *words* than usual, if given."""
-    shown: list[str | Table] = named(place_of(words or command.words))(document)
+    how = named(place_of((words or command.words).removeprefix(EACH)))
+    if words.startswith(EACH):
+        return [part for each in document for part in how(each)]
+    shown: list[str | Table] = how(document)
     return shown
 
 
