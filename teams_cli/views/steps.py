@@ -34,7 +34,7 @@ CREATE = f"teams create-task TITLE, or many: teams create-task --from - <<'.'\n{
 CLOSE = "teams close-team"
 LEADING = (
     "as leader `teams wait --needed` brings you plans to decide, questions, what fails or stands still, and the end of "
-    "all; with --completed N also that N tasks are. `teams update-task ID,ID --append TEXT` (or --owner NAME, "
+    "all; with --completed N also N more completed tasks. `teams update-task ID,ID --append TEXT` (or --owner NAME, "
     "--blocked-by ID, --unblock ID) changes one task or several; who has one is told. At the end: "
     "`teams request-shutdown NAME...`, `teams close-team`"
 )

@@ -50,6 +50,24 @@ def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
     assert said.endswith("\n  Wait on: teams wait --claim --timeout 540 --needed\n")
 
 
+def test_who_leads_hears_that_a_member_has_had_nothing_to_do_for_a_while(cli: Cli) -> None:
+    """Once, with the task that everything waits for."""
+    add_tasks(cli, "one")
+    add_tasks(cli, "two", blocked_by=["task-1"])
+    cli.ok("claim-task", "1", agent="bob")
+    assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14
+    then = rfc3339(later(cli.store().now(), -310))
+    update(cli.store(), ALPHA, tasks.TASK, "task-1", lambda task: task.having(claimed_at=then))
+    joined = [member.having(joined_at=then) for member in teams.get(cli.store(), ALPHA).members]
+    update(cli.store(), ALPHA, TEAM, ALPHA, lambda team: team.having(members=joined))
+    said = cli("wait", "--needed", "--timeout", "0", agent="lea").stdout
+    assert said.startswith(
+        "everything waits for task-1. In work: task-1 (bob, 5 min, 1 waits for it); without a task: mia"
+    )
+    assert said.endswith("\nnext: teams get-tasks --blocked\n")
+    assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14
+
+
 def test_who_leads_hears_that_nothing_is_left_to_wait_for(cli: Cli) -> None:
     add_tasks(cli, "one")
     cli.ok("claim-task", "1", agent="bob")
