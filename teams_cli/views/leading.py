@@ -80,18 +80,18 @@ class Leading:
         text = f"all tasks are settled: {', '.join(f'{count} {status}' for status, count in counts.items())}"
         others = [name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)]
         if others:
-            text += f"; their waits tell {listed(others, _NAMED)} that they are done; {self._unread(others)}"
+            text += self._unread(others)
         what = steps.after_all(found["stuck"])
         return {about: fact("settled", self.team.name, text, what)}
 
     def _unread(self, others: list[str]) -> str:
-        """Who of the others has mail that it has not read: something may be left to do."""
+        """Who of the others has mail that it has not read: something may be left to do; empty if nobody has."""
         try:
             counts = counting.unread_counts(self.store, self.team.name, others)
         except errors.TeamsError:  # the doctor says what is wrong
-            return "who has unread mail can't be told"
+            return "; who has unread mail can't be told"
         unread = [f"{name} ({count})" for name, count in counts.items() if count]
-        return f"unread mail: {listed(unread, _NAMED)}" if unread else "nobody has unread mail"
+        return f"; unread mail: {listed(unread, _NAMED)}" if unread else ""
 
     def _lost(self, known: set[str]) -> Known:
         """Members of whom nothing is heard and that have no task; of one that lost a task by that the leader was told.

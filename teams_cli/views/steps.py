@@ -60,7 +60,12 @@ def after_message(message: Found, matter: Found | None = None) -> str | None:
         return review(about) if matter is not None and matter["status"] == "in_review" else None
     if about.startswith("msg-"):
         return reply(about)
-    if message["from"] == SYSTEM or kind in ("info", "question") or message.get("fyi") or "replyTo" in message:
+    if (
+        message["from"] == SYSTEM
+        or kind in ("info", "question", "broadcast")
+        or message.get("fyi")
+        or "replyTo" in message
+    ):
         return None  # an answer rarely wants another
     return reply(message["id"])
 
