@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 import time
+from contextlib import suppress
 
 from teams_cli import environment, errors, extensions, processes, text
 from teams_cli.agents import checkouts, handing_in
 from teams_cli.agents.checkouts import Checkout
 from teams_cli.clients import environments
-from teams_cli.clock import parse_rfc3339
+from teams_cli.clock import length, parse_rfc3339
+from teams_cli.messages import messages
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import changes as task_changes
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
 _MOST_LEFT = 50
+_LONG = 120.0
+"""Seconds after which the leader hears of a check that still runs; half of those that it may take, if that is less."""
 
 
 class Workplace:
@@ -119,6 +123,8 @@ class _Examination:
         self.task = task
         self.by = by
         self.place = place
+        self.began = time.monotonic()
+        self.has_told = False
 
     def made(self, worktree: str) -> Check:
         """What comes of it in that worktree on its commit; without one in the directory that the task names, as it is,
@@ -191,12 +197,27 @@ class _Examination:
 
     def _beat(self) -> float:
         """Keep the leases; says after how many seconds to do so next."""
-        pause = min(presence.every(self.team), 15.0)
+        pause = min(presence.every(self.team), 15.0, self._told_in())
         try:
             life.renew(self.store, self.team, presence.load(self.store, self.team.name, self.by))
         except errors.TeamsError:  # the next one may do it
             return pause
         return pause
+
+    def _told_in(self) -> float:
+        """In how many seconds the leader hears that the check runs for long, told once: who waits for the task can't
+        see why it takes its time.
+        """
+        seconds = time.monotonic() - self.began
+        left = min(_LONG, float(settings.value(self.team, "checkTimeout")) / 2) - seconds
+        if left > 0 or self.has_told:
+            return left if left > 0 else _LONG
+        self.has_told = True
+        task, uid = self.task, f"checks-{self.task.id}-{self.task.claim}-{os.urandom(4).hex()}"
+        body = f"the check of {task.id} ({self.by}) has run for {length(seconds)}: {task.check}"
+        with suppress(errors.TeamsError):
+            messages.notify(self.store, self.team.name, self.team.leader, body, uid, by=self.by)
+        return _LONG
 
 
 def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:
@@ -224,7 +245,7 @@ def run(
         running = shell.ShellCommand(f"sh -c {shlex.quote(command)}; exit $?", place.directory, environ)
     except OSError as error:
         raise errors.TaskFailed(f"the check can't be run: {error.strerror}", f"Is {place.directory} there?") from None
-    ended = True
+    ended, began = True, time.monotonic()
     try:
         ended = _wait(running, patience, meanwhile)
     finally:
@@ -237,7 +258,8 @@ def run(
     elif status < 0:
         output += f"\n[ended by signal {-status}: a check must not kill the process that runs it]"
     said, at = _end(output), teams.now(store)
-    return Check(command=command, status=status, output=said, by=by, at=at, directory=place.directory)
+    took = round(time.monotonic() - began) or None
+    return Check(command=command, status=status, seconds=took, output=said, by=by, at=at, directory=place.directory)
 
 
 def _wait(running: ShellCommand, patience: float, meanwhile: Callable[[], float] | None) -> bool:

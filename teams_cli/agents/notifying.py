@@ -172,7 +172,7 @@ def _settled(team: Team, rows: list[Task]) -> Iterator[tuple[str, Event]]:
         counts = {status: sum(task.status == status for task in rows) for status in tasks.STATUSES}
         said = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
         word = "-".join(str(count) for count in counts.values())
-        yield f"settled:{word}", _event(SETTLED, "team", team.name, f"all tasks are finished: {said}")
+        yield f"settled:{word}", _event(SETTLED, "team", team.name, f"all tasks are settled: {said}")
 
 
 def environment(store: Store, environ: Mapping[str, str]) -> dict[str, str]:

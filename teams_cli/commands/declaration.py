@@ -6,7 +6,7 @@ import errno
 
 from teams_cli import environment, errors
 from teams_cli.clock import seconds_in
-from teams_cli.names import each_name
+from teams_cli.names import each_name, is_like_id
 from teams_cli.store.meanwhile import meanwhile
 
 TYPE_CHECKING = False
@@ -328,7 +328,7 @@ class Command:
             elif not own.listed and (own.positional or own.name == "task"):
                 one = own
         ids = each_name([values[one.name]]) if one else []
-        if one is None or len(ids) < 2:
+        if one is None or len(ids) < 2 or not all(map(is_like_id, ids)):
             return self.run(call, **values)
         found: list[Any] = []
         for key in dict.fromkeys(ids):

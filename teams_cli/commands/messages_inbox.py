@@ -69,6 +69,10 @@ def _read(
         raise errors.WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
     after = number_of(since, "msg") if since else 0
     selection = Selection(from_ or "", after, limit or 0, handled=all, room=call.room)
+    if not (all or peek) and call.caller:
+        from teams_cli.views import matters
+
+        call.try_to(lambda: matters.close_over(call.store, call.team, call.agent))
     found = _found(call, selection, peek, wait)
     if found.more:
         call.more = f"{found.more} more: teams read-messages{_rest(found, all)}{f' --from {from_}' if from_ else ''}"

@@ -55,6 +55,10 @@ def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: 
     else:
         changed = changes.change_task(call.store, call.team, call.caller, task, edit)
     document = landed_too(call, changed) if changed.status == "completed" else to_document(call, changed)
+    if edit.status in ("completed", "failed") and changed.owner == call.agent and not came_back(document):
+        from teams_cli.views import matters
+
+        call.try_to(lambda: matters.close_carried_out(call.store, call.load_team(), changed, call.agent))
     if edit.unseen:
         document["unseenEditBy"] = edit.unseen
     if came_back(document):

@@ -63,13 +63,23 @@ def _wait_for_anything(
 ) -> dict[str, Any]:
     from teams_cli.views import concerns  # loads all that may concern anybody
 
-    wanted = concerns.Wanted(needed, completed=completed)
+    wanted = concerns.Wanted(needed, completed=None if completed is None else completed + _completed(call))
     if claim:
         from teams_cli.commands import next_tasks
 
         return next_tasks.awaited(call, wanted, timeout)
     again = steps.WAIT_TO_LEAD if needed else steps.WAIT
     return concerns.wait(call.store, call.team, call.known, timeout, call.once_told, call.say, wanted, again)
+
+
+def _completed(call: Call) -> int:
+    """How many tasks are completed when the wait begins; none where there is no team yet."""
+    from teams_cli.tasks import overviews
+
+    try:
+        return overviews.overview(call.store, call.load_team().name).counts["completed"]
+    except errors.TeamNotFound:
+        return 0
 
 
 def _go_on(call: Call) -> None:
@@ -106,7 +116,7 @@ COMMANDS = table(
         switch("--ready", "Until you can claim a task.", seldom=True),
         switch("--claim", "Claim the task that you can, at once."),
         switch("--needed", "Ignore tasks that others complete.", seldom=True),
-        option("--completed", "Like --needed, and once N tasks are done.", type=int, metavar="N", seldom=True),
+        option("--completed", "Like --needed, and once N more are done.", type=int, metavar="N", seldom=True),
         option("--timeout", "How long to wait; by default for ever.", type=float, metavar="SECONDS"),
         doc=_WAIT,
         changes=False,

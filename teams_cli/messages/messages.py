@@ -43,8 +43,8 @@ class Message(Record):
 
     @property
     def is_closed_by_reading(self) -> bool:
-        """Whether its recipient is done with it once it is read: it only informs, or is itself an answer."""
-        return self.only_informs or self.reply_to is not None
+        """Whether its recipient is done with it once it is read: it only informs, answers, or goes to all."""
+        return self.only_informs or self.reply_to is not None or self.type == "broadcast"
 
     @property
     def addressed(self) -> str:

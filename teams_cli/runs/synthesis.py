@@ -27,7 +27,7 @@ _IN_HAND = 6000
 _ALL = 60_000
 _INSTRUCTIONS = """\
 You take the last turn of {leader}, who leads the team {team}, which carried out the workflow "{workflow}": {about}
-All tasks are finished. You do not claim tasks, and change nothing in the repository. What you answer is the report.
+All tasks are settled. You do not claim tasks, and change nothing in the repository. What you answer is the report.
 
 {prompt}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import environment, errors, text
+from teams_cli.clock import length
 from teams_cli.names import HUMAN
 from teams_cli.records.records import Record
 from teams_cli.teams import roles
@@ -25,7 +26,8 @@ CHECK_STALE = "check stale"
 
 
 class Check(Record):
-    """What came of a command: its exit *status* (0: passed), the end of its *output*, on which *commit*, *by* whom.
+    """What came of a command: its exit *status* (0: passed), how many *seconds* it took if that was one or more, the
+    end of its *output*, on which *commit*, *by* whom.
 
     It is *stale* when its commit is no part of what landed. *left* are files that it left behind, which git does not
     ignore. The *result* is what the owner said under that *claim* of a task that was not completed, since it failed.
@@ -34,6 +36,7 @@ class Check(Record):
     command: Text
     commit: Word | None = None
     status: int
+    seconds: Count | None = None
     output: Text = ""
     by: Name
     at: Time
@@ -59,6 +62,7 @@ class Check(Record):
     def told(self) -> str:
         """How it ended, with the end of what it printed."""
         how = f"exit status {self.status}" if self.status >= 0 else f"ended by signal {-self.status}"
+        how += f" after {length(self.seconds)}" if self.seconds else ""
         on = f" on {self.commit[:10]}" if self.commit else ""
         said = self.output.strip()[-_TOLD:]
         return f"`{self.command}`{on}: {how}" + (f"\n{said}" if said else "")

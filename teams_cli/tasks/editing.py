@@ -12,7 +12,7 @@ from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
 from teams_cli.tasks.owners import state_of
-from teams_cli.tasks.tasks import EDITABLE, TASK, Task
+from teams_cli.tasks.tasks import EDITABLE, TASK, Note, Task
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.permission import require
 
@@ -113,18 +113,14 @@ def _to_whom_it_concerns(task: Task, name: str, did: str, what: str) -> Owed:
 
 def unseen_by(store: Store, team: Team, task: Task, owner: str) -> str | None:
     """Who else edited the task of that owner last, where the owner has not been told of it yet."""
-    others = _editors(task, owner)
-    return others[-1] if others and _unseen(store, team.name, task, owner).numbers else None
+    others = _edits(task, owner)
+    return others[-1].by if others and _unseen(store, team.name, task, owner).numbers else None
 
 
-def _editors(task: Task, owner: str, what: Collection[str] = ("edited",)) -> list[str]:
-    """Who else edited the task since its owner claimed it, in the order of the edits."""
+def _edits(task: Task, owner: str, what: Collection[str] = ("edited",)) -> list[Note]:
+    """What others changed of the task since its owner claimed it, in their order."""
     notes = (note for note in task.notes if note.what in what and note.at >= (task.claimed_at or ""))
-    return [note.by for note in notes if note.by not in (None, owner)]
-
-
-_WORK = frozenset({"title", "description", "check"})
-"""What says how a task is to be done: who completes it must have seen the last change of these."""
+    return [note for note in notes if note.by not in (None, owner)]
 
 
 class _Unseen:
@@ -146,13 +142,12 @@ def _unseen(store: Store, team: str, task: Task, name: str, also_noted: bool = F
 
 
 def refuse_unseen(store: Store, team: Team, task: Task, owner: str) -> None:
-    """Refuse once, with the change, to complete what another changed since its owner saw it last.
+    """Refuse once, with the change, to complete a task whose text another changed since its owner saw it last.
 
     Raises:
         Conflict: There is such a change; by this the owner has seen it.
     """
-    edits = [note for note in task.notes if note.what == "edited" and note.at >= (task.claimed_at or "")]
-    if not any(note.by != owner and _WORK.intersection(note.changed or ()) for note in edits):
+    if not any("description" in (note.changed or ()) for note in _edits(task, owner)):
         return
     unseen = _unseen(store, team.name, task, owner)
     if unseen.numbers:
@@ -163,7 +158,7 @@ def refuse_unseen(store: Store, team: Team, task: Task, owner: str) -> None:
 
 def note_shown(store: Store, team: str, task: Task, name: str, once_told: OnceTold) -> None:
     """Have the notices of changes of the task count as read for who is shown the whole of it."""
-    if task.concerned != name or not _editors(task, name, ("edited", "note")):
+    if task.concerned != name or not _edits(task, name, ("edited", "note")):
         return
     unseen = _unseen(store, team, task, name, also_noted=True)
     if unseen.numbers:

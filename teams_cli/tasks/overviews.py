@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any
 
-DONE = "all tasks are finished: you are done"
+DONE = "all tasks are settled: you are done"
 """What a member is told then."""
 _FREE = [tasks.free(priority) for priority in PRIORITIES]
 _LANDING = "landing"
@@ -64,9 +64,11 @@ def came_to(store: Store, team: str) -> str:
     return f" ({counts['completed']} of {sum(counts.values())} tasks completed)" if any(counts.values()) else ""
 
 
-def settled(store: Store, team: str) -> dict[str, Any] | None:
-    """How many tasks have which status, and which can never become ready; None while there is something to do."""
-    found = overview(store, team)
+def settled(store: Store, team: str, found: Overview | None = None) -> dict[str, Any] | None:
+    """How many tasks have which status, and which can never become ready; None while there is something to do. What was
+    *found* is not looked for again.
+    """
+    found = found or overview(store, team)
     counts, stuck = found.counts, found.stuck
     if counts["in_progress"] or counts.get("in_review") or counts["pending"] > len(stuck) or lands(store, team):
         return None

@@ -299,6 +299,8 @@ class Lookout:
         for each in found:
             document = each.to_document()
             step = steps.after_message(document, matters.of(self.store, self.team, each.about or ""))
+            if step == steps.reply(each.id) and matters.is_over(self.store, self.team, each):
+                step = None
             known = step is None and reminders.was_told(agent, each)
             if not (known or _is_notice(each, told) or reminders.is_done(self.store, self.team, name, each)):
                 shown.append({**document, "next": step})

@@ -149,7 +149,7 @@ def _outlook(graph: Graph, path: list[str], now: datetime) -> dict[str, Any]:
     left = len(graph.ahead)
     if not left:
         held = "all other tasks are blocked by failed or cancelled ones"
-        document["noEstimate"] = held if graph.open_blockers else "all tasks are finished"
+        document["noEstimate"] = held if graph.open_blockers else "all tasks are settled"
     elif not any(graph.tasks[key].status == "in_progress" for key in graph.ahead):
         document["noEstimate"] = "nobody is working"
     elif pace is None:

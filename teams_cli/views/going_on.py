@@ -34,7 +34,7 @@ def _done(store: Store, team: Team, caller: Caller) -> str:
     if not team.member(caller.name) and team.leader != caller.name:
         return ""
     step = work.when_idle(store, team, caller)
-    return "" if steps.is_wait(step) else f"All tasks are finished: {step or 'you are done'}"
+    return "" if steps.is_wait(step) else f"All tasks are settled: {step or 'you are done'}"
 
 
 def _instead(store: Store, team: Team, caller: Caller) -> str:

@@ -10,7 +10,7 @@ from teams_cli.messages import counting
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
 from teams_cli.store.pace import Alarm
-from teams_cli.tasks import leases, overviews, plans, tasks
+from teams_cli.tasks import dependencies, leases, overviews, plans, tasks
 from teams_cli.teams import presence
 from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Member
@@ -20,9 +20,12 @@ from teams_cli.views.facts import PLAN, Facts, fact, settled_as
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from teams_cli.tasks.overviews import Overview
     from teams_cli.views.facts import Found, Known
 
 _NAMED = 5
+_IDLE = 300.0
+"""Seconds for which a member has had nothing to do when the leader hears of it."""
 
 
 class Leading:
@@ -42,8 +45,11 @@ class Leading:
         """All but `completed`."""
         found: Known = {}
         if self.leads:
-            settled = self._settled(known)
-            found |= settled | self._plans() | (settled or self._lost(known) | self._silent(known))
+            whole = overviews.overview(self.store, self.team.name)
+            settled = self._settled(known, whole)
+            found |= settled | self._plans()
+            if not settled:
+                found |= self._lost(known) | (self._silent(known) or self._idle(known, whole))
         if self.caller.is_human:
             found |= self._questions() | self._plans()
         return found
@@ -58,34 +64,34 @@ class Leading:
         about = f"completed:{self.wanted}"
         if about in known:
             return {about: None}
-        text = f"{counts['completed']} of {sum(counts.values())} tasks are completed"
+        text = f"as many more tasks are completed as you asked for: {counts['completed']} of {sum(counts.values())}"
         if said := standing.in_words(self.store, self.team.name, self.caller):
             text += f". {said}"
         return {about: fact("completed", self.team.name, text, "")}
 
-    def _settled(self, known: set[str]) -> Known:
-        found = overviews.settled(self.store, self.team.name)
+    def _settled(self, known: set[str], whole: Overview) -> Known:
+        found = overviews.settled(self.store, self.team.name, whole)
         if found is None or not any(found["taskCounts"].values()):
             return {}
         about = settled_as(found["taskCounts"])
         if about in known:
             return {about: None}
         counts = {status: count for status, count in found["taskCounts"].items() if count}
-        text = f"all tasks are finished: {', '.join(f'{count} {status}' for status, count in counts.items())}"
+        text = f"all tasks are settled: {', '.join(f'{count} {status}' for status, count in counts.items())}"
         others = [name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)]
         if others:
-            text += f"; {listed(others, _NAMED)} are notified that they are done; {self._unread(others)}"
+            text += self._unread(others)
         what = steps.after_all(found["stuck"])
         return {about: fact("settled", self.team.name, text, what)}
 
     def _unread(self, others: list[str]) -> str:
-        """Who of the others has mail that it has not read: something may be left to do."""
+        """Who of the others has mail that it has not read: something may be left to do; empty if nobody has."""
         try:
             counts = counting.unread_counts(self.store, self.team.name, others)
         except errors.TeamsError:  # the doctor says what is wrong
-            return "unread messages are unknown"
+            return "; who has unread mail can't be told"
         unread = [f"{name} ({count})" for name, count in counts.items() if count]
-        return f"unread messages: {listed(unread, _NAMED)}" if unread else "nobody has unread messages"
+        return f"; unread mail: {listed(unread, _NAMED)}" if unread else ""
 
     def _lost(self, known: set[str]) -> Known:
         """Members of whom nothing is heard and that have no task; of one that lost a task by that the leader was told.
@@ -125,6 +131,29 @@ class Leading:
             about: fact("silent", about.split(":")[1], text, steps.WAIT_TO_LEAD) if text else None
             for about, text in found.items()
         }
+
+    def _idle(self, known: set[str], whole: Overview) -> Known:
+        """That members have had nothing to do for a while, as nothing is ready; once for what is in progress then."""
+        held = list(tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS))
+        if not held or not whole.counts["pending"] or whole.free or whole.ready:
+            return {}
+        busy = {self.team.leader, *(task.owner for task in held)}
+        idle = [member for member in self.team.members if member.active and member.agent_id not in busy]
+        idle = [member for member in idle if not presence.is_silent(self.store, self.team, member.agent_id)]
+        if not idle:
+            return {}
+        since = max(filter(None, [*(task.claimed_at for task in held), *(member.joined_at for member in idle)]))
+        if (left := _IDLE - seconds_since(since, self.store.now())) > 0:
+            self.alarm.ring_after(left)
+            return {}
+        about = f"idle:{'-'.join(task.id for task in held)}"
+        if about in known:
+            return {about: None}
+        pending = whole.counts["pending"] - len(whole.stuck)
+        alone = [task.id for task in held if len(dependencies.waiting_for([task.id], whole.found)) == pending]
+        what = f"everything waits for {alone[0]}" if alone else "nothing is ready"
+        text = f"{what}. {standing.in_words(self.store, self.team.name, self.caller)}"
+        return {about: fact("idle", self.team.name, text, steps.LOOK_AT_BLOCKED)}
 
     def _questions(self) -> Known:
         asked = [q for q in questions.all_of(self.store, self.team.name, []) if q.open and HUMAN in q.waiting_for]

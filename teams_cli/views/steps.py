@@ -34,8 +34,8 @@ CREATE = f"teams create-task TITLE, or teams create-task --from - <<'.'\n{_EXAMP
 CLOSE = "teams close-team"
 LEADING = (
     "To lead, run `teams wait --needed`: it returns for plans to decide, questions, failures, stalls and when all is "
-    "done (--completed N: also after N tasks). Edit tasks with `teams update-task ID,ID --append TEXT` (or --owner "
-    "NAME, --blocked-by ID, --unblock ID); owners are notified. To finish: `teams request-shutdown NAME...`, "
+    "done (--completed N: also after N more tasks). Edit tasks with `teams update-task ID,ID --append TEXT` (or "
+    "--owner NAME, --blocked-by ID, --unblock ID); owners are notified. To finish: `teams request-shutdown NAME...`, "
     "`teams close-team`"
 )
 """What who makes a team has to know of leading it."""
@@ -70,7 +70,12 @@ def after_message(message: Found, matter: Found | None = None) -> str | None:
         return review(about) if matter is not None and matter["status"] == "in_review" else None
     if about.startswith("msg-"):
         return reply(about)
-    if message["from"] == SYSTEM or kind in ("info", "question") or message.get("fyi") or "replyTo" in message:
+    if (
+        message["from"] == SYSTEM
+        or kind in ("info", "question", "broadcast")
+        or message.get("fyi")
+        or "replyTo" in message
+    ):
         return None  # an answer rarely wants another
     return reply(message["id"])
 

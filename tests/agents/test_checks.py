@@ -181,3 +181,15 @@ def test_what_others_have_not_committed_holds_nobody_up(shop: Shop, tmp_path: Pa
     assert (shop.task()["status"], shop.task()["checked"]["commit"]) == ("completed", shop.tip())
     assert len(git(shop.main, "worktree", "list").splitlines()) == 3
     assert os.listdir(shop.cli.root / "worktrees" / ALPHA) == []
+
+
+@pytest.mark.slow
+def test_a_check_that_runs_long_is_told_and_how_long_it_took(shop: Shop) -> None:
+    shop.cli.ok("set", "checkTimeout", "4", agent="lea")
+    shop.create("t", "--check", "sleep 2.6")
+    shop.ok("bob", "claim-task", "1")
+    said = shop.ok("bob", "update-task", "1", "--status", "completed")
+    assert said.startswith("task-1: completed by bob, its check passed in ")
+    assert shop.task()["checked"]["seconds"] >= 3
+    told = [message["message"] for message in shop.cli.ok("read-messages", agent="lea")]
+    assert any(one.startswith("the check of task-1 (bob) has run for 2 s: sleep 2.6") for one in told)

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from teams_cli.teams import presence
 from tests.conftest import server
 from tests.support.cli import TIMEOUT, Cli, add_tasks, lapse, make_team
 from tests.support.postgres import schema_of
+from tests.support.waits import until
 from tests.support.wire import Wire
 
 # Runs a command, and is killed, or can't go on writing, when the notice that follows its change is to be stored.
@@ -117,7 +119,7 @@ def test_who_hears_that_so_many_tasks_are_over_hears_what_the_last_came_to(
     for _ in range(others):
         cli.ok("create-task", "another", agent="lea")
     with cli.start("wait", *words, "--timeout", "60", "--json", agent="lea") as waiting:
-        cli.ok("whoami", agent="bob")
+        until(lambda: presence.load(cli.store(), "alpha", "lea").last_seen)
         assert broken(cli, "kill", "bob", "update-task 1 --status completed --result done").returncode == -9
         found = json.loads(waiting.communicate(timeout=TIMEOUT)[0])
     assert [each["what"] for each in found["happened"]] == [what]

@@ -76,7 +76,7 @@ def test_the_critical_path_is_the_longest_chain_of_what_can_still_be_done() -> N
 def test_there_is_no_estimate_without_a_basis() -> None:
     working = task(1, "in_progress")
     few = [task(2, "completed", ended=1), task(3, "completed", ended=2)]
-    assert told()["noEstimate"] == "all tasks are finished"
+    assert told()["noEstimate"] == "all tasks are settled"
     assert told(task(1))["noEstimate"] == "nobody is working"
     assert told(working, *few)["noEstimate"] == "fewer than 3 tasks were completed lately"
     assert told(task(9, "failed"), task(1, "pending", 9))["noEstimate"].startswith("all other tasks are blocked by")

@@ -12,7 +12,7 @@ from tests.support.shop import CHECK, Shop, shop
 from tests.support.waits import until
 
 __all__ = ["shop"]
-DONE = "all tasks are finished: you are done\n"
+DONE = "all tasks are settled: you are done\n"
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_every_wait_ends_once_all_tasks_are_settled(cli: Cli) -> None:
     assert said == f"task-1: completed by bob: one\n{DONE}"
     mia, tom, lea = [process.communicate(timeout=60)[0] for process in waits]
     assert (mia, tom) == (DONE, DONE)
-    assert "\nall tasks are finished: 1 completed; " in lea and lea.endswith("next: teams close-team\n")
+    assert "\nall tasks are settled: 1 completed\n" in lea and lea.endswith("next: teams close-team\n")
     said = cli("send-message", "mia", "thanks", agent="lea").stdout
     assert said.endswith("\nmia: heard that all is done, and may not read it\n")
     for words in (("reply", "2", "so it is"), ("brief",), ("claim-task", "--next"), ("wait", "--timeout", "0")):

@@ -91,8 +91,7 @@ def test_a_leader_hears_of_plans_and_of_the_end_of_all(cli: Cli) -> None:
     cli.ok("update-task", "1", "--status", "completed", "--result", "it works", agent="bob")
     assert ended(waiting)["taskCounts"]["completed"] == 1
     found = ended(begin(cli, "lea"))
-    still = "bob, mia are notified that they are done; nobody has unread messages"
-    assert texts(found) == [f"all tasks are finished: 1 completed; {still}"]
+    assert texts(found) == ["all tasks are settled: 1 completed"]
     assert [(each["message"], each["next"]) for each in found["messages"]] == [
         ("task-1 (one) completed by bob: it works", None)
     ]

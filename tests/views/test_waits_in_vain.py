@@ -50,13 +50,31 @@ def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
     assert said.endswith("\n  Keep waiting: teams wait --claim --timeout 540 --needed\n")
 
 
+def test_who_leads_hears_that_a_member_has_had_nothing_to_do_for_a_while(cli: Cli) -> None:
+    """Once, with the task that everything waits for."""
+    add_tasks(cli, "one")
+    add_tasks(cli, "two", blocked_by=["task-1"])
+    cli.ok("claim-task", "1", agent="bob")
+    assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14
+    then = rfc3339(later(cli.store().now(), -310))
+    update(cli.store(), ALPHA, tasks.TASK, "task-1", lambda task: task.having(claimed_at=then))
+    joined = [member.having(joined_at=then) for member in teams.get(cli.store(), ALPHA).members]
+    update(cli.store(), ALPHA, TEAM, ALPHA, lambda team: team.having(members=joined))
+    said = cli("wait", "--needed", "--timeout", "0", agent="lea").stdout
+    assert said.startswith(
+        "everything waits for task-1. In work: task-1 (bob, 5 min, 1 waits for it); without a task: mia"
+    )
+    assert said.endswith("\nnext: teams get-tasks --blocked\n")
+    assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14
+
+
 def test_who_leads_hears_that_nothing_is_left_to_wait_for(cli: Cli) -> None:
     add_tasks(cli, "one")
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("update-task", "1", "--status", "completed", agent="bob")
     assert cli.ok("wait", "--needed", "--timeout", "0", agent="lea")["next"] == "teams close-team"
     said = cli("wait", "--needed", "--timeout", "0", agent="lea").stderr
-    assert said.endswith("\n  All tasks are finished: teams close-team\n")
+    assert said.endswith("\n  All tasks are settled: teams close-team\n")
     cli.ok("request-shutdown", "bob", agent="lea")
     assert "\n  Keep waiting: teams wait --needed" in cli("wait", "--needed", "--timeout", "0", agent="lea").stderr
 
@@ -87,9 +105,9 @@ def test_who_waited_in_vain_for_the_next_task_hears_that_the_time_is_over(cli: C
         r"nothing happened within 0.2 s\. In progress: task-1 \(mia, [\d.]+ m?s\); no other task is left\.", said[1]
     ), said[1]
     cli.ok("update-task", "1", "--status", "completed", agent="mia")
-    assert cli("wait", "--claim", "--timeout", "0", agent="mia").stdout == "all tasks are finished: you are done\n"
+    assert cli("wait", "--claim", "--timeout", "0", agent="mia").stdout == "all tasks are settled: you are done\n"
     said = cli("wait", "--claim", "--timeout", "0", agent="mia").stderr
-    assert said.endswith("\n  All tasks are finished: you are done\n")
+    assert said.endswith("\n  All tasks are settled: you are done\n")
     add_tasks(cli, "three")
     cli.ok("claim-task", "3", agent="mia")
     again = cli(*ending, "--json", agent="bob")

@@ -54,7 +54,7 @@ def test_from_a_team_to_its_end(cli: Cli) -> None:
     cli.ok("claim-task", "--next", agent="bob")
     assert last(cli, "bob", "update-task", "1", "--status", "completed") == "next: teams wait --claim --timeout 540"
     cli.ok("claim-task", "--next", agent="bob")
-    assert last(cli, "bob", "update-task", "2", "--status", "completed") == "all tasks are finished: you are done"
+    assert last(cli, "bob", "update-task", "2", "--status", "completed") == "all tasks are settled: you are done"
     assert cli("wait", "--all-tasks", agent="lea").stdout == "settled: 2 completed\nnext: teams close-team\n"
     assert cli("wait", "--all-tasks", agent="bob").stdout == "settled: 2 completed\n"
     cli.ok("close-team", agent="lea")

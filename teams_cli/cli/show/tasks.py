@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.cli.show import age, ago, landings, left, moment, present
+from teams_cli.cli.show import age, ago, landings, left, length_of, moment, present
 from teams_cli.cli.tables import Table
 from teams_cli.clock import SystemClock
 
@@ -107,7 +107,9 @@ def updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
         "reviewBy": f"review by {task.get('reviewBy')}",
     }
     more = claimed(task["claimed"]) if "claimed" in task else []
-    passed = ", its check passed" if task["status"] == "completed" and "checked" in task else ""
+    took = task.get("checked", {}).get("seconds")
+    passed = f", its check passed{f' in {length_of(took)}' if took else ''}" if "checked" in task else ""
+    passed = passed if task["status"] == "completed" else ""
     shown = _landed(task, passed + "".join(f", {said[key]}" for key in said if key in changed))
     return [*shown, *_edited_unseen(task), *more]
 
@@ -287,7 +289,8 @@ def _proof(task: dict[str, Any]) -> Parts:
     if check:
         on = f" on {check['commit'][:10]}" if "commit" in check else ""
         how = "passed" if check["status"] == 0 else f"failed (exit status {check['status']})"
-        run = f"check: {check['command']}: {how}{on} {ago(check['at'])}{', stale' if check.get('stale') else ''}"
+        took = f" in {length_of(check['seconds'])}" if check.get("seconds") else ""
+        run = f"check: {check['command']}: {how}{took}{on} {ago(check['at'])}{', stale' if check.get('stale') else ''}"
     why = f": {review['reason']}" if review and "reason" in review else ""
     said = f": {review['verdict']} by {review['by']}{why}" if review else ""
     return present(
