@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 _MCP = """Serve the commands as tools of the Model Context Protocol, over standard input and output.
 
 The environment says who calls and in which team, as everywhere. Tools that your role may not use are not offered;
-with no identity you can look, and join. `--tools all` offers also what is seldom used.
+with no identity you can look, and join. The list begins with six tools; `more_tools` brings the others, and each can be
+called from the start. `--tools daily` begins with those of every day, `all` also with what is seldom used.
 
 Raises:
     ExtensionMissing: The extra `mcp` is missing.
@@ -30,7 +31,7 @@ COMMANDS = table(
     Command(
         "mcp",
         _mcp,
-        option("--tools", "Which: those of every day, or all.", choices=("default", "all"), default="default"),
+        option("--tools", "Which to begin with.", choices=("default", "daily", "all"), default="default"),
         doc=_MCP,
         changes=False,
         at_shell=True,
