@@ -109,14 +109,19 @@ def _install(
         said = ". ".join(filter(None, versions.trouble(known.get(client), versions.said_by(program, call.environ))))
         if said:
             call.say(said)
-    if plugin or (known.get(client).home is None and not project):
-        return _by_plugin(call, client, only_print, is_wanted=True)
+    has_plugin = known.get(client).home is None or plugins.is_installed(call.store.root, client)
+    if plugin or (has_plugin and not project):
+        shown = _by_plugin(call, client, True, is_wanted=True)
+        asks = not (only_print or yes) and _somebody_is_there(call)
+        if only_print or (asks and not _agrees(call, shown["commands"])):
+            return shown
+        return _by_plugin(call, client, False, is_wanted=True)
     if agents_md and not project:
         raise errors.WrongUsage("AGENTS.md belongs to a project", "Give --project, in its directory.")
     where = _places(call, client, project, user) + (_agents_md(client, True) if agents_md else [])
     planned = [installation.install(call.store, place, ours) for place in where]
     asks = not (only_print or yes) and any(change.diff for change in planned) and _somebody_is_there(call)
-    if only_print or (asks and not _agrees(call, planned)):
+    if only_print or (asks and not _agrees(call, [change.diff.rstrip("\n") for change in planned])):
         return _shown(call, planned, True) | ({"asked": True} if asks else {})
     with installation.one_at_a_time(call.store):
         changes = [installation.install(call.store, place, ours) for place in where]
@@ -169,10 +174,10 @@ def _somebody_is_there(call: Call) -> bool:
     return call.person is not None and call.person.is_here()
 
 
-def _agrees(call: Call, changes: list[FileChange]) -> bool:
+def _agrees(call: Call, planned: list[str]) -> bool:
     """Show the person what is to be changed, and ask."""
-    for change in changes:
-        call.say(change.diff.rstrip("\n"))
+    for each in planned:
+        call.say(each)
     return call.person is not None and call.person.agrees("Make this change?")
 
 

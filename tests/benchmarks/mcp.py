@@ -18,7 +18,7 @@ from tests.support.cli import ALPHA, Cli
 from tests.support.mcp_client import Line
 
 MOST_MS = 2.0
-MOST_BYTES = 8_000
+MOST_BYTES = 3_000
 
 
 def bench_mcp(root: Path, teams: list[str], rounds: int, show: Callable[..., None]) -> None:

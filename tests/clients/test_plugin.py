@@ -84,6 +84,7 @@ def test_the_clients_own_command_takes_it_in_and_out(home: Home, tmp_path: Path)
     assert shown.stdout.startswith("would run: claude plugin marketplace add /") and "hooks" in settings.read_text()
     done = home.cli("install", "claude", "--plugin", "--json", PATH=path).json
     assert done["changed"] and home.cli("install", "claude", "--plugin", "--json", PATH=path).json["changed"] is False
+    assert home.cli("install", "claude", "--json", PATH=path).json["changed"] is False
     ran = (home.path / "ran").read_text().splitlines()
     assert ran == [f"plugin marketplace add {done['path']}", "plugin install teams@teams"]
     assert json.loads(settings.read_text())["permissions"] == {"allow": ["Bash(teams:*)", "mcp__plugin_teams_team"]}

@@ -118,12 +118,12 @@ def test_the_roles_know_it(cli: Cli) -> None:
 @pytest.mark.slow
 def test_the_mcp_server_has_it(cli: Cli) -> None:
     async def test() -> None:
-        async with client_of(cli, "lea") as client:
+        async with client_of(cli, "lea", "--tools", "daily") as client:
             listed = {tool.name: tool for tool in (await client.list_tools()).tools}["hurry_task"]
             assert listed.description == "Put a task before the others." and listed.input_schema["required"] == ["task"]
             assert listed.annotations and listed.annotations.idempotent_hint
             assert (await call(client, "hurry_task", task=2))["priority"] == "high"
-        async with client_of(cli, "bob") as client:
+        async with client_of(cli, "bob", "--tools", "daily") as client:
             assert "hurry_task" not in await names(client)
             assert (await refusal(client, "hurry_task", task=2))["code"] == "not_allowed"
 

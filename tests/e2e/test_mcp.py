@@ -15,8 +15,8 @@ def test_an_agent_has_the_tools_of_its_role_and_uses_them(office: Office) -> Non
     office.model.script(
         "[ann]",
         Use("claim_task", next=True),
-        Use("send_to_agent", target="lea", message="I am at it"),
-        Use("send_to_agent", target="zoe", message="and you?"),
+        Use("more_tools", name="send_to_agent", arguments={"target": "lea", "message": "I am at it"}),
+        Use("more_tools", name="send_to_agent", arguments={"target": "zoe", "message": "and you?"}),
         Use("update_task", task="1", status="completed", result="12 lines"),
         Say("counted"),
     )
@@ -24,7 +24,8 @@ def test_an_agent_has_the_tools_of_its_role_and_uses_them(office: Office) -> Non
     first, *later = office.model.requests["[ann]"]
     assert done["output"] == "counted", later[-1].text
     tools = {re.sub("^(mcp_+)?team_+", "", name) for name in first.tools}
-    assert tools >= {"list_agents", "send_to_agent", "claim_task", "update_task"} and "create_task" not in tools
+    assert tools >= {"brief", "wait", "claim_task", "broadcast", "update_task", "more_tools"}
+    assert not tools & {"create_task", "send_to_agent"}
     assert "Count the lines" in later[0].since(first) and "in_progress" in later[0].since(first)
     assert "delivered" in later[1].since(later[0])
     refused = later[2].since(later[1])
@@ -38,7 +39,7 @@ def test_an_agent_has_the_tools_of_its_role_and_uses_them(office: Office) -> Non
 def test_mail_that_comes_while_a_tool_waits_is_answered_through_another(office: Office) -> None:
     office.model.script(
         "[ann]",
-        Use("read_messages", wait=60),
+        Use("more_tools", name="read_messages", arguments={"wait": 60}),
         Use("broadcast", message="the one in docs", reply_to="1"),
         Say("answered"),
     )
@@ -54,10 +55,9 @@ def test_mail_that_comes_while_a_tool_waits_is_answered_through_another(office: 
 @every_mcp_client
 def test_an_agent_spawns_another_through_a_tool(office: Office) -> None:
     """The other has all that its client needs to reach its model, though clients keep their keys from servers."""
-    office.model.script(
-        "[ann]", Use("spawn", prompt="[ben] count the files", agent_id="ben"), Say("waiting"), Say("done")
-    )
-    office.model.script("[ben]", Run("teams announce counting"), Use("list_agents"), Say("7 files"))
+    said = {"prompt": "[ben] count the files", "agent_id": "ben"}
+    office.model.script("[ann]", Use("more_tools", name="spawn", arguments=said), Say("waiting"), Say("done"))
+    office.model.script("[ben]", Run("teams announce counting"), Use("more_tools", name="list_agents"), Say("7 files"))
     done = office.run("[ann] look")
     assert done["output"] == "done" and [row["outcome"] for row in done["agents"]] == ["completed"] * 2
     assert "| 7 files" in office.model.requests["[ann]"][2].said_by_user()[-1]

@@ -53,7 +53,7 @@ def test_our_commands_and_tools_need_no_leave(office: Office, desk: Desk, is_ins
     """In the mode that is its default, in which a server of its vendor is asked of all others."""
     if is_installed:
         install(office)
-    steps = Say("hello"), Run("teams whoami"), Say("on it"), Use("list_agents"), Say("seen")
+    steps = Say("hello"), Run("teams whoami"), Say("on it"), Use("more_tools", name="list_agents"), Say("seen")
     office.model.script("[me]", *steps)
     words = ("--permission-mode", "auto")
     seat = (desk.start("one", *words) if is_installed else desk.open("one", options=words)).ready()
@@ -69,7 +69,7 @@ def test_our_commands_and_tools_need_no_leave(office: Office, desk: Desk, is_ins
 def test_the_tools_of_a_client_that_sits_there_know_who_it_is(office: Office, desk: Desk) -> None:
     """Also where a daemon started their server before the client had joined; they are those of a member."""
     install(office)
-    office.model.script("[me]", Say("hello"), Use("whoami"), Say("seen"))
+    office.model.script("[me]", Say("hello"), Use("more_tools", name="whoami"), Say("seen"))
     seat = desk.start("one").ready()
     for count, text in ((1, "[me] hi"), (3, "go on")):
         seat.say(text)

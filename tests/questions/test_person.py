@@ -164,7 +164,7 @@ def test_agents_are_told_that_they_can_ask(tmp_path: Path) -> None:
     started = json.dumps({"hook_event_name": "SessionStart", "session_id": "s"}).encode()
 
     async def tools() -> None:
-        async with client_of(cli, "bob") as client:
+        async with client_of(cli, "bob", "--tools", "daily") as client:
             offered = {tool.name: tool.description or "" for tool in (await client.list_tools()).tools}
             found.append((offered.get("ask_others", ""), client.instructions or ""))
 

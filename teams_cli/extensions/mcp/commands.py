@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 _MCP = """Serve the commands as tools of the Model Context Protocol, over standard input and output.
 
 The environment says who you are and in which team. Tools that your role may not use are not offered; without a
-name you can read and join. `--tools all` also offers seldom used tools.
+name you can read and join. The list begins with six tools. `more_tools` brings the others, and each can be called
+from the start. `--tools daily` begins with the everyday tools, `all` with all of them.
 
 Raises:
     ExtensionMissing: The extra `mcp` is missing.
@@ -30,7 +31,7 @@ COMMANDS = table(
     Command(
         "mcp",
         _mcp,
-        option("--tools", "The everyday tools, or all.", choices=("default", "all"), default="default"),
+        option("--tools", "Which to begin with.", choices=("default", "daily", "all"), default="default"),
         doc=_MCP,
         changes=False,
         at_shell=True,

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def run(call: Call, settings: Mapping[str, Any]) -> NoReturn:
-    """Serve until standard input ends; *settings* has `tools`: `default` or `all`. Then the process ends, whatever its
-    threads still wait for.
+    """Serve until standard input ends; *settings* says by `tools` which the client begins with. Then the process ends,
+    whatever its threads still wait for.
     """
     try:
         source, sink = pipes.claim()
     except OSError:  # there is nobody to serve
         os._exit(0)
-    anyio.run(TeamsServer(call, settings["tools"] == "all").serve, source, sink)
+    anyio.run(TeamsServer(call, settings["tools"]).serve, source, sink)
     sys.stderr.flush()
     os._exit(0)

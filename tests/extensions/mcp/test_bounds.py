@@ -124,7 +124,7 @@ def test_a_letter_that_is_too_long_for_an_answer(cli: Cli) -> None:
 @pytest.mark.slow
 def test_every_tool_has_a_title_and_says_what_it_may_do(cli: Cli) -> None:
     async def test() -> None:
-        for words in ((), ("--tools", "all")):
+        for words in (("--tools", "daily"), ("--tools", "all")):
             for agent in ("lea", "bob", "human", ""):
                 async with client_of(cli, agent, *words) as client:
                     tools = (await client.list_tools()).tools

@@ -17,7 +17,7 @@ def test_the_session_that_a_call_is_of_is_the_caller(cli: Cli) -> None:
         line.hello("codex-mcp-client")
         line.send("tools/list")
         listed = {tool["name"] for tool in line.read()["result"]["tools"]}
-        assert {"claim_task", "update_task", "send_to_agent", "join_team"} <= listed
+        assert listed == {"brief", "wait", "claim_task", "broadcast", "update_task", "more_tools"}
         seats = [SeatedClient(cli.environ("", ALPHA), "codex", thread) for thread in THREADS]
         try:
             for seat, name in zip(seats, ("agentA", "agentB"), strict=True):

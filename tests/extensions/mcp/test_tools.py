@@ -20,6 +20,7 @@ EITHER = [pytest.param(ERAS[0], marks=pytest.mark.slow), *ERAS[1:]]
 """The older protocol with the slower proofs."""
 DAILY = {"list_agents", "send_to_agent", "broadcast", "read_messages", "brief", "get_tasks", "update_task", "recall"}
 OF_MEMBERS = {"claim_task", "spawn", "propose_plan", "approve_shutdown"}
+_DAILY_LIST = ("--tools", "daily")
 OF_LEADERS = {"create_task", "run_agent", "approve_plan", "request_shutdown"}
 
 
@@ -37,15 +38,44 @@ def test_each_role_is_offered_what_it_may_use(cli: Cli, era: str) -> None:
 
     async def test() -> None:
         for agent, some, none in (("bob", OF_MEMBERS, OF_LEADERS), ("lea", OF_LEADERS, OF_MEMBERS)):
-            async with client_of(cli, agent, era=era) as client:
+            async with client_of(cli, agent, *_DAILY_LIST, era=era) as client:
                 tools = (await client.list_tools()).tools
                 found = {tool.name for tool in tools}
                 assert found >= DAILY | some and not found & none
                 assert listed_bytes(tools) <= 8_000
                 assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools)
-        async with client_of(cli, "mia", era=era) as client:
+        async with client_of(cli, "mia", *_DAILY_LIST, era=era) as client:
             found = set(await names(client))
             assert found >= {"create_task", "claim_task"} and "broadcast" not in found
+
+    within(test)
+
+
+@pytest.mark.parametrize("era", EITHER)
+def test_a_client_begins_with_six_tools_and_has_the_others_when_it_asks(cli: Cli, era: str) -> None:
+    """Each can be called from the start; a client that never reads the list again uses them by the one that it has."""
+
+    async def test() -> None:
+        heard: list[Any] = []
+        for agent in ("bob", "lea", "mia", ""):
+            async with client_of(cli, agent, era=era, heard=heard) as client:
+                tools = (await client.list_tools()).tools
+                assert len(tools) <= 6 and listed_bytes(tools) <= 3_000, [tool.name for tool in tools]
+        async with client_of(cli, "bob", era=era, heard=heard) as bob:
+            assert await names(bob) == ["brief", "wait", "claim_task", "broadcast", "update_task", "more_tools"]
+            assert (await call(bob, "list_agents"))["self"] == "bob"
+            said = {"target": "mia", "message": "hi"}
+            assert (await call(bob, "more_tools", name="send_to_agent", arguments=said))["delivered"] is True
+            refused = await refusal(bob, "more_tools", name="create_task", arguments={"title": "x"})
+            assert refused["code"] == "not_allowed"
+            with pytest.raises(MCPError, match="Unknown tool: fly"):
+                await bob.call_tool("more_tools", {"name": "fly"})
+            told = {row["name"]: row["arguments"] for row in (await call(bob, "more_tools"))["result"]}
+            assert "target" in told["send_to_agent"] and "read_messages" in told and "wait" not in told
+            if era == ERAS[0]:
+                await until(lambda: [m for m in heard if m.method == "notifications/tools/list_changed"])
+            assert set(await names(bob)) >= DAILY | OF_MEMBERS
+        assert unread(cli, "mia") == [1]
 
     within(test)
 
@@ -74,7 +104,7 @@ def test_without_an_identity_one_can_look_and_join(cli: Cli) -> None:
 
     async def test() -> None:
         heard: list[Any] = []
-        async with client_of(cli, "", heard=heard) as client:
+        async with client_of(cli, "", *_DAILY_LIST, heard=heard) as client:
             before = await names(client)
             assert "join_team" in before and not set(before) & {"claim_task", "send_to_agent", "create_task"}
             assert (await call(client, "get_tasks"))["result"] == []
@@ -219,7 +249,7 @@ def test_a_member_is_offered_both_answers_to_a_shutdown(cli: Cli) -> None:
     cli.ok("request-shutdown", "bob", agent="lea")
 
     async def test() -> None:
-        async with client_of(cli, "bob") as client:
+        async with client_of(cli, "bob", *_DAILY_LIST) as client:
             assert set(await names(client)) >= {"approve_shutdown", "reject_shutdown"}
             (mail,) = (await call(client, "read_messages"))["result"]
             assert "Answer: approve_shutdown shutdown-1, or reject_shutdown shutdown-1 WHY" in mail["message"]
