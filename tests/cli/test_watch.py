@@ -45,7 +45,7 @@ def test_once(cli: Cli) -> None:
     ]
     assert (lines[2], lines[6]) == ("agents: 2", "tasks: 1 pending, 1 in_progress")
     assert lines[7:12] == [
-        "longest chain ahead: task-1, task-2",
+        "longest chain of tasks: task-1, task-2",
         "TASK    STATUS       PRIORITY  OWNER  TITLE",
         "task-1  in_progress  normal    bob    first",
         "task-2  blocked      normal    -      second",
@@ -145,7 +145,7 @@ def test_what_failed_and_what_waits_for_the_person_is_told(cli: Cli) -> None:
     assert frame["course"]["heldUp"] == 1 and frame["agents"][1]["trouble"] == "waiting"
     lines = cli("watch", "--once").stdout
     assert re.search(r"waits for you: 4\nWHAT +FROM +TEXT\nask-1 ", lines)
-    assert re.search(r"failed: 1\nTASK +STATUS +HOLDS UP +REASON\ntask-1 +failed +1 +the disk is full\n", lines)
+    assert re.search(r"failed: 1\nTASK +STATUS +BLOCKS +REASON\ntask-1 +failed +1 +the disk is full\n", lines)
 
 
 def on_terminal(cli: Cli, columns: int, lines: int) -> tuple[subprocess.Popen[bytes], int]:
@@ -170,7 +170,7 @@ def test_names_and_states_are_whole_on_a_small_terminal(cli: Cli) -> None:
     text = plain(shown(terminal, "Tab next agent"))
     for whole in (
         "alpha led by lea",
-        "0/3 · 0 in progress · 1 in review · 0 ready · 1 blocked",
+        "0/3 · 0 in work · 1 in review · 0 ready · 1 blocked",
         "1 failed, holding up 1",
         "Waits for you (4)",
     ):

@@ -72,7 +72,7 @@ def test_mail_that_was_shown_is_recalled_in_a_line_and_news_are_told_once(cli: C
     cli.ok("claim-task", "1", agent="mia")
     cli.ok("update-task", "1", "--status", "completed", agent="mia")
     cli.ok("announce", "me", agent="bob")
-    assert told(cli).startswith("Meanwhile: mia is at: the parser; task-1 completed by mia\n\nStill open: msg-1")
+    assert told(cli).startswith("Meanwhile: mia: the parser; task-1 completed by mia\n\nStill open: msg-1")
     cli.ok("ack", "1", agent="bob")
     assert told(cli) == ""
     cli.ok("announce", "more", agent="mia")

@@ -127,9 +127,9 @@ def test_it_hears_again_of_a_silence_when_the_lease_is_about_to_end(four: Store,
     claims.claim(four, ALPHA, MIA, "2")
     changes.change_task(four, ALPHA, MIA, "2", Edit(status="failed"))
     idle, *heard = minutes(four, clock, 28)
-    assert idle.startswith("nothing is ready. In work: task-1 (bob, 5 min, ")
-    said = [each.partition("; without")[0] for each in heard]
-    waits = "task-1, for which task-3, task-4 wait: bob, silent for"
+    assert idle.startswith("nothing is ready. In progress: task-1 (bob, 5 min, ")
+    said = [each.partition("; idle")[0] for each in heard]
+    waits = "task-1, which blocks task-3, task-4: bob, silent for"
     assert said == [f"{waits} 10 min; its lease ends in 20 min", f"{waits} 24 min; its lease ends in 6 min"]
     assert all("teams update-task task-4 --unblock task-1)" in each for each in heard)
 
@@ -144,8 +144,8 @@ def test_it_hears_of_others_that_are_silent_with_the_first(four: Store, clock: F
     assert minutes(four, clock, 4) == []
     claims.claim(four, ALPHA, MIA, "2")
     idle, *heard = minutes(four, clock, 6)
-    assert idle.startswith("everything waits for task-1. In work: ")
-    assert [each.partition(", for which")[0] for each in heard] == ["task-1", "task-2"]
+    assert idle.startswith("everything waits for task-1. In progress: ")
+    assert [each.partition(", which blocks")[0] for each in heard] == ["task-1", "task-2"]
     assert ["silent for 10 min" in heard[0], "silent for 6 min" in heard[1]] == [True, True]
     assert minutes(four, clock, 12) == []
 
