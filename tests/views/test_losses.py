@@ -35,7 +35,7 @@ def test_who_leads_takes_a_task_from_an_owner_at_work_only_by_force(cli: Cli) ->
         assert cli.refused(*words, agent="lea") == (11, "conflict")
         refused = cli(*words, agent="lea").stderr
         assert re.match(
-            r"teams: bob is at work on task-1: last sign of life [\d.]+ s ago; nothing was changed\n", refused
+            r"teams: bob is at work on task-1: last seen [\d.]+ s ago; nothing was changed\n", refused
         )
         assert refused.endswith(f"teams {' '.join(words)} --force\n".replace(" 1", " task-1"))
     waiting = begin(cli, "bob")
