@@ -66,13 +66,13 @@ def test_mail_that_was_shown_is_recalled_in_a_line_and_news_are_told_once(cli: C
     cli.ok("send-message", "bob", "Which grammar?", agent="lea")
     assert "| Which grammar?" in told(cli) and told(cli) == ""
     read_long_ago(cli)
-    assert told(cli) == "Not handled yet: msg-1: teams reply ID TEXT, or teams ack ID"
+    assert told(cli) == "Still open: msg-1: teams reply ID TEXT, or teams ack ID"
     cli.ok("announce", "the lexer", agent="mia")
     cli.ok("announce", "the parser", agent="mia")
     cli.ok("claim-task", "1", agent="mia")
     cli.ok("update-task", "1", "--status", "completed", agent="mia")
     cli.ok("announce", "me", agent="bob")
-    assert told(cli).startswith("Meanwhile: mia is at: the parser; task-1 completed by mia\n\nNot handled yet: msg-1")
+    assert told(cli).startswith("Meanwhile: mia: the parser; task-1 completed by mia\n\nStill open: msg-1")
     cli.ok("ack", "1", agent="bob")
     assert told(cli) == ""
     cli.ok("announce", "more", agent="mia")
