@@ -34,9 +34,7 @@ def test_who_leads_takes_a_task_from_an_owner_at_work_only_by_force(cli: Cli) ->
     for words in (("release-task", "1"), ("update-task", "1", "--owner", "mia")):
         assert cli.refused(*words, agent="lea") == (11, "conflict")
         refused = cli(*words, agent="lea").stderr
-        assert re.match(
-            r"teams: bob is at work on task-1: last seen [\d.]+ s ago; nothing was changed\n", refused
-        )
+        assert re.match(r"teams: bob is at work on task-1: last seen [\d.]+ s ago; nothing was changed\n", refused)
         assert refused.endswith(f"teams {' '.join(words)} --force\n".replace(" 1", " task-1"))
     waiting = begin(cli, "bob")
     handed = cli.ok("update-task", "1", "--owner", "mia", "--force", agent="lea")
