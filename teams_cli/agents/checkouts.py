@@ -135,7 +135,8 @@ class Tree:
 
 def trees(store: Store, team: Team) -> list[Tree]:
     """The worktrees of this machine in which members work: those that `teams` made for its agents, and those in which
-    others were seen. Who leads looks into those of others, and changes nothing.
+    others were seen. Who leads looks into those of others, and changes nothing. One whose `.git` leads elsewhere is
+    left out: an agent may have put commands for git there.
     """
     every = (session for session, _ in store.scan(team.name, sessions.SESSION, []))
     made = [
@@ -144,13 +145,14 @@ def trees(store: Store, team: Team) -> list[Tree]:
         if session.worktree and session.branch and os.path.isdir(session.worktree)
     ]
     agents, places = {tree.agent for tree in made}, {os.path.realpath(tree.worktree) for tree in made}
-    return made + [
+    others = [
         Tree(seen.agent, seen.worktree, branch)
         for seen, _ in store.scan(team.name, presence.AGENT, [])
         if seen.worktree and seen.agent not in (*agents, team.leader) and team.member(seen.agent)
         if _is_here(seen.host or "", seen.worktree, store) and os.path.realpath(seen.worktree) not in places
         if (branch := _branch_in(seen.worktree))
     ]
+    return [tree for tree in (*made, *others) if not origins.leads_astray(tree.worktree)]
 
 
 def unseen(store: Store, team: Team) -> list[str]:

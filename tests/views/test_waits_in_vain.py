@@ -61,9 +61,7 @@ def test_who_leads_hears_that_a_member_has_had_nothing_to_do_for_a_while(cli: Cl
     joined = [member.having(joined_at=then) for member in teams.get(cli.store(), ALPHA).members]
     update(cli.store(), ALPHA, TEAM, ALPHA, lambda team: team.having(members=joined))
     said = cli("wait", "--needed", "--timeout", "0", agent="lea").stdout
-    assert said.startswith(
-        "everything waits for task-1. In progress: task-1 (bob, 5 min, 1 blocked by it); idle: mia"
-    )
+    assert said.startswith("everything waits for task-1. In progress: task-1 (bob, 5 min, 1 blocked by it); idle: mia")
     assert said.endswith("\nnext: teams get-tasks --blocked\n")
     assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14
 

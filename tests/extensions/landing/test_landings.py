@@ -232,6 +232,23 @@ def test_changes_that_nobody_has_committed_are_compared_function_by_function(sho
     assert git(shop.trees["mia"], "status", "--porcelain") == "M editor.py"
 
 
+def test_no_command_is_run_that_an_agent_put_in_the_place_of_its_repository(shop: Shop) -> None:
+    """It may edit the `.git` of its worktree, and have that lead to a repository with a filter."""
+    for key, name in (("1", "bob"), ("2", "mia")):
+        shop.create("t")
+        shop.ok(name, "claim-task", key)
+    tree, ran = shop.trees["bob"], shop.main.parent / "ran"
+    git(tree, "clone", "-q", str(shop.main), str(tree / "inside"))
+    git(tree / "inside", "config", "filter.x.clean", f"touch {ran}; cat")
+    (tree / ".gitattributes").write_text("* filter=x\n")
+    (tree / "file").write_text("other")
+    (tree / ".git").write_text(f"gitdir: {tree}/inside/.git\n")
+    assert "not compared: bob" in shop.cli("overlaps", agent="lea").stdout
+    assert shop.at("mia", "diff", "bob").returncode == 10
+    shop.ok("mia", "heartbeat")
+    assert not ran.exists()
+
+
 @pytest.mark.slow
 def test_who_made_their_own_worktrees_hear_of_a_conflict_with_the_next_command(shop: Shop) -> None:
     """Whatever that is, once the second has committed; and only then."""
