@@ -14,13 +14,13 @@ from teams_cli.teams.permission import Standing
 def refuse_unshared(store: Store, at: Standing, task: Task, directory: str, options: str) -> None:
     """Refuse, once for each claim, what is not committed in the worktree that the owner of the task completes it in;
     and, once for each agent, what is committed there on a branch that nobody else has. Of a task with a check it is
-    known which commit was checked, and that is the whole of it.
+    known which commit was checked, and that is the whole of it; what a workflow's agents leave is named in its report.
 
     Raises:
         Conflict: There is such work; said again, the task is completed as it is.
     """
     top = environment.checkout_around(checkouts.worktree_of(store, at.team.name, at.name) or directory)
-    checkout = checkouts.at(top) if task.check is None and environment.is_worktree(top) else None
+    checkout = checkouts.at(top) if not (task.check or task.step) and environment.is_worktree(top) else None
     if checkout is None or checkout.is_main:
         return
     then = f"then teams update-task {task.id} --status completed{options}"

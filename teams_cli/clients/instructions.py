@@ -1,4 +1,4 @@
-"""What an agent is told of its team before it has asked anything: in the skill, and in AGENTS.md."""
+"""What an agent reads of its team before it has asked anything: in the skill, and in AGENTS.md."""
 
 from __future__ import annotations
 

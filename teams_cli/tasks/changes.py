@@ -314,7 +314,7 @@ def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
     if before := dependencies.open_predecessors(task, dependencies.stored(store, team.name)):
         raise errors.TaskBlocked(
             f"{task.id} is to be completed after {', '.join(map(str, before))}",
-            f"You are told when it can be: teams wait --task {before[0].id}. If it need not wait: "
+            f"To hear when it can be: teams wait --task {before[0].id}. If it need not wait: "
             f"teams update-task {task.id} --unblock {before[0].id}",
         )
 

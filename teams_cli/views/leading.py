@@ -89,7 +89,7 @@ class Leading:
         try:
             counts = counting.unread_counts(self.store, self.team.name, others)
         except errors.TeamsError:  # the doctor says what is wrong
-            return "; who has unread mail can't be told"
+            return "; who has unread mail is unknown"
         unread = [f"{name} ({count})" for name, count in counts.items() if count]
         return f"; unread mail: {listed(unread, _NAMED)}" if unread else ""
 

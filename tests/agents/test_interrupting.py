@@ -136,7 +136,7 @@ def test_pausing_an_idle_agent(cli: Cli) -> None:
     detach(cli, "yan", BUSY)
     is_busy(cli)
     assert cli("pause-agent", "yan", agent="lea").stdout == "yan: will pause after its turn\n"
-    assert cli("resume-agent", "yan", agent="lea").stdout == "yan: goes on (running)\n"
+    assert cli("resume-agent", "yan", agent="lea").stdout == "yan: resumed (running)\n"
     go(cli)
     assert ended(cli, "yan").state == "done"
 

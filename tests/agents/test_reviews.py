@@ -19,7 +19,7 @@ def test_what_was_reviewed_lands_and_no_more(shop: Shop) -> None:
         shop.write(shop.trees[agent], f"seen{key}", key)
         shop.ok(agent, "update-task", key, "--status", "completed")
         handed_in = git(shop.trees[agent], "rev-parse", "HEAD")
-        assert f"of {handed_in[:10]}" in shop.ok("mia", "show-task", key)
+        assert f"commit {handed_in[:10]}" in shop.ok("mia", "show-task", key)
         shop.write(shop.trees[agent], f"unseen{key}", key)
     shop.ok("mia", "review-task", "1", "--accept")
     shop.ok("bob", "review-task", "2", "--accept")

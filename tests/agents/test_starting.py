@@ -174,7 +174,7 @@ def test_before_complete_says_why_not(cli: Cli) -> None:
     cli.ok("send-message", "bob", "look", agent="mia")
     refused = cli("before-complete", "--json", agent="bob")
     assert (refused.status, refused.error["code"]) == (11, "not_finished")
-    assert "agentA is still at work for you; unread messages: msg-1" in refused.error["message"]
+    assert "agentA still works for you; unread messages: msg-1" in refused.error["message"]
     told = cli.ok("before-complete", "--look", agent="bob")
     assert (told["mayFinish"], told["waitForSessions"], told["unread"]) == (False, ["agentA"], ["msg-1"])
 

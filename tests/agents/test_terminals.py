@@ -312,7 +312,7 @@ def test_the_sender_hears_of_one_that_is_gone(cli: Cli, seat: Callable[..., Seat
     until(lambda: row(cli)["state"] == "gone")
     cli.ok("send-message", NAME, "are you there?", agent="bob")
     (told,) = cli.ok("read-messages", "--wait", "30", agent="bob")
-    assert "its client is gone" in told["message"] and state_of_message(cli, "msg-1") == "queued"
+    assert "its client ended at" in told["message"] and state_of_message(cli, "msg-1") == "queued"
 
 
 def test_the_leader_hears_of_a_permission_that_is_waited_for(cli: Cli, seat: Callable[..., SeatedClient]) -> None:

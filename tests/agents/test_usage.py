@@ -104,7 +104,7 @@ def test_who_does_not_say_is_unknown_not_nothing(cli: Cli) -> None:
     said = cli("usage", agent="lea").stdout
     assert "1 (1 unknown)" in said and "unknown  unknown" in said and "coordination" not in said
     cli.ok("set", "budget", "100", agent="lea")
-    assert "0 of 100 tokens (0%); what 1 of the turns took is unknown" in cli("usage", agent="lea").stdout
+    assert "0 of 100 tokens (0%); the tokens of 1 turns are unknown" in cli("usage", agent="lea").stdout
 
 
 def test_a_budget_is_warned_of_and_holds_until_it_is_raised(cli: Cli) -> None:

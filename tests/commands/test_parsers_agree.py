@@ -109,7 +109,8 @@ def test_what_the_strict_one_takes_typer_takes_alike(name: str) -> None:
     @given(lines_of(commands.get(name)))
     def holds(words: list[str]) -> None:
         found = parse([name, *words])
-        if found is not None:
+        listed = found is not None and any(p.is_id and "," in str(found[1].get(p.name)) for p in found[0].parameters)
+        if found is not None and not listed:  # several ids are joined to one word, which Typer does not do
             try:
                 assert repr(found[1]) == repr(read_by_typer(name, words))
             except click.ClickException as refused:

@@ -183,7 +183,7 @@ SCENES = {
     "a claim that was over": Scene("mia", "claim-task 1", expired),
     "seeing that a claim is over": Scene("mia", "get-tasks", expired, later=("task-1", "messages")),
     "completing": Scene("bob", "update-task 1 --status completed --result done", claimed),
-    "handing a task over": Scene("max", "update-task 1 --owner mia", claimed),
+    "handing a task over": Scene("max", "update-task 1 --owner mia --force", claimed),
     "editing": Scene("max", "update-task 1 --priority high --title anew"),
     "giving back": Scene("bob", "release-task 1 --reason tired", claimed),
     "a note": Scene("mia", "note 1 look", claimed),
@@ -223,7 +223,7 @@ SCENES = {
     "waiting for a task": Scene("bob", "wait --claim --timeout 0", one_left),
     "beginning again once": Scene("lea", "restart-agent kid --uid one", working),
     "handing in": Scene("bob", "update-task 1 --status completed --result done", to_be_reviewed),
-    "handing over with more": Scene("max", "update-task 1 --owner mia --priority high --append more", claimed),
+    "handing over with more": Scene("max", "update-task 1 --owner mia --force --priority high --append more", claimed),
     "mending": Scene("lea", "doctor --fix", damaged),
 }
 

@@ -124,7 +124,7 @@ def test_the_seconds_count_down_and_the_time_runs_out_once(cli: Cli, person: Per
         person.sees("You have ")
     found = json.loads(asking.communicate(timeout=TIMEOUT)[0])
     assert (found["status"], found["responses"]) == ("timeout", [])
-    person.sees("time is over")
+    person.sees("time has ended")
 
 
 def test_an_answer_from_any_shell_does_as_well(cli: Cli) -> None:
@@ -213,7 +213,7 @@ def test_what_was_typed_before_a_question_does_not_answer_it(cli: Cli, person: P
     person.sees("quick?")
     os.write(person.end, b"half an ans")
     first.communicate(timeout=TIMEOUT)
-    person.sees("time is over")
+    person.sees("time has ended")
     asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
     person.sees("which colour?")
     person.types("blue")

@@ -289,7 +289,13 @@ def test_the_shipped_workflows_are_found_where_installing_puts_them(tmp_path: Pa
     """In the package, without the source beside it."""
     source = Path(__file__).parents[2]
     copy = tmp_path / "source"  # a build leaves files beside what it builds
-    shutil.copytree(source, copy, ignore=shutil.ignore_patterns(".*", "__pycache__", "build", "*.egg-info"))
+    shutil.copytree(
+        source,
+        copy,
+        ignore=shutil.ignore_patterns(
+            ".git", ".venv", ".*_cache", ".hypothesis", ".e2e", "__pycache__", "build", "*.egg-info"
+        ),
+    )
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(tmp_path / "installed")]
     subprocess.run([*pip, str(copy)], check=True, timeout=LIMIT)
     shutil.rmtree(copy)

@@ -168,14 +168,14 @@ def test_a_task_that_nobody_takes_fails(cli: Cli, tmp_path: Path) -> None:
     document = run(
         cli, write_workflow(tmp_path / "w", "tasks: [{id: a, title: A, prompt: x}]"), "--harness", "f", status=1
     )
-    assert statuses(document) == {"a": "failed"} and "nobody took it" in document["text"]
+    assert statuses(document) == {"a": "failed"} and "nobody claim" in document["text"]
 
 
 def test_a_client_that_is_not_there_changes_nothing(cli: Cli, tmp_path: Path) -> None:
     path = write_workflow(tmp_path / "w", "tasks: [{id: a, title: A, prompt: x}]")
     cli.more["PATH"] = "/usr/bin:/bin"
     answer = cli("run", str(path), "--harness", "claude")
-    assert answer.status == 2 and "there is no program claude on the PATH" in answer.stderr
+    assert answer.status == 2 and "the program claude of the harness claude is not on PATH" in answer.stderr
     fake = tmp_path / "bin" / "claude"
     fake.parent.mkdir()
     fake.write_text("#!/bin/sh\necho no libc here >&2\nexit 9\n")

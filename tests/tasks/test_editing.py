@@ -163,7 +163,6 @@ def test_many_tasks_each_for_somebody(cli: Cli) -> None:
 
 
 REFUSED = [
-    ('[{"id": "a", "title": "t"}, {"id": "b", "title": "u", "for": "nobody"}]', 10, "agent_not_found"),
     ('[{"id": "a", "title": "t", "blockedBy": ["b"]}, {"id": "b", "title": "u", "blockedBy": ["a"]}]', 11, ""),
     ('[{"id": "a", "title": "t"}, {"id": "a", "title": "u"}]', 2, "invalid_value"),
     ('[{"id": "a", "title": "t"}, {"id": "b", "title": "u", "blockedBy": ["task-9"]}]', 10, "task_not_found"),

@@ -124,7 +124,7 @@ def test_a_wrong_workflow_is_refused(cli: Cli, tmp_path: Path) -> None:
         ("variables: {item: 1}\ntasks: [{id: a, title: A, run: x}]", "is a word of its own"),
         ("tasks: [{id: a, title: A, run: x}]\n\tx: 1", "is not valid YAML"),
         ("tasks: !!python/object/apply:os.system [exit]", "is not valid YAML"),
-        ("- a list", "should be a valid dictionary"),
+        ("- a list", "must be a dictionary"),
     ]:
         path = write_workflow(tmp_path, front if front.startswith("-") else f"name: w\ndescription: W.\n{front}")
         if front.startswith("-"):

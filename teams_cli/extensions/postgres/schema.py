@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from teams_cli.extensions.postgres.connections import Connection, Server
 
-VERSION = 15
+VERSION = 17
 _FORMAT = "CREATE TABLE format (version integer NOT NULL, store text NOT NULL)"
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext(%s))"
 

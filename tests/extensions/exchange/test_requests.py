@@ -46,7 +46,9 @@ def forge(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Forge:
 def land(shop: Shop, text: str) -> None:
     """Have bob complete his task, and ask for its landing."""
     shop.write(shop.trees["bob"], "new", text)
-    shop.ok("bob", "update-task", "1", "--status", "completed", "--result", f"It sells {text}.")
+    words = ("update-task", "1", "--status", "completed", "--result", f"It sells {text}.")
+    shop.at("bob", *words)  # which may be refused once, as it is on bob's branch alone
+    shop.ok("bob", *words)
     shop.ok("bob", "land", "1", "--no-wait")
 
 

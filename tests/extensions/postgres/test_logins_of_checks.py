@@ -151,7 +151,7 @@ def test_what_a_login_asks_for_is_pushed_to_no_branch_that_has_it_not(
     )
     asked = office.psql("bob", forged).stdout.split()[0]
     waited = office.lead("wait", "--landing", asked, "--timeout", "60")["landing"]
-    assert waited["state"] == "refused" and "no pull request" in waited["reason"]
+    assert waited["state"] == "refused" and "as the person set" in waited["reason"]
     there = subprocess.run(["git", "branch", "--format=%(refname:short)"], cwd=far, capture_output=True, timeout=60)
     assert there.stdout.decode().split() == [f"teams/alpha/{asked}"]
 

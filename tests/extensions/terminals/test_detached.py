@@ -121,7 +121,7 @@ def test_it_is_woken_where_nobody_looks(cli: Cli) -> None:
     opened(cli, "--wrap")
     bell = bindings.kept(str(cli.root), ALPHA, "ann", "bell")
     wait(lambda: doorbells.ring(bell))
-    wait(lambda: "said: [teams] You have mail" in look(cli))
+    wait(lambda: "said: [teams] You have messages" in look(cli))
 
 
 def test_its_client_ends_with_it(cli: Cli) -> None:

@@ -84,7 +84,7 @@ def test_the_wrapper_passes_on_what_it_is_given(cli: Cli) -> None:
 def test_the_wrapper_types_its_line_once_for_an_idle_client(cli: Cli) -> None:
     terminal = wrapped(cli)
     ring(cli)
-    terminal.until("said: [teams] You have mail")
+    terminal.until("said: [teams] You have messages")
     ring(cli)
     terminal.read(4)
     assert terminal.text.count("said: [teams]") == 1, "the client did not work since"
@@ -104,7 +104,7 @@ def test_the_wrapper_types_nothing_beside_a_person(cli: Cli) -> None:
     terminal.read(4)
     assert "[teams]" not in terminal.text
     terminal.type("\r")
-    terminal.until("said: [teams] You have mail")
+    terminal.until("said: [teams] You have messages")
     terminal.type("bye\r")
     assert terminal.end() == 7
 
@@ -115,7 +115,7 @@ def test_the_wrapper_types_nothing_while_the_client_draws(cli: Cli) -> None:
     terminal.type("draw\r")
     terminal.until("said: draw")
     ring(cli)
-    terminal.until("said: [teams] You have mail")
+    terminal.until("said: [teams] You have messages")
     assert terminal.text.index("drawn") < terminal.text.index("[teams]")
     terminal.type("bye\r")
     assert terminal.end() == 7
@@ -172,7 +172,7 @@ def test_an_agent_is_taken_over_and_given_back(cli: Cli) -> None:
     for words in (["interject", "ann", "you"], ["resume-agent", "ann"], ["restart-agent", "ann"]):
         assert cli.refused(*words, agent="lea") == (11, "wrong_state")
     twice = Terminal(cli, "open", "claude", "--resume", "ann")
-    assert twice.end() == 11 and "is taken over by human" in twice.text
+    assert twice.end() == 11 and "was taken over by human" in twice.text
     terminal.type("join\r")
     terminal.until("joined")
     row = next(row for row in cli.ok("list-agents", agent="lea")["agents"] if row["name"] == "ann")
