@@ -23,8 +23,12 @@ _A_WHILE = 60.0
 def to_document(call: Call, task: Task) -> dict[str, Any]:
     """The task as JSON, with its open blockers, and whether the one for whom it is kept has yet to join."""
     document = with_lease(call, dependencies.to_document(task, dependencies.stored(call.store, call.team)))
-    if task.assignee and not call.load_team().member(task.assignee):
-        document["assigneeExpected"] = True
+
+    def look() -> None:
+        if task.assignee and not call.load_team().member(task.assignee):
+            document["assigneeExpected"] = True
+
+    call.try_to(look)  # the task may have been made just now, which stands
     return document
 
 
