@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 
 from teams_cli import environment, errors, extensions, processes, text
-from teams_cli.agents import checkouts, handing_in
+from teams_cli.agents import checkouts
 from teams_cli.agents.checkouts import Checkout
 from teams_cli.clients import environments
 from teams_cli.clock import length, parse_rfc3339
@@ -69,13 +69,15 @@ def change_task(
     if edit.status == "completed" or files:
         at = require(store, team_name, caller, "update-task", word)
         task = tasks.get(store, team_name, word)
-        if after_landing := extensions.provided("a task after its landing"):
+        if task.status == "completed" and (after_landing := extensions.provided("a task after its landing")):
             task = after_landing(store, at.team, task)
         edit.keeping = bool(files)
         edit.refuse_senseless()
         if edit.status == "completed" and (task.status, task.owner) == (IN_PROGRESS, at.name) and not place.as_it_is:
             task_changes.refuse_finishing(store, at, task, edit)
             editing.refuse_unseen(store, at.team, task, at.name)
+            from teams_cli.agents import handing_in
+
             handing_in.refuse_unshared(store, at, task, place.directory, edit.options)
         if task.check is not None and task.status == IN_PROGRESS and edit.status == "completed":
             edit.checked = _checked(store, at, task, edit, place)

@@ -4,17 +4,16 @@ with what another changes. Nothing is written to the repository: what git makes 
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import shutil
-from tempfile import mkdtemp
 
 from teams_cli import errors, text
 from teams_cli.agents import git, origins, work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterator, Sequence
     from typing import Any
 
@@ -54,6 +53,8 @@ class Snapshots:
         self._common = common
 
     def __enter__(self) -> Snapshots:
+        from tempfile import mkdtemp  # dear, and only who has a worktree needs it
+
         self._place = mkdtemp(prefix="teams-")
         os.mkdir(f"{self._place}/objects")
         with open(f"{self._place}/attributes", "w", encoding="utf-8") as file:
@@ -134,6 +135,8 @@ class Snapshots:
         return f"{path}:{','.join(dict.fromkeys(symbols))}" if symbols and all(symbols) else path
 
     def _names(self, directory: str, commit: str, path: str) -> list[tuple[int, int, str]] | None:
+        import ast
+
         source = git.run(directory, "show", f"{commit}:{path}", variables=self._objects).stdout
         try:
             return list(_definitions(ast.parse(source), ""))
@@ -172,6 +175,8 @@ def _symbol_in(line: str) -> str:
 
 def _definitions(node: ast.AST, inside: str) -> Iterator[tuple[int, int, str]]:
     """First and last line and full name of each function and class, outer before inner."""
+    import ast
+
     for child in ast.iter_child_nodes(node):
         name = inside
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

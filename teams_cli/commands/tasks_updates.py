@@ -125,8 +125,9 @@ def _lands_by_itself(call: Call) -> bool:
     """Whether what is completed is queued to land at once."""
     from teams_cli.teams import settings
 
-    is_there = extensions.provided("land a completed task") is not None
-    return is_there and settings.value(call.load_team(), "landing") == "completed"
+    if settings.value(call.load_team(), "landing") != "completed":
+        return False
+    return extensions.provided("land a completed task") is not None
 
 
 def came_back(document: Any) -> bool:

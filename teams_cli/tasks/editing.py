@@ -97,11 +97,15 @@ def _about_text(before: Task, task: Task, changes: Edit) -> str:
 
 
 def _difference(before: str, after: str) -> str:
-    """What the text has instead of what it had: the lines that went and came; the whole where that is shorter."""
-    from difflib import unified_diff  # dear, and few edits are of a text
-
-    found = list(unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm=""))[2:]
-    changed = "\n".join(f"{line[0]} {line[1:]}" for line in found if line[0] != "@")
+    """What the text has instead of what it had: the lines between those that stayed at its beginning and at its end;
+    the whole where that is shorter.
+    """
+    old, new = before.splitlines(), after.splitlines()
+    while old and new and old[0] == new[0]:
+        del old[0], new[0]
+    while old and new and old[-1] == new[-1]:
+        del old[-1], new[-1]
+    changed = "\n".join([*(f"- {line}" for line in old), *(f"+ {line}" for line in new)])
     return changed if before and len(changed) < len(after) else after
 
 

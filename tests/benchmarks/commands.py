@@ -81,10 +81,10 @@ START = {
     "wait, for a task that is over": (Case(f"wait --task {OVER}", "a1"), EVERYDAY),
     "wait, with a message": (FOR_ONE, 2.5),
     "wait, with mail, and work": (WAIT, 2.5),
-    "brief": (Case("brief", "a1"), 2.0),
-    "get-tasks --limit 100": (Case("get-tasks --limit 100"), 2.0),
+    "brief": (Case("brief", "a1"), 2.5),
+    "get-tasks --limit 100": (Case("get-tasks --limit 100"), 2.25),
 }
-"""Commands, and how many times bare Python they may take; a wait, which looks at all that concerns one, more."""
+"""Commands, and how many times bare Python they may take; what looks at all that concerns one, or many tasks, more."""
 LEAST = 15
 """Rounds of what may fail: the lower quartile of fewer is what the machine made of it."""
 GROWTH = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.cli.show import age, ago, landings, left, length_of, moment, present
+from teams_cli.cli.show import age, ago, left, length_of, moment, present
 from teams_cli.cli.tables import Table
 from teams_cli.clock import SystemClock
 
@@ -130,6 +130,9 @@ def _landed(task: dict[str, Any], more: str) -> list[Any]:
         ahead = f" behind {landing['ahead']} more" if landing.get("ahead") else ""
         how = "being checked" if landing["state"] == "checking" else f"queued{ahead}"
         return line(task, f"{more}, not landed yet: {landing['id']} is {how}")
+
+    from teams_cli.cli.show import landings
+
     return [*line(task, ", not landed"), *landings.over(landing)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
-from teams_cli.agents import merging, regions
+from teams_cli.agents import merging
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
 from teams_cli.records.owed import Owed, owing
@@ -65,6 +65,8 @@ def said(landing: Landing, lands_by_itself: bool) -> str:
         return f"{what} landed: {_where(landing)}" + ("" if check or landing.url else _UNCHECKED)
     if landing.state == "conflict":
         cause = f" ({landing.against['owner']}'s {landing.against['task']})" if landing.against else ""
+        from teams_cli.agents import regions
+
         places = text.listed([regions.in_words(place) for place in landing.places or []])
         repeat = f"complete {landing.task} again{'' if lands_by_itself else ', and land it'}"
         return (
