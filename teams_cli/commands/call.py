@@ -52,6 +52,8 @@ class Call:
     """
 
     _teller: Teller | None = None
+    _last: int | None = None
+    """The number of the last message, once it was looked up for the answer."""
 
     def __init__(
         self,
@@ -385,10 +387,12 @@ class Call:
         """Which tasks the caller has lost since it was told of anything, in lines; empty if none."""
         if self._seen is None or self._seen_in is None:
             return ""
+        from teams_cli.messages.messages import MESSAGE
         from teams_cli.views import reminders
 
         try:
-            return reminders.losses(self.store, self._seen_in.name, self._seen, self.once_told)
+            self._last = self.store.last(self._seen_in.name, MESSAGE)
+            return reminders.losses(self.store, self._seen_in.name, self._seen, self.once_told, self._last)
         except errors.TeamsError:  # the answer itself is given
             return ""
 
@@ -405,7 +409,7 @@ class Call:
             verify(team, self.caller)
             if not team.member(self.agent):
                 return ""
-            told = reminders.reminder(self.store, team.name, self.caller.name, once_told)
+            told = reminders.reminder(self.store, team.name, self.caller.name, once_told, self._last)
         except errors.TeamsError:  # the answer itself was given
             return ""
         if self.follows and told.has_mail:

@@ -33,12 +33,12 @@ class Reminder:
         self.has_mail = has_mail
 
 
-def reminder(store: Store, team: str, agent: str, once_told: OnceTold) -> Reminder:
+def reminder(store: Store, team: str, agent: str, once_told: OnceTold, last: int | None = None) -> Reminder:
     """What waits for the agent that it was not told of: its unread mail, what the system has to say, and which messages
-    of its own are overdue.
+    of its own are overdue. *last* is the number of the last message, where that was looked up a moment ago.
     """
     known = presence.load(store, team, agent)
-    mail = _mail(store, team, known, once_told)
+    mail = _mail(store, team, known, once_told, store.last(team, MESSAGE) if last is None else last)
     parts: list[str] = []
     if known.awaits:
         from teams_cli.messages import receipts
@@ -47,10 +47,12 @@ def reminder(store: Store, team: str, agent: str, once_told: OnceTold) -> Remind
     return Reminder("\n".join(filter(None, [mail.text, "; ".join(parts)])), mail.has_mail)
 
 
-def losses(store: Store, team: str, agent: presence.Agent, once_told: OnceTold) -> str:
-    """What the agent has to know first: which tasks it lost since it was told of anything; each is told once."""
+def losses(store: Store, team: str, agent: presence.Agent, once_told: OnceTold, last: int) -> str:
+    """What the agent has to know first: which tasks it lost since it was told of anything; each is told once. Among
+    very many messages up to the *last* it is told with its mail.
+    """
     told_to, name = agent.told_to or 0, agent.agent
-    if store.last(team, MESSAGE) <= told_to:
+    if not 0 < last - told_to <= _NEAR:
         return ""
     envelopes = store.envelopes(team, MESSAGE, told_to)
     numbers = sorted(number for number, uid, to in envelopes if name in to and uid.startswith(_OF_A_LOSS))
@@ -61,10 +63,9 @@ def losses(store: Store, team: str, agent: presence.Agent, once_told: OnceTold) 
     return "\n".join(_true_together([_line(message) for message in lost]))
 
 
-def _mail(store: Store, team: str, known: presence.Agent, once_told: OnceTold) -> Reminder:
+def _mail(store: Store, team: str, known: presence.Agent, once_told: OnceTold, last: int) -> Reminder:
     """Its unread mail, short messages whole, and what the system has to say, unless it was told of all that."""
     agent, told_to = known.agent, known.told_to or 0
-    last = store.last(team, MESSAGE)
     near = last - told_to <= _NEAR
     if last <= told_to or (near and not _any_to(store, team, agent, told_to)):
         return Reminder("")
