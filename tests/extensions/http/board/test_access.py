@@ -87,7 +87,7 @@ def test_in_a_secure_team_the_person_has_a_token_too(cli: Cli, server: Serving, 
     page.type("#composer textarea", "Is this safe?")
     page.choose("#composer select", "ben")
     page.click("#composer button", "Send")
-    page.reads("#composer [role=alert]", "asks for a token")
+    page.reads("#composer [role=alert]", "the token of human in team")
     page.click("#access")
     page.type("dialog input[name=own]", tokens["humanToken"])
     page.click("dialog button.primary")

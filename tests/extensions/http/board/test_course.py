@@ -209,7 +209,7 @@ def test_agents_in_trouble_look_so(cli: Cli, page: Page) -> None:
     page.reads("#agents-trouble", "1 in trouble")
     page.reads(".agent.trouble-failed .agent-why", "exit status 3")
     cli.ok("ask-others", "Which engine?", "--human", "--no-wait", agent="bob")
-    page.reads(".agent.trouble-waiting .agent-why", "ask-1 waits for an answer of human")
+    page.reads(".agent.trouble-waiting .agent-why", "ask-1 waits for an answer from human")
     page.picture("agents-in-trouble")
 
 
@@ -217,7 +217,7 @@ def test_an_agent_that_is_missed_is_told_from_one_that_rests(cli: Cli, page: Pag
     cli.ok("set", "staleAfterSeconds", "1", agent="lea")
     add_tasks(cli, "One")
     cli.ok("claim-task", "1", agent="bob")
-    page.reads(".agent.trouble-silent", "it had task-1, and was not heard of since")
+    page.reads(".agent.trouble-silent", "it had task-1, and is silent since")
     page.until(lambda: page.all(".agent.stale", "mia"))
     assert page.all(".agent.trouble", "mia") == []
 

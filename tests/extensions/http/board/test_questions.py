@@ -42,7 +42,7 @@ def test_the_board_answers_ten_questions(cli: Cli, server: Serving, page: Page) 
     page.reads("#course", "1 failed, holds up 2")  # 3. Is something wrong?
     page.reads(".ask.failed", "task-6 failed: Part 6")  # 4. Who is stuck, and why?
     page.reads(".ask.failed", "The staging database refuses us")
-    page.reads("#agent-list", "ask-1 waits for an answer of human")
+    page.reads("#agent-list", "ask-1 waits for an answer from human")
     page.reads(".ask.question", "Which database instead?")  # 5. What waits for me?
     page.reads(".ask.mail", "Part 4 was harder than it looked.")
     page.reads("#agent-list", "plan-1 waits for a decision")
@@ -70,11 +70,11 @@ def test_watch_answers_as_many(cli: Cli) -> None:
     morning(cli)
     told = cli("watch", "--once").stdout
     for answer in (
-        "40 %: 4 of 10 done, 1 in work, 2 ready, 2 blocked, 1 failed (holding up 2); about ",
-        "task-6  failed  2         The staging database refuses us",
+        "40 %: 4 of 10 done, 1 in progress, 2 ready, 2 blocked, 1 failed (blocking 2); about ",
+        "task-6  failed  2       The staging database refuses us",
         "ask-1   zoe   Which database instead?",
         "Part 4 was harder than it looked.",
-        "ask-1 waits for an answer of human",
+        "ask-1 waits for an answer from human",
         "plan-1 waits for a decision",
         "mia (read)",
         "task-5   in_progress  normal    mia    Part 5",
