@@ -40,7 +40,7 @@ def refuse_unshared(store: Store, at: Standing, task: Task, directory: str, opti
 
 def _is_alone(at: Standing, task: Task, checkout: Checkout) -> bool:
     """Whether what is committed there is neither on the main checkout's branch nor pushed, and nothing lands it."""
-    if task.review_by or task.landing or settings.value(at.team, "landing") == "completed":
+    if task.review_by or task.landing or settings.lands_by_itself(at.team):
         return False
     target = checkouts.branch_of(checkout.main)
     tip = merging.tip(checkout.main, target) if target else ""

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from contextlib import ExitStack
 from hashlib import sha256
 from itertools import combinations
 
@@ -62,56 +61,52 @@ def of_team(store: Store, team: Team) -> list[Overlap]:
     Raises:
         StorageFailed: This git can't compare them.
     """
-    return list(_between(store, team.name, list(combinations(checkouts.trees(store, team), 2))))
+    every = checkouts.trees(store, team)
+    found: list[Overlap] = []
+    for common in dict.fromkeys(map(_common, every)):
+        with Snapshots(common) as shot:
+            found += _between(shot, store, team.name, combinations([one for one in every if _common(one) == common], 2))
+    return found
 
 
-def _between(store: Store, team: str, pairs: Iterable[tuple[Tree, Tree]]) -> Iterator[Overlap]:
-    """The overlaps of those pairs that are of one repository, and are to join the same branch, which lacks both."""
-    same = [pair for pair in pairs if len({_common(tree) for tree in pair}) == 1]
-    goals = _goals(store, team) if same else {}
-    began = {task.owner: task.claimed_at or "" for task in tasks.labelled(store, team, IN_PROGRESS)} if same else {}
-    with ExitStack() as stack:
-        shots: dict[str, Snapshots] = {}
-        commits: dict[str, str] = {}
-        for pair in same:
-            common = _common(pair[0])
-            goal, *others = {_goal(tree, common, goals) for tree in pair}
-            shot = shots.get(common) or shots.setdefault(common, stack.enter_context(Snapshots(common)))
-            for tree in pair:
-                commits[tree.worktree] = commits.get(tree.worktree) or shot.of(tree.worktree)
-            tip = merging.tip(common.removesuffix("/.git"), goal)
-            if others or any(merging.holds(tree.worktree, tip, commits[tree.worktree]) for tree in pair):
-                continue
-            # Who has no task in progress has completed it, and lands first; else who began first.
-            one, other = sorted(pair, key=lambda tree: (began.get(tree.agent, ""), tree.agent))
-            if places := _places(shot, one.worktree, commits[one.worktree], commits[other.worktree]):
-                yield Overlap(one, other, places)
+def _between(shot: Snapshots, store: Store, team: str, pairs: Iterable[tuple[Tree, Tree]]) -> Iterator[Overlap]:
+    """The overlaps of those pairs of one repository that are to join the same branch, which lacks the work of both."""
+    goals = _goals(store, team)
+    began = {task.owner: task.claimed_at or "" for task in tasks.labelled(store, team, IN_PROGRESS)}
+    for pair in pairs:
+        goal, *others = {_goal(tree, shot.main, goals) for tree in pair}
+        tip = merging.tip(shot.main, goal)
+        if others or any(shot.holds(tree.worktree, tip, shot.of(tree.worktree)) for tree in pair):
+            continue
+        # Who has no task in progress has completed it, and lands first; else who began first.
+        one, other = sorted(pair, key=lambda tree: (began.get(tree.agent, ""), tree.agent))
+        if places := _places(shot, one.worktree, shot.of(one.worktree), shot.of(other.worktree)):
+            yield Overlap(one, other, places)
 
 
-def with_tip(store: Store, team: str, repository: str, commit: str, onto: str, tip: str) -> dict[str, Any]:
+def with_tip(
+    shot: Snapshots, store: Store, team: str, directory: str, commit: str, onto: str, tip: str
+) -> dict[str, Any]:
     """Where a commit conflicts with the tip of the branch that it is to join: the *places*, and *against* which landing
     of the team, if one changed the same files there: its `landing`, `task`, `owner`, and `at`, when it landed.
     """
-    with Snapshots(checkouts.repository_of(repository)[1]) as shot:
-        places = _places(shot, repository, commit, tip)
-        files = {place["file"] for place in places}
-        return {"places": places, "against": _landed_before(shot, store, team, repository, commit, onto, files)}
+    places = _places(shot, directory, commit, tip)
+    files = {place["file"] for place in places}
+    against = _landed_before(shot, store, team, directory, commit, onto, files) if files else None
+    return {"places": places, "against": against}
 
 
 def _landed_before(
-    shot: Snapshots, store: Store, team: str, repository: str, commit: str, onto: str, files: set[str]
+    shot: Snapshots, store: Store, team: str, directory: str, commit: str, onto: str, files: set[str]
 ) -> dict[str, Any] | None:
     """The last landing that changed one of the files, and that the commit lacks."""
-    main = checkouts.repository_of(repository)[1].removesuffix("/.git")
     every = [one for one in landings.all_of(store, team, []) if one.state == "landed" and one.onto == onto]
-    before = sorted(
-        (one for one in every if os.path.realpath(one.repository) == main), key=lambda one: one.ended_at or ""
-    )
-    for one in reversed(before[-_LAST:]):
+    here = [one for one in every if os.path.realpath(one.repository) == shot.main]
+    for one in sorted(here, key=lambda one: one.ended_at or "", reverse=True)[:_LAST]:
         merge = one.merge or one.head
-        if merging.holds(repository, commit, merge):
+        if shot.holds(directory, commit, merge):
             return None
-        if files.intersection(shot.files(repository, f"{merge}^1", merge)):
+        if files.intersection(shot.files(directory, f"{merge}^1", merge)):
             return {"landing": one.id, "task": one.task, "owner": one.owner or one.by, "at": one.ended_at}
     return None
 
@@ -126,11 +121,8 @@ def _common(tree: Tree) -> str:
     return checkouts.repository_of(tree.worktree)[1]
 
 
-def _goal(tree: Tree, common: str, goals: dict[tuple[str, str], str]) -> str:
-    """The branch that the agent's is to join: that of the last landing that was asked for of it, else that of the main
-    checkout.
-    """
-    main = common.removesuffix("/.git")
+def _goal(tree: Tree, main: str, goals: dict[tuple[str, str], str]) -> str:
+    """The branch that the work is to join: where it was last asked to land, else that of the *main* checkout."""
     return goals.get((main, tree.branch)) or checkouts.branch_of(main)
 
 
@@ -162,10 +154,15 @@ def diff(store: Store, team: Team, agent: str, paths: Sequence[str]) -> dict[str
             f"Known worktrees: {names}. To make one known, run a `teams` command in it.",
         )
     with Snapshots(_common(tree)) as shot:
-        commit = shot.of(tree.worktree)
-        base = shot.base(tree.worktree, commit, git.said(tree.worktree, "rev-parse", "main-worktree/HEAD"))
+        base, commit = _from_main(shot, tree)
         patch = shot.patch(tree.worktree, base, commit, paths)
     return {"agent": agent, "branch": tree.branch, "diff": patch}
+
+
+def _from_main(shot: Snapshots, tree: Tree) -> tuple[str, str]:
+    """The commit in which the work of a worktree left the main checkout, empty if there is none, and that work."""
+    commit = shot.of(tree.worktree)
+    return shot.base(tree.worktree, commit, git.said(tree.worktree, "rev-parse", "main-worktree/HEAD")), commit
 
 
 def about(store: Store, team: Team, agent: str, path: str) -> list[str]:
@@ -223,49 +220,49 @@ class Teller:
 
     def _look(self, own: Tree, others: list[Tree]) -> None:
         seen = _Seen(f"{self.store.root}/teams/{self.team}/inboxes/{self.agent}.compared")
-        commit = environment.commit_in(own.worktree)
+        commit, common = environment.commit_in(own.worktree), _common(own)
         if seen.commit == commit and 0 <= self.store.now().timestamp() - seen.written_at < _EVERY:
             return
-        common = _common(own)
-        onto = _goal(own, common, _goals(self.store, self.team))
-        tip = merging.tip(common.removesuffix("/.git"), onto)
-        states = {tree.worktree: _state(tree) for tree in (own, *others) if _common(tree) == common}
-        moved = [tree for tree in others if states.get(tree.worktree) != seen.states.get(tree.worktree)]
-        is_moved = states[own.worktree] != seen.states.get(own.worktree)
-        if is_moved:
-            self._note_files(own)
-        for overlap in _between(self.store, self.team, [(own, tree) for tree in (others if is_moved else moved)]):
-            tell(self.store, self.team, overlap)
-        if tip and (is_moved or seen.states.get(onto) != tip):
-            self._compare_with_tip(own, onto, tip)
+        near = [tree for tree in others if _common(tree) == common]
+        states = {tree.worktree: _state(tree) for tree in (own, *near)}
+        has_moved = {place for place, state in states.items() if state != seen.states.get(place)}
+        with Snapshots(common) as shot:
+            onto = _goal(own, shot.main, _goals(self.store, self.team))
+            tip = merging.tip(shot.main, onto)
+            if own.worktree in has_moved:
+                self._note_files(shot, own)
+            moved = near if own.worktree in has_moved else [tree for tree in near if tree.worktree in has_moved]
+            for overlap in _between(shot, self.store, self.team, [(own, tree) for tree in moved]):
+                tell(self.store, self.team, overlap)
+            if tip and (own.worktree in has_moved or seen.states.get(onto) != tip):
+                self._compare_with_tip(shot, own, onto, tip)
         seen.write(commit, {**states, onto: tip})
 
-    def _compare_with_tip(self, own: Tree, onto: str, tip: str) -> None:
+    def _compare_with_tip(self, shot: Snapshots, own: Tree, onto: str, tip: str) -> None:
         """Tell the agent once of each landing or other commit that its work conflicts with, unless it asked for its own
         landing, which answers that.
         """
-        with Snapshots(_common(own)) as shot:
-            commit = shot.of(own.worktree)
-            files = shot.conflicts(own.worktree, commit, tip)
-        asked = landings.all_of(self.store, self.team, []) if files else []
-        if not files or any(one.head == commit and one.onto == onto for one in asked):
+        commit = shot.of(own.worktree)
+        found = with_tip(shot, self.store, self.team, own.worktree, commit, onto, tip)
+        if not found["places"]:
             return
-        found = with_tip(self.store, self.team, own.worktree, commit, onto, tip)
+        asked = landings.all_of(self.store, self.team, [])
+        if any(one.head == commit and one.onto == onto for one in asked):
+            return
         against = found["against"]
         cause = f" ({against['owner']}'s {against['task']}, which landed)" if against else ""
         places = text.listed([regions.in_words(place) for place in found["places"]])
         body = f"your work conflicts with {onto}{cause} in {places}. Merge it now: git merge {onto}"
+        files = [place["file"] for place in found["places"]]
         uid = f"behind-{_digest([self.agent, onto, *files, str(against)])}~{self.agent}"
         messages.notify(self.store, self.team, self.agent, body, uid, "info")
 
-    def _note_files(self, own: Tree) -> None:
+    def _note_files(self, shot: Snapshots, own: Tree) -> None:
         """Have others see what the agent changes, so that they choose tasks that touch none of it."""
-        with Snapshots(_common(own)) as shot:
-            commit = shot.of(own.worktree)
-            base = shot.base(own.worktree, commit, git.said(own.worktree, "rev-parse", "main-worktree/HEAD"))
-            files = shot.files(own.worktree, base, commit) if base else []
-            found = [shot.region(own.worktree, base, commit, path) for path in files[:_MOST_PARSED]]
-        presence.changes(self.store, self.team, self.agent, [*found, *files[_MOST_PARSED:_MOST_FILES]])
+        base, commit = _from_main(shot, own)
+        files = shot.files(own.worktree, base, commit) if base else []
+        found = [shot.region(own.worktree, base, commit, path) for path in files[:_MOST_PARSED]]
+        presence.note_changing(self.store, self.team, self.agent, [*found, *files[_MOST_PARSED:_MOST_FILES]])
 
 
 class _Seen:

@@ -50,7 +50,9 @@ class Snapshots:
     """Worktrees of one repository as commits, with what is not committed in them, for a `with` block."""
 
     def __init__(self, common: str) -> None:
+        self.main = common.removesuffix("/.git")
         self._common = common
+        self._commits: dict[str, str] = {}
 
     def __enter__(self) -> Snapshots:
         from tempfile import mkdtemp  # dear, and only who has a worktree needs it
@@ -69,11 +71,17 @@ class Snapshots:
         shutil.rmtree(self._place, ignore_errors=True)
 
     def of(self, worktree: str) -> str:
-        """The commit of all that is in the worktree; HEAD where nothing is changed, or a merge is not finished.
+        """The commit of all that is in the worktree, made at the first call; HEAD where nothing is changed, or a merge
+        is not finished.
 
         Raises:
             StorageFailed: git does not say.
         """
+        if worktree not in self._commits:
+            self._commits[worktree] = self._commit(worktree)
+        return self._commits[worktree]
+
+    def _commit(self, worktree: str) -> str:
         head = git.must(worktree, "rev-parse", "HEAD").strip()
         own = origins.own_directory(worktree)
         if not state(worktree) or work.unfinished_in(own):
@@ -106,6 +114,11 @@ class Snapshots:
         """The commit that both come from; empty if there is none."""
         return git.run(directory, "merge-base", one, other, variables=self._objects).stdout.strip()
 
+    def holds(self, directory: str, tip: str, commit: str) -> bool:
+        """Whether the commit is part of what the tip stands for."""
+        words = ("merge-base", "--is-ancestor", commit, tip)
+        return git.run(directory, *words, variables=self._objects).returncode == 0
+
     def files(self, directory: str, base: str, commit: str) -> list[str]:
         """The files that differ between the two."""
         words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, commit)
@@ -121,7 +134,7 @@ class Snapshots:
         return git.must(directory, *words, *(f":(top,literal){path}" for path in paths), variables=self._objects)
 
     def changes(self, directory: str, base: str, commit: str, path: str) -> list[Change]:
-        """What the commit changes in the file since *base*, from the top to the end."""
+        """The changes of the file between *base* and the commit, in the order of its lines."""
         how = ("-c", f"core.attributesFile={self._place}/attributes")
         words = ("diff", "--unified=0", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", base, commit)
         printed = git.run(directory, *how, *words, "--", f":(top,literal){path}", variables=self._objects).stdout

@@ -125,13 +125,12 @@ def _lands_by_itself(call: Call) -> bool:
     """Whether what is completed is queued to land at once."""
     from teams_cli.teams import settings
 
-    if settings.value(call.load_team(), "landing") != "completed":
-        return False
-    return extensions.provided("land a completed task") is not None
+    is_on = settings.lands_by_itself(call.load_team())
+    return is_on and extensions.provided("land a completed task") is not None
 
 
 def came_back(document: Any) -> bool:
-    """Whether the task was completed, did not land, and has to be mended by its owner."""
+    """Whether the completed task was given back to its owner by its landing."""
     return "lands" in document and document["lands"]["state"] in ("red", "conflict")
 
 

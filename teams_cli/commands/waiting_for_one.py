@@ -80,7 +80,7 @@ def _after(call: Call, found: dict[str, Any]) -> str:
     if "landing" in found and call.caller:
         from teams_cli.teams import settings
 
-        by_itself = settings.value(call.load_team(), "landing") == "completed"
+        by_itself = settings.lands_by_itself(call.load_team())
         return steps.after_landing(found["landing"], call.caller.name, by_itself)
     return steps.CLAIM if "ready" in found else ""
 

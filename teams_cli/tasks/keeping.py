@@ -77,25 +77,19 @@ def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
     """What completing *done* may make ready for those for whom it is kept, and may let owners complete:
     `Task.still_due` says whether it is sent.
     """
+
+    def told(to: str, task: Task, what: str, when: str) -> Owed:
+        uid = f"{when}{task.id}-{done.id}-{done.claim}"
+        by = done.owner or SYSTEM
+        return Owed(to=to, message=f"{task.id} ({task.title}){what}", uid=uid, by=by, about=task.id)
+
     ready = [
-        Owed(
-            to=task.assignee,
-            message=f"{task.id} ({task.title}){_IS_READY}teams claim-task --next",
-            uid=f"{IF_READY}{task.id}-{done.id}-{done.claim}",
-            by=done.owner or SYSTEM,
-            about=task.id,
-        )
+        told(task.assignee, task, f"{_IS_READY}teams claim-task --next", IF_READY)
         for task in tasks.labelled(store, team.name, KEPT)
         if done.id in task.blocked_by and task.assignee
     ]
     return ready + [
-        Owed(
-            to=task.owner,
-            message=f"{task.id} ({task.title}) can be completed now: {done.id} ({done.title}) is",
-            uid=f"{IF_LAST}{task.id}-{done.id}-{done.claim}",
-            by=done.owner or SYSTEM,
-            about=task.id,
-        )
+        told(task.owner, task, f" can be completed now: {done.id} ({done.title}) is", IF_LAST)
         for task in tasks.labelled(store, team.name, IN_PROGRESS)
         if done.id in (task.after or ()) and task.owner not in (None, done.owner)
     ]

@@ -215,7 +215,7 @@ def saw(
     return upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)[1]
 
 
-def changes(store: Store, team: str, name: str, files: list[str]) -> None:
+def note_changing(store: Store, team: str, name: str, files: list[str]) -> None:
     """Note which files the agent changes in its worktree."""
 
     def change(agent: Agent) -> Agent:

@@ -237,6 +237,11 @@ def known_of_person(key: str) -> bool:
     return key in SETTINGS and SETTINGS[key].of_person
 
 
+def lands_by_itself(team: Team) -> bool:
+    """Whether what is completed is queued to land at once."""
+    return value(team, "landing") == "completed"
+
+
 def refuse_persons(key: str, caller: Caller) -> None:
     """Refuse an agent to change what is the person's.
 

@@ -39,7 +39,7 @@ def _land(call: Call, task: str, onto: str | None, via: str | None, no_wait: boo
     start = partial(lander.start, call.store, call.team, call.environ)
     call.try_to(start)
     found = _soon(call, landing, 0 if no_wait else _SOON, start)
-    by_itself = settings.value(call.load_team(), "landing") == "completed"
+    by_itself = settings.lands_by_itself(call.load_team())
     call.follows = steps.after_landing(found, call.agent, by_itself)
     return found
 

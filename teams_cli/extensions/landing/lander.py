@@ -11,8 +11,9 @@ import sys
 import time
 
 from teams_cli import errors
-from teams_cli.agents import merging, overlaps
+from teams_cli.agents import checkouts, merging, overlaps
 from teams_cli.agents.lone_processes import LANDER
+from teams_cli.agents.regions import Snapshots
 from teams_cli.clients import environments
 from teams_cli.extensions.landing import (
     comments,
@@ -195,7 +196,8 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
     try:
         commit = merging.merged(landing.repository, base, landing.head, landing.words(team.name))
     except merging.Clash as clash:
-        more = overlaps.with_tip(store, team.name, landing.repository, landing.head, landing.onto, base)
+        with Snapshots(checkouts.repository_of(landing.repository)[1]) as shot:
+            more = overlaps.with_tip(shot, store, team.name, landing.repository, landing.head, landing.onto, base)
         return outcomes.end(store, team, landing, "conflict", base=base, merge=None, files=clash.files, **more)
     if why := merging.in_the_way(checkout, base, commit) if checkout else "":
         return outcomes.end(store, team, landing, "refused", base=base, merge=None, reason=f"{checkout}: {why}")

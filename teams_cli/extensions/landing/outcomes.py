@@ -49,7 +49,7 @@ def _notices(team: Team, landing: Landing) -> list[Owed]:
     """
     to = landing.owner if landing.owner and team.member(landing.owner) else landing.by
     uid = f"{landing.id}-{landing.state}"
-    message = said(landing, settings.value(team, "landing") == "completed")
+    message = said(landing, settings.lands_by_itself(team))
     if landing.state == "landed":
         return [Owed(to=to, message=message, uid=uid, type="info", about=landing.id)]
     leader = [team.leader] if landing.state == "refused" and team.state == "active" else []

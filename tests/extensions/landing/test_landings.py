@@ -232,6 +232,23 @@ def test_changes_that_nobody_has_committed_are_compared_function_by_function(sho
     assert git(shop.trees["mia"], "status", "--porcelain") == "M editor.py"
 
 
+def test_what_nobody_has_committed_is_compared_with_what_landed(shop: Shop) -> None:
+    """The agent hears of it before it commits, with the task that landed there."""
+    shop.cli.ok("set", "landing", "completed", agent="lea")
+    shop.write(shop.main, "editor.py", EDITOR)
+    git(shop.trees["bob"], "merge", "-q", "trunk")
+    git(shop.trees["mia"], "merge", "-q", "trunk")
+    shop.create("t")
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "editor.py", EDITOR.replace("return 2", "return 4"))
+    assert ", landed on trunk as " in shop.ok("bob", "update-task", "1", "--status", "completed")
+    (shop.trees["mia"] / "editor.py").write_text(EDITOR.replace("return 2", "return 5"))
+    shop.ok("mia", "heartbeat")
+    told = shop.ok("mia", "read-messages", "--all")
+    assert "your work conflicts with trunk (bob's task-1, which landed) in editor.py Editor.edit (your line 6, " in told
+    assert git(shop.trees["mia"], "status", "--porcelain") == "M editor.py"
+
+
 def test_no_command_is_run_that_an_agent_put_in_the_place_of_its_repository(shop: Shop) -> None:
     """It may edit the `.git` of its worktree, and have that lead to a repository with a filter."""
     for key, name in (("1", "bob"), ("2", "mia")):
