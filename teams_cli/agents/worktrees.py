@@ -524,13 +524,6 @@ def _clear(path: str) -> None:
     shutil.rmtree(path, onerror=again)
 
 
-def clear_removed(store: Store, team: str) -> None:
-    """Clear away what is left of worktrees that were kept and removed, by one that was ended meanwhile."""
-    for name in disk.names_in(f"{store.root}/worktrees/{team}"):
-        if name.startswith(_GONE):
-            _clear(f"{store.root}/worktrees/{team}/{name}")
-
-
 def restore(store: Store, caller: Caller | None, ref: str, directory: str) -> dict[str, Any]:
     """Bring kept work back, in a new worktree of its team.
 

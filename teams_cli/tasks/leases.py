@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _HEARD = ", and it was last heard of "
 WAS_YOURS = ", which was yours: "
-_LEASE_OF = "the lease of "
 _LOST = " is no longer yours: "
 _RELEASED = " released it ("
 """How a notice goes on that gives somebody's reason."""
@@ -85,7 +84,7 @@ def over(store: Store, team: Team, task: Task, known: Callable[[str], presence.A
         return f"the process of {task.owner} is gone"
     if task.in_grace and seconds > task.lease_until:
         heard = f"{_HEARD}{of_day(agent.last_seen)}" if agent.last_seen else ""
-        return f"{_LEASE_OF}{task.owner} ended {of_day(task.lease_expires_at or '')} UTC{heard}"
+        return f"the lease of {task.owner} ended {of_day(task.lease_expires_at or '')} UTC{heard}"
     return ""
 
 
@@ -187,7 +186,10 @@ def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") 
     told = [Owed(to=team.leader, message=body, uid=f"expired-{task.id}-{task.claim}")]
     if task.owner and team.member(task.owner) and task.owner != taker:
         told.append(loss(task, reason.partition(_HEARD)[0], now_with))
-    return owing(task.noted(teams.now(store), SYSTEM, "expired", reason, owner=task.owner).freed(), *told)
+    silent = (task.in_grace and left(store, task) < 0) or None
+    return owing(
+        task.noted(teams.now(store), SYSTEM, "expired", reason, owner=task.owner, silent=silent).freed(), *told
+    )
 
 
 def _who_waits(store: Store, team: Team, task: Task) -> str:
@@ -276,9 +278,7 @@ def set_alarm(store: Store, team: Team, found: Iterable[Task], alarm: Alarm) -> 
 def may_be_claimed_again(task: Task, name: str) -> bool:
     """Whether another than that agent was silent until it lost the task, and may come back: nothing happened since."""
     last = next((note for note in reversed(task.notes) if note.added is None), None)
-    if last is None or (last.what, last.owner) in (("expired", None), ("expired", name)):
-        return False
-    return last.what == "expired" and (last.reason or "").startswith(_LEASE_OF)
+    return last is not None and bool(last.silent) and last.owner not in (None, name)
 
 
 def lost_before(task: Task) -> Note | None:

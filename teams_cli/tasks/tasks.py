@@ -52,7 +52,7 @@ _SAID = 100
 class Note(Record):
     """Something that happened to a task: claimed, released, expired, completed, failed, cancelled, reopened, amended,
     kept, accepted, rejected, landed, edited, with the keys that *changed*, or a note, with the text that was *added*.
-    *owner* is who lost it.
+    *owner* is who lost it; *silent* says that this one only showed no sign of life, and so may come back.
     """
 
     at: Time
@@ -61,6 +61,7 @@ class Note(Record):
     claim: Count | None = None
     reason: Text | None = None
     owner: Name | None = None
+    silent: bool | None = None
     changed: list[Word] | None = None
     added: Text | None = None
     uid: Word | None = None

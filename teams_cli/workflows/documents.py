@@ -121,8 +121,6 @@ def _size(node: yaml.Node, known: dict[int, int]) -> int:
 def told(error: Any) -> str:
     """What is wrong with a value, in our words."""
     said: str = _SAID.get(error["type"]) or error["msg"].removeprefix("Value error, ")
-    said = said.replace("Input should be a valid string", "must be text").replace(
-        "Input should be a valid", "must be a"
-    )
-    said = said.replace("Input should", "must")
+    for words, ours in _THEIRS.items():
+        said = said.replace(words, ours)
     return said[:1].lower() + said[1:]
