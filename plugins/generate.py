@@ -13,7 +13,7 @@ from typing import Any
 
 from teams_cli import __version__, commands
 from teams_cli.cli import guide
-from teams_cli.clients import instructions, known, mcp_settings
+from teams_cli.clients import known, plugins, settings_files
 
 TOP = Path(__file__).resolve().parent.parent
 PLACE = "plugins/teams"
@@ -69,7 +69,7 @@ def files() -> dict[str, str]:
 
 
 def _servers(entry: dict[str, Any]) -> dict[str, Any]:
-    return {"mcpServers": {mcp_settings.NAME: entry}}
+    return {"mcpServers": {settings_files.NAME: entry}}
 
 
 def _hooks(client: str) -> dict[str, Any]:
@@ -90,11 +90,11 @@ def _skill() -> str:
             "",
             "# Work in a team",
             "",
-            instructions.TEXT,
+            plugins.TEXT,
             "",
             "## The loop",
             "",
-            instructions.LOOP,
+            plugins.LOOP,
             "",
             "## The commands",
             "",
@@ -105,7 +105,7 @@ def _skill() -> str:
             "",
             "## Who you are",
             "",
-            instructions.IDENTITY,
+            plugins.IDENTITY,
             "",
         ]
     )

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from teams_cli import errors, extensions, processes
 from teams_cli.agents import ending
-from teams_cli.agents.seats import terminals, unattended
+from teams_cli.agents.seats import sitting, terminals
 from teams_cli.clients.seats import GONE, IDLE
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.permission import Caller
 
 
 class Closed:
@@ -38,7 +38,7 @@ def close_with_clients(
     there = _clients_of(store, team_name, environ)
     team = close(store, team_name, caller, force)
     try:
-        left = unattended.end_all(store, team_name, environ)
+        left = sitting.end_all(store, team_name, environ)
     except (errors.TeamsError, OSError):  # the team is closed; the waker of this machine ends them
         left = there
     return Closed(team, [agent for agent in there if agent not in left], left)
@@ -47,7 +47,7 @@ def close_with_clients(
 def _clients_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
     """The agents whose clients run where nobody sits; that it can't be seen keeps nobody from closing."""
     try:
-        return unattended.agents_of(store, team, environ)
+        return sitting.agents_of(store, team, environ)
     except errors.TeamsError:
         return []
 

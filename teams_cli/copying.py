@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from teams_cli import closing, errors, kinds
-from teams_cli.agents import ending, started_here
+from teams_cli.agents import ending, sessions
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.documents import encode
 from teams_cli.store.retrying import update
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.permission import Caller
 
 _AT_ONCE = 500
 """How many messages, or entries of the history, are put there in one change."""
@@ -51,7 +51,7 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
     counts["history"] = _copy_history(store, target, team_name)
     _refuse_overtaken(store, closed)
     for session in ending.all_of(target, team_name, []):
-        started_here.note(target, team_name, session)
+        sessions.note_started_here(target, team_name, session)
     target.put(team_name, TEAM, team_name, encode(_as_it_was(closed)))
     return {name: count for name, count in counts.items() if count}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.agents import outputs, sessions, usage
+from teams_cli.agents import budgets, logs, sessions
 from teams_cli.agents.seats import terminals
 from teams_cli.membership import shutdowns
 from teams_cli.messages import inboxes, messages
@@ -27,8 +27,8 @@ IN_A_TEAM: tuple[Kind[Any], ...] = (
     questions.QUESTION,
     shutdowns.SHUTDOWN,
     sessions.SESSION,
-    outputs.OUTPUT,
-    usage.USAGE,
+    logs.OUTPUT,
+    budgets.USAGE,
     terminals.TERMINAL,
     runs.RUN,
     pages.PAGE,

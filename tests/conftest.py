@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from teams_cli import extensions
-from teams_cli.membership import founding, joining
+from teams_cli.membership import joining
 from teams_cli.store.files.engine import FileStore
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support import forks, postgres
 from tests.support.cli import ALPHA
 from tests.support.postgres import Postgres
@@ -117,7 +117,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> I
 @pytest.fixture
 def team(store: Store) -> Store:
     """A store of every engine in turn, with the team alpha that lea leads and bob is a member of."""
-    founding.spawn_team(store, ALPHA, Caller("lea"))
+    joining.spawn_team(store, ALPHA, Caller("lea"))
     joining.join(store, ALPHA, Caller("bob"))
     return store
 

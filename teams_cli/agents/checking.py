@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 
 from teams_cli import environment, errors, extensions, processes, text
-from teams_cli.agents import checkouts
+from teams_cli.agents import checkouts, git, isolation, submodules
 from teams_cli.agents.checkouts import Checkout
+from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.clients import environments
-from teams_cli.clock import length, parse_rfc3339
+from teams_cli.clients.output import limited_until
+from teams_cli.clock import length, parse_rfc3339, rfc3339
 from teams_cli.messages import messages
+from teams_cli.messages.notices import deliver
+from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store
+from teams_cli.store.files import disk, locks
 from teams_cli.store.retrying import update
+from teams_cli.tasks import assigning, checks, claims, editing, evidence, leases, tasks
 from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import checks, editing, evidence, life, owners, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.checks import Check
 from teams_cli.tasks.tasks import IN_PROGRESS, TASK, Task
@@ -26,10 +33,11 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from teams_cli.agents.shell import ShellCommand
-    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.permission import Caller
+
 
 _MOST_LEFT = 50
 _LONG = 120.0
@@ -76,9 +84,9 @@ def change_task(
         if edit.status == "completed" and (task.status, task.owner) == (IN_PROGRESS, at.name) and not place.as_it_is:
             task_changes.refuse_finishing(store, at, task, edit)
             editing.refuse_unseen(store, at.team, task, at.name)
-            from teams_cli.agents import handing_in
+            from teams_cli.agents import merging
 
-            handing_in.refuse_unshared(store, at, task, place.directory, edit.options)
+            merging.refuse_unshared(store, at, task, place.directory, edit.options)
         if task.check is not None and task.status == IN_PROGRESS and edit.status == "completed":
             edit.checked = _checked(store, at, task, edit, place)
             edit.claim = task.claim
@@ -178,12 +186,12 @@ class _Examination:
 
     def _apart(self, checkout: Checkout, names: list[str]) -> Check:
         """On the commit alone; a failure says which files were no part of that."""
-        from teams_cli.agents import trial_trees  # seldom wanted
+        pass  # MERGED  # seldom wanted
 
         top, otherwise = checkout.top, f"{self.task.id} was not checked"
         with (
-            trial_trees.own_place(self.store.root, self.team.name, top) as path,
-            trial_trees.tree(self.team, top, checkout.head, path, self.place.environ, otherwise) as lacking,
+            own_place(self.store.root, self.team.name, top) as path,
+            tree(self.team, top, checkout.head, path, self.place.environ, otherwise) as lacking,
         ):
             found = self._run(path)
         named = sorted(names, key=lambda name: name not in (self.task.check or ""))  # what it is about comes first
@@ -201,7 +209,7 @@ class _Examination:
         """Keep the leases; says after how many seconds to do so next."""
         pause = min(presence.every(self.team), 15.0, self._told_in())
         try:
-            life.renew(self.store, self.team, presence.load(self.store, self.team.name, self.by))
+            leases.renew(self.store, self.team, presence.load(self.store, self.team.name, self.by))
         except errors.TeamsError:  # the next one may do it
             return pause
         return pause
@@ -289,10 +297,135 @@ def note_failed(store: Store, team: Team, task: Task, found: Check) -> None:
 
     def change(now: Task) -> Task:
         if (now.status, now.claim) != (task.status, task.claim):
-            owners.refuse_stranger(now, found.by)
+            assigning.refuse_stranger(now, found.by)
             return now
         how = f"exit status {found.status}"
         return now.having(checked=found.to_json()).noted(teams.now(store), found.by, "check failed", how)
 
     update(store, team.name, TASK, task.id, change)
     history.note(store, team.name, found.by, "check failed", task=task.id, commit=found.commit, status=found.status)
+
+
+SETTING = "onLimit"
+WAIT, RELEASE = "wait", "release"
+CHOICES = (WAIT, RELEASE, settings.OFF)
+"""What may be done then but to go on with another harness."""
+
+
+def until(store: Store, said: str) -> str | None:
+    """When the provider gives more again, by what a failed client said; None if it failed otherwise."""
+    found = limited_until(said, store.now().astimezone())
+    return rfc3339(found.replace(microsecond=0) + timedelta(seconds=1)) if found else None
+
+
+def is_limited(store: Store, session: Session) -> bool:
+    """Whether its provider gives the agent nothing now."""
+    return session.limited_until is not None and parse_rfc3339(session.limited_until) > store.now()
+
+
+def on_limit(store: Store, team: str) -> str:
+    """What is done then: `wait`, `release`, the name of another harness, or nothing, where it was not set."""
+    return str(settings.value(teams.get(store, team), SETTING))
+
+
+def note(store: Store, team_name: str, session: Session, until: str, given: list[int]) -> str:
+    """Note the limit, with the mail of the turn that did not take place; what that means in words.
+
+    The leader is told, unless the agent is its own and ends with this: then it hears of that.
+    """
+    team = teams.get(store, team_name)
+    choice = on_limit(store, team_name)
+    then = _WHAT_THEN.get(choice, _OTHERWISE).format(other=choice)
+    told = f"limited by its provider until {until}: {then}"
+    uid = f"limited-{session.agent}-{''.join(filter(str.isdigit, until))}"
+    notice = Owed(to=team.leader, message=f"{session.agent} is {told}", uid=uid, by=session.agent)
+    owed = [] if choice in ("", RELEASE) and session.caller == team.leader else [notice]
+
+    def change(found: Session) -> Session:
+        return owing(found.having(limited_until=until, given=given or None), *owed)
+
+    changed = update(store, team_name, SESSION.also_closed, session.agent, change)[1]
+    history.note(store, team_name, session.agent, "agent limited", until=until)
+    deliver(store, team_name, SESSION.also_closed, changed)
+    if choice == RELEASE:
+        claims.release_tasks_of(store, team, session.agent, session.agent, f"limited by its provider until {until}")
+    return told
+
+
+_WHAT_THEN = {
+    WAIT: "it continues then by itself, and keeps its tasks.",
+    RELEASE: "its tasks are released; messages resume it then.",
+    "": "messages resume it then. `teams set onLimit wait` lets agents continue by themselves.",
+}
+_OTHERWISE = "it continues with {other}, in a new session."
+_OWN, _LOCK = ".own-", ".lock"
+
+
+@contextmanager
+def tree(
+    team: Team, repository: str, commit: str, path: str, environ: Mapping[str, str], otherwise: str
+) -> Iterator[str]:
+    """Have the commit checked out at *path*, with its submodules as far as this machine has them, and furnished as
+    worktrees of the team are; what is said of a failure there: which submodules are missing. It is gone afterwards, and
+    so is what one that was killed left there. *otherwise* says what does not happen if it can't be had.
+
+    Raises:
+        SetupFailed, StorageFailed: It can't be furnished.
+    """
+    if os.path.lexists(path):
+        clear(repository, path)
+    try:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    except OSError as error:
+        raise disk.failed("make", os.path.dirname(path), error) from None
+    try:  # forced twice: git may know of one there that is gone, locked while it was made
+        git.must(repository, "worktree", "add", "--quiet", "--detach", "--force", "--force", path, commit)
+        missing = submodules.fill(path, commit)
+        isolation.furnish(team, repository, path, environ, otherwise)
+        yield _lacking(
+            [name for name in missing if not os.path.isdir(f"{path}/{name}") or not os.listdir(f"{path}/{name}")]
+        )
+    finally:
+        clear(repository, path)
+
+
+def _lacking(names: list[str]) -> str:
+    if not names:
+        return ""
+    set_up = f"teams set {settings.WORKTREE_SETUP} 'git submodule update --init --recursive'"
+    return f"[no repository on this machine has the commits of submodules: {text.listed(names)}; get them: {set_up}]"
+
+
+@contextmanager
+def own_place(root: str, team: str, repository: str) -> Iterator[str]:
+    """A place for a tree that no other process has, as long as it is used. What those left who were killed is cleared
+    away.
+    """
+    directory = f"{root}/worktrees/{team}"
+    for name in disk.names_in(directory):
+        lock = f"{directory}/{name}"
+        if name.startswith(_OWN) and name.endswith(_LOCK) and (held := locks.hold(lock, root)) is not None:
+            clear(repository, lock.removesuffix(_LOCK))
+            _give_back(lock, held)
+    lock = f"{directory}/{_OWN}{os.urandom(6).hex()}{_LOCK}"
+    held = locks.hold(lock, root)
+    if held is None:  # somebody clears it already
+        raise errors.StorageFailed(f"{lock} is locked by another", "Try again.")
+    try:
+        yield lock.removesuffix(_LOCK)
+    finally:
+        _give_back(lock, held)
+
+
+def _give_back(lock: str, held: int) -> None:
+    disk.discard(lock)
+    os.close(held)
+
+
+def clear(repository: str, path: str) -> None:
+    """Remove the checkout, also one that was half made or half removed by one that was ended."""
+    if git.run(repository, "worktree", "remove", "--force", "--force", path).returncode == 0:
+        return
+    shutil.rmtree(path, ignore_errors=True)
+    git.run(repository, "worktree", "unlock", path)
+    git.run(repository, "worktree", "prune")

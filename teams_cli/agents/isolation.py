@@ -6,14 +6,21 @@ all trees of a repository share. What other programs do in a shell is not seen; 
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 
+from teams_cli import errors, text
 from teams_cli.agents import checkouts, git
 from teams_cli.agents.sessions import Session
+from teams_cli.store.contract import Store
+from teams_cli.teams import settings
+from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
 
 _READING = frozenset(
     (
@@ -183,3 +190,123 @@ def _shared(session: Session, command: str, words: list[str]) -> str:
     if command == "push" and said[:1] in (["."], ["./"]):
         return "git push to this repository would change the branch of another"
     return ""
+
+
+VARIABLE = "TEAMS_PORT_BASE"
+EACH = 20
+"""Ports that an agent may take, from its base on."""
+_FIRST, _END = 10_000, 32_000
+"""Below those that Linux gives to clients by itself."""
+
+
+def base_of(store: Store, team: str, agent: str) -> int:
+    """The first port of the agent, always the same; those of teams that are gone are given again.
+
+    Raises:
+        StorageFailed: All are taken, or what is noted of them can't be written.
+    """
+    path = f"{store.root}/ports.json"
+    try:
+        os.makedirs(store.root, 0o700, exist_ok=True)
+        lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise errors.StorageFailed(
+            f"can't note the ports of {agent} in {path}: {error.strerror}", "Look at the disk."
+        ) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        there = set(store.teams())
+        given = {name: base for name, base in _given(path).items() if name.partition("/")[0] in there}
+        name = f"{team}/{agent}"
+        if name not in given:
+            given[name] = _free(set(given.values()))
+            _keep(path, given)
+        return given[name]
+    finally:
+        os.close(lock)
+
+
+def _free(taken: set[int]) -> int:
+    for base in range(_FIRST, _END, EACH):
+        if base not in taken:
+            return base
+    raise errors.StorageFailed("all ranges of ports are taken", "Remove closed teams: teams prune")
+
+
+def _given(path: str) -> dict[str, int]:
+    """The base of each agent; what can't be read was never given."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return {str(name): base for name, base in found.items() if type(base) is int} if isinstance(found, dict) else {}
+
+
+def _keep(path: str, given: dict[str, int]) -> None:
+    temp = f"{path}.new"
+    try:
+        with open(temp, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            json.dump(given, file, indent=2)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temp, path)
+    except OSError as error:
+        raise errors.StorageFailed(f"can't write {path}: {error.strerror}", "Look at the disk.") from None
+
+
+_END_OF_OUTPUT = 2000
+
+
+class SetupFailed(errors.TeamsError):
+    """The command that prepares a worktree failed; nothing is started in it."""
+
+
+def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str], otherwise: str) -> None:
+    """Bring into the new worktree *tree* of the checkout *top* what the team's settings say: `worktree.copy`, then
+    `worktree.setup`, which is run with *environ*. *otherwise* says what did not happen if that fails.
+
+    Raises:
+        SetupFailed: The command failed, with the end of what it said.
+        InvalidValue: The patterns lead out of the repository.
+        StorageFailed: A file could not be copied.
+    """
+    _copy(str(settings.value(team, settings.WORKTREE_COPY)).split(), top, tree)
+    script = str(settings.value(team, settings.WORKTREE_SETUP))
+    if not script:
+        return
+    from teams_cli.agents import shell
+
+    seconds = float(settings.value(team, "checkTimeout"))
+    done = shell.run(script, tree, environ, settings.WORKTREE_SETUP, seconds)
+    if done.status:
+        said = (done.errors.strip() or done.output.strip())[-_END_OF_OUTPUT:]
+        how = f"exit status {done.status}" if done.status > 0 else f"ended by signal {-done.status}"
+        raise SetupFailed(
+            f"{settings.WORKTREE_SETUP} failed in the new worktree ({how}), so {otherwise}"
+            + (f": {said}" if said else ""),
+            f"Try it in your own worktree; change it: teams set {settings.WORKTREE_SETUP} COMMAND",
+        )
+
+
+def _copy(patterns: list[str], top: str, tree: str) -> None:
+    """Copy the files of the checkout that git ignores and a pattern names; those that are there already stay."""
+    if not patterns:
+        return
+    from shutil import copy2
+
+    named = [f":(glob){pattern}" for pattern in text.file_patterns(patterns)]
+    try:
+        listed = git.names(top, "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *named)
+    except errors.StorageFailed as problem:  # a pattern that is outside the repository, say
+        raise SetupFailed(problem.message, f"Fix it: teams set {settings.WORKTREE_COPY} PATTERNS") from None
+    for name in listed:
+        target = f"{tree}/{name}"
+        if os.path.lexists(target):
+            continue
+        try:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            copy2(f"{top}/{name}", target, follow_symlinks=False)
+        except OSError as error:
+            why = f"can't copy {name} to {tree}: {error.strerror}"
+            raise errors.StorageFailed(why, f"See {settings.WORKTREE_COPY}: teams settings") from None

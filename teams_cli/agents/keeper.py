@@ -12,19 +12,7 @@ import sys
 from contextlib import suppress
 
 from teams_cli import errors, processes
-from teams_cli.agents import (
-    background,
-    budgets,
-    ending,
-    limited,
-    logs,
-    overlaps,
-    resuming,
-    sessions,
-    started_here,
-    usage,
-    waking,
-)
+from teams_cli.agents import background, budgets, checking, ending, logs, overlaps, resuming, sessions, waking
 from teams_cli.agents.budgets import Budget
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.turns import ClientProcess, Reason, Turn
@@ -90,7 +78,7 @@ class Keeper:
             raise
 
     def _prepare(self) -> None:
-        started_here.check(self.store, self.team, self.session)
+        sessions.check_started_here(self.store, self.team, self.session)
         agents.register_process(self.store, self.team, self.agent, os.getpid())
         self.beat = min(_BEAT, teams.get(self.store, self.team).silence / 4)
         self.profile = profiles.get(self.session.harness, self.config)
@@ -139,16 +127,16 @@ class Keeper:
     def _failed(self, turn: Turn, batch: list[Message]) -> bool:
         """End as failed, unless its provider gives no more for now: then rest, wait, or take another client."""
         why = self._why(turn)
-        until = limited.until(self.store, self._failure(turn)) if self.profile.has_provider else None
+        until = checking.until(self.store, self._failure(turn)) if self.profile.has_provider else None
         if until is None:
             self._end("failed", why, turn.status)
             return False
-        told = limited.note(self.store, self.team, self._now(), until, [message.number for message in batch])
-        choice = limited.on_limit(self.store, self.team)
-        if choice in ("", limited.RELEASE):
+        told = checking.note(self.store, self.team, self._now(), until, [message.number for message in batch])
+        choice = checking.on_limit(self.store, self.team)
+        if choice in ("", checking.RELEASE):
             self._end("failed", told, turn.status)
             return False
-        if choice == limited.WAIT:
+        if choice == checking.WAIT:
             self._wait_until_given_more()
         else:
             self._take_client(choice)
@@ -156,7 +144,7 @@ class Keeper:
 
     def _wait_until_given_more(self) -> None:
         def over() -> bool:
-            return not limited.is_limited(self.store, self._now()) or self._to_stop() is not None
+            return not checking.is_limited(self.store, self._now()) or self._to_stop() is not None
 
         self._state("waiting")
         while not over():
@@ -176,7 +164,7 @@ class Keeper:
         fresh: dict[str, Any] = {"session_id": sessions.new_id(), "fresh": True}
         fresh["session_known"] = output.is_preset(self.profile) or None
         self.session = self.session.having(**fresh)
-        started_here.note(self.store, self.team, self.session)
+        sessions.note_started_here(self.store, self.team, self.session)
         self._change(lambda session: session.having(**fresh))
 
     def _rest(self, budget: Budget) -> bool:
@@ -288,7 +276,7 @@ class Keeper:
         """Count what the turn took. It took that in any case, so that failing here is no failure of the agent."""
         session = self._now()
         try:
-            usage.record(
+            budgets.record(
                 self.store,
                 self.team,
                 session,
@@ -303,9 +291,9 @@ class Keeper:
     def _learn_session(self, printed: str) -> None:
         """Note the session id that the client printed, if it makes one itself."""
         found = output.session_id_in(self.profile, printed)
-        if found and started_here.is_session_id(found):
+        if found and sessions.is_session_id(found):
             self.session = self.session.having(session_id=found, session_known=True)
-            started_here.note(self.store, self.team, self.session)
+            sessions.note_started_here(self.store, self.team, self.session)
             self._change(lambda s: s.having(session_id=found, session_known=True))
 
     def _start_left(self) -> None:

@@ -17,9 +17,9 @@ from tempfile import mkdtemp
 from typing import Any
 
 from teams_cli import errors
-from teams_cli.agents import git, origins
+from teams_cli.agents import checkouts, git
 from teams_cli.agents import work as works
-from teams_cli.agents.origins import Origin
+from teams_cli.agents.checkouts import Origin
 from teams_cli.agents.work import Work
 from teams_cli.clock import rfc3339
 from teams_cli.store.contract import Store
@@ -304,7 +304,7 @@ def bring_back(kept: Kept, path: str, branch: str) -> None:
         variables={"GIT_DIR": kept.repository},
     )
     origin = about.get("origin") or {}
-    origins.note(path, Origin(**origin))
+    checkouts.note(path, Origin(**origin))
     _fill(path, kept.commit, about)
 
 

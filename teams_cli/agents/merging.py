@@ -9,9 +9,14 @@ from __future__ import annotations
 import os
 import time
 
-from teams_cli import errors, text
-from teams_cli.agents import git, origins, work
+from teams_cli import environment, errors, extensions, text
+from teams_cli.agents import checkouts, git, work
+from teams_cli.agents.checkouts import Checkout
 from teams_cli.agents.work import Work
+from teams_cli.store.contract import Store
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import presence, settings
+from teams_cli.teams.permission import Standing
 
 _HEX = frozenset("0123456789abcdef")
 _LENGTHS = (40, 64)
@@ -26,7 +31,7 @@ class Clash(Exception):
         self.files = files
 
 
-def tip(repository: str, branch: str) -> str:
+def tip_of(repository: str, branch: str) -> str:
     """The commit that the branch stands on; empty if there is no branch of that very name."""
     return git.said(repository, "show-ref", "--verify", "--hash", f"refs/heads/{branch}")
 
@@ -45,7 +50,7 @@ def holds(repository: str, tip: str, commit: str) -> bool:
 
 def is_on_branch(repository: str, branch: str, commit: str) -> bool:
     """Whether the branch, if there is one, has the commit."""
-    return holds(repository, tip(repository, branch), commit)
+    return holds(repository, tip_of(repository, branch), commit)
 
 
 def is_same(repository: str, one: str, other: str) -> bool:
@@ -114,7 +119,7 @@ def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool
     """
     for _ in range(_TRIES):
         done = git.run(repository, "update-ref", "-m", why, f"refs/heads/{branch}", commit, base)
-        if done.returncode == 0 or tip(repository, branch) != base:
+        if done.returncode == 0 or tip_of(repository, branch) != base:
             return done.returncode == 0
         time.sleep(_PAUSE)
     raise errors.StorageFailed(f"git can't move {branch}: {done.stderr.strip()}", f"Look in {repository}.")
@@ -150,7 +155,7 @@ def in_the_way(checkout: str, base: str, commit: str, attended: bool = False) ->
     """Why the files of the checkout could not be brought from *base* to *commit* now; empty if they could. Where
     somebody attends, other files than these may be changed.
     """
-    own = origins.own_directory(checkout)
+    own = checkouts.own_directory(checkout)
     if what := work.unfinished_in(own):
         return f"a {what} is unfinished there"
     if os.path.lexists(f"{own}/index.lock"):
@@ -226,3 +231,41 @@ def _is_of(checkout: str, name: str, commits: tuple[str, str]) -> bool:
 
 def _names(checkout: str, *words: str) -> list[str]:
     return [name for name in git.run(checkout, *words).stdout.split("\0") if name]
+
+
+def refuse_unshared(store: Store, at: Standing, task: Task, directory: str, options: str) -> None:
+    """Refuse, once for each claim, what is not committed in the worktree that the owner of the task completes it in;
+    and, once for each agent, what is committed there on a branch that nobody else has. Of a task with a check it is
+    known which commit was checked, and that is the whole of it; what a workflow's agents leave is named in its report.
+
+    Raises:
+        Conflict: There is such work; said again, the task is completed as it is.
+    """
+    top = environment.checkout_around(checkouts.worktree_of(store, at.team.name, at.name) or directory)
+    checkout = checkouts.at(top) if not (task.check or task.step) and environment.is_worktree(top) else None
+    if checkout is None or checkout.is_main:
+        return
+    then = f"then teams update-task {task.id} --status completed{options}"
+    if names := checkout.uncommitted():
+        if not presence.was_refused(store, at.team.name, at.name, f"{task.id}:{task.claim}"):
+            raise errors.Conflict(
+                f"{top} has what is not committed: {text.listed(names)}; {task.id} is as it was",
+                f"git add -A && git commit -m '{task.id}'; {then}",
+            )
+    elif _is_alone(at, task, checkout) and not presence.was_refused(store, at.team.name, at.name, "unshared"):
+        share = f"teams land {task.id}" if extensions.provided("land a completed task") else "git push"
+        raise errors.Conflict(
+            f"what you committed is on {checkout.branch or 'no branch'} alone; {task.id} is as it was",
+            f"{share}; {then}",
+        )
+
+
+def _is_alone(at: Standing, task: Task, checkout: Checkout) -> bool:
+    """Whether what is committed there is neither on the main checkout's branch nor pushed, and nothing lands it."""
+    if task.review_by or task.landing or settings.lands_by_itself(at.team):
+        return False
+    target = checkouts.branch_of(checkout.main)
+    tip = tip_of(checkout.main, target) if target else ""
+    if not tip or holds(checkout.main, tip, checkout.head):
+        return False
+    return not git.said(checkout.top, "for-each-ref", "--count=1", "--contains", checkout.head, "refs/remotes")

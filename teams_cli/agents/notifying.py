@@ -9,13 +9,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
+import time
+from functools import partial
 from zlib import crc32
 
 from teams_cli import text
 from teams_cli.agents import ending
+from teams_cli.agents.background import NOTIFIER
 from teams_cli.messages import inboxes, messages
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.questions import questions
+from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import upsert
 from teams_cli.tasks import attempts, dependencies, plans, reviews, tasks
@@ -23,18 +28,19 @@ from teams_cli.tasks.tasks import FINISHED, Task
 from teams_cli.teams import presence, settings, teams
 from teams_cli.teams.teams import Team
 
-WAITING, FAILED, SETTLED = EVENTS = ("waiting", "failed", "settled")
-LONGEST = 60.0
-"""Seconds that a command of the person may take."""
-_TEXT = 300
-_LETTERS = ("plain", "reply", "broadcast", "answer", "output")
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
     Event = dict[str, Any]
+
+
+WAITING, FAILED, SETTLED = EVENTS = ("waiting", "failed", "settled")
+LONGEST = 60.0
+"""Seconds that a command of the person may take."""
+_TEXT = 300
+_LETTERS = ("plain", "reply", "broadcast", "answer", "output")
 
 
 def is_wanted(team: Team) -> bool:
@@ -179,3 +185,33 @@ def environment(store: Store, environ: Mapping[str, str]) -> dict[str, str]:
     """The environment of a person's command: that of the caller, and which store the team is in."""
     kept = {key: value for key, value in environ.items() if key not in ("TEAMS_AGENT_ID", "TEAMS_TOKEN")}
     return {**kept, "PATH": kept.get("PATH", os.defpath), **store.variables}
+
+
+REST = 1.0
+"""Seconds for more to happen, which is told with the first."""
+
+
+def start(store: Store, team: Team, environ: Mapping[str, str]) -> None:
+    """Start the notifier of the team, if it is wanted and there is none; not from inside a client's sandbox."""
+    if is_wanted(team):
+        NOTIFIER.start(store, team.name, environ, environment(store, environ))
+
+
+def main() -> None:
+    """Tell what happens, until nobody wants to know or the team is closed."""
+    store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
+    NOTIFIER.attend(store, team, lambda: partial(_look, store, team, os.environ), sys.stderr.write)
+
+
+def _look(store: Store, name: str, environ: Mapping[str, str]) -> bool:
+    """Tell what is new; whether there is nothing more to do here."""
+    team = teams.get(store, name)
+    if has_news(store, team):
+        time.sleep(REST)
+        team = teams.get(store, name)
+        tell(store, team, take_news(store, team), environ)
+    return not is_wanted(team)
+
+
+if __name__ == "__main__":
+    main()

@@ -75,7 +75,7 @@ def _between(shot: Snapshots, store: Store, team: str, pairs: Iterable[tuple[Tre
     began = {task.owner: task.claimed_at or "" for task in tasks.labelled(store, team, IN_PROGRESS)}
     for pair in pairs:
         goal, *others = {_goal(tree, shot.main, goals) for tree in pair}
-        tip = merging.tip(shot.main, goal)
+        tip = merging.tip_of(shot.main, goal)
         if others or any(shot.holds(tree.worktree, tip, shot.of(tree.worktree)) for tree in pair):
             continue
         # Who has no task in progress has completed it, and lands first; else who began first.
@@ -228,7 +228,7 @@ class Teller:
         has_moved = {place for place, state in states.items() if state != seen.states.get(place)}
         with Snapshots(common) as shot:
             onto = _goal(own, shot.main, _goals(self.store, self.team))
-            tip = merging.tip(shot.main, onto)
+            tip = merging.tip_of(shot.main, onto)
             if own.worktree in has_moved:
                 self._note_files(shot, own)
             moved = near if own.worktree in has_moved else [tree for tree in near if tree.worktree in has_moved]

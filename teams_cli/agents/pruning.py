@@ -12,8 +12,7 @@ from teams_cli.clock import seconds_since
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
 from teams_cli.teams import settings, teams
-from teams_cli.teams.caller import Caller
-from teams_cli.teams.permission import require
+from teams_cli.teams.permission import Caller, require
 from teams_cli.teams.teams import TEAM
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ import re
 import shutil
 
 from teams_cli import errors, text
-from teams_cli.agents import git, origins, work
+from teams_cli.agents import checkouts, git, work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Snapshots:
 
     def _commit(self, worktree: str) -> str:
         head = git.must(worktree, "rev-parse", "HEAD").strip()
-        own = origins.own_directory(worktree)
+        own = checkouts.own_directory(worktree)
         if not state(worktree) or work.unfinished_in(own):
             return head
         index = f"{self._place}/index"

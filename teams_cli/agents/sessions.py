@@ -10,17 +10,23 @@ One process has the session all the time: first the one that starts it, then its
 
 from __future__ import annotations
 
+import json
 import os
 
 from teams_cli import errors
-from teams_cli.records.owed import Owed
-from teams_cli.records.records import Record, field
+from teams_cli.records.records import Owed, Record, field
 from teams_cli.store.contract import Kind, Store
-from teams_cli.store.retrying import update
+from teams_cli.store.files import disk
+from teams_cli.store.retrying import update, upsert
+from teams_cli.teams import presence, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.records.types import Count, Name, Object, Outcome, Permissions, SessionState, Text, Time, Word
+    from teams_cli.store.contract import Store
+
 
 BEGIN_AGAIN = "begin-again"
 """What the notice is about with which an agent begins again."""
@@ -269,3 +275,109 @@ def waiting_numbers(store: Store, team: str, session: Session) -> list[int]:
         given = store.fetch(team, MESSAGE, session.given, [])
         numbers |= {message.number for message in given if message.number in is_open or message.only_informs}
     return sorted(numbers)
+
+
+_FIRST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+_ID = _FIRST | frozenset("-.")
+
+
+def is_session_id(text: str) -> bool:
+    """Whether a client's id of a session can stand among the words of a command without being an option or a path."""
+    return bool(text) and text[0] in _FIRST and _ID.issuperset(text)
+
+
+def note_started_here(store: Store, team: str, session: Session) -> None:
+    """Keep what the agent is started with, on this machine; an id of its session beside those before.
+
+    Raises:
+        StorageFailed: It can't be written.
+    """
+    if store.host:
+        directory = f"{store.root}/started/{team}"
+        digest, ids = _known(store, team, session.agent)
+        now = _digest(session)
+        kept = [*(ids if digest == now else ()), session.session_id]
+        disk.prepare_root(store.root)
+        disk.make_directories(directory, store.root)
+        said = "\n".join([now, *dict.fromkeys(kept)]).encode()
+        disk.commit(disk.write_temp(f"{store.root}/tmp", said), f"{directory}/{session.agent}")
+
+
+def check_started_here(store: Store, team: str, session: Session) -> None:
+    """Raises NotAllowed: The session's record is not what this machine started the agent with."""
+    if not is_session_id(session.session_id):
+        said = f"the session id {session.session_id[:60]!r} of {session.agent} is not valid"
+        raise errors.NotAllowed(said, "See who changed it (teams history), and start another agent: teams run-agent")
+    if not is_started_here(store, team, session):
+        said = f"the record of {session.agent} in {store.address} differs from how this machine started it"
+        raise errors.NotAllowed(said, "See who changed it (teams history), and start another agent: teams run-agent")
+
+
+def is_started_here(store: Store, team: str, session: Session) -> bool:
+    """Whether this machine started the agent with what the record of its session says."""
+    if not store.host:
+        return is_session_id(session.session_id)
+    digest, ids = _known(store, team, session.agent)
+    if not is_session_id(session.session_id):
+        return False
+    if digest == _digest_of_old(session):  # noted by a version that kept no ids
+        return True
+    return digest == _digest(session) and session.session_id in ids
+
+
+def _known(store: Store, team: str, agent: str) -> tuple[str, list[str]]:
+    """The digest that was noted, and the ids; an empty one if nothing was."""
+    try:
+        digest, *ids = disk.read_file(f"{store.root}/started/{team}/{agent}").decode().split("\n")
+    except FileNotFoundError:
+        return "", []
+    return digest, ids
+
+
+def _digest(session: Session) -> str:
+    kept = [session.worktree, session.run, session.caller, session.depth]
+    return _hash([*_of_old(session), session.model, session.permissions, *kept])
+
+
+def _digest_of_old(session: Session) -> str:
+    return _hash(_of_old(session)) if not (session.model or session.permissions) else ""
+
+
+def _of_old(session: Session) -> list[object]:
+    return [session.prompt, session.directory, session.harness, session.variables]
+
+
+def _hash(said: list[object]) -> str:
+    from hashlib import sha256
+
+    return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+_KEYS = ("client", "sessionId", "directory", "host")
+
+
+def note_told(store: Store, team: str, agent: str, client: str, session_id: str, directory: str) -> None:
+    """Note where the agent's client has its session, unless `teams` keeps one of that agent."""
+    told = dict(zip(_KEYS, (client, session_id, directory, store.host), strict=True))
+    known = presence.load(store, team, agent).client
+    if not is_session_id(session_id) or (known and told.items() <= known.items()):
+        return
+    if find(store, team, agent) is not None:
+        return
+    found = {**told, "at": teams.now(store)}
+    upsert(store, team, presence.AGENT, agent, presence.Agent(agent=agent), lambda known: known.having(client=found))
+    note_started_here(store, team, _session(agent, found))
+
+
+def find_told(store: Store, team: str, agent: str) -> Session | None:
+    """The session that the agent's client told of on this machine, and not another in its name; None if it did not."""
+    told = presence.load(store, team, agent).client
+    if not told or told.get("host", "") != store.host or not all(isinstance(told.get(key), str) for key in _KEYS):
+        return None
+    session = _session(agent, told)
+    return session if is_started_here(store, team, session) else None
+
+
+def _session(agent: str, told: dict[str, Any]) -> Session:
+    at = str(told.get("at"))
+    return of_client(agent, str(told["client"]), str(told["sessionId"]), str(told["directory"]), at)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from teams_cli import environment, errors, names, processes, text
-from teams_cli.agents import budgets, ending, ports, sessions, started_here
+from teams_cli.agents import budgets, ending, isolation, sessions
 from teams_cli.agents.background import start_keeper
-from teams_cli.agents.furnishing import SetupFailed
+from teams_cli.agents.isolation import SetupFailed
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.clients import output, permissions, profiles
 from teams_cli.clock import seconds_since
@@ -15,8 +15,7 @@ from teams_cli.membership import joining, leaving
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update, upsert
 from teams_cli.teams import history, presence, roles, settings, teams
-from teams_cli.teams.caller import Caller
-from teams_cli.teams.permission import require
+from teams_cli.teams.permission import Caller, require
 from teams_cli.teams.teams import TEAM, Member, Team
 
 TYPE_CHECKING = False
@@ -164,7 +163,7 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     member, token = _join(store, team, caller, request)
     presence.register_process(store, team.name, member.agent_id, os.getpid())
     try:
-        port = ports.base_of(store, team.name, member.agent_id)
+        port = isolation.base_of(store, team.name, member.agent_id)
         tree, branch = _worktree(store, team, member.agent_id, top, request, port) if top else (None, None)
         draft = _draft(teams.now(store), profile, request, tree).having(
             agent=member.agent_id,
@@ -175,7 +174,7 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
             branch=branch,
             port_base=port,
         )
-        started_here.note(store, team.name, draft)
+        sessions.note_started_here(store, team.name, draft)
         session = _created(store, team.name, draft.kept_by(os.getpid(), store.host))
     except SetupFailed:  # there never was such an agent, and the next may be called so
         _remove(store, team.name, member)
@@ -266,12 +265,12 @@ def _repository(store: Store, team: Team, request: StartRequest) -> str:
 
 def _worktree(store: Store, team: Team, agent: str, top: str, request: StartRequest, port: int) -> tuple[str, str]:
     """Make a worktree, with all that the team says it needs; where that fails there is none."""
-    from teams_cli.agents import furnishing, worktrees
+    from teams_cli.agents import worktrees
 
     path, branch = worktrees.add(store.root, team.name, agent, top)
-    own = {"TEAMS_TEAM": team.name, "TEAMS_AGENT_ID": agent, ports.VARIABLE: str(port), **store.variables}
+    own = {"TEAMS_TEAM": team.name, "TEAMS_AGENT_ID": agent, isolation.VARIABLE: str(port), **store.variables}
     try:
-        furnishing.furnish(team, top, path, {**request.environ, **own}, "the agent was not started")
+        isolation.furnish(team, top, path, {**request.environ, **own}, "the agent was not started")
     except BaseException:
         worktrees.take_back(top, path, branch)
         raise

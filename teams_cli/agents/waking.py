@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from teams_cli import errors
+import os
+import sys
+from functools import partial
+
+from teams_cli import errors, names, text
 from teams_cli.agents import background, ending, resuming, sessions
-from teams_cli.agents.background import start_keeper
+from teams_cli.agents.background import WAKER, start_keeper
+from teams_cli.agents.seats import rousing, sitting
 from teams_cli.agents.sessions import Session
-from teams_cli.messages.messages import MESSAGE, Message
-from teams_cli.store import pace
+from teams_cli.messages import messages, reading
+from teams_cli.messages.messages import MESSAGE, Message, body_bounded, fitting
+from teams_cli.messages.reading import Selection
+from teams_cli.questions import asking
+from teams_cli.store import opening, pace
 from teams_cli.store.contract import Store
-from teams_cli.teams import teams
+from teams_cli.tasks import tasks
+from teams_cli.teams import config, presence, roles, teams
+from teams_cli.teams.config import Config
 from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from teams_cli.teams.config import Config
+    from teams_cli.teams.permission import Caller
+    from teams_cli.teams.presence import OnceTold
 
 
 def wake(
@@ -107,3 +120,160 @@ def wait_for(store: Store, team: str, agent: str) -> Session:
     if session is None:
         raise errors.NotFound(f"there is no session of {agent}")
     return session
+
+
+def main() -> None:
+    """Resume idle agents of this machine as mail comes for them, until the team is closed."""
+    store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
+
+    def begin() -> Callable[[], bool]:
+        return partial(_look, store, team, config.load(store.root, os.environ), os.environ, {})
+
+    WAKER.attend(store, team, begin, sys.stderr.write)
+
+
+def _look(store: Store, name: str, user: Config, environ: Mapping[str, str], tried: dict[str, int]) -> bool:
+    """Resume and rouse those that have mail, noting in *tried* up to which; whether there is nothing more to do here:
+    the team is closed or gone, or nobody else uses the store and no client is in a terminal.
+    """
+    team = teams.get(store, name)
+    for session in ending.all_of(store, name, []) if store.host else ():
+        if session.host == store.host:
+            _resume(store, team, user, environ, tried, session)
+    resume = partial(_resume, store, team, user, environ, tried)
+    anybody = rousing.look(store, team, partial(_tell, store, team, user, environ), resume)
+    if team.state == "closed":
+        sitting.end_all(store, name, environ)
+    return team.state == "closed" or not (store.host or anybody)
+
+
+def _tell(store: Store, team: Team, user: Config, environ: Mapping[str, str], to: str, body: str, uid: str) -> None:
+    """Give a member a notice, and resume it if it is idle; those in terminals are looked at next."""
+    messages.notify(store, team.name, to, body, uid, also_closed=True)
+    wake(store, team, user, [to], names.SYSTEM, environ)
+
+
+def _resume(
+    store: Store, team: Team, user: Config, environ: Mapping[str, str], tried: dict[str, int], session: Session
+) -> None:
+    if not session.ended:
+        return
+    numbers = sessions.waiting_numbers(store, team.name, session)
+    if session.outcome == "failed" and max(numbers, default=0) <= tried.get(session.agent, 0):
+        return  # it can't be started; trying on without end helps nobody
+    tried[session.agent] = max(numbers, default=0)
+    mail = store.fetch(team.name, messages.MESSAGE, numbers, [])
+    if mail:
+        only_outputs = all(message.type == "output" for message in mail)
+        wake(store, team, user, [session.agent], mail[0].from_, environ, only_outputs)
+
+
+MAX_NAMED = 20
+_MOST_RECALLED, _RECALLED, _SHOWN = 10, 201, 2001
+"""How many messages a glance has; characters of one shown before, and of a new one, an ellipsis among them."""
+_STATUS = 101
+"""Characters of what another is at, with an ellipsis."""
+HINT = 'ACTION REQUIRED: Announce yourself to the other agents: teams announce "what you are working on"'
+
+
+def payload(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -> dict[str, Any]:
+    """The other agents and your unhandled messages, as the synthetic result of a `broadcast` tool.
+
+    It is made for the end of the context of the next model call. Messages come again at every call until they are
+    handled; being shown marks them as read. `hint` is there until you have announced yourself. Of many, `more` counts
+    those that wait for the next call or for `read-messages`.
+    """
+    found = reading.read(store, team_name, caller, Selection(room=text.MOST_ANSWER), [], once_told, turn=0)
+    shown = [Message.from_json(document) for document in found]
+    again = [message for message, document in zip(shown, found, strict=True) if "readBefore" in document]
+    left = {message.id for message in again[len(fitting(again)) :]}
+    messages = [
+        {"id": message.number, "from": message.from_, "content": body_bounded(message)}
+        for message in shown
+        if message.id not in left
+    ]
+    made = _broadcast(store, team_name, caller, others(store, team_name, caller.name), messages)
+    if more := found.more + len(left):
+        made["state"]["output"]["more"] = f"{more} more: teams read-messages"
+    return made
+
+
+def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | None:
+    """What `payload` says, for a client that puts it at the end of every call of its model.
+
+    It marks nothing as read, and is bounded. What the agent has in its context already is only recalled. None if nobody
+    is there and nothing waits.
+    """
+    there = others(store, team_name, caller.name)[:MAX_NAMED]
+    found = reading.read(store, team_name, caller, Selection(limit=_MOST_RECALLED), [])
+    if not there and not found:
+        return None
+    agents = [
+        {"name": row["name"], "status": text.clipped(row["status"] or "", _STATUS) or None, "idle": row["idle"]}
+        for row in there
+    ]
+    made = _broadcast(store, team_name, caller, agents, [_recalled(document) for document in found])
+    if found:
+        made["state"]["output"]["reply"] = "teams reply ID TEXT; without an answer: teams ack ID"
+    return made
+
+
+def _recalled(document: dict[str, Any]) -> dict[str, Any]:
+    most = _RECALLED if document.get("readAt") else _SHOWN
+    content = text.clipped(str(document["message"]), most)
+    return {"id": document["number"], "from": document["from"], "content": content}
+
+
+def _broadcast(
+    store: Store, team: str, caller: Caller, there: list[dict[str, Any]], messages: list[dict[str, Any]]
+) -> dict[str, Any]:
+    output: dict[str, Any] = {}
+    if not caller.is_human and presence.load(store, team, caller.name).status is None:
+        output["hint"] = HINT
+    output.update(you_are=caller.name, agents=there, messages=messages)
+    state = {"status": "completed", "input": {"synthetic": True}, "output": output}
+    state["title"] = f"{len(there)} agent(s), {len(messages)} message(s)"
+    return {"tool": "broadcast", "state": state}
+
+
+def introduction(store: Store, team: str, name: str, config: Config | None) -> str:
+    """Who the agent is and who else is there, in words, for the start of its session."""
+    found = others(store, team, name)
+    about = _about(store, team, name, config)
+    head = f"You are {name} in team {team}: do the `next:` of `teams brief`. {about}The other agents:"
+    lines = [head]
+    lines += [f"- {row['name']}: {row['status'] or '-'}{' (idle)' if row['idle'] else ''}" for row in found]
+    if len(found) > MAX_NAMED:
+        lines[MAX_NAMED + 1 :] = [f"- {len(found) - MAX_NAMED} more: teams list-agents"]
+    if asks := asking.invitation(teams.get(store, team)):
+        lines.append(asks)
+    if presence.load(store, team, name).status is None:
+        lines.append(HINT)
+    return "\n".join(lines)
+
+
+def _about(store: Store, team_name: str, name: str, config: Config | None) -> str:
+    team = teams.get(store, team_name)
+    member = team.member(name)
+    about = roles.about(member, team, config) if member else ""
+    return f"{about} " if about else ""
+
+
+def others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:
+    """The other members in the order of joining, idle ones too."""
+    team = teams.get(store, team_name)
+    working = {task.owner for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS)}
+    found = []
+    for other in team.active_names():
+        if other != name:
+            agent = presence.load(store, team_name, other)
+            session = sessions.find(store, team_name, other)
+            busy = other in working or (session is not None and not session.ended)
+            history = [entry.status for entry in agent.status_history]
+            row = {"name": other, "status": agent.status, "idle": not busy, "statusHistory": history}
+            found.append({**row, "worktree": session.worktree} if session and session.worktree else row)
+    return found
+
+
+if __name__ == "__main__":
+    main()

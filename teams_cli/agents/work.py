@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from teams_cli import errors, text
-from teams_cli.agents import git, origins
-from teams_cli.agents.origins import Origin
+from teams_cli.agents import checkouts, git
+from teams_cli.agents.checkouts import Origin
 
 _COMMIT = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b")
 _FILTER = re.compile(r"filter\..*\.(clean|smudge|process)", re.DOTALL)
@@ -41,7 +41,7 @@ class Work:
         self.path = path
         self.name = name
         self.bare = bare
-        self.own = path if bare else origins.own_directory(path)
+        self.own = path if bare else checkouts.own_directory(path)
         self.settings: dict[str, str] = {}
         """What git is told there by its environment: that it runs no command that the repository itself names."""
         self.store = ""
@@ -137,7 +137,7 @@ def _look(work: Work, branches: list[str], against: Sequence[str], origin: Origi
     Raises:
         StorageFailed: git takes it for none, or its agent had it lead to another repository or worktree.
     """
-    if origins.leads_astray(work.path):
+    if checkouts.leads_astray(work.path):
         raise errors.StorageFailed(
             f"{work.path}/.git leads to a repository inside or to another worktree", "Look there."
         )
@@ -262,7 +262,7 @@ def _rules_before(work: Work, source: str, origin: Origin) -> set[str]:
         return set(origin.rules)
     path = os.path.join(work.path, source)
     made = os.stat(f"{work.own}/HEAD" if not os.path.exists(f"{work.own}/commondir") else f"{work.own}/commondir")
-    return set(origins.lines_of(path)) if os.stat(path).st_mtime <= made.st_mtime else set()
+    return set(checkouts.lines_of(path)) if os.stat(path).st_mtime <= made.st_mtime else set()
 
 
 def _below(work: Work, name: str) -> Iterator[str]:

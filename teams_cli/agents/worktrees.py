@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from teams_cli import errors, text
-from teams_cli.agents import checkouts, ending, git, keeping, merging, occupants, origins, submodules, trial_trees
+from teams_cli.agents import checking, checkouts, ending, git, keeping, merging, occupants, submodules
 from teams_cli.agents import work as works
 from teams_cli.names import HUMAN, is_name
 from teams_cli.store.contract import Store
@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.permission import Caller
 
 _GONE = ".removed-"
 _TRIALS = (".own-", ".landing-", _GONE)
@@ -89,12 +89,12 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
     refuse_stale(root, team, agent, top)
     path, branch = place_of(root, team, agent)
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-    origin = origins.of_checkout(top)
+    origin = checkouts.of_checkout(top)
     done = git.run(top, "worktree", "add", "--quiet", "-b", branch, path, origin.base)
     if done.returncode != 0:
         raise errors.Conflict(f"git made no worktree {path}: {done.stderr.strip()}", "See `git worktree list`.")
     try:
-        origins.note(path, origin)
+        checkouts.note(path, origin)
     except OSError as error:
         take_back(top, path, branch)
         raise errors.StorageFailed(f"git made no worktree {path}: {error}", f"Look in {top}.") from None
@@ -116,7 +116,7 @@ class Worktree:
         self.branch = branch
         self.known = known
         """Whether there is a record of the agent that can be read."""
-        self.origin = origins.load(path)
+        self.origin = checkouts.load(path)
         self.top, self.onto, self.tip = "", "", ""
         self.no_target = ""
         try:
@@ -132,7 +132,7 @@ class Worktree:
         """Find the checkout that it was made from, and its branch; once that checkout is gone, the main one of the
         repository, if its branch has what the worktree began with.
         """
-        if not os.path.isdir(origins.own_directory(self.path)):
+        if not os.path.isdir(checkouts.own_directory(self.path)):
             self.no_target = f"its repository is gone, or was moved: there, git worktree repair {self.path}"
             return
         top = self.origin.top
@@ -314,7 +314,7 @@ def _source(tree: Worktree) -> str:
     Raises:
         Conflict: None has all of them.
     """
-    head, own = tree.work.head, merging.tip(tree.path, tree.branch)
+    head, own = tree.work.head, merging.tip_of(tree.path, tree.branch)
     if not own or merging.holds(tree.path, head, own):
         return head
     if not tree.work.changed and merging.holds(tree.path, own, head):
@@ -355,7 +355,7 @@ def _merged(store: Store, team: str, tree: Worktree, source: str, draft: str = "
             commit = merging.merged(tree.top, tree.tip, source, words)
             _refuse_in_the_way(tree, commit)
             if merging.has_hooks(tree.top):
-                with trial_trees.own_place(store.root, team, tree.top) as path:
+                with checking.own_place(store.root, team, tree.top) as path:
                     commit = merging.merged_at(path, tree.top, tree.tip, source, words)
             if_refused.enter_context(submodules.carried(tree.work, tree.top, tree.tip, commit, tree.branch))
             _refuse_in_the_way(tree, commit)
@@ -491,7 +491,7 @@ def drop(store: Store, team: str, tree: Worktree, merged: str = "", before: Sequ
     ref = keeping.keep(store, team, tree.agent, tree.work, about, before) if holds else None
     gone = f"{store.root}/worktrees/{team}/{_GONE}{tree.agent}-{os.urandom(6).hex()}"
     common = tree.work.store
-    tip = merging.tip(tree.path, tree.branch)
+    tip = merging.tip_of(tree.path, tree.branch)
     disk.make_directories(os.path.dirname(gone), store.root)
     try:
         os.rename(tree.path, gone)  # in one step: half of a worktree would look like work

@@ -12,7 +12,7 @@ from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FILES
 from teams_cli.teams import config
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _approve(store: Store, team: str, agent: str, at_terminal: AtTerminal, opera
     """Ask the person who sits at this terminal, else whoever answers the team's questions."""
     said = at_terminal(operation, about)
     if said is None and team in store.teams():
-        from teams_cli.questions import approvals
+        from teams_cli.questions import answering
 
-        return approvals.ask_human(store, team, agent, operation, about)
+        return answering.ask_human(store, team, agent, operation, about)
     return bool(said)

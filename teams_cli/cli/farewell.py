@@ -7,7 +7,7 @@ import signal
 
 from teams_cli import errors
 from teams_cli.cli import output
-from teams_cli.store.meanwhile import Ended
+from teams_cli.store.retrying import Ended
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

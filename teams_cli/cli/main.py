@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+from importlib import import_module
 
 from teams_cli import __version__, errors, streams
+from teams_cli.environment import to_install
 from teams_cli.text import MOST_ANSWER, one_part, safe
 
 TYPE_CHECKING = False
@@ -13,8 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from teams_cli.commands.answers import Service
     from teams_cli.commands.call import Call
     from teams_cli.commands.declaration import Command
+
 
 BUG = 3
 _HELP = {"--help", "-h"}
@@ -79,9 +84,9 @@ def _run(words: list[str]) -> int:
         streams.written(lambda: print(f"teams {__version__}"))
         return 0
     if words == ["--man"]:
-        from teams_cli.cli import manual
+        from teams_cli.cli import guide
 
-        streams.written(lambda: print(manual.page(), end=""))
+        streams.written(lambda: print(guide.page(), end=""))
         return 0
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
@@ -161,7 +166,7 @@ def _help(command: Command | None, call: Call | None, whole: bool = False) -> in
 def execute(command: Command, values: dict[str, Any]) -> int:
     """Run a command with the values of all its parameters and print its answer; the exit status."""
     from teams_cli.cli import calls
-    from teams_cli.store.meanwhile import Ended, meanwhile
+    from teams_cli.store.retrying import Ended, meanwhile
 
     as_json = values.pop("as_json")
     for parameter in command.own:
@@ -218,10 +223,8 @@ def _answer_otherwise(command: Command, call: Call, answer: Any, as_json: bool) 
     from teams_cli.commands.answers import Outcome, Service, Stream
 
     if isinstance(answer, Service):
-        from teams_cli.cli import services
-
         call.show = lambda shown: streams.written(lambda: output.answer(command, shown, as_json, sys.stdout))
-        return services.run(call, answer)
+        return serve(call, answer)
     status = 0
     if isinstance(answer, Outcome):
         answer, status = answer.document, answer.status
@@ -301,3 +304,21 @@ def _refuse(error: errors.TeamsError, words: list[str], status: int = 0) -> int:
     text = output.refusal(error, output.is_json_wanted(words), "bug" if status == BUG else error.code)
     _talk(text.removesuffix("\n"))
     return status or error.status
+
+
+def serve(call: Call, service: Service) -> int:
+    """Run the server until it ends; the exit status.
+
+    Raises:
+        ExtensionMissing: The extra that brings what it needs is missing.
+    """
+    gc.set_threshold(700, 10, 10)
+    try:
+        module = import_module(f"teams_cli.{service.module}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("teams_cli"):
+            raise
+        raise errors.ExtensionMissing(
+            f"this needs the Python package {error.name}, which is not installed", to_install(service.extra)
+        ) from None
+    return int(module.run(call, service.settings))

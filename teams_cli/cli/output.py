@@ -49,26 +49,23 @@ def _bounded(command: Command, document: Any, words: str) -> list[str]:
     lines, is_table = _lines(command, document, words)
     if size(lines) <= _MOST or command.whole:
         return lines
-    from teams_cli.cli import cuts
     from teams_cli.text import shortened
 
     def fits(short: Any) -> bool:
         return size(_lines(command, short, words)[0]) <= _MOST - _ROOM
 
     if isinstance(document, dict):
-        lines, _ = _lines(
-            command, shortened(document, fits, (2 * MOST_LETTER, MOST_LETTER, 2_000, 500), cuts.mark), words
-        )
-        rest = cuts.rest(command, document)
+        lines, _ = _lines(command, shortened(document, fits, (2 * MOST_LETTER, MOST_LETTER, 2_000, 500), mark), words)
+        rest = rest_of(command, document)
         return lines if any(rest in line for line in lines) else [*lines, rest]
-    lines, _ = _lines(command, shortened(document, lambda _: True, [500], cuts.mark), words)
+    lines, _ = _lines(command, shortened(document, lambda _: True, [500], mark), words)
     kept, room = 0, _MOST - _ROOM
     for line in lines if is_table else reversed(lines):
         if (room := room - size([line])) < 0:
             break
         kept += 1
     rest = f"{len(lines) - kept} more lines; a narrower list: teams help {command.name}; "
-    rest += cuts.rest(command, document)
+    rest += rest_of(command, document)
     return [*lines[:kept], rest] if is_table else [rest, *lines[len(lines) - kept :]]
 
 
@@ -109,3 +106,38 @@ def is_json_wanted(words: Sequence[str]) -> bool:
 def is_fancy(out: TextIO) -> bool:
     """Whether tables and colour may go there."""
     return out.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+_SHOWN_BY = {"task": "show-task", "plan": "show-plan", "ask": "show-question", "msg": "show-message"}
+
+
+def mark(owner: dict[str, Any], missing: int) -> str:
+    """What stands at the end of a text that was cut, in this object."""
+    command = _showing(owner)
+    return f"[cut; all of it: {command}]" if command else f"[cut: {missing} more characters]"
+
+
+def rest_of(command: Command, document: Any) -> str:
+    """How to get all of an answer that was cut; what can't be asked for again says it where it was cut."""
+    shows = _showing(document) if isinstance(document, dict) else ""
+    again = f"teams {command.name} … --json >FILE" if command.reads else ""
+    return f"all of it: {shows or again}" if shows or again else "[cut: the answer was too long]"
+
+
+def _showing(found: dict[str, Any]) -> str:
+    """The command that shows the object whole, or the file; empty where there is none. A message is never too long for
+    an answer.
+    """
+    key = str(found.get("id") or found.get("requestId") or "")
+    command = _SHOWN_BY.get(key.partition("-")[0]) if key.partition("-")[2].isdigit() else None
+    if command:
+        return f"teams {command} {key}{'' if command == 'show-message' else ' --json >FILE'}"
+    if "key" in found and "version" in found:
+        return f"teams shared {found['key']} --json >FILE"
+    if "report" in found:
+        return str(found["report"])
+    if "diff" in found:
+        return f"teams worktree diff {found['agent']} --json >FILE"
+    if "output" in found and (name := found.get("agent") or found.get("name")):
+        return f"teams recall {name} --output --json >FILE"
+    return ""

@@ -12,7 +12,7 @@ from teams_cli.cli.show import state
 from teams_cli.cli.show.watching import reach_in_short
 from teams_cli.clock import length
 from teams_cli.tasks.tasks import FINISHED
-from teams_cli.teams import chronicle
+from teams_cli.teams import history
 from teams_cli.text import safe
 
 TYPE_CHECKING = False
@@ -228,7 +228,7 @@ def _hung(head: Line, said: str, width: int, most: int, style: str = "default") 
 
 def entry(found: dict[str, Any]) -> str:
     """What somebody did, at which time of the day."""
-    return f"{local_time(found['at'])}  {' '.join(chronicle.line(found).split(': ', 1)[1:])}"
+    return f"{local_time(found['at'])}  {' '.join(history.line(found).split(': ', 1)[1:])}"
 
 
 def local_time(at: str) -> str:

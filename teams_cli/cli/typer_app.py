@@ -12,7 +12,7 @@ from typer.main import get_click_type
 from typer.models import ParameterInfo
 
 from teams_cli import __version__, commands, errors
-from teams_cli.cli import manual, mistakes
+from teams_cli.cli import guide, mistakes
 from teams_cli.cli.guide import told_of
 from teams_cli.commands.declaration import Command, Parameter
 
@@ -90,7 +90,7 @@ def _main(
     if version:
         print(f"teams {__version__}")
     if man:
-        print(manual.page(), end="")
+        print(guide.page(), end="")
     if version or man:
         raise typer.Exit
 

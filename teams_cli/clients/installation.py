@@ -16,8 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from teams_cli.clients.places import SettingsFile
-    from teams_cli.clients.settings_files import Ours
+    from teams_cli.clients.settings_files import Ours, SettingsFile
 
 _PATIENCE = 30.0
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta, tzinfo
+
+from teams_cli.records.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from teams_cli.clients.profiles import Profile
+    from teams_cli.records.types import Count, Text
 
 
 def is_preset(profile: Profile) -> bool:
@@ -105,3 +109,143 @@ def at(document: Any, path: str) -> Any:
     for key in path.split("."):
         document = document.get(key) if isinstance(document, dict) else None
     return document
+
+
+class Tokens(Record):
+    """Tokens of one model: all that it read, what of that came from a cache, and what it wrote."""
+
+    model: Text | None = None
+    input: Count = 0
+    cached: Count = 0
+    output: Count = 0
+
+    @property
+    def total(self) -> int:
+        """All that was read and written."""
+        return self.input + self.output
+
+    def plus(self, other: Tokens) -> Tokens:
+        """Both together, under this model's name."""
+        return self.having(
+            input=self.input + other.input, cached=self.cached + other.cached, output=self.output + other.output
+        )
+
+    def minus(self, earlier: Tokens) -> Tokens:
+        """What came since; where less is said than before, it was counted anew."""
+        if earlier.total > self.total:
+            return self
+        return self.having(
+            input=max(0, self.input - earlier.input),
+            cached=max(0, self.cached - earlier.cached),
+            output=max(0, self.output - earlier.output),
+        )
+
+
+def grows(profile: Profile) -> bool:
+    """Whether the client counts from the beginning of its session on, not each turn for itself."""
+    return bool(profile.usage.get("grows"))
+
+
+def of_turn_in(profile: Profile, printed: str) -> Tokens | None:
+    """The tokens of the turn alone, where the client says them beside what may count its whole session."""
+    if "turn" not in profile.usage:
+        return None
+    documents = matching(profile.usage, printed)
+    return next((found for each in documents for found in _counted(profile.usage["turn"], each, None)), None)
+
+
+def tokens_in(profile: Profile, printed: str, model: str | None = None) -> list[Tokens] | None:
+    """The tokens in what the client printed, for each model; None if it does not say.
+
+    *model* is the one that was chosen: some clients don't name it.
+    """
+    where = profile.usage
+    if not where:
+        return None
+    found = [counted for document in matching(where, printed) for counted in _counted(where, document, model)]
+    if not found:
+        return None
+    return found[-1:] if grows(profile) and "each" not in where else summed(found)
+
+
+def summed(found: Sequence[Tokens]) -> list[Tokens]:
+    """Counts put together by their models."""
+    together: dict[str | None, Tokens] = {}
+    for each in found:
+        together[each.model] = together[each.model].plus(each) if each.model in together else each
+    return list(together.values())
+
+
+def _counted(where: Mapping[str, Any], document: Any, model: str | None) -> Iterator[Tokens]:
+    """The counts of one document: one for each model, under whose name it stands, or one in all."""
+    if "each" not in where:
+        parts = {model: document}
+    else:
+        parts = at(document, where["each"])
+        if not isinstance(parts, dict):
+            return
+    for name, part in parts.items():
+        kinds = {kind: _sum(part, where.get(kind, ())) for kind in ("input", "cached", "output")}
+        if None not in (kinds["input"], kinds["output"]):
+            yield Tokens(model=name, **{kind: count or 0 for kind, count in kinds.items()})
+
+
+def _sum(part: Any, paths: Sequence[str]) -> int | None:
+    """The numbers at these paths together; None if there is none."""
+    found = [at(part, path) for path in paths]
+    numbers = [int(each) for each in found if isinstance(each, int | float) and each >= 0]
+    return sum(numbers) if numbers else None
+
+
+_SAYS_SO = (
+    r"(usage|rate|session|weekly|daily|\d+-hour) limit (reached|exceeded|hit)|(hit|reached|exceeded) your (\w+ )*limit"
+    r"|(exceeded|exhausted) your (\w+ )*(quota|capacity)|quota (exceeded|exhausted)|RESOURCE_EXHAUSTED|rate_limit_error"
+    r"|too many requests|rate limit"
+)
+_PER = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_SPAN = r"\d+(?:\.\d+)?\s*(?:d(?:ays?)?|h(?:ours?|rs?)?|m(?:in(?:utes?)?)?|s(?:ec(?:onds?)?)?)"
+_IN = rf"(?:in|after) ((?:{_SPAN}[\s,]*(?:and\s+)?)+)"
+_AT = r"(?:resets?|again|until|at)(?: at)? (\d{1,2})(?::(\d{2}))?\s*([ap]m)?(?:\s*\(([\w/+-]+)\))?"
+_SINCE_1970 = r"limit reached\|(\d{10})"
+_UNKNOWN = 15 * 60.0
+"""Seconds after which one looks again, where the client does not say when."""
+
+
+def limited_until(said: str, now: datetime) -> datetime | None:
+    """When the provider gives more again, by the end of what a failed client said; None if it failed otherwise.
+
+    A time of the day is the next one, in the zone that is named, else in that of *now*.
+    """
+    import re
+
+    if not re.search(_SAYS_SO, said, re.IGNORECASE):
+        return None
+    if found := re.search(_SINCE_1970, said):
+        return datetime.fromtimestamp(int(found[1]), UTC)
+    if found := re.search(_IN, said, re.IGNORECASE):
+        parts = re.findall(r"(\d+(?:\.\d+)?)\s*([dhms])", found[1].lower())
+        return now + timedelta(seconds=sum(float(number) * _PER[unit] for number, unit in parts))
+    for found in re.finditer(_AT, said, re.IGNORECASE):
+        if found[2] or found[3]:
+            return _next(now, int(found[1]), int(found[2] or 0), (found[3] or "").lower(), found[4])
+    return now + timedelta(seconds=_UNKNOWN)
+
+
+def _next(now: datetime, hour: int, minute: int, half: str, zone: str | None) -> datetime:
+    """The next time that clocks show this."""
+    if half:
+        hour = hour % 12 + (12 if half == "pm" else 0)
+    there = now.astimezone(_zone(zone) or now.tzinfo)
+    if hour > 23 or minute > 59:
+        return now + timedelta(seconds=_UNKNOWN)
+    then = there.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    return then if then > there else then + timedelta(days=1)
+
+
+def _zone(name: str | None) -> tzinfo | None:
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name) if name else None
+    except (ValueError, OSError, KeyError):
+        return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import environment, errors
-from teams_cli.clients import known, mcp_settings
+from teams_cli.clients import known, settings_files
 from teams_cli.environment import HELD, SANDBOX
 
 TYPE_CHECKING = False
@@ -150,7 +150,7 @@ def as_text(input: Any) -> str:
 
 def is_ours(tool: str, input: Any) -> bool:
     """Whether the tool is one of ours, or a shell command that is `teams` and nothing else."""
-    if tool.startswith(f"mcp__{mcp_settings.NAME}__"):
+    if tool.startswith(f"mcp__{settings_files.NAME}__"):
         return True
     command = input.get("command") if isinstance(input, dict) else None
     if not isinstance(command, str) or not command.startswith("teams ") or set("$`\n\r") & set(command):

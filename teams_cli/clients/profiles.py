@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors
-from teams_cli.clients import environments, known, mcp_settings, permissions
+from teams_cli.clients import environments, known, permissions, settings_files
 from teams_cli.records.records import Record, field
 from teams_cli.store.files.engine import FILES
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from teams_cli.clients.contract import Client
     from teams_cli.records.types import HarnessInput, Ladder, Name, Object, Permissions, Text, Word
     from teams_cli.teams.config import Config
 
@@ -140,7 +141,7 @@ def brought(profile: Profile, python: str, variables: Iterable[str], level: str 
     return {
         "permissions": permissions.mode(profile, level).words,
         "hooks": hooks.hook_words(python, level) if hooks else [],
-        "mcp": server.server_words(python, variables) if server and mcp_settings.is_available() else [],
+        "mcp": server.server_words(python, variables) if server and settings_files.is_server_available() else [],
     }
 
 
@@ -200,3 +201,47 @@ def session_file(profile: Profile, session_id: str, variables: Mapping[str, str]
         said = f"harness {profile.name}: sessionFile: {error} has no value in {profile.session_file}"
         raise errors.InvalidValue(said, "Use {session_id} and variables of the environment.") from None
     return max(found, key=os.path.getmtime, default=None)
+
+
+_PATIENCE = 30
+
+
+class Versions:
+    """The *oldest* that was tried, and the first that is *too_new*, with the reason; that may be empty."""
+
+    def __init__(self, oldest: str, too_new: str = "", why: str = "") -> None:
+        self.oldest = oldest
+        self.too_new = too_new
+        self.why = why
+
+
+def said_by(program: str, environ: Mapping[str, str]) -> str:
+    """What the program says of its version."""
+    import subprocess
+
+    try:
+        words = [program, "--version"]
+        done = subprocess.run(
+            words, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return "does not say its version"
+    return (done.stdout.strip() or done.stderr.strip() or "does not say its version").splitlines()[0]
+
+
+def trouble(client: Client, said: str) -> tuple[str, str]:
+    """What is wrong with that version of the client, and what to do about it; both empty if nothing is."""
+    import re  # dear for hooks, which know of clients too
+
+    found, known = re.search(r"\d+(\.\d+)+", said), client.versions
+    if not found or not known:
+        return "", ""
+    if known.too_new and _numbers(found[0]) >= _numbers(known.too_new):
+        return f"{client.name} {found[0]} is too new: {known.why}", f"Use {client.name} below {known.too_new}."
+    if _numbers(found[0]) < _numbers(known.oldest):
+        return f"{client.name} {found[0]} is older than {known.oldest}, the oldest that was tried", "Update it."
+    return "", ""
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]

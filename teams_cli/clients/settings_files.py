@@ -7,7 +7,8 @@ import os
 import re
 
 from teams_cli import errors
-from teams_cli.clients import hook_settings, instructions, json_edits, mcp_settings
+from teams_cli.clients import json_edits, known, plugins
+from teams_cli.environment import absolute, config_base
 from teams_cli.store.documents import strict_json
 
 TYPE_CHECKING = False
@@ -18,6 +19,110 @@ if TYPE_CHECKING:
     from teams_cli.clients.contract import Client
 
     Place = tuple[str | int, ...]
+
+    class Form(Protocol):
+        """A form of settings: how ours is put in and taken out, and which commands of ours are in it."""
+
+        def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None: ...
+
+        def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes: ...
+
+        def hook_commands(self, data: bytes) -> list[str]: ...
+
+    from collections.abc import Mapping
+
+    from teams_cli.clients.contract import Home
+
+
+WAIT = "--wait"
+"""What makes a hook of a client in a terminal one that waits beside it for mail."""
+ASK = "--ask"
+"""What makes a hook one that asks the person whether a tool may be used."""
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def program(python: str, *words: str) -> list[str]:
+    """The words that run one of our commands, in the fastest way: `-m` and most console scripts take half as long
+    again.
+    """
+    return [*of_module(python, "teams_cli.__main__"), *words]
+
+
+def of_module(python: str, module: str) -> list[str]:
+    """The words that run `main` of one of our modules.
+
+    `-P` keeps the directory that the client works in from being imported from.
+    """
+    installed = os.path.basename(_PACKAGE) in ("site-packages", "dist-packages")
+    where = "" if installed else f"import sys; sys.path.append({_PACKAGE!r}); "
+    return [python, "-P", "-c", f"{where}from {module} import main; main()"]
+
+
+def hook_command(python: str, client: str) -> str:
+    """The shell command that answers the client's hooks."""
+    import shlex  # and with it `re`: most that know of these settings write none
+
+    return shlex.join(program(python, "hook", client))
+
+
+def is_our_hook(shell_command: object) -> bool:
+    """Whether that is a command that we put there, now or in an earlier version."""
+    if not isinstance(shell_command, str):
+        return False
+    words = shell_command.removesuffix(f" {WAIT}").split()
+    ours = words[0].rpartition("/")[2] == "teams" if words else False
+    return len(words) >= 3 and words[-2] == "hook" and words[-1].isalnum() and (ours or "teams_cli" in shell_command)
+
+
+NAME = "team"
+"""What the server is called in the settings of clients; `teams` is what many call that of another product."""
+PROMPT_TOOL = "ask_permission"
+"""The tool by which a client has the person asked whether it may use another."""
+VARIABLES = (
+    "TEAMS_AGENT_ID",
+    "TEAMS_AGENT_NAME",
+    "TEAMS_AGENT_TYPE",
+    "TEAMS_TEAM",
+    "TEAMS_TOKEN",
+    "TEAMS_HOME",
+    "TEAMS_STORE",
+    "TEAMS_HOST",
+    "TEAMS_SHADOW",
+    "TEAMS_PERMISSIONS",
+    "XDG_CONFIG_HOME",
+    "OPENCODE_AGENT_ID",
+    "OPENCODE_AGENT_NAME",
+    "OPENCODE_AGENT_TYPE",
+    "OPENCODE_TEAM_NAME",
+    "JANUS_AGENT_NAME",
+)
+"""What the server goes by; clients that keep their environment from servers have to be told to hand these on."""
+
+
+def is_server_available() -> bool:
+    """Whether what the server needs is installed."""
+    from importlib.util import find_spec
+
+    try:
+        return find_spec("mcp") is not None
+    except ImportError:
+        return False
+
+
+def server_command(python: str) -> list[str]:
+    """The words that start the server."""
+    return program(python, "mcp")
+
+
+def is_our_server(entry: object) -> bool:
+    """Whether that is an entry that we put there, now or in an earlier version."""
+    if not isinstance(entry, dict):
+        return False
+    said, more = entry.get("command"), entry.get("args", [])
+    words = [*(said if isinstance(said, list) else [said]), *(more if isinstance(more, list) else [more])]
+    if not words or not all(isinstance(word, str) for word in words) or words[-1] != "mcp":
+        return False
+    return (len(words) == 2 and words[0].rpartition("/")[2] == "teams") or any("teams_cli" in word for word in words)
 
 
 _COMMAND = "const command = "
@@ -33,18 +138,6 @@ class Ours:
         self.client = client
         self.hook = hook
         self.server = server
-
-
-if TYPE_CHECKING:
-
-    class Form(Protocol):
-        """A form of settings: how ours is put in and taken out, and which commands of ours are in it."""
-
-        def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None: ...
-
-        def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes: ...
-
-        def hook_commands(self, data: bytes) -> list[str]: ...
 
 
 class Settings:
@@ -86,7 +179,7 @@ class Settings:
             InvalidValue: It has another server of that name.
         """
         text, document = self._read(path, data or b"")
-        if self.servers and mcp_settings.NAME in document.get(self.servers, {}):
+        if self.servers and NAME in document.get(self.servers, {}):
             raise taken(path)
         for place, value in self._additions(path, document, ours):
             text = json_edits.with_member(text or "{}\n", place, value)
@@ -105,7 +198,7 @@ class Settings:
         for number, rule in enumerate(rule for rule in self.allowed if rule not in (found or ())):
             yield (*_ALLOWED, len(found or ()) + number), rule
         if self.servers and ours.server:
-            yield (self.servers, mcp_settings.NAME), ours.client.server_entry(ours.server)
+            yield (self.servers, NAME), ours.client.server_entry(ours.server)
 
     def hook_commands(self, data: bytes) -> list[str]:
         """The commands of ours that the settings have for any event."""
@@ -130,8 +223,8 @@ class Settings:
         for number, rule in reversed(list(enumerate(rules if isinstance(rules, list) else ()))):
             if rule in self.allowed and rule not in (kept if isinstance(kept, list) else ()):
                 return (*_ALLOWED, number)
-        place = (self.servers, mcp_settings.NAME)
-        return place if self.servers and mcp_settings.is_ours(_at(document, place)) else ()
+        place = (self.servers, NAME)
+        return place if self.servers and is_our_server(_at(document, place)) else ()
 
 
 def _hooks_of_ours(document: dict[str, Any]) -> Iterator[Place]:
@@ -140,7 +233,7 @@ def _hooks_of_ours(document: dict[str, Any]) -> Iterator[Place]:
         for number, entry in enumerate(entries if isinstance(entries, list) else ()):
             inner = entry.get("hooks") if isinstance(entry, dict) else None
             for place, hook in enumerate(inner if isinstance(inner, list) else ()):
-                if isinstance(hook, dict) and hook_settings.is_ours(hook.get("command")):
+                if isinstance(hook, dict) and is_our_hook(hook.get("command")):
                     yield ("hooks", event, number, "hooks", place)
 
 
@@ -206,7 +299,7 @@ class Instructions:
         """The file with our block at its end."""
         text = (data or b"").decode(errors="surrogateescape")
         gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-        block = "\n".join([_BLOCK[0], instructions.TEXT, _BLOCK[1], ""])
+        block = "\n".join([_BLOCK[0], plugins.TEXT, _BLOCK[1], ""])
         return f"{text}{gap}{block}".encode(errors="surrogateescape")
 
     def is_in(self, data: bytes) -> bool:
@@ -220,7 +313,7 @@ class Instructions:
 
 def taken(path: str) -> errors.InvalidValue:
     """What is wrong when another server has the name of ours."""
-    name = mcp_settings.NAME
+    name = NAME
     return errors.InvalidValue(f"{path} has another server called {name!r}", "Rename that server first.")
 
 
@@ -238,3 +331,49 @@ def written_once(path: str, data: bytes) -> str:
         file.write(data)
     os.replace(temp, path)
     return path
+
+
+class SettingsFile:
+    """A file that a client reads: whose it is, where, and in which form."""
+
+    def __init__(self, client: Client, path: str, form: Form, project: str = "") -> None:
+        self.client = client
+        self.path = path
+        self.form = form
+        self.project = project
+
+
+def of_user(name: str, home: str, environ: Mapping[str, str]) -> list[SettingsFile]:
+    """Where the client has its user's settings; the hooks are in the first.
+
+    Raises:
+        InvalidValue: There is no such client, or it has no settings.
+    """
+    client, files = _known(name)
+    base = f"{home}/{files.directory}"
+    if files.directory.startswith(".config/") and (config := config_base(environ)):
+        base = config + files.directory.removeprefix(".config")
+    said = environ.get(files.variable) and absolute(environ[files.variable], files.variable, environ)
+    found = []
+    for file in files.files:
+        top = said or (home if file.beside else base)
+        found.append(SettingsFile(client, f"{os.path.abspath(top)}/{file.of_user}", file.form))
+    return found
+
+
+def of_project(name: str, directory: str) -> list[SettingsFile]:
+    """Where the client has the settings of a project; the hooks are in the first.
+
+    Raises:
+        InvalidValue: There is no such client, or it has no settings.
+    """
+    client, files = _known(name)
+    top = os.path.abspath(directory)
+    return [SettingsFile(client, f"{top}/{file.of_project}", file.form, top) for file in files.files]
+
+
+def _known(name: str) -> tuple[Client, Home]:
+    client = known.find(name)
+    if client is None or client.home is None:
+        raise known.unknown(name)
+    return client, client.home

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from teams_cli import errors
-from teams_cli.agents import ending, interrupting, logs, outputs, restarting, sessions, starting, waking
+from teams_cli.agents import ending, interrupting, logs, sessions, starting, waking
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.starting import StartRequest
 from teams_cli.clients import permissions
@@ -13,7 +13,7 @@ from teams_cli.commands import console
 from teams_cli.commands.answers import Outcome, Stream
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.messages import handling
+from teams_cli.messages import reading
 from teams_cli.messages.messages import Message
 from teams_cli.teams import presence, teams
 
@@ -90,8 +90,8 @@ def _tell(call: Call, found: list[Session], told: dict[str, str]) -> None:
 
 def settle_output(call: Call, session: Session) -> None:
     """Mark the message with the agent's output as handled: its caller has seen it printed."""
-    for message in handling.outputs_of(call.store, call.team, session.caller, session.agent):
-        handling.settle(call.store, call.team, session.caller, {message.number}, also_closed=True)
+    for message in reading.outputs_of(call.store, call.team, session.caller, session.agent):
+        reading.settle(call.store, call.team, session.caller, {message.number}, also_closed=True)
 
 
 def _spawn(call: Call, wait: bool, **wish: Any) -> Any:
@@ -116,7 +116,7 @@ _STARTED = (
 
 def result_of(call: Call, session: Session) -> dict[str, Any]:
     """How the agent ended and what came out, as JSON; with a hint where a prompt was taken for a command."""
-    return _result(session, outputs.find(call.store, call.team, session.agent) if session.ended else None)
+    return _result(session, logs.find(call.store, call.team, session.agent) if session.ended else None)
 
 
 def _result(session: Session, output: str | None) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def _interject(call: Call, to: str, text: str) -> Any:
 
 
 def _restart(call: Call, to: str, fresh: bool, uid: str | None) -> Any:
-    return restarting.restart(call.store, call.team, call.caller, to, fresh, call.environ, uid).to_json()
+    return interrupting.restart(call.store, call.team, call.caller, to, fresh, call.environ, uid).to_json()
 
 
 def _stop(call: Call, to: str) -> Any:
@@ -194,7 +194,7 @@ def _stop(call: Call, to: str) -> Any:
         return {"agent": to, **ended}
     stopped = interrupting.stop(call.store, call.team, call.caller, to)
     output: list[str | None] = []
-    call.try_to(lambda: output.append(outputs.find(call.store, call.team, to)))
+    call.try_to(lambda: output.append(logs.find(call.store, call.team, to)))
     return _result(stopped, output[0] if output else None)
 
 
@@ -237,7 +237,7 @@ def _recalled(call: Call, name: str, session: Session | None, output: bool) -> d
         return {**row, "state": None}
     row["state"] = session.outcome_or_state if session.ended else "active"
     if output:
-        row.update(output=outputs.find(call.store, call.team, name), failure=session.failure)
+        row.update(output=logs.find(call.store, call.team, name), failure=session.failure)
     return row
 
 
@@ -336,7 +336,7 @@ COMMANDS = table(
         _TO,
         switch("--fresh", "In a new session of its client."),
         option("--uid", "Your own name for this: repeating it adds nothing.", seldom=True),
-        doc=restarting.restart,
+        doc=interrupting.restart,
         words="agents:restarted",
         answers=Message,
         held="to fresh uid",

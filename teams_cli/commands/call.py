@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from teams_cli.agents.overlaps import Teller
-    from teams_cli.teams.caller import Caller
     from teams_cli.teams.config import Config
+    from teams_cli.teams.permission import Caller
     from teams_cli.teams.presence import OnceTold
 
     class Person(Protocol):
@@ -361,9 +361,9 @@ class Call:
 
     def _renewed(self, team: Team, agent: presence.Agent, reading: bool, refused: bool) -> presence.Agent:
         """What is known of the caller once its leases were renewed."""
-        from teams_cli.tasks import life
+        from teams_cli.tasks import leases
 
-        agent, at_their_end = life.renew(self.store, team, agent, reading, refused)
+        agent, at_their_end = leases.renew(self.store, team, agent, reading, refused)
         for task in at_their_end:
             self.say(f"the lease of {task.id} was about to expire, and is renewed; your commands and waits renew it")
         return agent
@@ -374,9 +374,9 @@ class Call:
 
     def _notify(self, team: Team) -> None:
         if any(key.startswith("notify") for key in team.settings):
-            from teams_cli.agents import notifier
+            from teams_cli.agents import notifying
 
-            self.try_to(lambda: notifier.start(self.store, team, self.environ))
+            self.try_to(lambda: notifying.start(self.store, team, self.environ))
 
     def keep_alive(self, team: str) -> float:
         """Note that the caller is seen while it waits inside the tool: it is there, with a task or without."""

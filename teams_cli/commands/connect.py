@@ -7,11 +7,10 @@ import sys
 from shutil import which
 
 from teams_cli import errors
-from teams_cli.agents.seats import bindings, doorbells, terminals_directory
-from teams_cli.clients import installation, known, mcp_settings, places, plugins, profiles, versions
+from teams_cli.agents.seats import bindings, channels, terminals_directory
+from teams_cli.clients import installation, known, plugins, profiles, settings_files
 from teams_cli.clients.installation import FileChange
-from teams_cli.clients.places import SettingsFile
-from teams_cli.clients.settings_files import Instructions, Ours
+from teams_cli.clients.settings_files import Instructions, Ours, SettingsFile
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, switch, table
 from teams_cli.environment import to_install
@@ -80,11 +79,11 @@ def _places(call: Call, client: str, project: bool, user: bool) -> list[Settings
     if project and user:
         raise errors.WrongUsage("--project and --user can't be combined", "Choose one.")
     if project:
-        return places.of_project(client, os.getcwd())
+        return settings_files.of_project(client, os.getcwd())
     home = call.environ.get("HOME", "")
     if not home.startswith("/"):
         raise errors.InvalidValue("HOME is not set", "Set it, or use --project.")
-    return places.of_user(client, home, call.environ)
+    return settings_files.of_user(client, home, call.environ)
 
 
 def _agents_md(client: str, is_wanted: bool) -> list[SettingsFile]:
@@ -106,7 +105,7 @@ def _install(
     if not ours.server:
         call.say(f"{_NO_SERVER}. {to_install('mcp')}, and install the client again")
     if program := which(profiles.get(client, None).start[0], path=call.environ.get("PATH")):
-        said = ". ".join(filter(None, versions.trouble(known.get(client), versions.said_by(program, call.environ))))
+        said = ". ".join(filter(None, profiles.trouble(known.get(client), profiles.said_by(program, call.environ))))
         if said:
             call.say(said)
     has_plugin = known.get(client).home is None or plugins.is_installed(call.store.root, client)
@@ -127,7 +126,7 @@ def _install(
         changes = [installation.install(call.store, place, ours) for place in where]
         for change in changes:
             installation.apply(call.store, change)
-    doorbells.readmit(terminals_directory(call.store.root), client)
+    channels.readmit(terminals_directory(call.store.root), client)
     if changes[0].diff and (remedy := known.get(client).remedy):
         call.say(remedy)
     return _shown(call, changes, only_print) | {"next": _NEXT} | ({"asked": True} if asks else {})
@@ -145,7 +144,7 @@ def _by_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
     if only_print or plugins.is_installed(root, name) is is_wanted:
         return {**done, "changed": False, "planned": only_print}
     home = call.environ.get("HOME", "")
-    where = places.of_user(name, home, call.environ) if client.home else []
+    where = settings_files.of_user(name, home, call.environ) if client.home else []
     if is_wanted:
         files = [place.path for place in where] or [f"{home}/{client.plugin.settings}"]
         with installation.one_at_a_time(call.store):
@@ -154,9 +153,9 @@ def _by_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
             plugins.install(root, name, client.plugin, files, call.environ)
             for place in _beside_plugin(client, where):
                 installation.apply(call.store, installation.install(call.store, place, _ours(name, project=False)))
-        doorbells.readmit(terminals_directory(root), name)
+        channels.readmit(terminals_directory(root), name)
         return {**done, "changed": True, "planned": False, "next": _NEXT}
-    doorbells.dismiss(terminals_directory(root), name)
+    channels.dismiss(terminals_directory(root), name)
     with installation.one_at_a_time(call.store):
         for place in _beside_plugin(client, where):
             installation.apply(call.store, installation.uninstall(call.store, place))
@@ -186,7 +185,7 @@ def _ours(name: str, project: bool) -> Ours:
     client = known.get(name)
     hook = f"teams hook {name}" if project else client.hook_command(sys.executable)
     server = ["teams", "mcp"] if project else client.server_command(sys.executable)
-    return Ours(client, hook, server if mcp_settings.is_available() else None)
+    return Ours(client, hook, server if settings_files.is_server_available() else None)
 
 
 def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: bool) -> Any:
@@ -195,7 +194,7 @@ def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: b
     where = _places(call, client, project, user) + (_agents_md(client, False) if project else [])
     if only_print:
         return _shown(call, [installation.uninstall(call.store, place) for place in where], only_print)
-    doorbells.dismiss(terminals_directory(call.store.root), client)
+    channels.dismiss(terminals_directory(call.store.root), client)
     with installation.one_at_a_time(call.store):
         changes = [installation.uninstall(call.store, place) for place in where]
         for change in reversed(changes):  # a directory goes with the file that it was made for, the first

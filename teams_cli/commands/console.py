@@ -14,8 +14,7 @@ from teams_cli.questions import human as human_queue
 from teams_cli.questions.questions import Question
 from teams_cli.store import pace
 from teams_cli.store.contract import Store
-from teams_cli.teams.caller import Caller
-from teams_cli.teams.permission import require
+from teams_cli.teams.permission import Caller, require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

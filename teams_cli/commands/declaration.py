@@ -7,7 +7,7 @@ import errno
 from teams_cli import environment, errors
 from teams_cli.clock import seconds_in
 from teams_cli.names import each_name, is_like_id
-from teams_cli.store.meanwhile import meanwhile
+from teams_cli.store.retrying import meanwhile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -113,9 +113,9 @@ def _is_in_a_repository_inside(top: str, directory: str) -> bool:
     around = environment.checkout_around(os.path.realpath(directory))
     if around in ("", outer := environment.checkout_around(top)) or not outer:
         return False
-    from teams_cli.agents import origins
+    from teams_cli.agents import checkouts
 
-    return origins.own_directory(around).startswith(f"{top}/")
+    return checkouts.own_directory(around).startswith(f"{top}/")
 
 
 def _refuse_another(holder: Holder, call: Call) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from teams_cli import __version__, errors
-from teams_cli.agents import budgets, limited, waking
+from teams_cli.agents import budgets, checking, waking
 from teams_cli.clients import known, profiles
 from teams_cli.commands.answers import Stream
 from teams_cli.commands.call import Call
@@ -14,7 +14,7 @@ from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
 from teams_cli.store import opening, pace
 from teams_cli.store.files import disk
-from teams_cli.teams import chronicle, config, settings, teams
+from teams_cli.teams import config, history, settings, teams
 from teams_cli.teams.teams import TEAM
 
 TYPE_CHECKING = False
@@ -53,15 +53,15 @@ def _history(call: Call, since: str | None, limit: int | None, follow: bool) -> 
     team = call.load_team().name
     if limit is not None and limit < 1:
         raise errors.WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
-    moment = chronicle.moment(since, call.store.now()) if since else None
+    moment = history.moment(since, call.store.now()) if since else None
     if follow:
         return Stream(_follow(call, team, moment, limit))
-    return [entry for _, entry in chronicle.newest(call.store, team, moment, limit)]
+    return [entry for _, entry in history.newest(call.store, team, moment, limit)]
 
 
 def _follow(call: Call, team: str, moment: datetime | None, limit: int | None) -> Iterator[dict[str, Any]]:
     position = 0
-    for behind, entry in chronicle.newest(call.store, team, moment, limit):
+    for behind, entry in history.newest(call.store, team, moment, limit):
         position = behind
         yield entry
 
@@ -71,7 +71,7 @@ def _follow(call: Call, team: str, moment: datetime | None, limit: int | None) -
     while True:
         for behind, entry in call.store.history(team, position):
             position = behind
-            if moment is None or chronicle.is_since(entry, moment):
+            if moment is None or history.is_since(entry, moment):
                 yield entry
         pace.sleep_until(call.store, team, more, None)
 
@@ -81,7 +81,7 @@ def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
         return _set_budget(call, value, of)
     if of is not None:
         raise errors.WrongUsage(f"{key} applies to the whole team", "Leave out --for.")
-    if key == "harness" or (key == limited.SETTING and value not in limited.CHOICES):
+    if key == "harness" or (key == checking.SETTING and value not in checking.CHOICES):
         profiles.get(value, call.config)  # refuses what is none
     if user:
         return {"key": key, "value": _set_of_user(call, key, value), "source": "user"}

@@ -37,10 +37,10 @@ def _send(
     late = _expected(call, team, named)
     if not ack_required:
         return _with_readers(call, _sent(call, team, named, text, uid, fyi, None, late), late)
-    from teams_cli.messages import receipts
+    from teams_cli.messages import reading
 
-    sent = _sent(call, team, named, text, uid, fyi, receipts.due(call.store, team), late)
-    call.try_to(lambda: receipts.expect(call.store, call.team, sent))
+    sent = _sent(call, team, named, text, uid, fyi, reading.due(call.store, team), late)
+    call.try_to(lambda: reading.expect(call.store, call.team, sent))
     return _with_readers(call, sent, late)
 
 
@@ -65,7 +65,7 @@ def _sent(
     if call.caller and len(to) == 1 and not late and team.settings.get("delivery") == "interject":
         from teams_cli.agents import interrupting
 
-        return interrupting.deliver(
+        return interrupting.deliver_interruptions(
             call.store, call.team, call.caller, to[0], text, call.environ, uid=uid, fyi=fyi, ack_by=ack_by
         )[0]
     return messages.send(

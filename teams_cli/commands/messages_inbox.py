@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.messages import handling, reading
+from teams_cli.messages import reading
 from teams_cli.messages.messages import Message
 from teams_cli.messages.reading import Reading, Selection
 from teams_cli.names import number_of
@@ -70,9 +70,9 @@ def _read(
     after = number_of(since, "msg") if since else 0
     selection = Selection(from_ or "", after, limit or 0, handled=all, room=call.room)
     if not (all or peek) and call.caller:
-        from teams_cli.views import matters
+        from teams_cli.views import work
 
-        call.try_to(lambda: matters.close_over(call.store, call.team, call.agent))
+        call.try_to(lambda: work.close_over(call.store, call.team, call.agent))
     found = _found(call, selection, peek, wait)
     if found.more:
         call.more = f"{found.more} more: teams read-messages{_rest(found, all)}{f' --from {from_}' if from_ else ''}"
@@ -87,9 +87,9 @@ def _matter_of(call: Call, message: dict[str, Any]) -> dict[str, Any] | None:
     about = str(message.get("about") or "")
     if not about:
         return None
-    from teams_cli.views import matters
+    from teams_cli.views import work
 
-    return matters.of(call.store, call.team, about)
+    return work.matter_of(call.store, call.team, about)
 
 
 def _rest(found: Reading, all: bool) -> str:
@@ -109,7 +109,7 @@ def _found(call: Call, selection: Selection, peek: bool, wait: float | None) -> 
 
 
 def _ack(call: Call, message: list[str]) -> Any:
-    handled = handling.handle(call.store, call.team, call.caller, list(message))
+    handled = reading.handle(call.store, call.team, call.caller, list(message))
     call.try_to(call.say_what_follows)
     return {"handled": [found.id for found in handled]}
 
@@ -176,7 +176,7 @@ COMMANDS = table(
         "commands.runners.messages:reply",
         argument("ID", "The message: 7, #7 or msg-7.", name="message"),
         _TEXT,
-        doc=handling.reply,
+        doc=reading.reply,
         words="messages:replied",
         answers=Message,
         adding=True,

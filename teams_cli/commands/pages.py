@@ -7,7 +7,7 @@ from teams_cli.commands import task_documents
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.names import each_name
 from teams_cli.tasks import agreements
-from teams_cli.teams import pages, sharing
+from teams_cli.teams import pages
 from teams_cli.teams.pages import Page
 from teams_cli.teams.permission import standing_of
 
@@ -27,7 +27,7 @@ Raises:
 def _share(call: Call, key: str, body: str | None, if_version: int | None, remove: bool) -> Any:
     if remove == (body is not None):
         raise errors.WrongUsage("the text of the page is missing", "Write: teams share KEY TEXT")
-    page = sharing.share(call.store, call.team, call.caller, key, body, if_version)
+    page = pages.share(call.store, call.team, call.caller, key, body, if_version)
     return page.to_document() | task_documents.untold_pages(call)
 
 
@@ -65,7 +65,7 @@ COMMANDS = table(
             seldom=True,
         ),
         switch("--remove", "Remove the page.", seldom=True),
-        doc=sharing.share,
+        doc=pages.share,
         words="pages:changed",
         answers=Page,
         held="key body if_version remove",

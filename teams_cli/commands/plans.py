@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.membership import shutting_down
+from teams_cli.membership import shutdowns
 from teams_cli.membership.shutdowns import Shutdown
 from teams_cli.names import each_name, is_id, is_number
 from teams_cli.tasks import plans
 from teams_cli.tasks.plans import Plan
-from teams_cli.teams import sharing, teams
+from teams_cli.teams import pages, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,10 +46,10 @@ def _show(call: Call, plan: str) -> Any:
 
 def _approve(call: Call, plan: str, note: str | None, page: str | None) -> Any:
     if page is not None:
-        sharing.check(call.store, call.team, call.caller, page, plans.get(call.store, call.team, plan).plan)
+        pages.check(call.store, call.team, call.caller, page, plans.get(call.store, call.team, plan).plan)
     done = plans.approve(call.store, call.team, call.caller, plan, note)
     if page is not None:
-        call.try_to(lambda: sharing.share(call.store, call.team, call.caller, page, done.plan))
+        call.try_to(lambda: pages.share(call.store, call.team, call.caller, page, done.plan))
     _go_on(call)
     return done.to_document()
 
@@ -72,7 +72,7 @@ def _go_on(call: Call) -> None:
 def _request(call: Call, to: list[str], reason: str | None) -> Any:
     if not (named := each_name(to)):
         raise errors.WrongUsage("the agent is missing", "Write: teams request-shutdown AGENT")
-    asked = shutting_down.request_each(call.store, call.team, call.caller, named, reason)
+    asked = shutdowns.request_each(call.store, call.team, call.caller, named, reason)
     _go_on(call)
     return asked[0].to_document() if len(asked) == 1 else [each.to_document() for each in asked]
 
@@ -80,7 +80,7 @@ def _request(call: Call, to: list[str], reason: str | None) -> Any:
 def _approve_shutdown(call: Call, shutdown: str | None) -> Any:
     from teams_cli.agents import logs
 
-    done, freed = shutting_down.approve(call.store, call.team, call.caller, shutdown)
+    done, freed = shutdowns.approve(call.store, call.team, call.caller, shutdown)
     call.try_to(lambda: logs.sweep(call.store, call.team))
     return {**done.to_document(), "releasedTasks": freed}
 
@@ -91,7 +91,7 @@ def _reject_shutdown(call: Call, shutdown: str | None, reason: str | None, said:
     why = said if reason is None else reason
     if why is None or None not in (reason, said):
         raise errors.WrongUsage("give the reason once", 'Write: teams reject-shutdown "WHY"')
-    return shutting_down.reject(call.store, call.team, call.caller, shutdown, why).to_document()
+    return shutdowns.reject(call.store, call.team, call.caller, shutdown, why).to_document()
 
 
 _PLAN = argument("ID", "The plan: 7, #7 or plan-7.", name="plan")
@@ -184,7 +184,7 @@ COMMANDS = table(
         _request,
         argument("AGENT", "The members.", name="to", many=True),
         option("--reason", "Why.", text=True),
-        doc=shutting_down.request,
+        doc=shutdowns.request,
         words="plans:shutdown",
         answers=Shutdown | list[Shutdown],
         daily=True,
@@ -196,7 +196,7 @@ COMMANDS = table(
         "approve-shutdown",
         _approve_shutdown,
         _SHUTDOWN,
-        doc=shutting_down.approve,
+        doc=shutdowns.approve,
         changes=False,
         words="plans:shutdown",
         answers=Shutdown,
@@ -214,7 +214,7 @@ COMMANDS = table(
         ),
         argument("REASON", "Why not.", name="reason", text=True, required=False, needed=True),
         option("--reason", "The same, as an option.", text=True, name="said", at_shell=True),
-        doc=shutting_down.reject,
+        doc=shutdowns.reject,
         words="plans:shutdown",
         answers=Shutdown,
         daily=True,

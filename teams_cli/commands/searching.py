@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, option, table
-from teams_cli.teams import chronicle
+from teams_cli.teams import history
 from teams_cli.views import search
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ def _search(
     if limit is not None and limit < 1:
         raise errors.WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
     team = call.load_team().name
-    moment = chronicle.moment(since, call.store.now()) if since else None
+    moment = history.moment(since, call.store.now()) if since else None
     wanted = search.Wanted(" ".join(words), sender, moment)
     return search.search(call.store, team, wanted, places, limit or _HITS, call.problems)
 

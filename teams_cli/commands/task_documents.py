@@ -120,10 +120,10 @@ def _was_had(call: Call, task: Task) -> bool:
 
 def _left_behind(call: Call, task: Task, name: str) -> dict[str, Any]:
     """The uncommitted files of the task where the one worked who had it before, under `uncommitted`."""
-    from teams_cli.tasks import traces
+    from teams_cli.tasks import touching
 
     found: list[dict[str, Any]] = []
-    call.try_to(lambda: found.extend(traces.uncommitted(call.store, call.team, task, name)))
+    call.try_to(lambda: found.extend(touching.uncommitted(call.store, call.team, task, name)))
     return {"uncommitted": found} if found else {}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import to_document
-from teams_cli.tasks import holding
+from teams_cli.tasks import claims
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, teams
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def _release(call: Call, task: str, reason: str | None, force: bool) -> Any:
-    released = holding.release(call.store, call.team, call.caller, task, reason, force)
-    if holding.tells_why(released):
+    released = claims.release(call.store, call.team, call.caller, task, reason, force)
+    if claims.tells_why(released):
         call.words = "tasks:given_back"
     return to_document(call, released)
 
 
 def _heartbeat(call: Call, task: str | None, note: str | None, silent_for: float | None) -> Any:
-    renewed = holding.heartbeat(call.store, call.team, call.caller, task, note, silent_for)
+    renewed = claims.heartbeat(call.store, call.team, call.caller, task, note, silent_for)
     call.try_to(lambda: call.note_work(presence.load(call.store, call.team, call.agent)))
     return {
         "agent": call.agent,
@@ -43,7 +43,7 @@ COMMANDS = table(
         _ID,
         option("--reason", "Why, for the record.", text=True),
         switch("--force", "Even if its owner is at work.", seldom=True),
-        doc=holding.release,
+        doc=claims.release,
         words="tasks:released",
         answers=Task,
         held="task reason force",
@@ -56,7 +56,7 @@ COMMANDS = table(
         option("--task", "Only this task.", metavar="ID", seldom=True),
         option("--note", "What you are doing, in a line.", text=True, seldom=True),
         option("--for", "How long you will be silent.", type=float, metavar="SECONDS", name="silent_for"),
-        doc=holding.heartbeat,
+        doc=claims.heartbeat,
         changes=False,
         words="tasks:beat",
         repeatable=True,

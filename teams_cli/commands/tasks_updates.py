@@ -47,18 +47,16 @@ def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: 
     task = named[0]
     if len(named) > 1:
         edit.keeping = bool(files)
-        from teams_cli.tasks import several
-
-        return [to_document(call, one) for one in several.change_each(call.store, call.team, call.caller, named, edit)]
+        return [to_document(call, one) for one in changes.change_each(call.store, call.team, call.caller, named, edit)]
     if edit.status == "completed" or files:
         changed = _checked(call, task, edit, files)
     else:
         changed = changes.change_task(call.store, call.team, call.caller, task, edit)
     document = landed_too(call, changed) if changed.status == "completed" else to_document(call, changed)
     if edit.status in ("completed", "failed") and changed.owner == call.agent and not came_back(document):
-        from teams_cli.views import matters
+        from teams_cli.views import work
 
-        call.try_to(lambda: matters.close_carried_out(call.store, call.load_team(), changed, call.agent))
+        call.try_to(lambda: work.close_carried_out(call.store, call.load_team(), changed, call.agent))
     if edit.unseen:
         document["unseenEditBy"] = edit.unseen
     if came_back(document):

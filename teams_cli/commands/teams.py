@@ -9,7 +9,7 @@ from teams_cli.agents import logs
 from teams_cli.commands import team_documents
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.membership import founding, joining, leaving
+from teams_cli.membership import joining, leaving
 from teams_cli.tasks import tasks
 from teams_cli.teams import role_definitions, settings, teams
 from teams_cli.teams.teams import MEMBER, Member, Team
@@ -31,7 +31,7 @@ Raises:
 
 
 def _spawn(call: Call, name: str, description: str | None, secure: bool) -> Any:
-    team, tokens = founding.spawn_team(call.store, name, call.caller, description, secure)
+    team, tokens = joining.spawn_team(call.store, name, call.caller, description, secure)
     call.said_team = name
     call.follows = steps.CREATE
     return {**team_documents.to_document(team), **tokens}
@@ -149,7 +149,7 @@ COMMANDS = table(
         argument("NAME", "The name of the team.", name="name", called="team_name"),
         option("--description", "What it is for.", text=True),
         switch("--secure", "Require a token from every member."),
-        doc=founding.spawn_team,
+        doc=joining.spawn_team,
         words="teams:created",
         adding=True,
         outside=True,

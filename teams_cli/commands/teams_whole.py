@@ -10,7 +10,7 @@ from teams_cli.agents import worktrees
 from teams_cli.commands import team_documents
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.membership import logins
+from teams_cli.membership import joining
 from teams_cli.store import opening
 
 TYPE_CHECKING = False
@@ -40,7 +40,7 @@ def _copy(call: Call, name: str | None, to: str) -> Any:
 
 
 def _set_up(call: Call) -> Any:
-    return {"team": call.team, "addresses": logins.set_up(call.store, call.team, call.caller, kinds.ALL)}
+    return {"team": call.team, "addresses": joining.set_up(call.store, call.team, call.caller, kinds.ALL)}
 
 
 COMMANDS = table(
@@ -83,5 +83,7 @@ COMMANDS = table(
         example="copy-team demo --to postgresql://localhost/teams",
         also="move-team migrate-team database",
     ),
-    Command("set-up-roles", _set_up, doc=logins.set_up, at_shell=True, words="teams:addresses", example="set-up-roles"),
+    Command(
+        "set-up-roles", _set_up, doc=joining.set_up, at_shell=True, words="teams:addresses", example="set-up-roles"
+    ),
 )

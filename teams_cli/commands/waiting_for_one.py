@@ -7,7 +7,7 @@ from teams_cli.messages import inboxes
 from teams_cli.messages.messages import fitting
 from teams_cli.names import each_name
 from teams_cli.teams.permission import standing_of
-from teams_cli.views import conditions, held, matters, steps
+from teams_cli.views import conditions, steps, work
 from teams_cli.views.conditions import Condition
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ def wait(call: Call, wanted: list[Condition], of: str | None, timeout: float | N
     """Wait for one of the conditions; what was found, and what came of the session of the agent *of*, if it ended."""
     is_mail = any(condition.name == "message" for condition in wanted)
     if is_mail and timeout != 0 and call.caller and not inboxes.unread(call.store, call.team, call.agent):
-        call.try_to(lambda: held.tell_blocked(call.store, call.team, call.agent, only_with_task=False))
+        call.try_to(lambda: work.tell_blocked(call.store, call.team, call.agent, only_with_task=False))
     found = conditions.wait(call.store, call.team, wanted, timeout, call.say)
     if "taskCounts" in found and call.caller and (at := standing_of(call.load_team(), call.caller)) and at.leads:
         call.follows = steps.after_all(found["stuck"])
@@ -93,7 +93,9 @@ def _mail(call: Call) -> dict[str, Any]:
     call.once_told(lambda: mailbox.mark_read({message.number for message in shown}))
     documents = [each.to_document() for each in shown]
     for document in documents:
-        document["next"] = steps.after_message(document, matters.of(call.store, call.team, document.get("about") or ""))
+        document["next"] = steps.after_message(
+            document, work.matter_of(call.store, call.team, document.get("about") or "")
+        )
     if not (call.follows or any(document["next"] for document in documents)):
         call.try_to(call.say_what_follows)
     left = len(unread) - len(shown)

@@ -12,7 +12,7 @@ from teams_cli.commands.answers import Stream
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.questions import questions
-from teams_cli.views import frame
+from teams_cli.views import board
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _LINES = 500
 def _watch(call: Call, once: bool) -> Any:
     team = call.load_team().name
     if once:
-        return frame.frame(call.store, team, call.problems)
+        return board.frame(call.store, team, call.problems)
     answer = partial(_answer, call, team) if console.has_person(call, team) else None
     return Stream(_frames(call, team), live=True, output_of=lambda agent: _output(call, team, agent), answer=answer)
 
@@ -68,13 +68,13 @@ def _frames(call: Call, team: str) -> Iterator[dict[str, Any]]:
     watch = call.store.watch(team)
     try:
         position, _ = _changes(call, team, 0)
-        seen = frame.frame(call.store, team, [])
+        seen = board.frame(call.store, team, [])
         yield seen
         while True:
             watch.wait(_LOOK_AGAIN)
             time.sleep(_TOGETHER)  # changes come in flocks: show them as one
             position, changes = _changes(call, team, position)
-            now = frame.frame(call.store, team, [])
+            now = board.frame(call.store, team, [])
             if changes or _lasting(now) != _lasting(seen):
                 seen = now
                 yield {**now, "changes": changes}

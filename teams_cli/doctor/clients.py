@@ -9,14 +9,13 @@ from shutil import which
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
-from teams_cli.clients import environments, known, permissions, places, plugins, profiles, versions
-from teams_cli.clients.dialects import COMMON
-from teams_cli.clients.hook_settings import WAIT
-from teams_cli.clients.places import SettingsFile
-from teams_cli.membership import founding, joining
+from teams_cli.clients import environments, known, permissions, plugins, profiles, settings_files
+from teams_cli.clients.contract import COMMON
+from teams_cli.clients.settings_files import WAIT, SettingsFile
+from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.store.files.engine import FileStore
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,13 +43,15 @@ def examine(
     if program is None:
         yield finding(client, "problem", f"there is no {profile.start[0]} on PATH", "Install it.")
         return
-    said = versions.said_by(program, environ)
-    what, remedy = versions.trouble(known.get(client), said)
+    said = profiles.said_by(program, environ)
+    what, remedy = profiles.trouble(known.get(client), said)
     yield finding(client, "warning" if what else "good", what or f"{program}: {said}", remedy)
     found = []
     if known.get(client).home:
-        of_user = places.of_user(client, environ.get("HOME", "/"), environ)
-        found = [command for at in (of_user, places.of_project(client, directory)) for command in _commands(at[0])]
+        of_user = settings_files.of_user(client, environ.get("HOME", "/"), environ)
+        found = [
+            command for at in (of_user, settings_files.of_project(client, directory)) for command in _commands(at[0])
+        ]
     if plugins.is_installed(root, client):
         found.append(f"teams hook {client}")
     if not found:
@@ -75,7 +76,7 @@ def _commands(place: SettingsFile) -> list[str]:
 def _scratch(top: str) -> FileStore:
     """A team of its own in which the probe has mail."""
     store = FileStore(f"{top}/root")
-    founding.spawn_team(store, _TEAM, Caller("lead"))
+    joining.spawn_team(store, _TEAM, Caller("lead"))
     joining.join(store, _TEAM, Caller(_AGENT))
     messages.send(store, _TEAM, Caller("lead"), _AGENT, _PROBE)
     return store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from teams_cli import environment, errors
-from teams_cli.clients import json_edits, known, places
+from teams_cli.clients import json_edits, known, settings_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _VARIABLES = ("TEAMS_HOME", "XDG_CONFIG_HOME")
 def examine(root: str, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Each client whose settings say another root than the one that is looked at."""
     for client in known.all_clients():
-        for place in places.of_user(client.name, environ.get("HOME") or "/", environ) if client.home else ():
+        for place in settings_files.of_user(client.name, environ.get("HOME") or "/", environ) if client.home else ():
             for said in _environments(_document(place.path)):
                 where = f"{client.name}: {place.path}"
                 try:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import os
 
-from teams_cli import environment
-from teams_cli.agents.seats import bindings, clients_here, sitting
+from teams_cli import environment, errors
+from teams_cli.agents import waking
+from teams_cli.agents.seats import bindings, sitting, terminals
 from teams_cli.agents.seats.bindings import Binding
 from teams_cli.agents.seats.sitting import Arrival
+from teams_cli.clients import known, permissions, seats
 from teams_cli.clients import known as clients
-from teams_cli.clients import seats
+from teams_cli.clients.contract import COMMON
 from teams_cli.clients.seats import Seat
+from teams_cli.hooks import news, subagents
+from teams_cli.questions import answering
 from teams_cli.store import opening
 from teams_cli.store.files.engine import FILES
-from teams_cli.teams import config
-from teams_cli.teams.caller import Caller
+from teams_cli.teams import config, permission
+from teams_cli.teams.permission import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.hooks.entry import Standpoint
+
 
 _OF_ITS_COMMANDS = ("HOME", "PATH", "CODEX_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "TMPDIR", "LANG")
 
@@ -37,16 +42,16 @@ def seat(client: str, standpoint: Standpoint, given: bytes, environ: Mapping[str
     if known is None:
         return
     session_id = str(event.get("session_id") or "")
-    pid = clients_here.process(known, session_id)
+    pid = terminals.process(known, session_id)
     state = seats.state_said(event)
     if not pid or not state or event.get("agent_id"):
         return
     own = Binding(standpoint.team, standpoint.agent, standpoint.token)
-    if known.is_headless(clients_here.words_of(pid)):
+    if known.is_headless(terminals.words_of(pid)):
         if own.agent:
             bindings.bind_alone(standpoint.root, own, pid)
         return
-    said = clients_here.variables_of(pid) if known.daemon else environ
+    said = terminals.variables_of(pid) if known.daemon else environ
     if known.daemon:
         standpoint.team = environment.look_up("team", None, said)[0] or standpoint.team
     store = opening.open_store(standpoint.root, standpoint.store or FILES, host=environ.get("TEAMS_HOST", ""))
@@ -59,7 +64,7 @@ def seat(client: str, standpoint: Standpoint, given: bytes, environ: Mapping[str
         str(event.get("cwd") or os.getcwd()),
         caller=_caller(standpoint, said, config.load(store.root, environ)),
         thread=session_id if known.daemon else "",
-        tty=clients_here.terminal_of(pid),
+        tty=terminals.terminal_of(pid),
         way=known.ways[0] if known.ways else "",
         source=f"hook {event.get('hook_event_name')}",
         state=state,
@@ -84,11 +89,11 @@ def _caller(standpoint: Standpoint, environ: Mapping[str, str], user: config.Con
 
 def _secrets(known: Seat, pid: int, environ: Mapping[str, str]) -> dict[str, Any]:
     """How the client is reached: its program and in what environment that is run, its socket and the token of that."""
-    found: dict[str, Any] = {"program": clients_here.program_of(pid)}
+    found: dict[str, Any] = {"program": terminals.program_of(pid)}
     found["environ"] = {key: environ[key] for key in _OF_ITS_COMMANDS if key in environ}
     if (own := known.socket) and environ.get(own.address):
         found["socket"], found["socketToken"] = environ[own.address], environ.get(own.token, "")
-    if known.serves and (server := _server(clients_here.words_of(pid))):
+    if known.serves and (server := _server(terminals.words_of(pid))):
         found["server"] = [*server, environ.get(known.serves, "")]
     return found
 
@@ -98,3 +103,40 @@ def _server(words: list[str]) -> tuple[str, int] | None:
     said = dict(zip(words, [*words[1:], ""], strict=True)) | dict(word.split("=", 1) for word in words if "=" in word)
     port = said.get("--port", "")
     return (said.get("--hostname") or "127.0.0.1", int(port)) if port.isdecimal() and int(port) else None
+
+
+def tell(given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> None:
+    """Print the synthetic result of a `broadcast` tool, unless there is nothing in it, or the agent is no member."""
+    child = str(json.loads(given).get("agent_id") or "")
+    store, parent = news.opened(standpoint, environ)
+    caller = subagents.caller_of(store, standpoint.team, parent, child) if child else parent
+    if caller is None:
+        return
+    try:
+        permission.require(store, standpoint.team, caller, "read-messages")
+        payload = waking.glance(store, standpoint.team, caller)
+    except errors.TeamsError:  # the client goes on as without us
+        return
+    if payload:
+        news.say(payload)
+
+
+_PATIENCE = 10.0
+
+
+def ask(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> int:
+    """Print what keeps the client from using the tool, if the person does not let it; the exit status.
+
+    When nobody can be asked, that is what the client is told: the tool is not used.
+    """
+    event = json.loads(given)
+    tool, input = str(event["tool_name"]), event.get("tool_input")
+    if permissions.is_ours(tool, input):
+        return 0
+    if not standpoint.has_team:
+        raise errors.NotAllowed("no team is set, so nobody can be asked", "Set TEAMS_TEAM and TEAMS_AGENT_ID.")
+    store, caller = news.opened(standpoint, environ, _PATIENCE)
+    why = answering.ask_for_tool(store, standpoint.team, caller, tool, permissions.as_text(input))
+    if why:
+        news.say((known.get(client).dialect or COMMON).denial(event, why))
+    return 0

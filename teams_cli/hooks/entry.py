@@ -80,9 +80,9 @@ def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
 
             return waiting.wait(flags["client"], standpoint, environ)
         if flags["ask"]:
-            from teams_cli.hooks import leave
+            from teams_cli.hooks import arrival
 
-            return leave.ask(flags["client"], given, standpoint, environ)
+            return arrival.ask(flags["client"], given, standpoint, environ)
         _answer(flags["client"], standpoint, given, environ)
     except Exception as error:
         _log(error, flags, environ)
@@ -149,9 +149,9 @@ def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping
     if quiet.is_before(given):
         return
     if b'"ModelCall"' in given:
-        from teams_cli.hooks import attending
+        from teams_cli.hooks import arrival
 
-        attending.tell(given, standpoint, environ)
+        arrival.tell(given, standpoint, environ)
         return
     if b'"agent_id"' in given:
         from teams_cli.hooks import subagents
@@ -162,12 +162,12 @@ def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping
 
         news.tell(client, given, standpoint, environ)
     if b'"tool_input"' in given:
-        from teams_cli.hooks import calls
+        from teams_cli.hooks import guard
 
-        if since := calls.note(standpoint, given):
-            from teams_cli.hooks import circling
+        if since := guard.note(standpoint, given):
+            from teams_cli.hooks import guard
 
-            circling.look(standpoint, since, environ)
+            guard.look(standpoint, since, environ)
 
 
 def _arrives(standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]") -> bool:

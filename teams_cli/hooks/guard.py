@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from binascii import crc32
 
 from teams_cli import errors
-from teams_cli.agents import isolation, overlaps, sessions
+from teams_cli.agents import checkouts, isolation, overlaps, sessions
 from teams_cli.clients import known
-from teams_cli.clients.dialects import COMMON, Dialect
-from teams_cli.hooks import exchange
+from teams_cli.clients.contract import COMMON, Dialect
+from teams_cli.clock import length, parse_rfc3339
+from teams_cli.hooks import news
+from teams_cli.messages import messages
+from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
+from teams_cli.tasks import tasks
+from teams_cli.tasks.tasks import Task
 from teams_cli.teams import permission, settings
+from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
 
     from teams_cli.hooks.entry import Standpoint
     from teams_cli.teams.teams import Team
+
 
 _PATHS = ("file_path", "filePath", "notebook_path", "absolute_path", "path")
 _OF_A_PATCH = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ")
@@ -36,7 +45,7 @@ def answer(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[s
     paths, command = list(written(dialect, event)), _command(dialect, event)
     if not (paths or command):
         return False
-    store, caller = exchange.opened(standpoint, environ)
+    store, caller = news.opened(standpoint, environ)
     try:
         team = permission.require(store, standpoint.team, caller, "read-messages").team
     except (errors.NotAllowed, errors.TeamNotFound, errors.Conflict):
@@ -45,7 +54,7 @@ def answer(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[s
     document = dialect.denial(event, why) if why else _said(store, team, caller.name, dialect, event, paths)
     if document is None:
         return False
-    exchange.say(document)
+    news.say(document)
     return True
 
 
@@ -131,3 +140,107 @@ class _Told:
             except OSError:
                 return fresh
         return fresh
+
+
+_WINDOW = 24
+_KEPT = _WINDOW // 2
+_FEW = 3
+"""So few different calls in a window are the same again and again."""
+_SIZE = 9
+_ENDS = (b'"tool_response"', b'"tool_use_id"', b'"tool_output"')
+
+
+def note(standpoint: Standpoint, given: bytes) -> float:
+    """Note the calls of the event; since when they have been the same, where it is time to look at that, else 0.
+
+    Waiting is no call. Of who is no member nothing is noted: they have no file of what they have seen.
+    """
+    base = f"{standpoint.root}/teams/{standpoint.team}/inboxes/{standpoint.agent}"
+    found = b"".join(b"%08x\n" % crc32(call) for call in _calls(given) if b"teams wait" not in call)
+    if not found or not os.path.exists(f"{base}.seen"):
+        return 0.0
+    descriptor = os.open(f"{base}.calls", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.write(descriptor, found)
+        if os.fstat(descriptor).st_size < _WINDOW * _SIZE:
+            return 0.0
+        calls = os.pread(descriptor, 1 << 16, 0).split()[-_WINDOW:]
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, b"".join(call + b"\n" for call in calls[-_KEPT:]))
+    finally:
+        os.close(descriptor)
+    return _since(f"{base}.circling", len(set(calls)) <= _FEW)
+
+
+def _calls(given: bytes) -> list[bytes]:
+    """What each tool of the event was given, without what came of it: as it stands there, unread."""
+    parts = given.split(b'"tool_input"')[1:]
+    return [min((part.partition(end)[0] for end in _ENDS), key=len) for part in parts]
+
+
+def _since(path: str, same: bool) -> float:
+    """Since when the calls have been the same; 0 where they are not, or just began to be."""
+    if not same:
+        if os.path.exists(path):
+            os.unlink(path)
+        return 0.0
+    try:
+        return os.stat(path).st_mtime
+    except FileNotFoundError:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        return 0.0
+
+
+def look(standpoint: Standpoint, since: float, environ: Mapping[str, str]) -> None:
+    """Tell the leader of an agent whose calls have been the same since then, if it has a task, and has neither
+    committed nor changed a file for as long as the setting `circlingAfter` says; once for each claim of a task.
+    """
+    store, caller = news.opened(standpoint, environ)
+    try:
+        team = permission.require(store, standpoint.team, caller, "read-messages").team
+    except (errors.NotAllowed, errors.TeamNotFound, errors.Conflict):
+        return
+    patience = float(settings.value(team, settings.CIRCLING_AFTER))
+    if not patience or time.time() - since < patience:
+        return
+    for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS):
+        if task.owner == caller.name:
+            seconds = time.time() - max(since, _claimed(task), _changed(_directory(store, team, caller.name)))
+            if seconds >= patience:
+                _tell(store, team, task, caller.name, seconds)
+
+
+def _tell(store: Store, team: Team, task: Task, agent: str, seconds: float) -> None:
+    to = team.leader if agent != team.leader else HUMAN
+    was_started = sessions.find(store, team.name, agent) is not None
+    step = (
+        f"teams logs {agent}; restart: teams restart-agent {agent} --fresh" if was_started else "look at its terminal"
+    )
+    body = (
+        f"{agent} seems to loop on {task.id} ({task.title}): the same calls again and again, and for"
+        f" {length(seconds)} no commit and no changed file: {step}"
+    )
+    messages.notify(store, team.name, to, body, f"circling-{task.id}-{task.claim}")
+
+
+def _directory(store: Store, team: Team, agent: str) -> str:
+    session = sessions.find(store, team.name, agent)
+    return (session.worktree or session.directory) if session else os.getcwd()
+
+
+def _claimed(task: Task) -> float:
+    return parse_rfc3339(task.claimed_at).timestamp() if task.claimed_at else 0.0
+
+
+def _changed(directory: str) -> float:
+    """When something was last committed there, or a file that is not committed was written; 0 outside git."""
+    checkout = checkouts.at(directory)
+    if checkout is None:
+        return 0.0
+    found = [checkout.committed_at]
+    for name in checkout.uncommitted():
+        try:
+            found.append(os.lstat(os.path.join(checkout.top, name)).st_mtime)
+        except OSError:  # it is deleted
+            continue
+    return max(found)

@@ -5,22 +5,25 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import sys
 import time
 from contextlib import suppress
 
-from teams_cli import errors
-from teams_cli.agents import background, told_sessions
+from teams_cli import environment, errors, streams
+from teams_cli.agents import background, sessions
 from teams_cli.agents.seats import bindings, sitting, terminals
 from teams_cli.clients import known
-from teams_cli.clients.dialects import COMMON, Dialect
+from teams_cli.clients.contract import COMMON, Dialect
 from teams_cli.clients.seats import GONE, IDLE, PERMISSION, TERMINAL_STATE, WORKING, permission_for, state_said
-from teams_cli.hooks import exchange, replies
-from teams_cli.hooks.recall import Recall
+from teams_cli.hooks import waiting
+from teams_cli.hooks.waiting import Recall
 from teams_cli.messages import inboxes
+from teams_cli.store import opening
 from teams_cli.store.contract import Store
-from teams_cli.tasks import holding
-from teams_cli.teams import permission
-from teams_cli.teams.caller import Caller
+from teams_cli.store.files.engine import FILES
+from teams_cli.tasks import claims
+from teams_cli.teams import config, permission
+from teams_cli.teams.permission import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +33,27 @@ if TYPE_CHECKING:
     from teams_cli.hooks.entry import Standpoint
     from teams_cli.records.types import TerminalState
 
+
+PATIENCE = 2.0
+"""Seconds that a client waits for a store out of reach: it goes on as without us then."""
+
+
+def opened(standpoint: Standpoint, environ: Mapping[str, str], patience: float = PATIENCE) -> tuple[Store, Caller]:
+    """The store that the hook is for, waiting so many seconds for its server, and the agent as who it calls."""
+    store = opening.open_store(standpoint.root, standpoint.store or FILES, patience, environ.get("TEAMS_HOST", ""))
+    token = standpoint.token or environment.look_up("token", None, environ)[0]
+    return store, Caller(standpoint.agent, token=token, config=config.load(store.root, environ))
+
+
+def say(document: dict[str, Any]) -> None:
+    """Print the answer. What can't be brought out is an error here, and none once more at the end."""
+    try:
+        sys.stdout.write(json.dumps(document) + "\n")
+        sys.stdout.flush()
+    finally:
+        streams.finish()
+
+
 _BEAT = 30.0
 
 
@@ -37,7 +61,7 @@ def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str
     """Answer the hook on standard output. Agents that are no members are told nothing."""
     event = json.loads(given) if given.strip() else {}
     team, agent = standpoint.team, standpoint.agent
-    store, caller = exchange.opened(standpoint, environ)
+    store, caller = opened(standpoint, environ)
     try:
         permission.require(store, team, caller, "read-messages")
     except (errors.NotAllowed, errors.TeamNotFound, errors.Conflict):
@@ -46,8 +70,8 @@ def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str
         goes_on = _say(store, standpoint, caller, known.get(client).dialect or COMMON, event, seen)
         _note_session(store, standpoint, client, event)
         _beat(store, team, caller, seen)
-        number, waiting = replies.unread(store, team, agent)
-        seen.number = -1 if waiting else number
+        number, has_more = waiting.unread(store, team, agent)
+        seen.number = -1 if has_more else number
         if standpoint.has_terminal and not event.get("agent_id"):
             state = _report(store, standpoint, event, goes_on, environ)
             seen.number = -1 if state == PERMISSION else seen.number  # what comes next is news
@@ -60,7 +84,7 @@ def _note_session(store: Store, standpoint: Standpoint, client: str, event: dict
         return
     directory = str(event.get("cwd") or os.getcwd())
     with suppress(errors.TeamsError):
-        told_sessions.note(
+        sessions.note_told(
             store, standpoint.team, standpoint.agent, client, str(event.get("session_id") or ""), directory
         )
 
@@ -101,10 +125,10 @@ def _say(
         seen.blocks = 0
     recall = None if event.get("attends") else seen.recall  # such a client has it with every call of its model
     seated = standpoint.has_terminal
-    reply = replies.answer(store, standpoint.team, caller, dialect, event, seen.blocks, seated, recall)
+    reply = waiting.answer(store, standpoint.team, caller, dialect, event, seen.blocks, seated, recall)
     if reply is None:
         return False
-    exchange.say(reply.document)
+    say(reply.document)
     seen.blocks += stop
     inboxes.mark_read(store, standpoint.team, caller.name, reply.shown, turn=0)
     return stop
@@ -114,7 +138,7 @@ def _beat(store: Store, team: str, caller: Caller, seen: Seen) -> None:
     """Renew the leases of the caller's tasks, unless that was done within the last seconds."""
     if seen.is_beat_due() and not caller.is_human:
         try:
-            holding.heartbeat(store, team, caller)
+            claims.heartbeat(store, team, caller)
         except errors.TeamsError:  # it may not, or a claim ended at this very moment
             return
         seen.beat = time.time()

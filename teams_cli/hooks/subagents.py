@@ -10,17 +10,17 @@ import json
 import os
 
 from teams_cli import errors
-from teams_cli.agents import attention
+from teams_cli.agents import waking
 from teams_cli.clients import known
-from teams_cli.clients.dialects import COMMON, Dialect
-from teams_cli.hooks import exchange, replies
-from teams_cli.hooks.replies import Reply
+from teams_cli.clients.contract import COMMON, Dialect
+from teams_cli.hooks import news, waiting
+from teams_cli.hooks.waiting import Reply
 from teams_cli.membership import joining, leaving
-from teams_cli.messages import handling, inboxes, messages
+from teams_cli.messages import inboxes, messages, reading
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.teams import permission, presence, teams
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str
     child = str(event.get("agent_id") or "")
     if not child:
         return
-    store, parent = exchange.opened(standpoint, environ)
+    store, parent = news.opened(standpoint, environ)
     dialect = known.get(client).dialect or COMMON
     place = _ChildPlace(store.root, standpoint.team, standpoint.agent, child)
     try:
@@ -50,7 +50,7 @@ def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str
     except errors.TeamsError:  # the client goes on as without us
         return
     if reply:
-        exchange.say(reply.document)
+        news.say(reply.document)
         if reply.shown and (caller := place.caller(parent)):
             inboxes.mark_read(store, standpoint.team, caller.name, reply.shown, turn=0)
 
@@ -73,9 +73,9 @@ def _answer(
         return None
     presence.saw(store, team, caller.name, every=_BEAT)
     if name != ENDS:
-        return None if dialect.moment(own) == "stop" else replies.answer(store, team, caller, dialect, own, 0)
+        return None if dialect.moment(own) == "stop" else waiting.answer(store, team, caller, dialect, own, 0)
     if not event.get("stop_hook_active") and event.get("can_go_on") is not False:
-        mail, shown = replies.mail(store, team, caller.name, replies.MAX_TEXT, quiet=False)
+        mail, shown = waiting.mail(store, team, caller.name, waiting.MAX_TEXT, quiet=False)
         if mail:
             return Reply(dialect.refusal("\n\n".join(mail)), shown)
     _leave(store, team, parent, caller, event, place)
@@ -91,7 +91,7 @@ def _join(store: Store, team: str, parent: Caller, kind: str, place: _ChildPlace
 
 
 def _introduction(store: Store, team: str, caller: Caller, parent: Caller) -> str:
-    told = attention.introduction(store, team, caller.name, caller.config)
+    told = waking.introduction(store, team, caller.name, caller.config)
     token = f"TEAMS_TOKEN={caller.token} " if caller.token else ""
     return (
         f"{told}\nYou work for {parent.name}. Say who you are in every command: {token}teams … --as {caller.name}; "
@@ -106,7 +106,7 @@ def _leave(store: Store, team: str, parent: Caller, caller: Caller, event: dict[
     if said and teams.get(store, team).member(caller.name):
         uid = f"{caller.name}~output-1"
         sent = messages.notify(store, team, parent.name, said, uid, "output", caller.name, wake=False)
-        handling.settle(store, team, parent.name, {sent.number})
+        reading.settle(store, team, parent.name, {sent.number})
     leaving.leave(store, team, caller)
     place.forget()
 

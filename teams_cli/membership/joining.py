@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from teams_cli import errors, names, text
-from teams_cli.membership.shutting_down import refuse_return
-from teams_cli.store.contract import Store
+from teams_cli.membership.shutdowns import refuse_return
+from teams_cli.messages.messages import MESSAGE
+from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import holding, overviews, tasks
-from teams_cli.teams import chronicle, history, permission, roles, teams
-from teams_cli.teams.caller import Caller
-from teams_cli.teams.permission import hash_token, new_token, verify
-from teams_cli.teams.teams import MEMBER, TEAM, Member, Team
+from teams_cli.tasks import claims, overviews, tasks
+from teams_cli.teams import history, permission, roles, settings, teams
+from teams_cli.teams.permission import Caller, hash_token, new_token, require, verify
+from teams_cli.teams.roles import lineage
+from teams_cli.teams.teams import LEADER, MANAGER, MEMBER, TEAM, Member, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
     from teams_cli.teams.config import Config
+    from teams_cli.teams.permission import Caller
 
 
 def join(
@@ -44,7 +49,7 @@ def join(
     team = teams.get(store, team_name)
     if wish.admitted(store, team) is not team and (gone := team.find(wish.member.agent_id)):
         name = gone.agent_id  # it left, and what it comes back to is not what it went from
-        holding.release_tasks_of(store, team, name, name, "its owner left the team")
+        claims.release_tasks_of(store, team, name, name, "its owner left the team")
     before, after = update(store, team_name, TEAM, team_name, lambda found: wish.admitted(store, found))
     if before is after:
         return wish.member, ""
@@ -82,7 +87,7 @@ class _Wish:
     def admitted(self, store: Store, team: Team) -> Team:
         """The team with the member in it; the team itself if it was in it before."""
         if team.state == "closed":
-            raise chronicle.of_closed(store, team.name, overviews.came_to(store, team.name))
+            raise history.of_closed(store, team.name, overviews.came_to(store, team.name))
         draft = self._draft(store, team)
         asking = self.caller or Caller(draft.agent_id)
         allowed = roles.verdict(draft.role, "join-team", team, asking.config)
@@ -186,3 +191,122 @@ def renew_token(store: Store, team_name: str, agent: str) -> str:
 
     update(store, team_name, TEAM.also_closed, team_name, change)
     return token
+
+
+def spawn_team(
+    store: Store, name: str, caller: Caller | None, description: str | None = None, secure: bool = False
+) -> tuple[Team, dict[str, str]]:
+    """Create a team. You become its leader and first member.
+
+    With *secure*, every member needs a token from then on. The answer has yours and the human's; only hashes
+    are kept.
+
+    Raises:
+        AlreadyExists: A team has that name, or one that differs only in case.
+        InvalidValue: The name is not valid.
+        NotAllowed: You are a member of a team and lead none, or agents of your type do not create teams.
+        DamagedRecord: A team of that name lost its own record, but not its tasks or messages.
+    """
+    names.check_name(name, "team")
+    text.within(description or "", "description", text.MAX_MESSAGE)
+    if caller is None:
+        raise errors.NoIdentity("a team needs a leader", "Name the leader: --as AGENT or TEAMS_AGENT_ID")
+    _judge(store, caller, name)
+    defaults = settings.of_user(caller.config) if caller.config else {}
+    team = Team(name=name, description=description, leader=caller.name, created_at=teams.now(store), settings=defaults)
+    if not caller.is_human:
+        names.check_name(caller.name, "agent")
+        display = text.one_line(caller.display, "name") if caller.display else None
+        leader = Member(agent_id=caller.name, agent_name=display, role=LEADER, joined_at=team.created_at)
+        team = team.having(members=[leader])
+    team, tokens = _secured(team) if secure else (team, {})
+    _refuse_remains(store, name)
+    store.create(name, TEAM, name, team)
+    history.note(store, name, caller.name, "team created", description=description)
+    return team, tokens
+
+
+def _judge(store: Store, caller: Caller, name: str) -> None:
+    """Check that the caller may create teams: by its role where it is a member, and by what it says of itself, which
+    can only take from that.
+    """
+    if caller.is_human:
+        judged = [_Judgement(names.HUMAN, None, caller)]
+    else:
+        judged = sorted(_judgements(store, caller), key=_Judgement.weight)[:1]
+        if caller.type or not judged:
+            # Who says what it is without naming a role is a member with a specialty, and members don't create teams.
+            said = (roles.role_for(caller.type, None, caller.config) or MEMBER) if caller.type else LEADER
+            judged.append(_Judgement(said, None, caller))
+    strictest = max(judged, key=_Judgement.weight)
+    permission.judge(strictest.role, "spawn-team", strictest.decision, caller, name, strictest.team)
+
+
+class _Judgement:
+    """A role of the caller, in a team or by its own word, and what the rules say of it when it makes a team."""
+
+    def __init__(self, role: str, team: Team | None, caller: Caller) -> None:
+        self.role = role
+        self.team = team
+        self.decision = roles.verdict(role, "spawn-team", team, caller.config)
+
+    def weight(self) -> int:
+        """The heavier, the less is allowed."""
+        return ("allow", "ask", "deny").index(self.decision)
+
+
+def _judgements(store: Store, caller: Caller) -> Iterator[_Judgement]:
+    """Where the caller stands in the teams that are open; what one that is damaged would say of that is not known."""
+    for team in teams.all_of(store, []):
+        member = team.member(caller.name) if team.state != "closed" else None
+        if member:
+            yield _Judgement(member.role, team, caller)
+
+
+def _refuse_remains(store: Store, name: str) -> None:
+    """Refuse to begin a team over the tasks and the mail of another."""
+    if name not in store.teams() and (store.last(name, MESSAGE) or any(tasks.all_of(store, name, []))):
+        raise errors.DamagedRecord(
+            f"team {name} lost its own record, and there are tasks or messages of it",
+            "Restore the record from a backup, or move the rest away; to list it: teams doctor",
+        )
+
+
+def _secured(team: Team) -> tuple[Team, dict[str, str]]:
+    tokens = {"token": new_token(), "humanToken": new_token()}
+    members = [member.having(token_hash=hash_token(tokens["token"])) for member in team.members]
+    return team.having(members=members, human_token_hash=hash_token(tokens["humanToken"])), tokens
+
+
+def set_up(store: Store, team_name: str, caller: Caller | None, kinds: Sequence[Kind[Any]] = ()) -> dict[str, str]:
+    """Give every active member of a `--secure` team its own database login, and remove the logins of those who
+    left.
+
+    With a login of its own an agent can't change the team, another's inbox or claims, decisions, results, or
+    what agents are run with, whatever program it uses. The answer shows the addresses of new logins with their
+    passwords, once: put each into the TEAMS_STORE of its agent alone. Repeat it when members join or leave.
+
+    Raises:
+        WrongState: The team was not made with --secure.
+        InvalidValue: The team is in files, which have no logins.
+        NotAllowed: The present database login may not create others.
+    """
+    at = require(store, team_name, caller, "set-up-roles")
+    team, caller = at.team, at.caller
+    if not team.secure:
+        raise errors.WrongState(
+            f"team {team.name} was made without --secure", "Make one: teams spawn-team NAME --secure"
+        )
+    agents = {member.agent_id: _does(team, member, caller) for member in team.members if member.active}
+    made = store.admit(team.name, agents, kinds)
+    if made:
+        history.note(store, team.name, caller.name, "logins made", agents=sorted(made))
+    return made
+
+
+def _does(team: Team, member: Member, caller: Caller) -> str:
+    """What the member is to the database: one that `leads`, one that `manages` tasks or may add some, or another."""
+    base = lineage(member.role, team, caller.config)[-1]
+    if base == LEADER:
+        return "leads"
+    return "manages" if base == MANAGER or tasks.may_add(team, member.role, caller.config) else ""

@@ -6,10 +6,9 @@ from teams_cli import errors
 from teams_cli.membership import shutdowns
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import assigning, holding, leases, tasks
+from teams_cli.tasks import assigning, claims, leases, tasks
 from teams_cli.teams import history, teams
-from teams_cli.teams.caller import Caller
-from teams_cli.teams.permission import require, verify
+from teams_cli.teams.permission import Caller, require, verify
 from teams_cli.teams.teams import LEADER, MEMBER, TEAM, Team
 
 
@@ -43,7 +42,7 @@ def leave(
 def _freed(store: Store, team: Team, name: str, problems: list[errors.TeamsError] | None) -> list[str]:
     """Give back what a member had that has left; the ids of its tasks."""
     try:
-        freed = holding.release_tasks_of(store, team, name, name, "its owner left the team")
+        freed = claims.release_tasks_of(store, team, name, name, "its owner left the team")
         assigning.free_all(store, team, name, f"{name} left the team")
         return freed
     except errors.TeamsError as failure:  # it has left: its claims are over, whoever writes that down

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.names import SYSTEM
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import upsert
@@ -11,9 +12,11 @@ from teams_cli.teams import teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from teams_cli.records.types import Count, Name, Number, Time
+
 
 _FAR_BEHIND = 1000
 MOST_OPEN = 20_000
@@ -289,3 +292,88 @@ def _document(message: Message, inbox: Inbox, entry: Open | None, done: Handled 
     elif not entry and inbox.settled_at and _is_behind(inbox, message.number):
         document.update(readAt=inbox.settled_at, handledAt=inbox.settled_at)
     return document
+
+
+_BY_SYSTEM = f"{SYSTEM}~"
+"""How the uids of notices begin."""
+
+
+def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str, int]:
+    """How many messages each of the agents has not read yet, as `inboxes.unread` counts them, from the envelopes of the
+    log; of notices alone it has to be read whether they only inform. A message that can't be read counts as well.
+
+    Raises:
+        DamagedRecord: An inbox can't be read, whosever it is.
+    """
+    problems: list[errors.TeamsError] = []
+    read = {inbox.agent: inbox for inbox, _ in store.scan(team, INBOX, problems)}
+    if problems:
+        raise problems[0]
+    found = {agent: read.get(agent) or Inbox(agent=agent) for agent in agents}
+    ahead = {agent: inbox.up_to for agent, inbox in found.items() if _is_simple(inbox)}
+    counts = {agent: _unread_of(found[agent]) for agent in ahead}
+    notices: dict[int, list[str]] = {}
+    for number, uid, to in store.envelopes(team, MESSAGE, min(ahead.values(), default=0)) if ahead else ():
+        for agent in to:
+            if number > ahead.get(agent, number):
+                if uid.startswith(_BY_SYSTEM):
+                    notices.setdefault(number, []).append(agent)
+                else:
+                    counts[agent] += 1
+    for notice in _fetched(store, team, sorted(notices)):
+        for agent in () if notice.type == "info" else notices[notice.number]:
+            counts[agent] += 1
+    return {agent: counts[agent] if agent in counts else len(unread(store, team, agent)) for agent in agents}
+
+
+def _fetched(store: Store, team: str, numbers: list[int]) -> list[Message]:
+    if not numbers:
+        return []
+    return store.fetch(team, MESSAGE, numbers, [])
+
+
+def _unread_of(inbox: Inbox) -> int:
+    return sum(entry.read_at is None and not entry.quiet for entry in inbox.open)
+
+
+def _is_simple(inbox: Inbox) -> bool:
+    """Whether all that is said of messages behind `upTo` is that they came."""
+    numbers = [entry.number for entry in inbox.open] + [entry.number for entry in inbox.handled]
+    return max(numbers, default=0) <= inbox.up_to and not inbox.damaged and len(inbox.open) < MOST_OPEN
+
+
+_MOST = 1_000_000
+"""Messages that may have been removed: an inbox that says more is not believed."""
+
+
+def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
+    """See to it that an inbox which has read on behind the *last* message is shown those that were not.
+
+    It reads on behind those that it knows, and the numbers up to where it was are given to no other message, since it
+    would be taken for one of these. That is, unless no log goes so far: then none would be left for the team.
+    """
+    believed = inbox.furthest() - last <= _MOST
+    try:
+        if believed:
+            store.reserve(team, MESSAGE, inbox.furthest())
+    except errors.TeamsError:
+        believed = False
+        raise
+    finally:
+        upsert(store, team, INBOX.also_closed, inbox.agent, inbox, lambda found: _taken_back(found, last, believed))
+
+
+def _taken_back(inbox: Inbox, last: int, believed: bool) -> Inbox:
+    if inbox.furthest() <= last:  # somebody else did
+        return inbox
+    known = inbox.named()
+    back = max((number for number in known if number <= last), default=last if known else 0)
+    back = inbox.up_to if inbox.up_to <= last else back
+    if believed:
+        return inbox.having(up_to=back)
+    return inbox.having(
+        up_to=back,
+        open=[entry for entry in inbox.open if entry.number <= last],
+        handled=[entry for entry in inbox.handled if entry.number <= last],
+        damaged=[number for number in inbox.damaged or () if number <= last] or None,
+    )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from teams_cli.records.types import MessageId, MessageType, Name, Number, Text, Time, Word
-    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.permission import Caller
 
 
 class Message(Record):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
-from teams_cli.records.owed import Owed
-from teams_cli.records.records import Record
+from teams_cli.records.records import Owed, Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update
 
@@ -60,9 +59,9 @@ def settle(store: Store, team: str, kind: Kind[R], key: str) -> None:
 
 def settle_request(store: Store, team: str, agent: str, about: str) -> None:
     """Handle what asked the agent for something that is done; see `handling.settle_about`."""
-    from teams_cli.messages import handling  # heavier than all of what a hot command needs of notices
+    from teams_cli.messages import reading  # heavier than all of what a hot command needs of notices
 
-    handling.settle_about(store, team, agent, about)
+    reading.settle_about(store, team, agent, about)
 
 
 def _send(store: Store, team: str, told: Owed) -> Message:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from teams_cli import errors
-from teams_cli.messages import inboxes
-from teams_cli.messages.inboxes import Inbox
+from zlib import crc32
+
+from teams_cli import errors, text
+from teams_cli.clock import later, length, rfc3339, seconds_since
+from teams_cli.messages import inboxes, messages
+from teams_cli.messages.inboxes import INBOX, Inbox, Mailbox, advance, is_handled, load, settled
 from teams_cli.messages.messages import MESSAGE, Message, fitting
+from teams_cli.names import SYSTEM, number_of
 from teams_cli.store.contract import Store
-from teams_cli.teams import teams
+from teams_cli.store.retrying import update, upsert
+from teams_cli.teams import history, presence, teams
 from teams_cli.teams.permission import require
+from teams_cli.teams.presence import AGENT, Agent, Awaited
+from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.teams.caller import Caller
+    from collections.abc import Callable
+    from typing import Any
+
+    from teams_cli.teams.permission import Caller
     from teams_cli.teams.presence import OnceTold
 
 
@@ -87,7 +97,7 @@ def _read_too_far(store: Store, team: str, agent: str) -> list[errors.TeamsError
     inbox, last = inboxes.load(store, team, agent), store.last(team, MESSAGE)
     if inbox.furthest() <= last:
         return []
-    from teams_cli.messages.removed import hold_to_log
+    from teams_cli.messages.inboxes import hold_to_log
 
     try:
         hold_to_log(store, team, inbox, last)
@@ -118,3 +128,226 @@ def _reading(selection: Selection, found: list[Message], before: Inbox, after: I
     reading.more = len(left_out)
     reading.unread = len(left_out & new)
     return reading
+
+
+def handle(store: Store, team_name: str, caller: Caller | None, ids: list[str]) -> list[Message]:
+    """Mark messages as handled, without an answer: all that were shown to the caller, unless it says which.
+
+    Those that are handled already stay so.
+
+    Raises:
+        MessageNotFound: One was not sent to the caller; nothing is marked.
+    """
+    caller = require(store, team_name, caller, "ack").caller
+    if ids:
+        found = [received(store, team_name, caller.name, word) for word in ids]
+    else:
+        found = _shown(store, team_name, caller.name)
+    if not found:
+        return []
+    settle(store, team_name, caller.name, {message.number for message in found})
+    for message in found:
+        history.note(store, team_name, caller.name, "message handled", message=message.id)
+    return found
+
+
+def _shown(store: Store, team: str, agent: str) -> list[Message]:
+    """The messages that the agent has read and that are not handled; what it can't read again stays."""
+    read = [entry.number for entry in load(store, team, agent).open if entry.read_at]
+    return store.fetch(team, MESSAGE, sorted(read), [])
+
+
+def reply(
+    store: Store, team_name: str, caller: Caller | None, word: str, body: str, problems: list[errors.TeamsError]
+) -> tuple[Message, Message]:
+    """Reply to a message, and mark it as handled.
+
+    Raises:
+        MessageNotFound: You have no such message.
+        AlreadyHandled: It was handled before; nothing was sent.
+        WrongState: It is a notice of the program.
+        AgentNotFound: The sender is no longer an active member.
+    """
+    at = require(store, team_name, caller, "reply", word)
+    team, caller = at.team, at.caller
+    body = text.checked(body, "message")
+    original = received(store, team_name, caller.name, word)
+    if original.from_ == SYSTEM:
+        raise errors.WrongState(
+            f"{original.id} is a notice; nobody reads answers to it", "Follow it, if it asks for something."
+        )
+    inbox = advance(store, team_name, load(store, team_name, caller.name), [])
+    if not original.is_closed_by_reading and is_handled(inbox, original.number):
+        hint = f"Write a new message: teams send-message {original.from_} …"
+        raise errors.AlreadyHandled(f"{original.id} is handled already", hint)
+    draft = messages.Message(
+        from_=caller.name,
+        to=teams.get_recipient(team, original.from_),
+        message=body,
+        timestamp=teams.now(store),
+        type="reply",
+        reply_to=original.id,
+    )
+    # A crash between the two changes leaves the message open; the same answer again then finds the one that was sent.
+    answer = messages.post(store, team_name, draft, f"re-{original.number}-{crc32(body.encode()):08x}")
+    try:
+        settle(store, team_name, caller.name, {original.number})
+    except errors.TeamsError as problem:
+        said = f"{original.id} stays open (teams ack {original.id}): {problem.message}"
+        problems.append(errors.TeamsError(said))
+    return answer, original
+
+
+def received(store: Store, team: str, agent: str, word: str) -> Message:
+    """The message of that id, if it was sent to the agent.
+
+    Raises:
+        MessageNotFound: There is none, or it was sent to others.
+    """
+    number = number_of(word, "msg")
+    try:
+        message, _ = store.get(team, MESSAGE, f"msg-{number}")
+    except errors.NotFound:
+        message = None
+    if message is None or agent not in (message.recipients or [message.to]):
+        raise errors.MessageNotFound(f"no message msg-{number} was sent to {agent}", "See: teams read-messages --all")
+    return message
+
+
+def settle(store: Store, team: str, agent: str, numbers: set[int], also_closed: bool = False) -> None:
+    """Mark messages that were sent to the agent as handled; with *also_closed* in a closed team too."""
+    store.confirm(team, MESSAGE, f"msg-{max(numbers)}")
+
+    def change(inbox: Inbox) -> Inbox:
+        ahead = advance(store, team, inbox, [])
+        waiting = {number for number in numbers if not is_handled(ahead, number)}
+        return settled(ahead, waiting, teams.now(store)) if waiting else inbox
+
+    upsert(store, team, INBOX.also_closed if also_closed else INBOX, agent, Inbox(agent=agent), change)
+
+
+def settle_about(store: Store, team: str, agent: str, about: str) -> None:
+    """Handle what asked the agent for something that is done. That is done, so failing here is no failure."""
+    try:
+        mail = Mailbox(store, team, agent).open_messages()
+        asked = {message.number for message in mail if message.about == about}
+        if asked:
+            settle(store, team, agent, asked)
+    except errors.TeamsError:
+        return
+
+
+def outputs_of(store: Store, team: str, agent: str, sender: str) -> list[Message]:
+    """The unhandled messages in which *sender*'s output came to the agent."""
+    mail = Mailbox(store, team, agent).open_messages()
+    return [m for m in mail if m.from_ == sender and m.type == "output"]
+
+
+WITHIN = "ack_timeout"
+
+
+def due(store: Store, team: Team) -> str:
+    """When a message that is sent now is to be acknowledged."""
+    from teams_cli.teams import settings
+
+    return rfc3339(later(store.now(), float(settings.value(team, WITHIN))))
+
+
+def expect(store: Store, team: str, sent: Message) -> None:
+    """Note that the sender of a stored message waits for its acknowledgement; noting it again changes nothing."""
+    if sent.ack_by is None:
+        return
+    entry = Awaited(number=sent.number, due=sent.ack_by)
+
+    def change(agent: Agent) -> Agent:
+        known = any(each.number == sent.number for each in agent.awaits or ())
+        return agent if known else agent.having(awaits=[*(agent.awaits or ()), entry])
+
+    upsert(store, team, AGENT, sent.from_, Agent(agent=sent.from_), change)
+
+
+def silent(store: Store, team: str, message: Message) -> list[str]:
+    """The recipients of a message that have not handled it."""
+
+    def is_open(name: str) -> bool:
+        inbox = inboxes.advance(store, team, inboxes.load(store, team, name), [])
+        return not inboxes.is_handled(inbox, message.number)
+
+    return [name for name in message.recipients or [message.to] if is_open(name)]
+
+
+def overdue(store: Store, team: str, sender: str) -> list[dict[str, Any]]:
+    """The messages of the sender that were to be acknowledged by now and are not, with who is silent."""
+    late = [entry.number for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
+    rows = []
+    for message in store.fetch(team, MESSAGE, late, []) if late else ():
+        if names := silent(store, team, message):
+            rows.append({"id": message.id, "ackBy": message.ack_by, "waitsFor": names})
+    return rows
+
+
+def is_due(store: Store, entry: Awaited) -> bool:
+    """Whether the time to acknowledge it is over."""
+    return seconds_since(entry.due, store.now()) >= 0
+
+
+def next_due(store: Store, team: str, sender: str) -> float | None:
+    """In how many seconds the next message of the sender is overdue; None if none will be."""
+    left = [-seconds_since(entry.due, store.now()) for entry in presence.load(store, team, sender).awaits or ()]
+    return min((seconds for seconds in left if seconds > 0), default=None)
+
+
+def tell(store: Store, team: str, sender: str, once_told: OnceTold) -> list[str]:
+    """What to tell the sender of what is overdue, each once; what is acknowledged is waited for no longer."""
+    late = [entry for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
+    if all(entry.told for entry in late):
+        return []
+    rows = {row["id"]: row for row in overdue(store, team, sender)}
+
+    def change(agent: Agent) -> Agent:
+        kept = [
+            each.having(told=True) if is_due(store, each) else each
+            for each in agent.awaits or ()
+            if not is_due(store, each) or f"msg-{each.number}" in rows
+        ]
+        return agent.having(awaits=kept or None)
+
+    once_told(lambda: update(store, team, AGENT, sender, change))
+    untold = [f"msg-{entry.number}" for entry in late if not entry.told]
+    return [f"{in_words(rows[key])}: teams show-message {key}" for key in untold if key in rows]
+
+
+def in_words(row: dict[str, Any]) -> str:
+    """One message that is overdue."""
+    return f"{row['id']} is not acknowledged by {', '.join(row['waitsFor'])}"
+
+
+def wait_and_read(
+    store: Store,
+    team: str,
+    caller: Caller | None,
+    selection: Selection,
+    problems: list[errors.TeamsError],
+    timeout: float,
+    sleep_until: Callable[[Callable[[], bool], float], bool],
+    once_told: OnceTold | None = None,
+) -> Reading:
+    """Read as `read` does, but block until one was not read yet, or was read since by another process of the caller.
+
+    Raises:
+        WaitRanOut: None came within *timeout* seconds.
+    """
+    caller = require(store, team, caller, "read-messages").caller
+    name = caller.name
+    began = store.last(team, MESSAGE)  # what comes from here on ends each wait of this agent, whichever marks it first
+
+    def arrived() -> bool:
+        inbox = advance(store, team, load(store, team, name), [])
+        new = [entry.number for entry in inbox.open if entry.read_at is None or entry.number > began]
+        return bool(new and selection.fitting(store.fetch(team, MESSAGE, new, [])))
+
+    if not sleep_until(arrived, timeout):
+        raise errors.WaitRanOut(
+            f"no new message came within {length(timeout)}", "Wait longer, or go on with other work."
+        )
+    return read(store, team, caller, selection, problems, once_told)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.records.types import Depth
-    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.permission import Caller
 
 HISTORY_NOTE = (
     "The human has already answered questions this session. Review the history above - your question may already be "

@@ -5,8 +5,7 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.clock import parse_rfc3339, seconds_since
 from teams_cli.names import id_of
-from teams_cli.records.owed import Owed
-from teams_cli.records.records import Record, field
+from teams_cli.records.records import Owed, Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import teams

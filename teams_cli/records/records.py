@@ -6,10 +6,16 @@ have a base class of their own. Types are strings until `validation` reads them 
 
 from __future__ import annotations
 
+from teams_cli.names import SYSTEM
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, ClassVar, Self, dataclass_transform
+    from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+
+    from teams_cli.records.types import MessageType, Name, Text, Word
+
+    R = TypeVar("R", bound="Record")
 else:
 
     def dataclass_transform(**_options):
@@ -162,3 +168,22 @@ def key_of(name: str) -> str:
         return name
     words = name.title().replace("_", "")
     return name[0] + words[1:]
+
+
+class Owed(Record):
+    """A notice that is still to be sent. Its *uid* is made from the event, so that sending it twice adds nothing;
+    *by* is who caused it; doing what it is *about* handles it.
+    """
+
+    to: Name
+    message: Text
+    uid: Word
+    type: MessageType = "notice"
+    sender: Name = SYSTEM
+    by: Name = SYSTEM
+    about: Word | None = None
+
+
+def owing(record: R, *notices: Owed) -> R:
+    """Add notices to what the record owes, for the commit that changes it."""
+    return record.having(owed=[*(record.owed or ()), *notices]) if notices else record  # type: ignore[attr-defined]

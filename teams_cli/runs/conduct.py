@@ -6,15 +6,15 @@ import os
 import secrets
 
 from teams_cli import closing, errors
-from teams_cli.membership import founding
-from teams_cli.runs import clients, orders, runs, steps, worker_crew
+from teams_cli.clients import environments
+from teams_cli.membership import joining
+from teams_cli.runs import crew, orders, runs
 from teams_cli.runs.leader import Ended, Leader
-from teams_cli.runs.live import LiveRun
 from teams_cli.runs.runs import RUN, Run
 from teams_cli.store.contract import Store
 from teams_cli.tasks import leases
 from teams_cli.teams import permission, settings, teams
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from teams_cli.workflows.model import Workflow
 
 TYPE_CHECKING = False
@@ -23,8 +23,37 @@ if TYPE_CHECKING:
 
     from teams_cli.records.types import Permissions
     from teams_cli.runs.leader import Progress
-    from teams_cli.runs.surroundings import Surroundings
+    from teams_cli.runs.runs import Run
+    from teams_cli.store.contract import Store
     from teams_cli.teams.config import Config
+    from teams_cli.teams.permission import Caller
+    from teams_cli.teams.teams import Team
+
+
+class LiveRun:
+    """A run that this process carries out: its *team*, its *record*, who leads it, and in which *surroundings*."""
+
+    def __init__(self, store: Store, team: str, record: Run, leader: Caller, surroundings: Surroundings) -> None:
+        self.store = store
+        self.team = team
+        self.record = record
+        self.leader = leader
+        self.surroundings = surroundings
+        self.workflow = Workflow.model_validate(record.definition)
+
+    @property
+    def about(self) -> str:
+        """What the workflow is for, in a line."""
+        return " ".join(self.workflow.description.split())
+
+    def load_team(self) -> Team:
+        """The team, as it is now."""
+        return teams.get(self.store, self.team)
+
+    def environment_of(self, agent: str, kind: str) -> dict[str, str]:
+        """The environment of that agent's processes, by which all of them can be found."""
+        return self.surroundings.of_agent(self.store, self.team, agent, kind, self.record.tag_of(agent))
+
 
 LEADER_NAME = "leader"
 
@@ -81,7 +110,7 @@ def start(store: Store, caller: Caller, request: RunRequest, surroundings: Surro
         report=request.report,
         started_at="",
     )
-    clients.refuse_missing(draft, caller.config, surroundings)
+    crew.refuse_missing(draft, caller.config, surroundings)
     if not draft.thinks:
         orders.refuse_impossible(request.workflow, values, surroundings, progress.say)
     chosen = orders.settings(request.workflow, caller)
@@ -99,7 +128,7 @@ def _spawn(store: Store, caller: Caller, request: RunRequest) -> str:
     """A new team: of the name that was asked for, else the workflow's with the first number that is free."""
     description = " ".join(request.workflow.description.split())
     if request.team:
-        founding.spawn_team(store, request.team, caller, description)
+        joining.spawn_team(store, request.team, caller, description)
         return request.team
     stem, number = request.workflow.name[:56], 1
     while True:
@@ -107,7 +136,7 @@ def _spawn(store: Store, caller: Caller, request: RunRequest) -> str:
         number += 1
         if name.lower() not in {known.lower() for known in store.teams()}:
             try:
-                founding.spawn_team(store, name, caller, description)
+                joining.spawn_team(store, name, caller, description)
                 return name
             except errors.AlreadyExists:  # another run was first
                 continue
@@ -136,11 +165,40 @@ def resume(
     if teams.get(store, team).state == "closed":
         closing.restore(store, team, caller or leader)
     permission.require(store, team, caller or leader, "create-task", "run --resume")
-    clients.refuse_missing(run, config, surroundings)
+    crew.refuse_missing(run, config, surroundings)
     run = runs.take(store, team, run)
-    worker_crew.reap(run)
+    crew.reap(run)
     leases.release_all(store, teams.get(store, team))
-    if reopened := steps.reopen_failed(store, team):
+    if reopened := orders.reopen_failed(store, team):
         progress.say(f"tried again: {', '.join(reopened)}")
     run = run.having(report=report or run.report)
     return Leader(LiveRun(store, team, run, leader, surroundings), progress).lead()
+
+
+class Surroundings:
+    """The environment, directory and Python of whoever starts a run. Shell commands get *environ*, without identities;
+    agents, of what is *inherited*, what their clients' profiles keep.
+    """
+
+    def __init__(self, environ: Mapping[str, str], directory: str, python: str) -> None:
+        self.inherited = environ
+        self.environ = environments.clean(environ)
+        self.directory = directory
+        self.python = python
+
+    def path(self, word: str) -> str:
+        """The path that *word* means here; `~` is looked at because in `--var repo=~/x` a shell leaves it as it is."""
+        home = self.environ.get("HOME", "")
+        if home and (word == "~" or word.startswith("~/")):
+            word = home + word[1:]
+        return os.path.abspath(os.path.join(self.directory, word))
+
+    def of_agent(self, store: Store, team: str, agent: str, type: str, tag: str) -> dict[str, str]:
+        """The environment of that agent's processes. *tag* is what all of them can be found by."""
+        return {
+            **self.environ,
+            **store.variables,
+            **environments.identity(team, agent, agent, type),
+            "TEAMS_RUN_ID": tag,
+            "PYTHON": self.python,
+        }

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from teams_cli.runs import agent_crew, worker_crew
+import os
+import signal
+import subprocess
+import time
+from shutil import which
+
+from teams_cli import errors, processes
+from teams_cli.agents import ending, interrupting, sessions, starting
+from teams_cli.agents.sessions import Session
+from teams_cli.agents.starting import StartRequest
+from teams_cli.clients import known, permissions, profiles
+from teams_cli.clients.profiles import Profile
+from teams_cli.messages import messages
+from teams_cli.runs import reports
+from teams_cli.runs.runs import SHELL, Assigned, Run
+from teams_cli.store import pace
+from teams_cli.tasks import dependencies
 from teams_cli.tasks.tasks import Task
+from teams_cli.teams import roles, teams
+from teams_cli.workflows.model import REPO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Protocol
 
-    from teams_cli.runs.live import LiveRun
+    from teams_cli.runs.conduct import LiveRun
 
     class Fallen(Protocol):
         """One who ended by something going wrong."""
@@ -19,13 +38,265 @@ if TYPE_CHECKING:
         def how_it_ended(self) -> str:
             """What is known of its end."""
 
+    from teams_cli.runs.conduct import Surroundings
+    from teams_cli.teams.config import Config
+
+
+_INSTRUCTIONS = """\
+You are {name}{kind} in the team {team}, which carries out the workflow "{workflow}": {description}
+
+Work with the command `teams`; who you are and in which team is set. Until no task is ready for you:
+1. Take the best one that is ready: teams claim-task --next (exit status 10: none is ready; then you are done for now)
+2. Do what its prompt says, or its description or command, in this directory. What the tasks before it found:
+   teams show-task ID
+   Files for the others go to {work}
+3. While it takes long: teams heartbeat
+4. End it: teams update-task ID --status completed --result TEXT, or --status failed --result WHY
+Messages to you come along with your work; answer with teams reply ID TEXT. When nothing is ready, end your turn: you
+will be called when there is more.
+"""
+CALLS = 3
+"""How often an agent is told of the same task."""
+_MORE = "Tasks are ready: teams claim-task --next"
+
+
+class CrewAgent:
+    """One agent of the crew."""
+
+    def __init__(self, name: str, session: Session | None) -> None:
+        self.name = name
+        self.session = session
+
+    def how_it_ended(self) -> str:
+        """What is known of its end."""
+        return (self.session and (self.session.failure or self.session.outcome)) or "it was not started"
+
+
+class AgentCrew:
+    """The agents of a run that have a model, each started with its harness."""
+
+    def __init__(self, run: LiveRun) -> None:
+        self.run = run
+        self.ours = [assigned for assigned in run.record.agents if run.record.harness_of(assigned) != SHELL]
+        self.names = [assigned.name for assigned in self.ours]
+        self._missed: set[str] = set()
+        self._calls: dict[tuple[str, str], int] = {}
+
+    def start(self) -> None:
+        """Start all agents; one that an earlier attempt started is resumed when there is work for it.
+
+        Raises:
+            TeamsError: One can't be started.
+        """
+        for assigned in self.ours:
+            if sessions.find(self.run.store, self.run.team, assigned.name) is None:
+                starting.run_agent(self.run.store, self.run.team, self.run.leader, self._request(assigned))
+
+    def _request(self, assigned: Assigned) -> StartRequest:
+        record = self.run.record
+        kind = assigned.type or assigned.role
+        prompt = _INSTRUCTIONS.format(
+            name=assigned.name,
+            kind=f" ({kind})" if kind else "",
+            team=self.run.team,
+            workflow=record.workflow,
+            description=self.run.about,
+            work=reports.directory(self.run.store.root, self.run.team, "work"),
+        )
+        return StartRequest(
+            prompt,
+            agent=assigned.name,
+            description=f"{record.workflow}: {kind or 'worker'}",
+            harness=record.harness_of(assigned),
+            model=assigned.model or record.model,
+            permissions=assigned.permissions or record.permissions,
+            type=assigned.type or assigned.role,
+            worktree=bool(assigned.worktree),
+            answer=assigned.answer,
+            directory=os.path.join(record.variables[REPO], assigned.cwd or ""),
+            environ=self.run.surroundings.inherited,
+            variables={**record.variables, "PYTHON": self.run.surroundings.python},
+        )
+
+    def _sessions(self) -> dict[str, Session | None]:
+        return {name: ending.current(self.run.store, self.run.team, name) for name in self.names}
+
+    def living(self) -> list[str]:
+        """The names of the agents that work or can be called to."""
+        return [name for name, session in self._sessions().items() if session and not _is_lost(session)]
+
+    def fallen(self) -> list[CrewAgent]:
+        """The agents that failed or were lost since this was asked last."""
+        found = []
+        for name, session in self._sessions().items():
+            if (session is None or _is_lost(session)) and name not in self._missed:
+                self._missed.add(name)
+                found.append(CrewAgent(name, session))
+        return found
+
+    def call(self, found: Iterable[Task]) -> None:
+        """Resume the agents that are idle while a task is ready for them; for each such task a few times at most."""
+        ready = self._ready(found)
+        team = self.run.load_team()
+        for name, session in self._sessions().items():
+            new = [task.id for task in ready if self._may_be_called(team, name, task)]
+            if session and session.ended and not _is_lost(session) and new:
+                for key in new:
+                    self._calls[name, key] = self._calls.get((name, key), 0) + 1
+                messages.send(self.run.store, self.run.team, self.run.leader, name, _MORE)
+
+    def untaken(self, found: Iterable[Task]) -> list[Task]:
+        """Tasks that are ready, and that nobody will take: all who could are idle, and were called often enough."""
+        team = self.run.load_team()
+        current = self._sessions()
+        left = []
+        for task in self._ready(found):
+            able = [name for name in self.living() if self._can(team, name, task)]
+            idle = [name for name in able if (session := current[name]) and session.ended]
+            if able and idle == able and all(not self._may_be_called(team, name, task) for name in able):
+                left.append(task)
+        return left
+
+    def _ready(self, found: Iterable[Task]) -> list[Task]:
+        return [task for task in found if task.status == "pending" and not self._waits(task)]
+
+    def _may_be_called(self, team: teams.Team, name: str, task: Task) -> bool:
+        return self._calls.get((name, task.id), 0) < CALLS and self._can(team, name, task)
+
+    def _can(self, team: teams.Team, name: str, task: Task) -> bool:
+        member = team.member(name)
+        return member is not None and roles.skills_of(member, team, self.run.leader.config).issuperset(task.require)
+
+    def _waits(self, task: Task) -> bool:
+        return bool(dependencies.open_blockers(task, dependencies.stored(self.run.store, self.run.team)))
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until all agents have ended their turns, at most so long; whether they did."""
+        return pace.sleep_until(self.run.store, self.run.team, self._all_ended, seconds)
+
+    def _all_ended(self) -> bool:
+        return all(session is None or session.ended for session in self._sessions().values())
+
+    def stop(self) -> None:
+        """End the agents that still work."""
+        for name, session in self._sessions().items():
+            if session and not session.ended:
+                try:
+                    interrupting.stop(self.run.store, self.run.team, self.run.leader, name)
+                except errors.TeamsError:
+                    continue
+
+
+def _is_lost(session: Session) -> bool:
+    """Whether nothing is to be expected of the agent any more."""
+    return session.ended and session.outcome != "completed"
+
+
+_GRACE = 6.0
+_KILL = (("KILL", 2.0),)
+
+
+class WorkerProcess:
+    """One worker process. It is in a session of its own, so that Ctrl-C reaches us and not it."""
+
+    def __init__(self, run: LiveRun, assigned: Assigned) -> None:
+        self.name = assigned.name
+        self.tag = run.record.tag_of(assigned.name)
+        self.log = os.path.join(reports.directory(run.store.root, run.team, "logs"), f"{self.name}.log")
+        environment = run.environment_of(self.name, assigned.type or assigned.role)
+        # -P: the repository must not be searched for modules of our names.
+        words = [run.surroundings.python, "-P", "-m", "teams_cli.runs.worker", run.record.id, str(os.getpid())]
+        try:
+            with open(self.log, "wb") as log:
+                self.process = subprocess.Popen(
+                    words, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                )
+        except OSError as error:
+            raise errors.StorageFailed(f"can't start {self.name}: {error.strerror}", f"Look at {self.log}.") from None
+
+    def runs(self) -> bool:
+        return self.process.poll() is None
+
+    def how_it_ended(self) -> str:
+        """Its exit status or signal, and the last line that it said."""
+        status = self.process.returncode
+        how = f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
+        try:
+            with open(self.log, encoding="utf-8", errors="replace") as log:
+                said = log.read()[-2000:].strip().rpartition("\n")[2]
+        except OSError:
+            said = ""
+        return f"{how}: {said}" if said else how
+
+
+class WorkerCrew:
+    """The workers of a run."""
+
+    def __init__(self, run: LiveRun) -> None:
+        self.run = run
+        self.workers: list[WorkerProcess] = []
+        self._missed: set[str] = set()
+
+    def start(self) -> None:
+        """Start all workers.
+
+        Raises:
+            StorageFailed: One can't be started.
+        """
+        record = self.run.record
+        for assigned in record.agents:
+            if record.harness_of(assigned) == SHELL:
+                self.workers.append(WorkerProcess(self.run, assigned))
+
+    def living(self) -> list[str]:
+        """The names of the workers whose processes run."""
+        return [worker.name for worker in self.workers if worker.runs()]
+
+    def fallen(self) -> list[WorkerProcess]:
+        """The workers that ended by something going wrong since this was asked last; what they left behind ends too."""
+        found = [w for w in self.workers if not w.runs() and w.process.returncode and w.name not in self._missed]
+        for worker in found:
+            self._missed.add(worker.name)
+            processes.end_tagged(worker.tag, _KILL)
+        return found
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end of all workers, at most so long; whether they ended."""
+        give_up = time.monotonic() + seconds
+        for worker in self.workers:
+            try:
+                worker.process.wait(max(give_up - time.monotonic(), 0.001))
+            except subprocess.TimeoutExpired:
+                return False
+        return True
+
+    def stop(self) -> None:
+        """End all workers and what they started: asked first, by force after a grace or a second Ctrl-C."""
+        for worker in self.workers:
+            if worker.runs():
+                worker.process.send_signal(signal.SIGTERM)
+        try:
+            self.wait(_GRACE)
+        finally:
+            for worker in self.workers:
+                if worker.runs():
+                    worker.process.kill()
+                worker.process.wait()
+                processes.end_tagged(worker.tag, _KILL)
+
+
+def reap(run: Run) -> None:
+    """End what an earlier attempt at the run left running: it was killed before it could."""
+    for name in [*(assigned.name for assigned in run.agents), run.leader]:
+        processes.end_tagged(run.tag_of(name), _KILL)
+
 
 class Crew:
     """All who work in a run, whatever they are."""
 
     def __init__(self, run: LiveRun) -> None:
-        self.workers = worker_crew.WorkerCrew(run)
-        self.agents = agent_crew.AgentCrew(run)
+        self.workers = WorkerCrew(run)
+        self.agents = AgentCrew(run)
 
     def start(self) -> None:
         """Start all of them.
@@ -62,3 +333,71 @@ class Crew:
             self.workers.stop()
         finally:
             self.agents.stop()
+
+
+_PATIENCE = 60.0
+
+
+def refuse_missing(run: Run, config: Config | None, surroundings: Surroundings) -> None:
+    """See that every client of the run is there and can start, with the model and in the directory that it is given.
+
+    Raises:
+        InvalidValue: One is not, or there is no such harness; says which agents it was for.
+    """
+    for name in run.harnesses:
+        profile = profiles.get(name, config)
+        if name != SHELL:
+            _refuse_absent(profile, surroundings)
+    for agent in run.agents:
+        profile = profiles.get(run.harness_of(agent), config)
+        if profile.name == SHELL:
+            _refuse_idle(agent)
+        if (model := agent.model or run.model) and profile.name != SHELL:
+            profiles.refuse_model(profile, model)
+        level = agent.permissions or run.permissions
+        if level and profile.name != SHELL:
+            permissions.refuse_missing(profile, level)
+        place = os.path.join(run.variables[REPO], agent.cwd or "")
+        if not os.path.isdir(place):
+            raise errors.InvalidValue(
+                f"{agent.name} can't work in {place}: there is no such directory", "Change its `cwd`."
+            )
+
+
+def _refuse_idle(agent: Assigned) -> None:
+    """Raises InvalidValue: It only runs commands, and the workflow says something that changes nothing of these."""
+    for key, value in (("model", agent.model), ("permissions", agent.permissions), ("worktree", agent.worktree)):
+        if value:
+            raise errors.InvalidValue(
+                f"{agent.name} only runs commands, so its `{key}` changes nothing",
+                f"Say its `harness`, start the run with --harness, or leave out `{key}`.",
+            )
+
+
+def _refuse_absent(profile: Profile, surroundings: Surroundings) -> None:
+    name = profile.start[0]
+    program = which(name, path=surroundings.environ.get("PATH"))
+    if program is None:
+        raise errors.InvalidValue(
+            f"the program {name} of the harness {profile.name} is not on PATH",
+            "Install it, or choose another with --harness. Nothing was changed.",
+        )
+    if profile.name in known.names():  # others need not know --version
+        _refuse_broken(profile, program, surroundings)
+
+
+def _refuse_broken(profile: Profile, program: str, surroundings: Surroundings) -> None:
+    environ = profile.environment(surroundings.environ, {})
+    try:
+        done = subprocess.run(
+            [program, "--version"], env=environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise errors.InvalidValue(f"{profile.start[0]} can't be started: {error}", _TRY) from None
+    if done.returncode:
+        said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+        why = said[-1] if said else f"exit status {done.returncode}"
+        raise errors.InvalidValue(f"{profile.start[0]} can't be started: {why}", _TRY)
+
+
+_TRY = "Try it by hand; nothing was changed."

@@ -8,7 +8,7 @@ from contextlib import suppress
 from teams_cli import closing, errors, text
 from teams_cli.agents import worktrees
 from teams_cli.messages import messages
-from teams_cli.runs import agent_crew, reports, runs, steps
+from teams_cli.runs import crew, orders, reports, runs
 from teams_cli.runs.crew import Crew
 from teams_cli.runs.runs import COMPLETED, FAILED, INCOMPLETE, INTERRUPTED, Run
 from teams_cli.runs.synthesis import LeaderAnswer, LeaderTurn
@@ -18,13 +18,13 @@ from teams_cli.tasks import attempts, dependencies, leases, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, role_definitions
 from teams_cli.views import spending
-from teams_cli.workflows import checks, templates
+from teams_cli.workflows import checks, model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from teams_cli.runs.live import LiveRun
+    from teams_cli.runs.conduct import LiveRun
 
     class Progress(Protocol):
         """Whoever shows how a run gets on."""
@@ -80,8 +80,8 @@ class Leader:
             self._define(name, **role)
         if not self.run.leader.is_human:
             presence.register_process(self.run.store, self.run.team, self.run.leader.name, os.getpid())
-        planned = steps.expand(self.run.workflow, self.run.record.variables, self.run.record.items)
-        steps.create_missing(self.run.store, self.run.team, self.run.leader, planned, bool(self.run.record.thinks))
+        planned = orders.expand(self.run.workflow, self.run.record.variables, self.run.record.items)
+        orders.create_missing(self.run.store, self.run.team, self.run.leader, planned, bool(self.run.record.thinks))
         workers = ", ".join(agent.name for agent in self.run.record.agents)
         self.progress.say(f"team {self.run.team}: {text.counted(len(planned), 'task')} for {workers}")
 
@@ -124,14 +124,14 @@ class Leader:
         if not self.run.workflow.broadcast:
             return
         pace.sleep_until(self.run.store, self.run.team, self._all_joined, None)
-        body = templates.fill(self.run.workflow.broadcast, self.run.record.variables)
+        body = model.fill(self.run.workflow.broadcast, self.run.record.variables)
         try:
             sent = messages.broadcast(
                 self.run.store, self.run.team, self.run.leader, body, f"{self.run.record.id}-broadcast"
             )
         except errors.NobodyThere:  # they are done, or dead, already
             return
-        self.progress.say(f"broadcast to {', '.join(sent.recipients or [])}: {steps.one_line(body)}")
+        self.progress.say(f"broadcast to {', '.join(sent.recipients or [])}: {orders.one_line(body)}")
 
     def _all_joined(self) -> bool:
         self._note_fallen()
@@ -157,7 +157,7 @@ class Leader:
     def _give_up_tasks(self, found: list[Task]) -> bool:
         """Let tasks fail that came back too often, or that nobody takes; whether there were any."""
         reasons = {
-            task.id: f"nobody claimed it, though all possible agents were called {agent_crew.CALLS} times"
+            task.id: f"nobody claimed it, though all possible agents were called {crew.CALLS} times"
             for task in self.crew.untaken(found)
         }
         for task in found:
@@ -174,8 +174,8 @@ class Leader:
 
     def _attempts(self, task: Task) -> int:
         """How often the task is tried."""
-        key = steps.key_of(task)
-        own = next((t.attempts for t in self.run.workflow.tasks if t.id in (key, templates.made_of(key))), None)
+        key = orders.key_of(task)
+        own = next((t.attempts for t in self.run.workflow.tasks if t.id in (key, model.made_of(key))), None)
         return own or self.run.workflow.attempts
 
     def _note_fallen(self) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 
 from teams_cli import errors
 from teams_cli.clock import parse_rfc3339
-from teams_cli.runs import runs, steps
+from teams_cli.runs import orders, runs
+from teams_cli.runs.orders import key_of
 from teams_cli.runs.runs import Assigned, Run
 from teams_cli.store.contract import Store
 from teams_cli.tasks import attempts, dependencies, tasks
@@ -17,7 +20,9 @@ from teams_cli.views import spending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
+
 
 _SHOWN = 30
 """Lines of a failed task's output that the report shows."""
@@ -114,7 +119,7 @@ def _failure(task: Task, team: str) -> str:
 
 
 def _said(blocker: Blocker, known: dict[str, Task]) -> str:
-    name = steps.key_of(known[blocker.id]) if blocker.id in known else blocker.id
+    name = orders.key_of(known[blocker.id]) if blocker.id in known else blocker.id
     return f"{name} ({_STATUS.get(blocker.status, blocker.status)})"
 
 
@@ -127,7 +132,7 @@ def _not_run(task: Task, known: dict[str, Task]) -> str:
 
 def _table(tasks: list[Task]) -> str:
     rows = [
-        f"| {steps.key_of(task)} | {task.id} | {cell(task.title)} | {_STATUS.get(task.status, task.status)} "
+        f"| {orders.key_of(task)} | {task.id} | {cell(task.title)} | {_STATUS.get(task.status, task.status)} "
         f"| {task.owner or '-'} | {_took(task)} |"
         for task in tasks
     ]
@@ -237,3 +242,62 @@ def write(path: str, text: str) -> None:
         raise errors.StorageFailed(
             f"can't write {path}: {error.strerror}", "Choose another file with --report."
         ) from None
+
+
+def directory(root: str, team: str, *parts: str) -> str:
+    """A directory of the run, made if need be.
+
+    Raises:
+        StorageFailed: It can't be made.
+    """
+    path = os.path.join(root, "runs", team, *parts)
+    try:
+        os.makedirs(path, 0o700, exist_ok=True)
+    except OSError as error:
+        raise errors.StorageFailed(
+            f"can't make {path}: {error.strerror}", "Make room, or choose another --root."
+        ) from None
+    return path
+
+
+def give(root: str, team: str, agent: str, found: Iterable[Task]) -> str:
+    """Put the results of the tasks where the agent's command reads them; the directory.
+
+    Raises:
+        StorageFailed: They can't be written.
+    """
+    take_back(root, team, agent)
+    place = directory(root, team, "given", agent)
+    rows = [_row(task) for task in found]
+    try:
+        for row, task in zip(rows, found, strict=True):
+            if task.result is not None:
+                _write(os.path.join(place, row["file"]), task.result)
+        _write(os.path.join(place, "index.json"), json.dumps(rows, indent=2))
+    except OSError as error:
+        raise errors.StorageFailed(
+            f"can't write the results for {agent}: {error.strerror}", f"Look at {place}."
+        ) from None
+    return place
+
+
+def _row(task: Task) -> dict[str, str]:
+    return {
+        "key": key_of(task),
+        "task": task.id,
+        "title": task.title,
+        "status": task.status,
+        "owner": task.owner or "",
+        "item": task.item or "",
+        "file": f"{key_of(task)}.txt",
+    }
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+
+
+def take_back(root: str, team: str, agent: str) -> None:
+    """Remove what was put there for the agent."""
+    shutil.rmtree(os.path.join(root, "runs", team, "given", agent), ignore_errors=True)

@@ -10,23 +10,21 @@ from teams_cli import closing, errors
 from teams_cli.agents import ending, interrupting, starting
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.starting import StartRequest
-from teams_cli.membership import founding, joining
+from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.runs.runs import SHELL
 from teams_cli.store.contract import Store
 from teams_cli.store.files import locks
 from teams_cli.store.retrying import update
-from teams_cli.tasks import creating, holding, tasks
+from teams_cli.tasks import claims, creating, tasks
 from teams_cli.tasks.creating import Planned
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import pages, role_definitions, roles, settings, sharing, teams
-from teams_cli.teams.caller import Caller
-from teams_cli.teams.permission import require
+from teams_cli.teams import pages, role_definitions, roles, settings, teams
+from teams_cli.teams.permission import Caller, require
 from teams_cli.teams.teams import Team
 from teams_cli.workflows import roster as rosters
 from teams_cli.workflows.model import TaskTemplate
-from teams_cli.workflows.roster import MemberTemplate, Roster
-from teams_cli.workflows.task_lists import ListedTask
+from teams_cli.workflows.roster import ListedTask, MemberTemplate, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,7 +135,7 @@ class _Rise:
                     f"{self.caller.name} does not lead {self.team}: {leader} does, by {self.path}",
                     f"Bring it up with --as {leader} or --as human.",
                 )
-            founding.spawn_team(self.store, self.team, Caller(leader, config=self.caller.config))
+            joining.spawn_team(self.store, self.team, Caller(leader, config=self.caller.config))
             return True
         if teams.get(self.store, self.team).state == "closed":
             closing.restore(self.store, self.team, self.caller)
@@ -156,7 +154,7 @@ class _Rise:
         """Share a page that never was there: what the team made of one since is left alone."""
         if pages.find(self.store, self.team, key) is not None:
             return False
-        sharing.share(self.store, self.team, self.caller, key, body, 0)
+        pages.share(self.store, self.team, self.caller, key, body, 0)
         return True
 
     def _create_tasks(self) -> list[str]:
@@ -281,5 +279,5 @@ def _stop_all(store: Store, team: Team, caller: Caller) -> list[str]:
         if not session.ended:
             interrupting.stop(store, team.name, caller, session.agent)
             stopped.append(session.agent)
-        holding.release_tasks_of(store, team, session.agent, caller.name, _DOWN)
+        claims.release_tasks_of(store, team, session.agent, caller.name, _DOWN)
     return stopped

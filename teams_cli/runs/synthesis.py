@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 
-from teams_cli.agents import ending, interrupting, outputs, shell, starting
+from teams_cli.agents import ending, interrupting, logs, shell, starting
 from teams_cli.agents.starting import StartRequest
 from teams_cli.messages.messages import MESSAGE
-from teams_cli.runs import hand_offs, steps
+from teams_cli.runs import orders, reports
 from teams_cli.store import pace
 from teams_cli.tasks.tasks import Task
-from teams_cli.workflows import templates
-from teams_cli.workflows.model import REPO
-from teams_cli.workflows.templates import RESULT
+from teams_cli.workflows import model
+from teams_cli.workflows.model import REPO, RESULT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.runs.live import LiveRun
+    from teams_cli.runs.conduct import LiveRun
 
 NAME = "synthesis"
 _TRIES = 2
@@ -66,23 +65,23 @@ class LeaderTurn:
     def answer(self, found: list[Task]) -> LeaderAnswer:
         """Make the answer of all tasks."""
         root, team, leader = self.run.store.root, self.run.team, self.run.leader.name
-        given = hand_offs.give(root, team, leader, found)
+        given = reports.give(root, team, leader, found)
         try:
             # Where nothing was to be done there is nothing that a script could misread, and a model could tell of.
             thinks = self.run.record.thinks and (found or not self.how.run)
             made = self._thought(given, found) if thinks else self._scripted(given)
         finally:
-            hand_offs.take_back(root, team, leader)
+            reports.take_back(root, team, leader)
         return made
 
     def _scripted(self, given: str) -> LeaderAnswer:
         variables = self.run.record.variables
         own = self.run.environment_of(self.run.leader.name, "team-leader")
-        work = hand_offs.directory(self.run.store.root, self.run.team, "work")
+        work = reports.directory(self.run.store.root, self.run.team, "work")
         environment = {**own, **variables, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
         done = shell.run(self.how.run or "", variables[REPO], environment, "the synthesis")
         if done.status:
-            return LeaderAnswer(None, steps.one_line(done.reason))
+            return LeaderAnswer(None, orders.one_line(done.reason))
         return LeaderAnswer(done.output, "", self._verdict(done.output))
 
     def _thought(self, given: str, found: list[Task]) -> LeaderAnswer:
@@ -121,11 +120,11 @@ class LeaderTurn:
             if not self._ended(name):
                 interrupting.stop(self.run.store, self.run.team, self.run.leader, name)
         session = ending.current(self.run.store, self.run.team, name)
-        said = outputs.find(self.run.store, self.run.team, name) or ""
+        said = logs.find(self.run.store, self.run.team, name) or ""
         if session is None or session.outcome != "completed":
             late = "" if in_time else f"it took longer than {_LONGEST:.0f} s; "
             return LeaderAnswer(
-                None, late + steps.one_line((session and session.failure) or "the leader's turn failed")
+                None, late + orders.one_line((session and session.failure) or "the leader's turn failed")
             )
         return LeaderAnswer(said) if said.strip() else LeaderAnswer(None, "the leader's turn said nothing")
 
@@ -139,14 +138,14 @@ class LeaderTurn:
         return next(name for name in names if name not in taken)
 
     def _prompt(self, given: str, found: list[Task]) -> str:
-        results = {f"{RESULT}{steps.key_of(task)}": task.result or "" for task in found}
+        results = {f"{RESULT}{orders.key_of(task)}": task.result or "" for task in found}
         said = [_told(task) for task in found] + self._replies()
         return _INSTRUCTIONS.format(
             leader=self.run.leader.name,
             team=self.run.team,
             workflow=self.run.record.workflow,
             about=self.run.about,
-            prompt=templates.fill(self.how.prompt or "", {**self.run.record.variables, **results}),
+            prompt=model.fill(self.how.prompt or "", {**self.run.record.variables, **results}),
             given=given,
             results="\n\n".join(said)[:_ALL],
         )
@@ -167,8 +166,8 @@ class LeaderTurn:
 
 def _told(task: Task) -> str:
     """What came of a task, as the leader reads it."""
-    head = f"{steps.key_of(task)} ({task.title}), {task.status}, by {task.owner or 'nobody'}:"
+    head = f"{orders.key_of(task)} ({task.title}), {task.status}, by {task.owner or 'nobody'}:"
     notes = [note.reason for note in task.notes if note.what == "failed" and note.reason]
     said = task.result or (notes[-1] if notes else "no result")
-    more = "" if len(said) <= _IN_HAND else f"\n[…: all of it is in {steps.key_of(task)}.txt]"
+    more = "" if len(said) <= _IN_HAND else f"\n[…: all of it is in {orders.key_of(task)}.txt]"
     return f"{head}\n{said[:_IN_HAND]}{more}"

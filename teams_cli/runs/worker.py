@@ -17,15 +17,15 @@ from teams_cli import errors, processes
 from teams_cli.agents import checking, shell
 from teams_cli.membership import joining, leaving
 from teams_cli.messages import messages
-from teams_cli.runs import hand_offs, runs, steps
+from teams_cli.runs import orders, reports, runs
 from teams_cli.runs.runs import Run
 from teams_cli.store import opening, pace
 from teams_cli.store.pace import insist, paced
 from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import choosing, holding, tasks
+from teams_cli.tasks import choosing, claims, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import config, presence, teams
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from teams_cli.views import conditions
 from teams_cli.workflows.model import REPO
 
@@ -66,14 +66,14 @@ class Worker:
         self._reap()
         with suppress(errors.TeamsError):
             team = teams.get(self.store, self.team)
-            holding.release_tasks_of(self.store, team, self.caller.name, self.caller.name, "the run was interrupted")
+            claims.release_tasks_of(self.store, team, self.caller.name, self.caller.name, "the run was interrupted")
             leaving.leave(self.store, self.team, self.caller)
 
     def _join(self) -> None:
         own = next(agent for agent in self.run.agents if agent.name == self.caller.name)
         insist(lambda: joining.join(self.store, self.team, self.caller, own.role, own.type))
         team = teams.get(self.store, self.team)
-        holding.release_tasks_of(self.store, team, own.name, own.name, "its worker was restarted")
+        claims.release_tasks_of(self.store, team, own.name, own.name, "its worker was restarted")
         presence.register_process(self.store, self.team, own.name, os.getpid())
 
     def _next(self) -> Task | None:
@@ -139,7 +139,7 @@ class Worker:
             raise
         finally:
             self._reap()
-            hand_offs.take_back(self.store.root, self.team, self.caller.name)
+            reports.take_back(self.store.root, self.team, self.caller.name)
 
     def _directory(self) -> str:
         """Where the worker works: in the repository, or where below it the workflow says."""
@@ -155,16 +155,16 @@ class Worker:
     def _prepare(self, task: Task) -> str:
         blockers = [tasks.get(self.store, self.team, key) for key in task.blocked_by]
         if task.description:
-            results = {steps.key_of(blocker): blocker.result or "" for blocker in blockers}
-            filled = steps.fill_results(task.description, results)[: 16 * 1024]
+            results = {orders.key_of(blocker): blocker.result or "" for blocker in blockers}
+            filled = orders.fill_results(task.description, results)[: 16 * 1024]
             if filled != task.description:
                 changes = task_changes.Edit(description=filled, claim=task.claim)
                 task_changes.change_task(self.store, self.team, self.caller, task.id, changes)
-        return hand_offs.give(self.store.root, self.team, self.caller.name, blockers)
+        return reports.give(self.store.root, self.team, self.caller.name, blockers)
 
     def _environment(self, task: Task, given: str) -> dict[str, str]:
-        item = {} if task.item is None else {steps.ITEM: task.item}
-        work = hand_offs.directory(self.store.root, self.team, "work")
+        item = {} if task.item is None else {orders.ITEM: task.item}
+        work = reports.directory(self.store.root, self.team, "work")
         ours = {"TEAMS_TASK_ID": task.id, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
         return {**self.environ, **self.run.variables, **item, **ours}
 
@@ -175,7 +175,7 @@ class Worker:
             self._refuse_orphan()
             if time.monotonic() - beat >= every:
                 beat = time.monotonic()
-                insist(lambda: holding.heartbeat(self.store, self.team, self.caller, task.id))
+                insist(lambda: claims.heartbeat(self.store, self.team, self.caller, task.id))
 
     def _complete(self, task: Task, result: str) -> None:
         try:

@@ -7,9 +7,9 @@ from functools import cache, partial
 from teams_cli import commands, errors
 from teams_cli.commands.answers import Outcome
 from teams_cli.commands.call import Call
-from teams_cli.questions import approvals
-from teams_cli.teams import refusing  # noqa: F401  # before another version is there: a server goes on for long
-from teams_cli.teams.caller import Caller
+from teams_cli.questions import answering
+from teams_cli.teams import permission  # noqa: F401  # before another version is there: a server goes on for long
+from teams_cli.teams.permission import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sen
     team = team or base.said_team
     caller = None
     if agent:
-        ask = partial(approvals.ask_human, base.store, team, agent)
+        ask = partial(answering.ask_human, base.store, team, agent)
         caller = Caller(agent, token=token, config=base.config, approve=ask)
         caller.display, caller.type = (sender.display, sender.type) if sender else ("", "")
     sources = {**base.sources, "team": (team, "request"), "agent": (agent, "request")}

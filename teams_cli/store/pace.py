@@ -6,7 +6,7 @@ import time
 
 from teams_cli import errors
 from teams_cli.store.contract import EVERY_TOPIC
-from teams_cli.store.meanwhile import meanwhile
+from teams_cli.store.retrying import meanwhile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

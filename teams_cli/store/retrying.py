@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from _thread import _local  # `threading.local`, without the import of that
 
 from teams_cli import errors
 from teams_cli.records.records import Record
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     R = TypeVar("R", bound=Record)
+
 
 _PATIENCE = 10.0
 """Seconds for which others may be first at least."""
@@ -110,3 +112,24 @@ def update_all(
 def jitter(seconds: float) -> float:
     """A time between nothing and *seconds*, so that those who collided do not collide again."""
     return seconds * os.urandom(1)[0] / 255
+
+
+class _Meanwhile(_local):
+    """What is done before each sleep of this thread, with the name of the team; it says in how many seconds it has to
+    be done again.
+    """
+
+    act: Callable[[str], float] | None = None
+    around_sleep: Callable[[bool], None] | None = None
+    """Told True before each sleep proper, in which nothing is written, and False after it; it may have a signal raise
+    `Ended` in between.
+    """
+
+
+class Ended(BaseException):
+    """Who sleeps was told to end; *hint* says how to go on."""
+
+    hint = "Wait longer, or look: teams brief"
+
+
+meanwhile = _Meanwhile()

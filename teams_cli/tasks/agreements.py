@@ -7,7 +7,7 @@ from teams_cli.messages import messages
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
-from teams_cli.teams import history, pages, sharing
+from teams_cli.teams import history, pages
 from teams_cli.teams.pages import PAGE, Page
 from teams_cli.teams.permission import require
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from teams_cli.tasks.tasks import Task
-    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.permission import Caller
+
 
 PREFIX = "agree-"
 
@@ -53,7 +54,7 @@ def agree(
         raise errors.NotAllowed(f"none of {', '.join(task.id for task in found)} is yours", "Their owners agree.")
     if body is None:
         return _confirmed(store, team_name, at.name, key, version)
-    page = sharing.share(store, team_name, caller, key, body)
+    page = pages.share(store, team_name, caller, key, body)
     which = ",".join(task.id.removeprefix("task-") for task in found)
     named = " and ".join(task.id for task in found)
     how = f"Confirm it: teams agree {which} --version {page.version}; or answer with --text TEXT"
@@ -78,7 +79,7 @@ def _confirmed(store: Store, team: str, name: str, key: str, version: int | None
 
     def change(found: Page) -> Page:
         if version not in (None, found.version):
-            raise sharing.StaleVersion(
+            raise pages.StaleVersion(
                 f"{found.author} changed {key} to version {found.version}", f"Read it: teams shared {key}"
             )
         return found if name in found.agreed_by else found.having(agreed=[*(found.agreed or []), name])

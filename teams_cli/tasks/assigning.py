@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.clock import seconds_since
+from teams_cli.clock import length, seconds_since
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
-from teams_cli.records.owed import Owed, owing
+from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import tasks
-from teams_cli.tasks.tasks import KEPT, PRIORITIES, TASK, Task
+from teams_cli.tasks import dependencies, leases, tasks
+from teams_cli.tasks.tasks import IF_LAST, IF_READY, IN_PROGRESS, IN_REVIEW, KEPT, PRIORITIES, TASK, Task
 from teams_cli.teams import history, presence, roles, teams
 from teams_cli.teams.teams import Team
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from teams_cli.store.pace import Alarm
     from teams_cli.teams.config import Config
+    from teams_cli.teams.permission import Caller
+
 
 _AGAIN = 1.0
 """Seconds until what is kept for one that is lost, and for others to free, is looked at again."""
@@ -122,3 +124,133 @@ def _free(store: Store, team: Team, key: str, why: Callable[[Task], str]) -> Non
         deliver(store, team.name, TASK, task)
     except errors.TeamsError:  # another's login, or a disk that can't be written: whoever comes next
         return
+
+
+def refuse_stranger(task: Task, name: str) -> None:
+    """Let only the owner pass; one who lost the claim is told so."""
+    if task.owner == name:
+        return
+    if task.was_claimed_by(name):
+        last = task.notes[-1]
+        raise errors.StaleClaim(
+            f"your claim on {task.id} has ended: it is {state_of(task)}"
+            + (f" ({last.what}: {last.reason})" if last.reason else ""),
+            f"Keep your result: {_how_back(task)}",
+        )
+    if task.status == "pending":
+        raise errors.WrongState(f"{task.id} is pending", f"Claim it first: teams claim-task {task.id}")
+    if task.owner is None:
+        hint = f"Reopen it: teams update-task {task.id} --status pending"
+        raise errors.NotAllowed(f"{task.id} is {state_of(task)}, and nobody's", hint)
+    raise errors.NotAllowed(f"{task.id} is {task.owner}'s", "Only its owner sets its status and result.")
+
+
+def _how_back(task: Task) -> str:
+    """What who lost the task does with what came out."""
+    if task.status == "pending":
+        return f"teams claim-task {task.id}, and complete it again"
+    if not task.owner:
+        return f"see: teams show-task {task.id}"
+    return f"teams note {task.id} TEXT; its files are {task.owner}'s now. Continue: teams wait --claim"
+
+
+def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str) -> None:
+    """Raises Conflict: The owner of the task is at work on it, and another than the person would take it."""
+    is_quiet = leases.has_ended(store, task) or task.in_grace or leases.over(store, team, task)
+    if task.status != IN_PROGRESS or task.owner == by.name or by.is_human or is_quiet:
+        return
+    seen = max(filter(None, (presence.load(store, team.name, task.owner or "").last_seen, task.claimed_at)), default="")
+    last = f": last seen {length(max(0.0, seconds_since(seen, store.now())))} ago" if seen else ""
+    raise errors.Conflict(
+        f"{task.owner} is at work on {task.id}{last}; nothing was changed",
+        f"To take it anyway, and notify {task.owner}: {command} --force",
+    )
+
+
+def state_of(task: Task) -> str:
+    """Say the status in words, with who has the task: "in progress by bob"."""
+    if task.status == IN_REVIEW:
+        return f"in review ({task.review_by})"
+    if task.status == "completed" and task.owner:
+        return f"completed by {task.owner}"
+    return f"in progress by {task.owner}" if task.status == "in_progress" else task.status
+
+
+_IS_ASSIGNED, _WAS_KEPT = " is assigned to you", " is kept for you"
+_IS_READY, _WAS_READY = ", assigned to you, is ready: ", ", kept for you, is ready: "
+"""How such notices begin after the title; older versions wrote the second of each."""
+_BLOCKED = "blocked by "
+
+
+def keep(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
+    """The task kept for the member, who is to be told."""
+    if task.assignee == name:
+        return task
+    kept = task.having(assignee=name).noted(teams.now(store), by, "kept", owner=name)
+    if name == by:
+        return kept
+    body = f"{task.id} ({task.title}){_standing(task, dependencies.stored(store, team.name))}"
+    return owing(
+        kept, Owed(to=name, message=body, uid=f"kept-{task.id}-{len(kept.notes)}-{task.claim}", by=by, about=task.id)
+    )
+
+
+def kept_from_the_start(draft: Task, status_of: Callable[[str], str], name: str, by: str) -> Task:
+    """The draft of a task that is kept for the member; what it owes is told under its number: see `Task.numbered`."""
+    if name == by:
+        return draft.having(assignee=name)
+    body = f" ({draft.title}){_standing(draft, status_of)}"
+    return draft.having(assignee=name, owed=[Owed(to=name, message=body, uid="kept-new", by=by)])
+
+
+def _standing(task: Task, status_of: Callable[[str], str]) -> str:
+    blockers = dependencies.open_blockers(task, status_of)
+    if not blockers:
+        return f"{_IS_ASSIGNED} and ready: teams claim-task --next"
+    return f"{_IS_ASSIGNED}, {_BLOCKED}{', '.join(map(str, blockers))}; you will be notified when it is ready"
+
+
+def tells_of_keeping(notice: str, task: Task) -> bool:
+    """Whether the notice says that the task is assigned to its reader, which ends when the task is not."""
+    begins = (_IS_ASSIGNED, _WAS_KEPT, _IS_READY, _WAS_READY)
+    return notice.startswith(tuple(f"{task.id} ({task.title}){begin}" for begin in begins))
+
+
+def tells_of_blockers(notice: str, task: Task) -> bool:
+    """Whether the notice says that the task is assigned to its reader, and not ready yet."""
+    begins = (f"{_IS_ASSIGNED}, {_BLOCKED}", f"{_WAS_KEPT}; it waits for ")
+    return notice.startswith(tuple(f"{task.id} ({task.title}){begin}" for begin in begins))
+
+
+def give_up(store: Store, task: Task, by: str, reason: str | None = None) -> Task:
+    """The task for anybody; for whom it was kept is to be told."""
+    if task.assignee is None:
+        raise errors.WrongState(f"{task.id} is assigned to nobody", f"See: teams show-task {task.id}")
+    free = task.having(assignee=None).noted(teams.now(store), by, "unassigned", reason, owner=task.assignee)
+    if task.assignee == by:
+        return free
+    body = f"{task.id} ({task.title}) is no longer assigned to you, by {by}{f': {reason}' if reason else ''}"
+    uid = f"unassigned-{task.id}-{len(free.notes)}-{task.claim}"
+    return owing(free, Owed(to=task.assignee, message=body, uid=uid, by=by))
+
+
+def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
+    """What completing *done* may make ready for those for whom it is kept, and may let owners complete:
+    `Task.still_due` says whether it is sent.
+    """
+
+    def told(to: str, task: Task, what: str, when: str) -> Owed:
+        uid = f"{when}{task.id}-{done.id}-{done.claim}"
+        by = done.owner or SYSTEM
+        return Owed(to=to, message=f"{task.id} ({task.title}){what}", uid=uid, by=by, about=task.id)
+
+    ready = [
+        told(task.assignee, task, f"{_IS_READY}teams claim-task --next", IF_READY)
+        for task in tasks.labelled(store, team.name, KEPT)
+        if done.id in task.blocked_by and task.assignee
+    ]
+    return ready + [
+        told(task.owner, task, f" can be completed now: {done.id} ({done.title}) is", IF_LAST)
+        for task in tasks.labelled(store, team.name, IN_PROGRESS)
+        if done.id in (task.after or ()) and task.owner not in (None, done.owner)
+    ]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from teams_cli import errors, text
 from teams_cli.messages.notices import deliver
 from teams_cli.names import id_of
-from teams_cli.records.owed import Owed, owing
+from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
-from teams_cli.tasks import assigning, checks, dependencies, editing, keeping, leases, tasks
+from teams_cli.store.retrying import update, update_all
+from teams_cli.tasks import assigning, checks, dependencies, editing, leases, tasks
+from teams_cli.tasks.assigning import refuse_stranger, refuse_taking, state_of
 from teams_cli.tasks.checks import Check, Evidence
-from teams_cli.tasks.owners import refuse_stranger, refuse_taking, state_of
 from teams_cli.tasks.tasks import EDITABLE, FINISHED, IN_REVIEW, TASK, Task
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.permission import Standing, require, standing_of
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.records.types import MessageType
-    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.permission import Caller
+
 
 _RESULT = 1200
 
@@ -352,7 +353,7 @@ def _with_owner(store: Store, team: Team, task: Task, owner: str, who: Standing,
     if task.status == "pending":
         _refuse_no_assigner(task, who)
         assigning.refuse_unskilled(team, task, owner, who.caller.config)
-        return keeping.keep(store, team, task, owner, who.name)
+        return assigning.keep(store, team, task, owner, who.name)
     if not (who.leads or who.manages or task.owner == who.name):
         raise errors.NotAllowed(
             f"{task.id} is not yours to assign: it is {state_of(task)}; nothing was changed",
@@ -382,14 +383,14 @@ def _refuse_no_assigner(task: Task, who: Standing) -> None:
 def _unassigned(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
     if task.assignee != who.name:
         _refuse_no_assigner(task, who)
-    return keeping.give_up(store, task, who.name, changes.reason)
+    return assigning.give_up(store, task, who.name, changes.reason)
 
 
 def _notices(store: Store, team: Team, before: Task, task: Task, changes: Edit, who: Standing) -> list[Owed]:
     """Whom the change concerns: the new owner of a task handed over, those who can go on, the leader if it ended; not
     of what a run does.
     """
-    notices = keeping.ready_notices(store, team, task) if task.status == "completed" != before.status else []
+    notices = assigning.ready_notices(store, team, task) if task.status == "completed" != before.status else []
     if task.status == "in_progress" and task.owner and task.owner != before.owner:
         body = f"{who.name} gave you {task.id} ({task.title}): teams show-task {task.id}"
         notices.append(Owed(to=task.owner, message=body, uid=f"given-{task.id}-{task.claim}", by=who.name))
@@ -438,3 +439,32 @@ def _note(store: Store, team: Team, before: Task, task: Task, changes: Edit, who
     passed = True if what == "task completed" and changes.checked else None
     said = {"title": task.title, "to": to, "changed": keys, "reason": changes.reason, "checked": passed}
     history.note(store, team.name, who.name, what, task=task.id, **said)
+
+
+def change_each(store: Store, team_name: str, caller: Caller | None, words: list[str], edit: Edit) -> list[Task]:
+    """Change several tasks in the same way, in one commit; none if one of them can't be so changed.
+
+    Raises:
+        WrongUsage: The change is one that only a single task can have.
+        TaskNotFound, NotAllowed, WrongState, DependencyCycle: As for one of them.
+    """
+    _refuse_for_several(edit)
+    who = require(store, team_name, caller, "update-task", words[0])
+    found = [tasks.get(store, team_name, key) for key in dict.fromkeys(id_of(word, "task") for word in words)]
+    for task in found:
+        try_change(store, who, task, edit)
+    if edit.owner:
+        presence.forget_ended_process(store, team_name, edit.owner)
+    keys = [task.id for task in found]
+    pairs = update_all(store, team_name, tasks.TASK, keys, lambda task: changed_by(store, who, task, edit))
+    return [followed(store, who, before, task, edit) for before, task in pairs]
+
+
+def _refuse_for_several(edit: Edit) -> None:
+    """Refuse what one task alone can have: its title, its claim, its end, what came of it, and evidence for that."""
+    ends = edit.status in ("completed", "failed")
+    if ends or edit.result is not None or edit.claim is not None or "title" in edit.fields or edit.keeping:
+        raise errors.WrongUsage(
+            "a title, claim, result, attachment or final status is for one task only", "Name one task."
+        )
+    edit.refuse_senseless()

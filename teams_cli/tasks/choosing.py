@@ -10,8 +10,7 @@ from teams_cli.tasks import assigning, dependencies, leases, tasks
 from teams_cli.tasks.claims import may_claim, take
 from teams_cli.tasks.tasks import IN_PROGRESS, PRIORITIES, TASK, Task
 from teams_cli.teams import roles
-from teams_cli.teams.caller import Caller
-from teams_cli.teams.permission import require
+from teams_cli.teams.permission import Caller, require
 from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
@@ -178,8 +177,8 @@ def _left_to_others(store: Store, team: Team, task: Task, caller: Caller) -> flo
     if last is None or (last.what, last.by, last.owner) != ("released", caller.name, None) or not last.reason:
         return 0.0
     since = seconds_since(last.at, store.now())
-    is_left = 0 <= since < leases.length(team) and not task.of_a_run and _has_others(team, caller)
-    return leases.length(team) - since if is_left else 0.0
+    is_left = 0 <= since < leases.lease_seconds(team) and not task.of_a_run and _has_others(team, caller)
+    return leases.lease_seconds(team) - since if is_left else 0.0
 
 
 def _has_others(team: Team, caller: Caller) -> bool:
@@ -226,7 +225,7 @@ def _apart_first(store: Store, team: str, agent: str, found: Iterable[Task]) -> 
         if task.touches:
             from teams_cli.tasks import touching  # most teams don't say what their tasks touch
 
-            taken = touching.taken(store, team, agent) if taken is None else taken
+            taken = touching.patterns_of_others(store, team, agent) if taken is None else taken
             if touching.meets_any(task, taken):
                 held.append(task)
                 continue

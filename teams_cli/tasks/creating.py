@@ -7,7 +7,7 @@ import os
 from teams_cli import errors, text
 from teams_cli.messages.notices import deliver
 from teams_cli.store.contract import Store
-from teams_cli.tasks import assigning, checks, claims, dependencies, keeping, tasks
+from teams_cli.tasks import assigning, checks, claims, dependencies, tasks
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import teams
 from teams_cli.teams.permission import Standing, require
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.permission import Caller
     from teams_cli.workflows.model import TaskTemplate
 
 
@@ -33,7 +33,7 @@ def create_for(store: Store, team_name: str, caller: Caller | None, draft: Task,
     _refuse_unfit(at, draft, name)
     for blocker in draft.waits_for:
         tasks.get(store, team_name, blocker)
-    kept = keeping.kept_from_the_start(draft, dependencies.stored(store, team_name), name, at.name)
+    kept = assigning.kept_from_the_start(draft, dependencies.stored(store, team_name), name, at.name)
     task = tasks.create(store, team_name, at.caller, kept)
     deliver(store, team_name, TASK, task)
     return task
@@ -125,7 +125,7 @@ def _linked(one: Planned, draft: Task, ids: dict[str, str], status_of: Callable[
     """The draft behind those that it waits for, by their ids, and kept for whom it is meant."""
     after = list(dict.fromkeys(ids[key] for key in one.after))
     linked = draft.having(blocked_by=list(dict.fromkeys(ids[key] for key in one.waits_for)), after=after or None)
-    return keeping.kept_from_the_start(linked, status_of, one.keep_for, by) if one.keep_for else linked
+    return assigning.kept_from_the_start(linked, status_of, one.keep_for, by) if one.keep_for else linked
 
 
 def _known(store: Store, team: str, planned: list[Planned]) -> dict[str, Task]:

@@ -7,11 +7,11 @@ import os
 from teams_cli import errors, text
 from teams_cli.messages.messages import EDIT, MESSAGE
 from teams_cli.messages.notices import deliver
-from teams_cli.records.owed import Owed, owing
+from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
-from teams_cli.tasks.owners import state_of
+from teams_cli.tasks.assigning import state_of
 from teams_cli.tasks.tasks import EDITABLE, TASK, Note, Task
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.permission import require
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from teams_cli.messages.inboxes import Mailbox
     from teams_cli.tasks.changes import Edit
-    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.permission import Caller
     from teams_cli.teams.presence import OnceTold
     from teams_cli.teams.teams import Team
 

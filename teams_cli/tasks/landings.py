@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.names import id_of
-from teams_cli.records.owed import Owed
-from teams_cli.records.records import Record
+from teams_cli.records.records import Owed, Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.tasks.checks import Check
 from teams_cli.tasks.tasks import PRIORITIES

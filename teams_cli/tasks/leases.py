@@ -8,12 +8,13 @@ from teams_cli import clock, errors
 from teams_cli.clock import later, of_day, rfc3339, seconds_since
 from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import SYSTEM
-from teams_cli.records.owed import Owed, owing
+from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.retrying import update, upsert
 from teams_cli.tasks import tasks
-from teams_cli.tasks.tasks import TASK, Note, Task
+from teams_cli.tasks.tasks import IN_PROGRESS, TASK, Note, Task
 from teams_cli.teams import history, presence, teams
+from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from teams_cli.store.pace import Alarm
+
 
 _HEARD = ", and it was last heard of "
 WAS_YOURS = ", which was yours: "
@@ -37,14 +39,14 @@ _AGAIN = 1.0
 """Seconds until a claim that is over, and for others to release, is looked at again."""
 
 
-def length(team: Team) -> float:
+def lease_seconds(team: Team) -> float:
     """How long a lease lasts, in seconds: the team's `staleAfterSeconds`."""
     return team.silence
 
 
 def leased(store: Store, team: Team, task: Task) -> Task:
     """The task with a lease from now on."""
-    return lasting(store, task, length(team))
+    return lasting(store, task, lease_seconds(team))
 
 
 def lasting(store: Store, task: Task, seconds: float) -> Task:
@@ -140,17 +142,17 @@ def _after_its_lease(store: Store, team: Team, task: Task) -> Task:
     """The task, whose lease has ended: with the rest of a lease if there are newer traces of work, else in its grace
     period.
     """
-    from teams_cli.tasks import traces  # most leases are renewed before they end
+    from teams_cli.tasks import touching  # most leases are renewed before they end
 
-    age = traces.age(store, team.name, task)
-    if age is not None and age < length(team):
-        return lasting(store, task, length(team) - age)
+    age = touching.age(store, team.name, task)
+    if age is not None and age < lease_seconds(team):
+        return lasting(store, task, lease_seconds(team) - age)
     return _in_grace(store, team, task)
 
 
 def _in_grace(store: Store, team: Team, task: Task) -> Task:
     """The task, whose lease has ended, in its grace period: its owner and the leader are to be told."""
-    seconds = min(_GRACE, length(team))
+    seconds = min(_GRACE, lease_seconds(team))
     asked = lasting(store, task, seconds)
     asked = asked.having(grace_until=asked.lease_until)
     name, soon = task.owner or "", clock.length(seconds)
@@ -292,3 +294,50 @@ def lost_before(task: Task) -> Note | None:
     if lost.what not in ("expired", "released") or (lost.what == "released" and (lost.owner or lost.by) == task.owner):
         return None
     return lost.having(owner=lost.owner or lost.by)
+
+
+_PART = presence.RENEWED_AFTER
+
+
+def renew(
+    store: Store, team: Team, agent: Agent, reading: bool = False, refused: bool = False
+) -> tuple[Agent, list[Task]]:
+    """Note that the agent is alive, and renew the leases of its tasks, unless both was done a while ago: what is known
+    of it then, and those of its tasks whose lease was about to end. Of who only looks nothing is noted unless it has a
+    task; of who was refused, unless a quarter of a lease of its tasks is gone.
+    """
+    if presence.renewed_lately(store, team, agent):
+        return agent, []
+    own = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == agent.agent]
+    if (reading and not own) or (refused and not any(_is_due(store, team, task) for task in own)):
+        return agent, []
+    found = [_renewed(store, team, task) for task in own]
+    return _noted(store, team.name, agent.agent), [task for task in found if task is not None]
+
+
+def _renewed(store: Store, team: Team, seen: Task) -> Task | None:
+    """Renew the lease of a task; the task if it was about to end, and was not over."""
+    name, length = seen.owner, lease_seconds(team)
+
+    def change(task: Task) -> Task:
+        if task.owner != name or task.status != IN_PROGRESS or over(store, team, task):
+            return task
+        return leased(store, team, task) if _is_due(store, team, task) else task
+
+    before, task = update(store, team.name, TASK, seen.id, change)
+    end_grace(store, team, before, task)
+    return before if before is not task and left(store, before) < length * _PART else None
+
+
+def _is_due(store: Store, team: Team, task: Task) -> bool:
+    """Whether so much of its lease is gone that it is worth a write."""
+    return left(store, task) < lease_seconds(team) * (1 - _PART)
+
+
+def _noted(store: Store, team: str, name: str) -> Agent:
+    now = teams.now(store)
+
+    def change(agent: Agent) -> Agent:
+        return agent.having(last_seen=now, renewed_at=now, host=store.host or None)
+
+    return upsert(store, team, presence.AGENT.also_closed, name, presence.Agent(agent=name), change)[1]

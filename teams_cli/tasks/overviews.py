@@ -98,9 +98,9 @@ def lands(store: Store, team: str) -> bool:
 def refuse_closed(store: Store, team: Team) -> None:
     """Raises WrongState: The team is closed, so nobody can bring about what is waited for."""
     if team.state == "closed":
-        from teams_cli.teams import chronicle
+        from teams_cli.teams import history
 
-        raise chronicle.of_closed(store, team.name, came_to(store, team.name))
+        raise history.of_closed(store, team.name, came_to(store, team.name))
 
 
 def overview(store: Store, team: str) -> Overview:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from teams_cli import errors, text
 from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import id_of
-from teams_cli.records.owed import Owed, owing
-from teams_cli.records.records import Record
+from teams_cli.records.records import Owed, Record, owing
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.records.types import Name, PlanId, PlanStatus, TaskId, Text, Time
-    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.permission import Caller
 
 
 class PlanNotFound(errors.NotFound):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from teams_cli import errors, text
 from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import HUMAN
-from teams_cli.records.owed import Owed, owing
+from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import keeping, leases, owners, tasks
+from teams_cli.tasks import assigning, leases, tasks
 from teams_cli.tasks.tasks import IN_REVIEW, TASK, Task
 from teams_cli.teams import history, roles, teams
 from teams_cli.teams.permission import Standing, require
@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from teams_cli.teams.caller import Caller
     from teams_cli.teams.config import Config
+    from teams_cli.teams.permission import Caller
 
 
 def review(
@@ -70,7 +70,7 @@ def _said_so(task: Task, name: str, verdict: str, why: str | None) -> bool:
 def _refuse(task: Task, at: Standing) -> None:
     if task.status != IN_REVIEW:
         raise errors.WrongState(
-            f"{task.id} is {owners.state_of(task)}, not in review", f"See: teams show-task {task.id}"
+            f"{task.id} is {assigning.state_of(task)}, not in review", f"See: teams show-task {task.id}"
         )
     if task.owner == at.name:
         raise errors.NotAllowed(f"{task.id} is your own work", f"It is reviewed by {task.review_by}.")
@@ -123,7 +123,7 @@ def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: s
 
 
 def _accepted(store: Store, at: Standing, task: Task) -> list[Owed]:
-    told = keeping.ready_notices(store, at.team, task)
+    told = assigning.ready_notices(store, at.team, task)
     said = f"{at.name} accepted {task.id} ({task.title})"
     uid = f"accepted-{task.id}-{task.claim}"
     if task.owner and at.team.member(task.owner):

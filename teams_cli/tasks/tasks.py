@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.names import id_of
-from teams_cli.records.owed import Owed
-from teams_cli.records.records import Record, field, shown
+from teams_cli.records.records import Owed, Record, field, shown
 from teams_cli.store.contract import Kind, Store
 from teams_cli.tasks import checks
 from teams_cli.tasks.checks import Evidence
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
         Time,
         Word,
     )
-    from teams_cli.teams.caller import Caller
     from teams_cli.teams.config import Config
+    from teams_cli.teams.permission import Caller
 
 STATUSES = ("pending", "in_progress", "in_review", "completed", "failed", "cancelled")
 FINISHED = frozenset({"completed", "failed", "cancelled"})

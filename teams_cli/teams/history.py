@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from teams_cli import errors
+from teams_cli.clock import parse_rfc3339, seconds_in
 from teams_cli.store.contract import Store
 from teams_cli.teams import teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
     from typing import Any
 
 
@@ -18,3 +21,119 @@ def note(store: Store, team: str, actor: str, what: str, **details: Any) -> None
         store.journal(team, {"at": teams.now(store), "actor": actor, "what": what, **said})
     except errors.TeamsError:  # the time is that of a server, which went away
         return
+
+
+_OLDER = 100
+"""So many in a row are from before when nothing later is expected behind them: clocks differ a little."""
+_A_FEW = 10
+
+
+def since(store: Store, team: str, moment: datetime | None, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The noted changes from *moment* on, oldest first, each with its position."""
+    for position, entry in store.history(team, after):
+        if moment is None or is_since(entry, moment):
+            yield position, entry
+
+
+def later(store: Store, team: str, time: str) -> Iterator[dict[str, Any]]:
+    """The noted changes after that time, newest first; a few older ones in between, of a slower clock, end nothing."""
+    found = _newest_first(store, team, lambda entry: str(entry.get("at", "")) > time, _A_FEW)
+    return (entry for _, entry in found)
+
+
+def newest(store: Store, team: str, moment: datetime | None, limit: int | None) -> list[tuple[int, dict[str, Any]]]:
+    """The newest *limit* (None: all) of the noted changes from *moment* on, oldest first, each with its position; no
+    more is read than is needed for it.
+    """
+    if moment is None and limit is None:
+        return list(store.history(team))
+    found: list[tuple[int, dict[str, Any]]] = []
+    for each in _newest_first(store, team, lambda entry: moment is None or is_since(entry, moment), _OLDER):
+        found.append(each)
+        if len(found) == limit:
+            break
+    return found[::-1]
+
+
+def _newest_first(
+    store: Store, team: str, is_new: Callable[[dict[str, Any]], bool], most_older: int
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The noted changes that are new, each with its position, until so many others in a row stand before them."""
+    older = 0
+    for position, entry in store.history(team, backwards=True):
+        if is_new(entry):
+            older = 0
+            yield position, entry
+        elif (older := older + 1) == most_older:
+            return
+
+
+def moment(word: str, now: datetime) -> datetime:
+    """The time that *word* means: itself one, `today`, or how long ago. Without an offset it is of this machine's zone.
+
+    Raises:
+        InvalidValue: It is none of these.
+    """
+    from datetime import datetime, timedelta
+
+    number = word[:-1]
+    try:
+        if word[-1:] in ("s", "m", "h", "d") and number.isascii() and number.isdigit() and len(number) < 10:
+            return now - timedelta(seconds=seconds_in(word))
+        said = datetime.fromisoformat(f"{now.astimezone():%Y-%m-%d}" if word == "today" else word)
+        return said if said.tzinfo else said.astimezone()
+    except (ValueError, OverflowError):
+        raise errors.InvalidValue(
+            f"{word!r} is not a valid time", "Write 2026-01-25T23:00:00Z, 2026-01-25, today, or 90s, 10m, 2h, 1d."
+        ) from None
+
+
+def is_since(entry: dict[str, Any], moment: datetime) -> bool:
+    """Whether the change was made at that moment or later."""
+    return _at(entry) >= moment
+
+
+def _at(entry: dict[str, Any]) -> datetime:
+    from datetime import UTC, datetime
+
+    try:
+        return parse_rfc3339(str(entry.get("at")))
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
+def line(entry: dict[str, Any]) -> str:
+    """The entry in words: `bob: task claimed task-1`."""
+    said = [_words(key, value) for key, value in entry.items() if key not in ("at", "actor", "what", "title", "claim")]
+    what = str(entry.get("what")).replace("task kept for ", "task assigned to ")
+    return f"{entry.get('actor')}: {what} {' '.join(said)}".rstrip()
+
+
+def _words(key: str, value: Any) -> str:
+    """A detail as people write it."""
+    if value is True:
+        return key
+    if key == "to":
+        return f"to {', '.join(value) if isinstance(value, list) else value}"
+    if key == "commit":
+        return f"on {str(value)[:10]}"
+    if key == "status" and isinstance(value, int):
+        return f"exit status {value}"
+    if isinstance(value, list):
+        return ", ".join(str(part) for part in value)
+    return str(value)
+
+
+def closed_by(store: Store, team: str) -> str | None:
+    """Who closed the team last; None where nothing tells."""
+    entries = store.history(team, backwards=True)
+    return next((entry.get("actor") for _, entry in entries if entry.get("what") == "team closed"), None)
+
+
+def of_closed(store: Store, team: str, came_to: str = "") -> errors.WrongState:
+    """The refusal of what a closed team takes no more: who closed it, and what its tasks *came to*."""
+    by = closed_by(store, team)
+    return errors.WrongState(
+        f"team {team} is closed{f', by {by}' if by else ''}{came_to}",
+        f"To reopen it (leader or human): teams restore-team {team}",
+    )

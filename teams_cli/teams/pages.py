@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
+from teams_cli.names import SYSTEM, check_key
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
-from teams_cli.store.retrying import upsert
-from teams_cli.teams import presence
+from teams_cli.store.retrying import update, upsert
+from teams_cli.teams import history, presence, teams
+from teams_cli.teams.permission import require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.records.types import Count, Name, Text, Time
+    from teams_cli.teams.permission import Caller
     from teams_cli.teams.presence import OnceTold
+
 
 _LINE = 80
 
@@ -124,3 +128,115 @@ def note_seen(store: Store, team: str, name: str, pages: list[Page]) -> None:
         upsert(store, team, presence.AGENT, name, presence.Agent(agent=name), change)
     except errors.TeamsError:
         return
+
+
+MOST = 200
+"""Pages that a team may have."""
+MAX_PAGE = 64 * 1024
+
+
+class StaleVersion(errors.Conflict):
+    """The page has another version than the one that was read."""
+
+
+def share(
+    store: Store, team_name: str, caller: Caller | None, key: str, body: str | None, if_version: int | None = None
+) -> Page:
+    """Share a page with the team: an interface, a decision, a finding.
+
+    The others are notified once. The later of two changes wins, unless --if-version forbids it. Sharing the
+    same text again changes nothing.
+
+    Raises:
+        StaleVersion: The page has another version than *if_version*; 0 means that it does not exist.
+        PageNotFound: There is no page to remove.
+        Conflict: There are 200 pages already.
+    """
+    name = check(store, team_name, caller, key, body)
+    now = teams.now(store)
+    fresh = Page(key=key, version=_last_told(store, team_name, key), author=SYSTEM, created_at=now, updated_at=now)
+
+    def change(page: Page) -> Page:
+        return _changed(page, name, body, if_version, now)
+
+    before, page = upsert(store, team_name, PAGE, key, fresh, change)
+    if before is not page:
+        if page.is_there and not before.is_there:
+            _refuse_late(store, team_name, page)
+        what = "page shared" if page.is_there else "page taken away"
+        history.note(store, team_name, name, what, page=key, version=page.version)
+    note_seen(store, team_name, name, [page])
+    return page
+
+
+def _last_told(store: Store, team: str, key: str) -> int:
+    """The highest version that anybody was told of, of a page that is there no more since it was damaged; else 0."""
+    if find(store, team, key) is not None:
+        return 0
+    known = (agent.pages or {} for agent, _ in store.scan(team, presence.AGENT, []))
+    return max((version for seen in known if isinstance(version := seen.get(key), int)), default=0)
+
+
+def check(store: Store, team_name: str, caller: Caller | None, key: str, body: str | None) -> str:
+    """Refuse, before anything is changed, what no page can be; the name of who shares it.
+
+    Raises:
+        InvalidValue: The key has another form, or the text is blank or too long.
+        AlreadyExists: There is a page of that key in other letters.
+        Conflict: It would be one too many.
+    """
+    name = require(store, team_name, caller, "share", key).name
+    check_key(key, "page")
+    if body is not None:
+        text.checked(body, "page", MAX_PAGE)
+        found = find(store, team_name, key)
+        if found is None or not found.is_there:
+            _refuse_more(store, team_name, key)
+    return name
+
+
+def _changed(page: Page, name: str, body: str | None, if_version: int | None, now: str) -> Page:
+    there = page.version if page.is_there else 0
+    again = page.version and (page.text, page.author) == (body, name)
+    if if_version not in (None, there) and not (again and if_version == page.version - 1):
+        raise StaleVersion(
+            f"page {page.key} has version {there}, not {if_version}" + (f": {page.author} changed it" if there else ""),
+            f"Read it and try again: teams shared {page.key}" if there else "Share it with --if-version 0.",
+        )
+    if again or (page.is_there and page.text == body and if_version is None):
+        return page
+    if body is None and not page.is_there:
+        raise PageNotFound(f"there is no page {page.key}", "See: teams shared")
+    return page.having(text=body, version=page.version + 1, author=name, updated_at=now, agreed=None)
+
+
+def _refuse_more(store: Store, team: str, key: str) -> None:
+    """Refuse a page that is one too many, or goes by the key of another in other letters."""
+    found = [page for page, _ in store.scan(team, PAGE, [])]
+    if sum(page.is_there for page in found) >= MOST:
+        raise _too_many(team)
+    for page in found:
+        if page.key != key and page.key.lower() == key.lower():
+            raise errors.AlreadyExists(f"there is a page {page.key} already", f"Write: teams share {page.key} TEXT")
+
+
+def _refuse_late(store: Store, team: str, page: Page) -> None:
+    """Take the page away again where others were made meanwhile, so that there are too many now."""
+    try:
+        if len(all_of(store, team, [])) <= MOST:
+            return
+    except errors.TeamsError:  # it is there, and that it is one too many is not known
+        return
+
+    def without(found: Page) -> Page:
+        return found if found.version != page.version else found.having(text=None, version=found.version + 1)
+
+    update(store, team, PAGE, page.key, without)
+    raise _too_many(team)
+
+
+def _too_many(team: str) -> errors.Conflict:
+    return errors.Conflict(
+        f"team {team} has {MOST} pages, the most allowed",
+        "Extend one (see: teams shared), or remove one: teams share KEY --remove",
+    )

@@ -11,7 +11,11 @@ from teams_cli.teams.teams import LEADER, MANAGER, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.teams.caller import Caller
+    from collections.abc import Callable
+
+    from teams_cli.teams.config import Config
+
+    Approve = Callable[[str, str], bool]
 
 
 class Standing:
@@ -74,14 +78,12 @@ def require(
         )
     team = known or teams.get(store, team_name)
     if team.state == "closed" and not rights.in_closed_teams(operation):
-        from teams_cli.teams import chronicle
+        from teams_cli.teams import history
 
-        raise chronicle.of_closed(store, team.name)
+        raise history.of_closed(store, team.name)
     at = standing_of(team, caller)
     if at is None:
-        from teams_cli.teams import refusing
-
-        raise refusing.stranger(team, caller, operation)
+        raise stranger(team, caller, operation)
     verify(team, caller)
     decision = verdict(at.role, operation, team, caller.config)
     if decision == "ask" and team.grants_to(caller.name, operation):
@@ -109,9 +111,7 @@ def judge(role: str, operation: str, decision: str, caller: Caller, about: str =
         NeedsHuman: The human did not allow it, or can't be asked.
     """
     if decision == "deny" or (decision == "ask" and not (caller.approve and caller.approve(operation, about))):
-        from teams_cli.teams import refusing
-
-        raise refusing.by_rule(decision, role, operation, caller, team)
+        raise by_rule(decision, role, operation, caller, team)
 
 
 def verify(team: Team, caller: Caller) -> None:
@@ -145,3 +145,79 @@ def hash_token(token: str) -> str:
     from hashlib import sha256
 
     return sha256(token.encode(errors="replace")).hexdigest()
+
+
+class Caller:
+    """An agent or the human, as a face of the program found it out.
+
+    *type* is what the environment says of an agent that has not joined yet; once it has, the team's files say its
+    role. *approve* puts a request to the human, where there is one to ask.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        display: str = "",
+        type: str = "",
+        token: str = "",
+        config: Config | None = None,
+        approve: Approve | None = None,
+    ) -> None:
+        self.name = name
+        self.display = display
+        self.type = type
+        self.token = token
+        self.config = config
+        self.approve = approve
+
+    @property
+    def is_human(self) -> bool:
+        return self.name == HUMAN
+
+
+def stranger(team: Team, caller: Caller, operation: str) -> errors.NotAllowed:
+    """Why one who is no active member may do nothing."""
+    member = team.find(caller.name)
+    if member is None:
+        return errors.NotAllowed(
+            f"{caller.name} is not a member of team {team.name}, so it may not {operation}",
+            f"Join first: teams join-team {team.name} --as {caller.name}",
+        )
+    if member.stopped_by:
+        return errors.NotAllowed(f"{caller.name} was shut down ({member.stopped_by})", "Join under another name.")
+    return errors.NotAllowed(
+        f"{caller.name} left team {team.name}", f"Join again: teams join-team {team.name} --as {caller.name}"
+    )
+
+
+def by_rule(decision: str, role: str, operation: str, caller: Caller, team: Team | None) -> errors.NotAllowed:
+    """Why one of that role may not: it is denied, or the human was to be asked and did not allow it."""
+    if decision == "deny":
+        hint = _hint(role, operation, team, caller.config)
+        return errors.NotAllowed(f"{caller.name} is {_called(role)}, which may not {operation}", hint)
+    hint = _who_allows(operation, team, caller.config)
+    return errors.NeedsHuman(f"{caller.name} may {operation} only if the human allows it", hint)
+
+
+def _called(role: str) -> str:
+    return "the human" if role == HUMAN else f"a {role}"
+
+
+def _hint(role: str, operation: str, team: Team | None, config: Config | None) -> str:
+    """Who may, by the rules that refused it, and what one who may not can do instead."""
+    allowed = _allowed(operation, team, config)
+    able = f"Allowed to: {', '.join(allowed)}." if allowed else "The rules allow nobody to do this."
+    if role in (HUMAN, LEADER):
+        return (role not in rights.may(operation) and rights.instead(operation)) or able
+    return able if not allowed or operation == "send-message" else f"{able} A message to the leader may help."
+
+
+def _allowed(operation: str, team: Team | None, config: Config | None) -> list[str]:
+    return [able for able in rights.EVERYBODY if verdict(able, operation, team, config) == "allow"]
+
+
+def _who_allows(operation: str, team: Team | None, config: Config | None) -> str:
+    if HUMAN in _allowed(operation, team, config):
+        return f"Ask the human to run it with --as {HUMAN}, or to allow it in config.json."
+    return "Ask the human to answer when they are asked: `teams human`; or to allow it in config.json."

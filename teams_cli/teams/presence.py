@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from teams_cli.records.types import Count, Name, Number, Object, Text, Time, Word
-    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.permission import Caller
 
     OnceTold = Callable[[Callable[[], object]], object]
     """Takes what notes that an agent was told something, and runs it once the answer is out: a crash in between tells

@@ -12,7 +12,7 @@ from teams_cli.teams.teams import LEADER, MANAGER, MEMBER, TEAM, Team
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.records.types import RoleDefinition
-    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.permission import Caller
 
 
 def define(

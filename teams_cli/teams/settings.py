@@ -7,7 +7,7 @@ import os
 from teams_cli import errors, text
 from teams_cli.clock import seconds_in
 from teams_cli.names import HUMAN, check_name
-from teams_cli.records.owed import Owed, owing
+from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import history
@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from teams_cli.teams.caller import Caller
     from teams_cli.teams.config import Config
+    from teams_cli.teams.permission import Caller
 
     Value = bool | int | float | str
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.clock import rfc3339
 from teams_cli.names import HUMAN
-from teams_cli.records.owed import Owed
-from teams_cli.records.records import Record, field
+from teams_cli.records.records import Owed, Record, field
 from teams_cli.store.contract import Kind, Store
 
 TYPE_CHECKING = False

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from teams_cli import errors, text
 from teams_cli.membership import shutdowns
-from teams_cli.messages import inboxes, receipts
+from teams_cli.messages import inboxes, reading
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.questions import questions
@@ -21,13 +21,13 @@ from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, Task
 from teams_cli.teams import pages, presence, roles, settings, teams
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.teams import Team
-from teams_cli.views import matters, steps, work
+from teams_cli.views import steps, work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.permission import Caller
     from teams_cli.teams.presence import OnceTold
 
     Found = dict[str, Any]
@@ -132,7 +132,7 @@ def _mine(store: Store, team: Team, caller: Caller, found: Overview, proposed: l
     """The caller's tasks, and how many it could take."""
     mine = [task for task in found.found if task.status == IN_PROGRESS and task.owner == caller.name]
     return {
-        "myTasks": work.rows(store, team, mine, proposed),
+        "myTasks": work.rows_of(store, team, mine, proposed),
         "myTaskCount": len(mine),
         "ready": found.free + len(ready := found.ready),
         "readyForMe": _count_fitting(ready, found.free, team, caller),
@@ -156,7 +156,7 @@ def _waiting(
     asked = next(shutdowns.open_requests(store, team, name), None)
     if team.member(name) and team.state != "closed":
         with suppress(errors.TeamsError):  # it is shown as open then
-            matters.close_over(store, team.name, name)
+            work.close_over(store, team.name, name)
     mailbox = inboxes.Mailbox(store, team.name, name)
     inbox, mail = mailbox.inbox, mailbox.open_messages()
     waiting = _plans_for(team, caller, proposed)
@@ -190,7 +190,7 @@ def _waiting(
         "proposed": shown,
         "shutdown": asked.id if asked else None,
         "news": [leases.without_offer(notice, news) for notice in news],
-        "overdue": receipts.overdue(store, team.name, name)[:_WAITING],
+        "overdue": reading.overdue(store, team.name, name)[:_WAITING],
     }
 
 
@@ -268,18 +268,18 @@ def _since(store: Store, team: Team, caller: Caller, once_told: OnceTold) -> Fou
     if others:
         document["since"] = others[0].get("at")
     if team.state == "closed":
-        from teams_cli.teams import chronicle
+        from teams_cli.teams import history
 
-        document["closedBy"] = chronicle.closed_by(store, team.name)
+        document["closedBy"] = history.closed_by(store, team.name)
     return document
 
 
 def _in_words(entries: list[Found]) -> list[str]:
     if not entries:  # as mostly: nothing is loaded for it
         return []
-    from teams_cli.teams import chronicle
+    from teams_cli.teams import history
 
-    return [text.clipped_line(chronicle.line(entry), _TITLE) for entry in entries]
+    return [text.clipped_line(history.line(entry), _TITLE) for entry in entries]
 
 
 def _ended(entry: Found) -> Found:

@@ -14,14 +14,13 @@ from teams_cli.messages import inboxes, notices
 from teams_cli.messages.messages import Message, fitting
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
-from teams_cli.store.meanwhile import Ended
 from teams_cli.store.pace import NO_TEAM, Alarm, sleep_until
-from teams_cli.store.retrying import upsert
+from teams_cli.store.retrying import Ended, upsert
 from teams_cli.tasks import choosing, tasks
 from teams_cli.teams import presence, teams
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
-from teams_cli.views import matters, reminders, steps, work
+from teams_cli.views import reminders, steps, work
 from teams_cli.views.facts import PLAN, SHUTDOWN, Facts, fact
 
 TYPE_CHECKING = False
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from typing import Any
 
-    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.permission import Caller
     from teams_cli.teams.presence import OnceTold
     from teams_cli.views.facts import Known
 
@@ -97,9 +96,9 @@ def wait(
         if not sleep_until(store, team, ready, timeout, lookout.topics, lookout.alarm, say):
             found.update(lookout.look_at_the_rest(timeout or 0.0))
     except (Ended, errors.WaitRanOut) as ended:
-        from teams_cli.views import going_on
+        from teams_cli.views import conditions
 
-        ended.hint = going_on.after_waiting(store, team, caller, again)
+        ended.hint = conditions.after_waiting(store, team, caller, again)
         lookout.end()
         raise
     except BaseException:
@@ -172,15 +171,15 @@ class Lookout:
         the caller waits for, and who leads that nobody is there who could bring anything about.
         """
         from teams_cli.tasks import overviews  # noqa: F401
-        from teams_cli.views import going_on, held, needed, standing  # noqa: F401
+        from teams_cli.views import conditions
 
         if not self._told_blocked:
             self._told_blocked = True
             with suppress(errors.TeamsError):  # it waits all the same
-                held.tell_blocked(self.store, self.team, self.caller.name)
+                work.tell_blocked(self.store, self.team, self.caller.name)
         if say and not self._told_alone:
             self._told_alone = True
-            if nobody := standing.of_nobody(self.store, self.team, self.caller):
+            if nobody := conditions.of_nobody(self.store, self.team, self.caller):
                 say(f"teams: {nobody}")
 
     def topics(self) -> frozenset[str]:
@@ -273,9 +272,9 @@ class Lookout:
         rest = Lookout(self.store, self.team, self.caller, self.once_told, of_these).look()
         if not rest:
             raise ran_out
-        from teams_cli.views import standing
+        from teams_cli.views import conditions
 
-        return {**rest, "standing": standing.in_words(self.store, self.team, self.caller)}
+        return {**rest, "standing": conditions.in_words(self.store, self.team, self.caller)}
 
     def _mailbox(self) -> inboxes.Mailbox:
         return inboxes.Mailbox(self.store, self.team, self.caller.name)
@@ -298,8 +297,8 @@ class Lookout:
         shown, told = [], told | _plans_among(agent.told)
         for each in found:
             document = each.to_document()
-            step = steps.after_message(document, matters.of(self.store, self.team, each.about or ""))
-            if step == steps.reply(each.id) and matters.is_over(self.store, self.team, each):
+            step = steps.after_message(document, work.matter_of(self.store, self.team, each.about or ""))
+            if step == steps.reply(each.id) and work.is_over(self.store, self.team, each):
                 step = None
             known = step is None and reminders.was_told(agent, each)
             if not (known or _is_notice(each, told) or reminders.is_done(self.store, self.team, name, each)):
@@ -313,7 +312,7 @@ class Lookout:
         """Whether somebody may wait for what its reader does about it: so it is of what is said to all."""
         if message.type == "broadcast":
             return not message.fyi
-        matter = matters.of(self.store, self.team, message.about or "")
+        matter = work.matter_of(self.store, self.team, message.about or "")
         return steps.after_message(message.to_document(), matter) is not None
 
     def _can_wait(self, found: list[Message], ends_expected: bool, is_busy: bool) -> bool:
@@ -323,9 +322,7 @@ class Lookout:
             asking = [message for message in asking if self._asks(message)]
         if not (asking and self.wanted.needed):
             return not asking
-        from teams_cli.views import needed
-
-        return needed.can_wait(asking, ends_expected)
+        return work.can_wait(asking, ends_expected)
 
     def _have_ends_told(self) -> None:
         """Have what the ends of tasks still owe be sent: who hears of so many at once hears what came of each."""
@@ -379,9 +376,7 @@ class Lookout:
         told: Known = {about: None for about in known if about.startswith(work.HELD)}
         if not self.wanted.claims_ready or has_mail or not (facts.works and facts.held()):
             return told
-        from teams_cli.views import held
-
-        found = held.of(self.store, facts.team, self.caller.name)
+        found = work.held_task(self.store, facts.team, self.caller.name)
         if found is None:
             return told
         return {found.about: fact(_HELD, found.task.id, found.text, found.step)}
@@ -416,9 +411,7 @@ class Lookout:
 
 def _expects_ends(store: Store, team: str, name: str) -> bool:
     """Whether somebody may still answer that it ends (see `needed`)."""
-    from teams_cli.views import needed
-
-    return needed.expects_ends(store, team, name)
+    return work.expects_ends(store, team, name)
 
 
 def _refuse_stopped(team: Team, name: str) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from typing import Any
 
-    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.permission import Caller
 
     Found = dict[str, Any]
     Known = dict[str, Found | None]
@@ -93,13 +93,13 @@ class Facts:
         """Messages of the caller, the *agent*, that were not acknowledged in time."""
         if not agent.awaits:
             return {}
-        from teams_cli.messages import receipts
+        from teams_cli.messages import reading
 
-        if (seconds := receipts.next_due(self.store, self.team.name, self.caller.name)) is not None:
+        if (seconds := reading.next_due(self.store, self.team.name, self.caller.name)) is not None:
             self.alarm.ring_after(seconds)
-        late = receipts.overdue(self.store, self.team.name, self.caller.name)
+        late = reading.overdue(self.store, self.team.name, self.caller.name)
         return {
-            f"overdue:{row['id']}": fact("overdue", row["id"], receipts.in_words(row), steps.look_at(row["id"]))
+            f"overdue:{row['id']}": fact("overdue", row["id"], reading.in_words(row), steps.look_at(row["id"]))
             for row in late
         }
 
@@ -125,9 +125,9 @@ class Facts:
         keys = [work.task_of(about) for about in gone if not about.startswith(_BEHIND)]
         if any(self._claimed(key, since) for key in keys):
             return True
-        from teams_cli.teams import chronicle
+        from teams_cli.teams import history
 
-        changes = enumerate(chronicle.later(self.store, self.team.name, since), 1)
+        changes = enumerate(history.later(self.store, self.team.name, since), 1)
         return any(count > _MUCH or self._tells_of_taking(entry) for count, entry in changes)
 
     def _claimed(self, key: str, since: str) -> bool:

@@ -5,23 +5,118 @@ waits, so many tasks are completed.
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.clock import seconds_since
-from teams_cli.messages import counting
+from teams_cli.clock import length, seconds_since
+from teams_cli.messages import inboxes, messages
+from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
+from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm
-from teams_cli.tasks import dependencies, leases, overviews, plans, tasks
+from teams_cli.tasks import attempts, dependencies, leases, overviews, plans, reviews, tasks
+from teams_cli.tasks.overviews import Overview
+from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence
 from teams_cli.teams.presence import Agent
-from teams_cli.teams.teams import Member
+from teams_cli.teams.teams import Member, Team
 from teams_cli.text import listed
-from teams_cli.views import silences, standing, steps
+from teams_cli.views import conditions, steps, work
 from teams_cli.views.facts import PLAN, Facts, fact, settled_as
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.questions.questions import Question
     from teams_cli.tasks.overviews import Overview
+    from teams_cli.tasks.plans import Plan as Proposal
+    from teams_cli.tasks.tasks import Task
+    from teams_cli.teams.permission import Caller
+    from teams_cli.views.course import Graph
     from teams_cli.views.facts import Found, Known
+
+
+_FEW = 3
+_LATE = 0.8
+"""Of a lease: a silence of that length is worth a word even where others have work."""
+_LONG = 600.0
+"""Seconds of silence that are worth a word where others have nothing to do until then: who writes code says nothing
+for some minutes.
+"""
+_ALSO = 0.5
+"""Of the silence that is told: others that are silent for that part of it are told with it, and not a while later."""
+
+
+def told(
+    store: Store, team: Team, caller: Caller, alarm: Alarm, known: set[str], patient: bool = False
+) -> dict[str, str | None]:
+    """What there is to tell of silent owners, by the word it is known under; None what was told. Once of each claim,
+    and again when its lease is about to end; who is *patient* hears that alone. The alarm rings when there may be more.
+    """
+    late = _LATE * leases.lease_seconds(team)
+    first = late if patient else min(late, _LONG)
+    silent = {task.id: (task, _silence(store, team, task)) for task in _in_work(store, team)}
+    for _, seconds in silent.values():
+        if ahead := [end - seconds for end in (first, late) if end > seconds]:
+            alarm.ring_after(ahead[0])
+    words = {key: _words(task, seconds, late) for key, (task, seconds) in silent.items()}
+    found: dict[str, str | None] = {word: None for key in silent for word in words[key] if word in known}
+    due = [key for key, (_, seconds) in silent.items() if seconds >= first and words[key][-1] not in known]
+    if not due:
+        return found
+    whole = overviews.overview(store, team.name)
+    idle = [agent.agent for agent in work.idle(store, team, caller.name)]
+    texts = {key: _text(store, team, silent[key], late, whole, idle) for key in due}
+    if any(texts.values()):
+        also = [key for key, (_, s) in silent.items() if s >= _ALSO * first and not known.intersection(words[key])]
+        texts |= {key: _text(store, team, silent[key], late, whole, idle) for key in also}
+    for key in (key for key, text in texts.items() if text):
+        found |= {**dict.fromkeys(words[key]), words[key][-1]: texts[key]}
+    return found
+
+
+def _silence(store: Store, team: Team, task: Task) -> float:
+    """Seconds for which nothing was heard of the owner, without those that it said it would be silent for."""
+    return min(conditions.silence(store, team, task), leases.lease_seconds(team) - leases.left(store, task))
+
+
+def _in_work(store: Store, team: Team) -> list[Task]:
+    return list(tasks.labelled(store, team.name, tasks.IN_PROGRESS))
+
+
+def _words(task: Task, seconds: float, late: float) -> list[str]:
+    """The words that a silence is told under: from its beginning, and another once it is late."""
+    word = f"silent:{task.id}:{task.claim}"
+    return [word, f"{word}:late"] if seconds >= late > _LONG else [word]
+
+
+def _text(store: Store, team: Team, silent: tuple[Task, float], late: float, whole: Overview, idle: list[str]) -> str:
+    """That others have nothing to do until a task is done; or that most wait for one whose owner is silent for most of
+    a lease. Empty if neither is so.
+    """
+    task, seconds = silent
+    waiting = sorted(dependencies.waiting_for([task.id], whole.found), key=tasks.TASK.number_in)
+    said = f"{task.owner}, silent for {length(seconds)}; its lease ends in {_left(store, task)}"
+    if idle and not (whole.free or whole.ready):
+        said += f"; idle: {listed(idle, _FEW)}"
+        if waiting:
+            return f"{task.id}, which blocks {listed(waiting, _FEW)}: {said} ({_without(task, whole)})"
+        return "" if whole.counts["pending"] else f"{task.id}, which blocks all others: {said}"
+    held_up = seconds >= late and len(waiting) > 1 and 2 * len(waiting) > whole.counts["pending"]
+    return f"{task.id}, which blocks {len(waiting)} tasks: {said}" if held_up else ""
+
+
+def _left(store: Store, task: Task) -> str:
+    return length(max(leases.left(store, task), 1.0))
+
+
+def _without(task: Task, whole: Overview) -> str:
+    """How to go on without a task whose owner is silent: have the one that waits for the fewest not wait."""
+    behind = [each for each in whole.found if each.status == "pending" and task.id in each.blocked_by]
+    waits = {each.id: [one.id for one in dependencies.open_blockers(each, whole.status_of)] for each in behind}
+    first = min(behind, key=lambda each: (len(waits[each.id]), tasks.TASK.number_in(each.id))).id
+    freed = " ".join(f"--unblock {key}" for key in waits[first])
+    return f"to continue without it: teams update-task {first} {freed}"
+
 
 _NAMED = 5
 _IDLE = 300.0
@@ -65,7 +160,7 @@ class Leading:
         if about in known:
             return {about: None}
         text = f"as many more tasks are completed as you asked for: {counts['completed']} of {sum(counts.values())}"
-        if said := standing.in_words(self.store, self.team.name, self.caller):
+        if said := conditions.in_words(self.store, self.team.name, self.caller):
             text += f". {said}"
         return {about: fact("completed", self.team.name, text, "")}
 
@@ -87,7 +182,7 @@ class Leading:
     def _unread(self, others: list[str]) -> str:
         """Who of the others has mail that it has not read: something may be left to do; empty if nobody has."""
         try:
-            counts = counting.unread_counts(self.store, self.team.name, others)
+            counts = inboxes.unread_counts(self.store, self.team.name, others)
         except errors.TeamsError:  # the doctor says what is wrong
             return "; who has unread mail is unknown"
         unread = [f"{name} ({count})" for name, count in counts.items() if count]
@@ -110,7 +205,7 @@ class Leading:
         return found
 
     def _is_silent(self, agent: Agent, since: str) -> bool:
-        left = leases.length(self.team) - seconds_since(since, self.store.now())
+        left = leases.lease_seconds(self.team) - seconds_since(since, self.store.now())
         if left < 0 or presence.is_gone(agent):
             return True
         self.alarm.ring_after(left)
@@ -122,11 +217,11 @@ class Leading:
         for task in tasks.all_of(self.store, self.team.name, []):
             if any(note.what == "expired" and note.owner == name and note.at >= since for note in task.notes):
                 return None
-        text = f"{name}, who has no task, was silent for {leases.length(self.team):g} s"
+        text = f"{name}, who has no task, was silent for {leases.lease_seconds(self.team):g} s"
         return fact("lost", name, text, steps.WAIT_TO_LEAD)
 
     def _silent(self, known: set[str]) -> Known:
-        found = silences.told(self.store, self.team, self.caller, self.alarm, known, patient=self.wanted is not None)
+        found = told(self.store, self.team, self.caller, self.alarm, known, patient=self.wanted is not None)
         return {
             about: fact("silent", about.split(":")[1], text, steps.WAIT_TO_LEAD) if text else None
             for about, text in found.items()
@@ -152,7 +247,7 @@ class Leading:
         pending = whole.counts["pending"] - len(whole.stuck)
         alone = [task.id for task in held if len(dependencies.waiting_for([task.id], whole.found)) == pending]
         what = f"everything waits for {alone[0]}" if alone else "nothing is ready"
-        text = f"{what}. {standing.in_words(self.store, self.team.name, self.caller)}"
+        text = f"{what}. {conditions.in_words(self.store, self.team.name, self.caller)}"
         return {about: fact("idle", self.team.name, text, steps.LOOK_AT_BLOCKED)}
 
     def _questions(self) -> Known:
@@ -170,3 +265,111 @@ class Leading:
                 text = f"{plan.id} from {plan.from_}{about}:\n{plan.plan}"
                 found[f"{PLAN}{plan.id}"] = fact("plan", plan.id, text, steps.decide(plan.id))
         return found
+
+
+_LETTERS = 50
+_REASON = 400
+_FORMAL = frozenset({"notice", "info", "shutdown", "plan"})
+_ENDS = frozenset({"in_review", "completed", "failed", "cancelled", "released", "expired", "reopened"})
+
+
+def reason(task: Task) -> str:
+    """Why it failed, as much as a card has room for."""
+    return attempts.why_failed(task)[-_REASON:]
+
+
+def spans_of_work(task: Task) -> list[list[str | None]]:
+    """Who had the task from when to when, as its notes tell, and how that ended; the end of the present one is None."""
+    found: list[list[str | None]] = []
+    for note in task.notes:
+        if note.what == "claimed":
+            found.append([note.by, note.at, None, None])
+        elif note.what == "rejected" and found:
+            found.append([found[-1][0], note.at, None, None])
+        elif found and found[-1][2] is None and note.what in _ENDS:
+            found[-1][2:] = [note.at, note.what]
+    if task.claimed_at and task.owner and not found:
+        found.append([task.owner, task.claimed_at, task.completed_at, task.status if task.completed_at else None])
+    return found
+
+
+def missed(found: list[Task]) -> dict[str, str]:
+    """The agents that are missed when they are silent: those that have a task, or whose claim ran out last."""
+    last: dict[str, tuple[str, str]] = {}
+    for task in found:
+        for agent, start, _, how in spans_of_work(task)[-1:]:
+            if how in (None, "expired") and agent and start:
+                last[agent] = max(last.get(agent, ("", "")), (start, task.id))
+    return {agent: task for agent, (_, task) in last.items()}
+
+
+def of_agent(
+    row: dict[str, Any], asked: list[Question], deciding: dict[str, str], had: dict[str, str]
+) -> tuple[str | None, str | None]:
+    """What is wrong with a listed agent or what it waits for, in a word, and why.
+
+    *deciding* has for each agent the plan of its that is not decided, *had* says who is missed.
+    """
+    if row["state"] == "limited":
+        return "limited", None
+    session = row.get("session") or {}
+    if session.get("outcome") in ("failed", "lost") and session.get("state") == "done":
+        lost = "its process is gone" if session["outcome"] == "lost" else None
+        return session["outcome"], row.get("failure") or lost
+    if row["paused"] and row["state"] != "stopped":
+        return "paused", row["pauseReason"]
+    if row["state"] == "stale" and row["name"] in had:
+        return "silent", f"it had {had[row['name']]}, and is silent since"
+    waits = next((question for question in asked if question.from_ == row["name"]), None)
+    if waits is not None:
+        return "waiting", f"{waits.id} waits for an answer from {', '.join(waits.waiting_for) or 'somebody'}"
+    if row["name"] in deciding and row["state"] != "stopped":
+        return "waiting", f"{deciding[row['name']]} waits for a decision"
+    return None, None
+
+
+def letters(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Message]:
+    """The newest letters to the person that are not handled; what only informs is none."""
+    inbox = inboxes.advance(store, team, inboxes.load(store, team, HUMAN), problems)
+    numbers = sorted(entry.number for entry in inbox.open if not entry.quiet)[-2 * _LETTERS :]
+    found = store.fetch(team, messages.MESSAGE, numbers, problems) if numbers else []
+    return [message for message in found if message.type not in _FORMAL][-_LETTERS:]
+
+
+def failures(graph: Graph) -> list[dict[str, Any]]:
+    """The tasks that failed, or were cancelled and hold up others; those first that hold up most."""
+    counts = graph.waiting_counts()
+    rows = [
+        {"id": task.id, "title": task.title, "status": task.status, "reason": reason(task), "waiting": waiting}
+        for task in graph.tasks.values()
+        if task.status in ("failed", "cancelled") and ((waiting := counts.get(task.id, 0)) or task.status == "failed")
+    ]
+    return sorted(rows, key=lambda row: -row["waiting"])
+
+
+def for_person(
+    asked: list[Question], proposed: list[Proposal], mail: list[Message], found: list[Task]
+) -> list[dict[str, Any]]:
+    """What waits for an answer of the person: questions, those that nobody waits for last, plans, work to review,
+    and letters.
+    """
+    to_answer = sorted((each for each in asked if HUMAN in each.waiting_for), key=lambda each: each.left_alone)
+    return [
+        *(
+            {
+                "kind": "question",
+                "id": each.id,
+                "from": each.from_,
+                "text": each.question,
+                "expiresAt": each.expires_at,
+                "leftAlone": each.left_alone,
+            }
+            for each in to_answer
+        ),
+        *({"kind": "plan", "id": each.id, "from": each.from_, "text": each.plan} for each in proposed),
+        *(
+            {"kind": "review", "id": t.id, "from": t.owner or "", "text": f"to review: {t.title}"}
+            for t in reviews.for_person(found)
+        ),
+        *({"kind": "message", "id": each.id, "from": each.from_, "text": each.message} for each in mail),
+    ]

@@ -41,9 +41,9 @@ def reminder(store: Store, team: str, agent: str, once_told: OnceTold, last: int
     mail = _mail(store, team, known, once_told, store.last(team, MESSAGE) if last is None else last)
     parts: list[str] = []
     if known.awaits:
-        from teams_cli.messages import receipts
+        from teams_cli.messages import reading
 
-        parts += receipts.tell(store, team, agent, once_told)
+        parts += reading.tell(store, team, agent, once_told)
     return Reminder("\n".join(filter(None, [mail.text, "; ".join(parts)])), mail.has_mail)
 
 
@@ -153,15 +153,15 @@ def is_done(store: Store, team: str, agent: str, message: Message) -> bool:
         return False
     if is_edit(message):
         return task.owner == agent and (task.claimed_at or "") >= message.timestamp
-    from teams_cli.tasks import keeping
+    from teams_cli.tasks import assigning
 
-    if task.assignee != agent and keeping.tells_of_keeping(message.message, task):
+    if task.assignee != agent and assigning.tells_of_keeping(message.message, task):
         return True
     if task.status == "pending":
         from teams_cli.tasks import dependencies
         from teams_cli.views import work
 
-        if keeping.tells_of_blockers(message.message, task):
+        if assigning.tells_of_blockers(message.message, task):
             return not dependencies.open_blockers(task, dependencies.stored(store, team))
         try:
             return work.about(task) in presence.load(store, team, agent).told

@@ -9,7 +9,7 @@ from teams_cli.clock import parse_rfc3339
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.store.contract import Store
 from teams_cli.tasks.tasks import TASK, Task
-from teams_cli.teams import chronicle
+from teams_cli.teams import history
 from teams_cli.teams.pages import PAGE
 
 TYPE_CHECKING = False
@@ -137,9 +137,9 @@ def _in_pages(store: Store, team: str, wanted: Wanted, problems: list[errors.Tea
 
 
 def _in_history(store: Store, team: str, wanted: Wanted) -> Iterator[Hit]:
-    for position, entry in chronicle.since(store, team, wanted.since):
+    for position, entry in history.since(store, team, wanted.since):
         if wanted.sender not in (None, entry.get("actor")):
             continue
-        said = " ".join([chronicle.line(entry), str(entry.get("title", ""))])
+        said = " ".join([history.line(entry), str(entry.get("title", ""))])
         if excerpt := wanted.excerpt(said):
             yield _hit("history", str(position), entry.get("at"), entry.get("actor"), excerpt)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.agents import budgets, usage
-from teams_cli.agents.usage import TurnUsage
+from teams_cli.agents import budgets
+from teams_cli.agents.budgets import TurnUsage
 from teams_cli.store.contract import Store
 from teams_cli.teams.teams import Team
 
@@ -28,7 +28,7 @@ def spent(store: Store, team: Team, by: str, problems: list[errors.TeamsError]) 
     no turn was counted; `uncounted` turns are those of which the client did not say. What a turn took for several
     tasks is divided evenly. `coordination` is the share of the counted tokens in turns for mail alone, from 0 to 1.
     """
-    everything = usage.all_of(store, team.name, problems)
+    everything = budgets.all_of(store, team.name, problems)
     parts = [part for each in everything for turn in each.turns for part in _PARTS[by](each.agent, turn)]
     rows: dict[str, _Row] = {}
     for name, share, turn in parts:
@@ -102,5 +102,5 @@ def _most_first(named: tuple[str, _Row]) -> tuple[float, str]:
 
 def _coordination(turns: list[TurnUsage]) -> float | None:
     """The share of the counted tokens in turns that were for no task; None where nothing was counted."""
-    counted = usage.total(turns)
-    return round(usage.total(turn for turn in turns if not turn.tasks) / counted, 3) if counted else None
+    counted = budgets.total(turns)
+    return round(budgets.total(turn for turn in turns if not turn.tasks) / counted, 3) if counted else None

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.clock import seconds_since
+from teams_cli.membership import shutdowns
+from teams_cli.messages import messages
+from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.names import HUMAN, SYSTEM, is_id
+from teams_cli.questions import questions
 from teams_cli.store.contract import Store
-from teams_cli.tasks import leases, tasks
+from teams_cli.tasks import leases, plans, tasks
 from teams_cli.tasks.claims import may_claim
-from teams_cli.tasks.tasks import IN_PROGRESS, Task
-from teams_cli.teams import presence
+from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS, Task
+from teams_cli.teams import presence, teams
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Team
@@ -19,9 +24,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.tasks.plans import Plan
-    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.permission import Caller
 
     Found = dict[str, Any]
+    from collections.abc import Callable
+
+    from teams_cli.messages.messages import Message
+    from teams_cli.teams.teams import Team
+
 
 SHOWN = 4
 READY = "ready:"
@@ -43,10 +53,10 @@ def of(store: Store, team: Team, name: str) -> Found:
         return {"myTasks": []}
     from teams_cli.tasks import plans
 
-    return {"myTasks": rows(store, team, held, plans.all_of(store, team.name, []))}
+    return {"myTasks": rows_of(store, team, held, plans.all_of(store, team.name, []))}
 
 
-def rows(store: Store, team: Team, held: list[Task], proposed: list[Plan]) -> list[Found]:
+def rows_of(store: Store, team: Team, held: list[Task], proposed: list[Plan]) -> list[Found]:
     """What its owner is told of the tasks that it has, of the first few of them."""
     by_id = {task.id: task for task in held[:SHOWN]}
     for key in {key for task in held[:SHOWN] for key in task.blocked_by}:
@@ -67,7 +77,7 @@ def row(store: Store, team: Team, task: Task, by_id: dict[str, Task], proposed: 
         "title": text.clipped_line(task.title, _TITLE),
         "leaseExpiresAt": leases.expires_at(store, task),
         "leaseSeconds": (left := _seconds_left(store, task)),
-        "leaseEndsSoon": left is not None and left < leases.length(team) * _SOON,
+        "leaseEndsSoon": left is not None and left < leases.lease_seconds(team) * _SOON,
         "waitsFor": [blocker.id for blocker in blockers if blocker.status != "completed"],
         "results": [
             {"id": key, "owner": owner, "result": text.clipped_line(said or "", _LINE)} for key, owner, said in results
@@ -117,9 +127,7 @@ def when_idle(store: Store, team: Team, caller: Caller) -> str:
     found = overviews.settled(store, team.name)
     if not (found and any(found["taskCounts"].values())):
         return steps.WAIT_TO_LEAD
-    from teams_cli.views import needed
-
-    expects = needed.expects_ends(store, team.name, caller.name)
+    expects = expects_ends(store, team.name, caller.name)
     return steps.WAIT_TO_LEAD if expects else steps.after_all(found["stuck"])
 
 
@@ -145,3 +153,172 @@ def offer_left(store: Store, agent: Agent) -> float:
     """Seconds for which the task that the agent was told of is left to it; none if that time is to come yet."""
     left = _TO_TAKE_IT - seconds_since(agent.offered_at, store.now()) if agent.offered_at else 0.0
     return left if 0 < left <= _TO_TAKE_IT else 0.0
+
+
+_BACK = 50
+"""So many messages are looked at for what the owner asked and was not answered."""
+_ASKING = ("plain", "broadcast")
+"""The types of the messages that may ask for something: plans and questions say themselves whether they wait."""
+_TITLE_IN_REMINDER = 60
+
+
+class Held:
+    """A task in progress of an agent: the word under which that is told, why the agent is to go on with it, how it is
+    told, and the command that ends it.
+    """
+
+    def __init__(self, task: Task, row: Found, step: str) -> None:
+        self.task = task
+        self.about = f"{HELD}{task.id}:{task.claim}:{row['plan'] or ''}"
+        plan = f", {row['planId']} is {row['plan']}" if row["planId"] else ""
+        self.why = f"{task.id} is yours{plan}, and nothing blocks it"
+        self.text = f"{self.why}: {task.title[:_TITLE_IN_REMINDER]} (all of it: teams show-task {task.id})"
+        self.step = step
+
+
+def held_task(store: Store, team: Team, name: str) -> Held | None:
+    """The first task that the agent has, if it is for the agent to go on with it; None also while it waits for a plan
+    to be decided, for a blocker, or for an answer to what it asked since it has the task, and while it is asked to end.
+    """
+    held = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == name][:1]
+    if not held:
+        return None
+    rows = rows_of(store, team, held, plans.all_of(store, team.name, []))
+    step = steps.work({"myTasks": rows})
+    if not step or steps.is_wait(step) or shutdowns.is_asked_to_end(store, team, name):
+        return None
+    if _has_open_question(store, team.name, name) or unanswered(store, team.name, name, held[0].claimed_at or ""):
+        return None
+    return Held(held[0], rows[0], step)
+
+
+def _has_open_question(store: Store, team: str, name: str) -> bool:
+    return any(asked.from_ == name and asked.open for asked in questions.all_of(store, team, []))
+
+
+def unanswered(store: Store, team: str, name: str, since: str) -> Message | None:
+    """The last that the agent asked since then, if that is newer than all that others wrote to it."""
+    last = store.last(team, MESSAGE)
+    asked: Message | None = None
+    for message in store.read(team, MESSAGE, None, max(0, last - _BACK), []):
+        if message.from_ == name:
+            may_ask = message.type in _ASKING and not message.is_closed_by_reading and message.timestamp >= since
+            asked = message if may_ask else asked
+        elif message.from_ != SYSTEM and name in (message.recipients or [message.to]):
+            asked = None
+    return asked
+
+
+def tell_blocked(store: Store, team: str, name: str, only_with_task: bool = True) -> None:
+    """Tell whose answer the agent waits for, in the middle of its task, that it can't go on; once for each message."""
+    held = [task for task in tasks.labelled(store, team, IN_PROGRESS) if task.owner == name]
+    if only_with_task and not held:
+        return
+    asked = unanswered(store, team, name, held[0].claimed_at or "" if held else "")
+    if asked is None or asked.type == "broadcast":
+        return
+    for to in asked.recipients or [asked.to]:
+        body = f"{name} is BLOCKED waiting for your answer to {asked.id}"
+        messages.notify(store, team, to, body, f"blocked-{asked.number}~{to}", by=name, about=asked.id)
+
+
+def matter_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
+    """The plan or the task of that id; None where it is another thing, or can't be read: the doctor tells of that, and
+    the message is shown as it is.
+    """
+    kind = about.partition("-")[0]
+    try:
+        if kind == "plan":
+            from teams_cli.tasks import plans
+
+            return plans.get(store, team, about).to_document()
+        return tasks.get(store, team, about).to_document() if kind == "task" else None
+    except errors.TeamsError:
+        return None
+
+
+def is_over(store: Store, team: str, message: Message) -> bool:
+    """Whether the message is about tasks that are all over since: no answer to it is wanted any more."""
+    named = _named(message)
+    return bool(named) and all(_ended_at(store, team, key) >= message.timestamp for key in named)
+
+
+def close_over(store: Store, team: str, agent: str) -> None:
+    """Close what the agent has read about tasks that are over."""
+    _close(store, team, agent, lambda message: is_over(store, team, message))
+
+
+def close_carried_out(store: Store, team: Team, task: Task, agent: str) -> None:
+    """Close what the agent, which has ended the task, was told while it had that: what is about the task, and what who
+    leads said, unless it is about another.
+    """
+    leaders, since = (team.leader, HUMAN), task.claimed_at or ""
+
+    def is_carried_out(message: Message) -> bool:
+        named = _named(message)
+        if named or message.ack_by or message.type not in ("plain", "broadcast"):
+            return named == {task.id}
+        return message.from_ in leaders and message.timestamp >= since
+
+    _close(store, team.name, agent, is_carried_out)
+
+
+def _close(store: Store, team: str, agent: str, is_done: Callable[[Message], bool]) -> None:
+    """Close those of the messages that the agent has read."""
+    from teams_cli.messages import inboxes, reading
+
+    inbox = inboxes.load(store, team, agent)
+    read = [entry.number for entry in inbox.open if entry.read_at]
+    if not read:
+        return
+    found = inboxes.open_messages(store, team, inbox.having(open=[e for e in inbox.open if e.read_at]), [])
+    done = {message.number for message in found if is_done(message)}
+    if done:
+        reading.settle(store, team, agent, done)
+
+
+def _named(message: Message) -> set[str]:
+    """The tasks that are named in what somebody wrote that asks for no acknowledgement."""
+    if message.type not in ("plain", "broadcast") or message.ack_by:
+        return set()
+    words = (word.strip(".,:;()?!'\"`") for word in message.message.split())
+    return {word for word in words if is_id(word, "task")}
+
+
+def _ended_at(store: Store, team: str, key: str) -> str:
+    """When the task ended; empty for one that has not, or can't be read."""
+    try:
+        task = tasks.get(store, team, key)
+    except errors.TeamsError:
+        return ""
+    return (task.completed_at or "") if task.status in FINISHED else ""
+
+
+def can_wait(found: list[Message], ends_expected: bool) -> bool:
+    """Whether the messages say only what went well: that others completed tasks, or ended as they were asked to, where
+    more of those are to come.
+    """
+    rest = [message for message in found if not _is_completion(message)]
+    return not rest or (ends_expected and all(map(_is_end, rest)))
+
+
+def expects_ends(store: Store, team_name: str, name: str) -> bool:
+    """Whether members were asked by the agent to end whose answer is not there yet.
+
+    The team is read behind the requests: of one that is answered by then it still owes the answer, or the answer was
+    sent, and is in the mail that is read after this.
+    """
+    asked = [found for found, _ in store.scan(team_name, shutdowns.SHUTDOWN, []) if found.requested_by == name]
+    team = teams.get(store, team_name)
+    on_its_way = any(told.to == name and shutdowns.is_approval(told.about) for told in team.owed or ())
+    return on_its_way or any(shutdowns.as_decided(found, team).status == "requested" for found in asked)
+
+
+def _is_completion(message: Message) -> bool:
+    """Whether all that the message says is that another completed a task."""
+    return message.from_ == SYSTEM and message.type == "info" and (message.about or "").startswith("task-")
+
+
+def _is_end(message: Message) -> bool:
+    """Whether all that the message says is that a member ended as it was asked to."""
+    return message.from_ == SYSTEM and shutdowns.is_approval(message.about)

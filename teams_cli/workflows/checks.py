@@ -8,9 +8,8 @@ from teams_cli.teams import rights, settings
 from teams_cli.teams.roles import ALIASES, BUILT_IN
 from teams_cli.teams.teams import LEADER, MANAGER, MEMBER
 from teams_cli.text import file_patterns
-from teams_cli.workflows import ordering, templates
-from teams_cli.workflows.model import REPO, AgentTemplate, TaskTemplate, Workflow
-from teams_cli.workflows.templates import RESULT
+from teams_cli.workflows import model, ordering
+from teams_cli.workflows.model import REPO, RESULT, AgentTemplate, TaskTemplate, Workflow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def _ids(workflow: Workflow) -> Iterator[Problem]:
     seen: set[str] = set()
     many = {task.id for task in workflow.tasks if task.each}
     for index, task in enumerate(workflow.tasks):
-        template = templates.made_of(task.id)
+        template = model.made_of(task.id)
         if task.id in seen:
             yield ("tasks", index, "id"), f"{task.id!r} is the id of an earlier task"
         elif template in many:
@@ -133,7 +132,7 @@ def _skills(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
 def required(task: TaskTemplate) -> list[list[str]]:
     """The skills that each of the task's instances asks for, as far as its items are known."""
     items = (task.each.items or []) if task.each else [""]
-    return [[templates.fill(skill, {"item": item}) for skill in task.require] for item in items]
+    return [[model.fill(skill, {"item": item}) for skill in task.require] for item in items]
 
 
 def _commands(workflow: Workflow) -> Iterator[Problem]:
@@ -161,7 +160,7 @@ def _places(workflow: Workflow) -> Iterator[Problem]:
     """Places that nothing fills."""
     variables = {REPO, *workflow.variables}
     for place, text, also in _texts(workflow):
-        for name in templates.places(text):
+        for name in model.places(text):
             if name not in variables and name not in also and not name.startswith(RESULT):
                 known = ", ".join(sorted(variables | also))
                 yield place, f"nothing fills `{{{{{name}}}}}`; there are: {known}"
@@ -188,6 +187,6 @@ def _results(workflow: Workflow) -> Iterator[Problem]:
         there = everything if place[0] == "synthesize" else set()
         if place[0] == "tasks" and place[2] in ("description", "prompt"):
             there = set(workflow.tasks[int(place[1])].blocked_by)
-        for name in templates.places(text):
+        for name in model.places(text):
             if name.startswith(RESULT) and name.removeprefix(RESULT) not in there:
                 yield place, f"`{{{{{name}}}}}` is not there: it must be the result of a task in its `blockedBy`"

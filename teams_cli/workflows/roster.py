@@ -14,17 +14,87 @@ from __future__ import annotations
 import os
 import re
 from itertools import chain, count
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 
 from teams_cli import environment, errors
 from teams_cli.names import check_key, check_name
 from teams_cli.records.types import Name, Permissions, Text
 from teams_cli.teams.teams import LEADER, MEMBER
-from teams_cli.workflows import documents, files, task_lists
+from teams_cli.workflows import files
 from teams_cli.workflows.files import WorkflowNotFound
 from teams_cli.workflows.model import MAX_AGENTS, Form, TaskTemplate
+
+_SHOWN = 3
+T = TypeVar("T", bound=TaskTemplate)
+_KEYS = (
+    "id, title, description, blockedBy, after, for, require, priority, planRequired, run, touches, check, checkIn, "
+    "reviewBy"
+)
+_LIST_HINT = f"Give a list of {{{_KEYS}}}, as the `tasks` of a workflow."
+
+
+class ListedTask(TaskTemplate):
+    """A task of a list, which can be kept *for* a member, and completed *after* others; in a workflow nobody is there
+    yet, and what does a task ends it at once.
+    """
+
+    keep_for: Name | None = Field(default=None, alias="for")
+    after: list[Name] = Field(default=[])
+
+
+def read_task_list(content: str, form: type[T]) -> list[T]:
+    """The tasks of that form that the text lists, in YAML or JSON; one without an id has its place, from 1, as its id.
+
+    Raises:
+        InvalidValue: It is no such list; names everything that is wrong.
+    """
+    document = files.parsed(files.front_matter(content) or content, "the list of tasks", _LIST_HINT)
+    found = _validated(document.get("tasks") if isinstance(document, dict) else document, form)
+    if made_many := [one.id for one in found if one.each]:
+        raise errors.InvalidValue(
+            f"{made_many[0]}: `each` works only in a run", "Write the tasks out, or use: teams run"
+        )
+    return found
+
+
+def _validated(rows: Any, form: type[T]) -> list[T]:
+    if not isinstance(rows, list) or not rows:
+        raise errors.InvalidValue("the list of tasks is missing", _LIST_HINT)
+    try:
+        return TypeAdapter(list[form]).validate_python(_with_ids(rows))  # type: ignore[valid-type]  # a form is a value here
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False)
+        wrong = [_in_words(*problem["loc"], what=files.told(problem)) for problem in problems]
+        more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+        first = problems[0]
+        hint = f"Write: {first['loc'][-1]}: [VALUE]" if first["type"] == "list_type" else _LIST_HINT
+        raise errors.InvalidValue("; ".join(wrong[:_SHOWN]) + more, hint) from None
+
+
+def _in_words(place: int | str, *keys: int | str, what: str) -> str:
+    """The fault of a task, which is counted from 1, or of one of its keys."""
+    return " ".join([f"task {int(place) + 1}:", *map(str, keys), what])
+
+
+def _with_ids(rows: list[Any]) -> list[Any]:
+    """The tasks, each with an id: its own, else its place in the list. A title alone is a task, and a number a word."""
+    found = []
+    for place, row in enumerate(rows, 1):
+        given = {"title": row} if isinstance(row, str) else row
+        if isinstance(given, dict):
+            named = {key: _words(given[key]) for key in ("id", "blockedBy", "after") if key in given}
+            given = {"id": str(place), **given, **named}
+        found.append(given)
+    return found
+
+
+def _words(said: Any) -> Any:
+    if isinstance(said, list):
+        return [_words(each) for each in said]
+    return str(said) if type(said) is int else said
+
 
 FILE = "teams.yaml"
 _AGENTS = ".claude/agents"
@@ -71,8 +141,8 @@ class Roster(Form):
     rules: Annotated[Text | None, BeforeValidator(_lines, json_schema_input_type=Text | list[str] | None)] = None
     pages: dict[str, Text] = Field(default={})
     tasks: Annotated[
-        list[task_lists.ListedTask],
-        BeforeValidator(_known_by_title, json_schema_input_type=list[task_lists.ListedTask]),
+        list[ListedTask],
+        BeforeValidator(_known_by_title, json_schema_input_type=list[ListedTask]),
     ] = Field(default=[])
     workflow: Text | None = None
 
@@ -120,12 +190,12 @@ def read(path: str) -> Roster:
     Raises:
         InvalidValue: It is none; names everything that is wrong.
     """
-    document = documents.parsed(documents.content_of(path), path, _HINT)
+    document = files.parsed(files.content_of(path), path, _HINT)
     try:
         roster = Roster.model_validate(document)
     except ValidationError as error:
         wrong = [
-            ": ".join(filter(None, [".".join(map(str, problem["loc"])), documents.told(problem)]))
+            ": ".join(filter(None, [".".join(map(str, problem["loc"])), files.told(problem)]))
             for problem in error.errors(include_url=False, include_context=False)
         ]
         raise errors.InvalidValue(f"{path}: {'; '.join(wrong)}", _HINT) from None
@@ -146,7 +216,7 @@ def tasks_of(roster: Roster, path: str) -> list[TaskTemplate]:
     """
     if roster.workflow is None:
         return [*roster.tasks]
-    return task_lists.read(documents.content_of(files.path_of(roster.workflow, os.path.dirname(path))), TaskTemplate)
+    return read_task_list(files.content_of(files.path_of(roster.workflow, os.path.dirname(path))), TaskTemplate)
 
 
 def descriptions(path: str) -> dict[str, str]:
@@ -163,8 +233,8 @@ def descriptions(path: str) -> dict[str, str]:
 
 def _front_matter(path: str) -> dict[str, Any]:
     try:
-        text = documents.front_matter(documents.content_of(path))
-        said = documents.parsed(text, path, "") if text else None
+        text = files.front_matter(files.content_of(path))
+        said = files.parsed(text, path, "") if text else None
     except errors.InvalidValue:  # it is not ours to correct, and says nothing then
         return {}
     return said if isinstance(said, dict) else {}

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from teams_cli.agents.seats.control import start_turn
+from teams_cli.agents.seats.channels import start_turn
 from teams_cli.agents.seats.lines import is_there
 
 LONG = "x" * 300

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from teams_cli.agents.seats import doorbells
-from teams_cli.agents.seats.doorbells import Doorbell
+from teams_cli.agents.seats import channels
+from teams_cli.agents.seats.channels import Doorbell
 
 PID = 4711
 
@@ -14,14 +14,14 @@ PID = 4711
 def test_nobody_waits_for_a_client_whose_hooks_were_taken_out_until_they_are_back(tmp_path: Path) -> None:
     """Nor after the one who waited went; the client that sits there next is another."""
     bells = {client: heard_bell(tmp_path, client) for client in ("claude", "codex")}
-    doorbells.dismiss(str(tmp_path), "claude")
-    assert bells["claude"].wait(20) == doorbells.LEAVE and bells["codex"].wait(0) == b""
+    channels.dismiss(str(tmp_path), "claude")
+    assert bells["claude"].wait(20) == channels.LEAVE and bells["codex"].wait(0) == b""
     for bell in bells.values():
         bell.close()
     assert bells["claude"].is_dismissed(PID) and not bells["codex"].is_dismissed(PID)
     assert not bells["claude"].is_dismissed(PID + 1)
-    doorbells.dismiss(str(tmp_path), "claude")
-    doorbells.readmit(str(tmp_path), "claude")
+    channels.dismiss(str(tmp_path), "claude")
+    channels.readmit(str(tmp_path), "claude")
     assert not bells["claude"].is_dismissed(PID) and bells["claude"].client() == PID
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from teams_cli.agents import background, started_here
+from teams_cli.agents import background, sessions
 from teams_cli.agents.sessions import SESSION
 from teams_cli.errors import Busy
 from teams_cli.store.files.engine import FileStore
@@ -168,7 +168,7 @@ def test_a_keeper_on_its_way_is_waited_for(cli: Cli) -> None:
         "kid",
         lambda s: s.kept_by(launcher.pid).having(state="starting", outcome=None, turns=0),
     )
-    started_here.note(cli.store(), ALPHA, session(cli, "kid"))
+    sessions.note_started_here(cli.store(), ALPHA, session(cli, "kid"))
     with open(cli.root / f"teams/{ALPHA}/sessions/.lock") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(Busy):

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from teams_cli.agents.sessions import BEGIN_AGAIN, SESSION
-from teams_cli.records.owed import Owed, owing
+from teams_cli.records.records import Owed, owing
 from teams_cli.store.retrying import update
 from tests.support.agents import (
     BUSY,

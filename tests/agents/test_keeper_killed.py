@@ -16,7 +16,7 @@ from teams_cli.agents.sessions import SESSION
 from teams_cli.membership import joining
 from teams_cli.store.retrying import update
 from teams_cli.teams import teams
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from teams_cli.teams.teams import TEAM
 from tests.support.agents import (
     BUSY,

@@ -56,7 +56,7 @@ def test_what_can_not_be_done_in_the_background_is_written_down_once(cli: Cli, t
     whole, begun = path.read_text(), ["{", "[", "{"]
     with log.open("wb") as file:
         path.write_text("{")
-        command = [sys.executable, "-m", "teams_cli.agents.notifier"]
+        command = [sys.executable, "-m", "teams_cli.agents.notifying"]
         notifier = subprocess.Popen(command, env={**cli.environ("lea"), "TEAMS_TEAM": ALPHA}, stderr=file)
         for number, text in enumerate(begun, 1):
             for _ in range(4):

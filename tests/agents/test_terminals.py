@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from teams_cli.agents.seats import bindings, doorbells, sitting, terminals
-from teams_cli.agents.seats.doorbells import Doorbell
+from teams_cli.agents.seats import bindings, channels, sitting, terminals
+from teams_cli.agents.seats.channels import Doorbell
 from teams_cli.teams import presence
 from tests.support.cli import ALPHA, Cli, make_team
 from tests.support.seated_client import SeatedClient
@@ -90,7 +90,7 @@ def test_the_bell_of_the_next_client_stays_when_one_is_gone(cli: Cli, seat: Call
     bell = Doorbell(path)
     assert bell.take()
     sitting.stand_up(cli.store(), ALPHA, NAME, "its process ended")
-    assert doorbells.ring(path)
+    assert channels.ring(path)
     bell.close()
 
 
@@ -162,7 +162,7 @@ def test_mail_rings_its_bell_once(cli: Cli, seat: Callable[..., SeatedClient]) -
             cli.ok("send-message", NAME, text, agent="lea")
         assert bell.wait(1.5) == b""
         client.hook("Notification", notification_type="idle_prompt")
-        assert bell.wait(20) == doorbells.MAIL
+        assert bell.wait(20) == channels.MAIL
         assert state_of_message(cli, "msg-3") == "woken" and bell.wait(1.5) == b""
         assert "| third" in client.hook("UserPromptSubmit")
         assert state_of_message(cli, "msg-3") == "shown"
@@ -191,7 +191,7 @@ def test_interjecting_rings_what_waits_beside_the_client(cli: Cli, seat: Callabl
         assert bell.wait(1.5) == b"" and row(cli)["queueDepth"] == 0
         client.hook("PostToolUse")
         cli.ok("interject", NAME, "stop that", agent="lea")
-        assert bell.wait(20) == doorbells.STOP and row(cli)["queueDepth"] == 1
+        assert bell.wait(20) == channels.STOP and row(cli)["queueDepth"] == 1
     finally:
         bell.close()
 
@@ -227,7 +227,7 @@ def test_interjecting_writes_to_the_socket_of_the_client(
             cli.ok("interject", name, "stop that", agent="lea")
             proof, said = heard_at(inbox)
             assert proof == {"type": "auth", "token": "t-9"} and said["priority"] == "now"
-            assert said["message"] == {"role": "user", "content": doorbells.LINE}
+            assert said["message"] == {"role": "user", "content": channels.LINE}
         finally:
             client.kill()
 
@@ -251,9 +251,9 @@ def test_what_begins_silently_is_unknown_from_its_wake_to_its_next_hook(
     assert bell.take() and row(cli)["terminal"]["state"] == "idle"
     try:
         cli.ok("send-message", NAME, "first", agent="lea")
-        assert bell.wait(20) == doorbells.MAIL
+        assert bell.wait(20) == channels.MAIL
         assert row(cli)["state"] == row(cli)["terminal"]["state"] == "unknown"
-        assert bell.wait(20) == doorbells.MAIL
+        assert bell.wait(20) == channels.MAIL
         assert "| first" in client.hook("Stop")
         assert row(cli)["terminal"]["state"] == "working"
         client.hook("Stop")
@@ -271,7 +271,7 @@ def test_one_that_nothing_could_wake_is_tried_again_soon(cli: Cli, seat: Callabl
     bell = Doorbell(bindings.kept(str(cli.root), ALPHA, NAME, "bell"))
     assert bell.take()
     try:
-        assert bell.wait(60) == doorbells.MAIL
+        assert bell.wait(60) == channels.MAIL
         until(lambda: unheard(cli) == 0)
         assert state_of_message(cli, "msg-1") == "woken"
     finally:
@@ -297,7 +297,7 @@ def test_who_reads_not_is_woken_again_and_then_its_sender_is_told(cli: Cli, seat
     assert bell.take()
     try:
         cli.ok("send-message", NAME, "are you there?", agent="bob")
-        assert bell.wait(30) == doorbells.MAIL == bell.wait(30)  # who listens slowly hears several as one
+        assert bell.wait(30) == channels.MAIL == bell.wait(30)  # who listens slowly hears several as one
         (told,) = cli.ok("read-messages", "--wait", "30", agent="bob")
         assert "agentA has not read msg-1: it was woken 4 times" in told["message"]
         assert state_of_message(cli, "msg-1") == "woken" and row(cli)["queueDepth"] == 1

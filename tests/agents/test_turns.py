@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.agents import sessions, started_here
+from teams_cli.agents import sessions
 from teams_cli.agents.sessions import SESSION
 from teams_cli.store.retrying import update
 from tests.support.agents import (
@@ -165,7 +165,7 @@ def test_a_client_says_several_megabytes(cli: Cli) -> None:
 def lose_session(cli: Cli) -> None:
     """Have it look as if zoe's client was killed before it said which session it made."""
     lost = update(cli.store(), ALPHA, SESSION, "zoe", lambda s: s.having(session_id="lost", session_known=None))[1]
-    started_here.note(cli.store(), ALPHA, lost)
+    sessions.note_started_here(cli.store(), ALPHA, lost)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from teams_cli import commands, errors, extensions
 from teams_cli.cli.show import place_of
 from teams_cli.commands.declaration import named
 from teams_cli.errors import TeamsError
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
 from tests.support.loaded import loaded_by
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from teams_cli.membership import founding, joining
+from teams_cli.membership import joining
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.store.documents import encode
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.opening import open_store
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.benchmarks.measuring import spent, spent_by
 from tests.support import postgres
 from tests.support.cli import ALPHA, Cli
@@ -66,7 +66,7 @@ _PUT = f"""SET search_path TO crowd; INSERT INTO messages (team, number, uid, re
 
 def _gather(store: Store) -> None:
     """The team, with the numbers of the messages given."""
-    founding.spawn_team(store, ALPHA, Caller("lea"))
+    joining.spawn_team(store, ALPHA, Caller("lea"))
     for n in range(MEMBERS):
         joining.join(store, ALPHA, Caller(f"a{n}"))
     store.reserve(ALPHA, MESSAGE, MESSAGES)

@@ -16,12 +16,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from teams_cli.membership import founding, joining
+from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.store.contract import Store
 from teams_cli.store.opening import open_store
 from teams_cli.teams import presence
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.benchmarks.measuring import spent_by
 from tests.support import pgbouncer, postgres
 from tests.support.cli import ALPHA
@@ -45,7 +45,7 @@ class Fleet:
         self.server, self.address = server, address
         self.names = [f"w{number}" for number in range(size)]
         self.store: Store = open_store(str(directory / "here"), address)
-        founding.spawn_team(self.store, ALPHA, Caller("lea"))
+        joining.spawn_team(self.store, ALPHA, Caller("lea"))
         for name in ["silent", *self.names]:
             joining.join(self.store, ALPHA, Caller(name))
         self.waiters = {name: self._begin(name, directory / f"host{n % _HOSTS}") for n, name in enumerate(self.names)}

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from teams_cli.clients import hook_settings
+from teams_cli.clients import settings_files
 from tests.benchmarks.limits import TOLERANCE, against, in_every_try
 from tests.support.cli import ALPHA
 
@@ -37,7 +37,7 @@ def bench_hook(root: Path, rounds: int, show: Callable[..., None]) -> list[str]:
 
 def _beside_bare(environ: dict[str, str], given: bytes, rounds: int, show: Callable[..., None]) -> float:
     """How many times as long as bare Python the hook takes."""
-    hook = shlex.split(hook_settings.command(sys.executable, "claude"))
+    hook = shlex.split(settings_files.hook_command(sys.executable, "claude"))
     _seconds(hook, environ, given)
     bare, quiet = [], []
     for _ in range(rounds):

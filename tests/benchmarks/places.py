@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from teams_cli.membership import founding, joining
+from teams_cli.membership import joining
 from teams_cli.messages.inboxes import Inbox
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.records.records import Record
@@ -16,7 +16,7 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, settings
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA
 
 NOW = "2030-01-01T00:00:00.000Z"
@@ -32,7 +32,7 @@ class Place:
         self.root = root
         self.count = count
         store = FileStore(str(root))
-        founding.spawn_team(store, ALPHA, Caller("lea"))
+        joining.spawn_team(store, ALPHA, Caller("lea"))
         for n in range(WORKERS):
             joining.join(store, ALPHA, Caller(f"a{n}"))
         settings.change(store, ALPHA, Caller("lea"), "staleAfterSeconds", "100000")

@@ -11,11 +11,11 @@ import sys
 import time
 from pathlib import Path
 
-from teams_cli.membership import founding
+from teams_cli.membership import joining
 from teams_cli.messages.messages import Message
 from teams_cli.store.documents import encode
 from teams_cli.store.files.engine import FileStore
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, COMMAND, Cli
 from tests.support.serving import serving
 
@@ -26,7 +26,7 @@ NOW = "2030-01-01T00:00:00.000Z"
 def bench_searching(directory: Path, rounds: int) -> None:
     """Search 100,000 messages: for a word that one of them has, that all have, and that none has."""
     root = directory / "searching"
-    founding.spawn_team(FileStore(str(root)), ALPHA, Caller("lea"))
+    joining.spawn_team(FileStore(str(root)), ALPHA, Caller("lea"))
     for number in range(1, MESSAGES + 1):
         rare = " zebra" if number == MESSAGES // 3 else ""
         text = f"Message {number} of many: please look at locks.py and say what you think of line {number % 400}{rare}"

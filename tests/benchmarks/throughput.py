@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from teams_cli.membership import founding, joining
+from teams_cli.membership import joining
 from teams_cli.store.files.engine import FILES
 from teams_cli.store.opening import open_store
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.benchmarks.places import Place
 from tests.support import postgres
 from tests.support.cli import ALPHA
@@ -32,7 +32,7 @@ import sys, time
 from teams_cli.errors import NotFound
 from teams_cli.tasks import choosing, claims
 from teams_cli.messages import messages
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from teams_cli.store.opening import open_store
 from teams_cli.tasks.changes import Edit, change_task
 
@@ -166,7 +166,7 @@ def bench_postgres(directory: Path, each: int, rounds: int, show: Callable[..., 
 
 def fill(store: Store, count: int) -> None:
     """A team with so many tasks."""
-    founding.spawn_team(store, ALPHA, Caller("lea"))
+    joining.spawn_team(store, ALPHA, Caller("lea"))
     for n in range(WORKERS):
         joining.join(store, ALPHA, Caller(f"a{n}"))
     for n in range(count):

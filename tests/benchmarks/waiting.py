@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from teams_cli.membership import founding, joining
+from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FILES
 from teams_cli.store.opening import open_store
 from teams_cli.teams import presence
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.benchmarks.measuring import spent_by
 from tests.support import postgres
 from tests.support.cli import ALPHA
@@ -52,7 +52,7 @@ def bench_waiting(directory: Path, show: Show) -> None:
 
 def _measured(root: Path, address: str, server: Postgres | None, show: Show) -> None:
     store = open_store(str(root), address)
-    founding.spawn_team(store, ALPHA, Caller("lea"))
+    joining.spawn_team(store, ALPHA, Caller("lea"))
     for name in ["silent", *_names()]:
         joining.join(store, ALPHA, Caller(name))
     environ = {**os.environ, "TEAMS_HOME": str(root), "TEAMS_STORE": address, "TEAMS_TEAM": ALPHA}

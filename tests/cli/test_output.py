@@ -21,7 +21,7 @@ from teams_cli import __version__, commands
 from teams_cli.cli.show import tasks
 from teams_cli.messages import messages
 from teams_cli.tasks import claims
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, add_tasks, make_team
 from tests.support.waits import until
 

@@ -15,8 +15,8 @@ from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, Parameter
 from teams_cli.environment import HELD
 from teams_cli.errors import NotAllowed
-from teams_cli.teams.caller import Caller
 from teams_cli.teams.config import Config
+from teams_cli.teams.permission import Caller
 from tests.support.agents import NEEDS_PROC, place, team_of_agents
 from tests.support.cli import ALPHA, Answer, Cli, add_tasks, make_team
 from tests.support.mcp_client import Line

@@ -20,7 +20,7 @@ PARROT = '''
 """Parrot, which says what it hears."""
 
 from teams_cli.clients.contract import Client, Home, SettingsPlace
-from teams_cli.clients.dialects import Dialect
+from teams_cli.clients.contract import Dialect
 from teams_cli.clients.settings_files import Settings
 
 _TURN = ["parrot", "{hooks}", "{mcp}"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from teams_cli.clients.limits import limited_until
+from teams_cli.clients.output import limited_until
 
 NOW = datetime(2026, 3, 1, 22, 30, tzinfo=UTC)
 

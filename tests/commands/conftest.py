@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from teams_cli.membership import shutting_down
+from teams_cli.membership import shutdowns
 from teams_cli.messages import messages
 from teams_cli.tasks import claims, plans
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 
 
@@ -28,5 +28,5 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
     plans.propose(store, ALPHA, Caller("bob"), "a plan")
     plans.propose(store, ALPHA, Caller("mia"), "another")
     plans.approve(store, ALPHA, Caller("lea"), "2")
-    shutting_down.request(store, ALPHA, Caller("lea"), "mia")
+    shutdowns.request(store, ALPHA, Caller("lea"), "mia")
     return cli

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from teams_cli.tasks import claims
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, COMMAND, Cli, add_tasks, make_team, tree
 
 TEXTS = [

@@ -17,7 +17,7 @@ import teams_cli
 from teams_cli import kinds
 from teams_cli.store.contract import Kind
 from teams_cli.tasks import claims
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team, tree
 
 A_DAY_AND_A_HALF = 36 * 3600

@@ -21,7 +21,7 @@ from tests.e2e.conftest import BINARIES, Office
 from tests.e2e.model import Model, Say
 from tests.e2e.sitting import WOKEN_NATIVELY, Desk, install, prepare, processes_of, row_of, until, wait_for_state
 
-STAY = ("agents.waker", "--wait")
+STAY = ("agents.waking", "--wait")
 """The processes of ours that stay beside clients, by a word of their command line."""
 WANTED = 3.0
 """Seconds in which an idle client is to be woken, on a machine that does little else."""

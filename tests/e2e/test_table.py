@@ -10,9 +10,9 @@ import os
 import signal
 import time
 
-from teams_cli.agents.seats.doorbells import LINE
+from teams_cli.agents.seats.channels import LINE
 from teams_cli.messages import messages
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.e2e.apis import Outside
 from tests.e2e.conftest import NEWEST, TO_START, Office
 from tests.e2e.model import Run, Say
@@ -183,7 +183,7 @@ def test_one_that_was_killed_is_opened_again_by_its_name(office: Office, desk: D
 @seats("claude", beside=(*WOKEN_NATIVELY[1:], "gemini", *NEW))
 def test_a_killed_waker_is_no_loss(office: Office, desk: Desk) -> None:
     seat = begun(office, desk)
-    for pid in processes_of(office, "agents.waker"):
+    for pid in processes_of(office, "agents.waking"):
         os.kill(pid, signal.SIGKILL)
     office.say("send-message", NAME, "first")
     wait_for_mail(office, seat, "| first")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from teams_cli import closing
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.clock import rfc3339
-from teams_cli.membership import joining, leaving, shutting_down
+from teams_cli.membership import joining, leaving, shutdowns
 from teams_cli.messages import messages
 from teams_cli.questions import asking
 from teams_cli.store.contract import Store
@@ -19,7 +19,7 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks import claims, plans
 from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.teams import presence, settings
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, Cli, add_tasks, lapse, make_team
 
 LEA, BOB, MIA, MAX = Caller("lea"), Caller("bob"), Caller("mia"), Caller("max")
@@ -85,7 +85,7 @@ def mail(store: Store) -> None:
 
 def asked_to_leave(store: Store) -> None:
     claimed(store)
-    shutting_down.request(store, ALPHA, LEA, "bob", None)
+    shutdowns.request(store, ALPHA, LEA, "bob", None)
 
 
 def asked(store: Store) -> None:

@@ -15,7 +15,7 @@ from teams_cli.commands.call import Call
 from teams_cli.errors import StaleRevision
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams import config
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.faults.judging import difference, state
 from tests.faults.scenes import SCENES, Scene, prepared
 from tests.support.cli import ALPHA

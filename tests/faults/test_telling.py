@@ -10,7 +10,7 @@ import pytest
 from teams_cli.messages import messages
 from teams_cli.store.contract import Store
 from teams_cli.tasks import plans
-from teams_cli.teams import sharing
+from teams_cli.teams import pages
 from tests.faults.lab import CHANGING, Answer, Fault, command, warm
 from tests.faults.scenes import BOB, LEA, Scene, claimed, prepared
 from tests.faults.test_every_change import place  # noqa: F401  # a fixture
@@ -24,7 +24,7 @@ def letter(store: Store) -> None:
 
 
 def page(store: Store) -> None:
-    sharing.share(store, ALPHA, LEA, NEWS, "the text", 0)
+    pages.share(store, ALPHA, LEA, NEWS, "the text", 0)
 
 
 def rejected(store: Store) -> None:

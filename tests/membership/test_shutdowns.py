@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teams_cli.errors import Conflict, NotAllowed, TeamsError, WrongState
-from teams_cli.membership import joining, leaving, shutdowns, shutting_down
+from teams_cli.membership import joining, leaving, shutdowns
 from teams_cli.membership.shutdowns import ShutdownNotFound
 from teams_cli.messages import messages, reading
 from teams_cli.messages.reading import Selection
-from teams_cli.tasks import choosing, claims, holding, tasks
+from teams_cli.tasks import choosing, claims, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import teams
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
 from tests.support.waits import at_once
 
@@ -41,10 +41,10 @@ def read(store: Store, caller: Caller) -> list[str]:
 
 
 def test_an_approved_shutdown_ends_the_member_and_nobody_else(team: Store) -> None:
-    shutting_down.request(team, ALPHA, LEA, "bob", "done")
+    shutdowns.request(team, ALPHA, LEA, "bob", "done")
     [asked] = read(team, BOB)
     assert "shutdown-1" in asked and "done" in asked
-    answer, freed = shutting_down.approve(team, ALPHA, BOB)
+    answer, freed = shutdowns.approve(team, ALPHA, BOB)
     assert (answer.status, freed) == ("approved", ["task-1"])
     assert teams.get(team, ALPHA).active_names() == ["lea", "mia"]
     assert "bob approved shutdown-1" in read(team, LEA)[0]
@@ -53,21 +53,19 @@ def test_an_approved_shutdown_ends_the_member_and_nobody_else(team: Store) -> No
 
 def test_after_it_nothing_is_changed_by_the_member(team: Store) -> None:
     """Not even by joining again: its name is over."""
-    shutting_down.request(team, ALPHA, HUMAN, "bob")
-    shutting_down.approve(team, ALPHA, BOB, "1")
+    shutdowns.request(team, ALPHA, HUMAN, "bob")
+    shutdowns.approve(team, ALPHA, BOB, "1")
     for do in (
         lambda: messages.send(team, ALPHA, BOB, "lea", "hi"),
         lambda: choosing.claim_next(team, ALPHA, BOB),
-        lambda: holding.heartbeat(team, ALPHA, BOB),
+        lambda: claims.heartbeat(team, ALPHA, BOB),
         lambda: leaving.leave(team, ALPHA, BOB),
         lambda: joining.join(team, ALPHA, BOB),
     ):
         with pytest.raises(NotAllowed) as refusal:
             do()
         assert "shutdown-1" in refusal.value.message
-    assert (
-        shutting_down.approve(team, ALPHA, BOB, "1")[0].status == "approved"
-    )  # it may not have heard that it was done
+    assert shutdowns.approve(team, ALPHA, BOB, "1")[0].status == "approved"  # it may not have heard that it was done
     with pytest.raises(TeamsError):
         messages.send(team, ALPHA, LEA, "bob", "hi")
 
@@ -83,49 +81,49 @@ def test_words_alone_are_the_reason(tmp_path: Path) -> None:
 
 
 def test_a_rejection_says_why_and_changes_nothing_else(team: Store) -> None:
-    shutting_down.request(team, ALPHA, LEA, "bob")
-    assert shutting_down.reject(team, ALPHA, BOB, None, "busy").answer == "busy"
+    shutdowns.request(team, ALPHA, LEA, "bob")
+    assert shutdowns.reject(team, ALPHA, BOB, None, "busy").answer == "busy"
     assert tasks.get(team, ALPHA, "1").owner == "bob"
     assert "busy" in read(team, LEA)[0]
     for do in (
-        lambda: shutting_down.approve(team, ALPHA, BOB, "1"),
-        lambda: shutting_down.reject(team, ALPHA, BOB, "1", "x"),
+        lambda: shutdowns.approve(team, ALPHA, BOB, "1"),
+        lambda: shutdowns.reject(team, ALPHA, BOB, "1", "x"),
     ):
         with pytest.raises(WrongState):
             do()
     with pytest.raises(ShutdownNotFound):
-        shutting_down.approve(team, ALPHA, BOB)
-    assert shutting_down.request(team, ALPHA, LEA, "bob").id == "shutdown-2"
+        shutdowns.approve(team, ALPHA, BOB)
+    assert shutdowns.request(team, ALPHA, LEA, "bob").id == "shutdown-2"
 
 
 def test_a_second_request_names_the_open_one(team: Store) -> None:
-    shutting_down.request(team, ALPHA, LEA, "bob")
+    shutdowns.request(team, ALPHA, LEA, "bob")
     with pytest.raises(Conflict) as refusal:
-        shutting_down.request(team, ALPHA, HUMAN, "bob")
+        shutdowns.request(team, ALPHA, HUMAN, "bob")
     assert "shutdown-1" in refusal.value.message and refusal.value.status == 11
-    assert shutting_down.request(team, ALPHA, HUMAN, "mia").id == "shutdown-2"
+    assert shutdowns.request(team, ALPHA, HUMAN, "mia").id == "shutdown-2"
 
 
 def test_only_its_target_answers(team: Store) -> None:
-    shutting_down.request(team, ALPHA, LEA, "bob")
+    shutdowns.request(team, ALPHA, LEA, "bob")
     for caller in (MIA, LEA, HUMAN):
         with pytest.raises(NotAllowed):
-            shutting_down.approve(team, ALPHA, caller, "1")
+            shutdowns.approve(team, ALPHA, caller, "1")
         with pytest.raises(NotAllowed):
-            shutting_down.reject(team, ALPHA, caller, "1", "no")
+            shutdowns.reject(team, ALPHA, caller, "1", "no")
     assert teams.get(team, ALPHA).active_names() == ["lea", "bob", "mia"]
 
 
 def test_the_leader_is_not_shut_down(team: Store) -> None:
     with pytest.raises(WrongState) as refusal:
-        shutting_down.request(team, ALPHA, HUMAN, "lea")
+        shutdowns.request(team, ALPHA, HUMAN, "lea")
     assert "hand-over" in refusal.value.hint
 
 
 KILLED = """
 import os, signal, sys
-from teams_cli.membership import shutting_down
-from teams_cli.teams.caller import Caller
+from teams_cli.membership import shutdowns
+from teams_cli.teams.permission import Caller
 from teams_cli.store.files.engine import FileStore
 
 def die_before(event, arguments):
@@ -133,7 +131,7 @@ def die_before(event, arguments):
         os.kill(os.getpid(), signal.SIGKILL)
 
 sys.addaudithook(die_before)
-shutting_down.approve(FileStore(sys.argv[1]), "alpha", Caller("bob"))
+shutdowns.approve(FileStore(sys.argv[1]), "alpha", Caller("bob"))
 """
 
 

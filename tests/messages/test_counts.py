@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 from teams_cli.errors import TeamsError
-from teams_cli.membership import founding, joining
-from teams_cli.messages import counting, handling, inboxes, messages, reading
+from teams_cli.membership import joining
+from teams_cli.messages import inboxes, messages, reading
 from teams_cli.messages.reading import Selection
 from teams_cli.store.files.engine import FileStore
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.waits import at_once
 
 LEA, BOB, MIA = Caller("lea"), Caller("bob"), Caller("mia")
@@ -19,7 +19,7 @@ NAMES = ["lea", "bob", "mia"]
 
 def counted(store: FileStore) -> dict[str, int]:
     """The counts, which are those of each by itself."""
-    found = counting.unread_counts(store, "alpha", NAMES)
+    found = inboxes.unread_counts(store, "alpha", NAMES)
     assert found == {name: len(inboxes.unread(store, "alpha", name)) for name in NAMES}
     return found
 
@@ -31,12 +31,12 @@ def read(store: FileStore, caller: Caller, limit: int = 0) -> None:
 
 def made(tmp_path: Path) -> FileStore:
     store = FileStore(str(tmp_path / "root"))
-    founding.spawn_team(store, "alpha", LEA)
+    joining.spawn_team(store, "alpha", LEA)
     for caller in (BOB, MIA):
         joining.join(store, "alpha", caller)
     for caller in (LEA, BOB, MIA):
         read(store, caller)
-        handling.handle(store, "alpha", caller, [])
+        reading.handle(store, "alpha", caller, [])
     assert counted(store) == dict.fromkeys(NAMES, 0)
     return store
 
@@ -52,7 +52,7 @@ def test_of_each_what_it_has_not_read(tmp_path: Path) -> None:
     assert counted(store) == {"lea": 1, "bob": 4, "mia": 2}
     messages.send(store, "alpha", MIA, "bob", "late")
     assert counted(store) == {"lea": 1, "bob": 5, "mia": 2}
-    handling.handle(store, "alpha", BOB, [])
+    reading.handle(store, "alpha", BOB, [])
     assert counted(store)["bob"] == 5
 
 
@@ -69,6 +69,6 @@ def test_one_that_can_t_be_read_counts(tmp_path: Path) -> None:
     path = next((tmp_path / "root/teams/alpha/messages/0").glob(f"{number}.*"))
     whole = path.read_bytes()
     path.write_text(json.dumps({"broken": True}))
-    assert counting.unread_counts(store, "alpha", NAMES)["bob"] == 1
+    assert inboxes.unread_counts(store, "alpha", NAMES)["bob"] == 1
     path.write_bytes(whole)
     assert counted(store)["bob"] == 1

@@ -13,14 +13,14 @@ import pytest
 
 from teams_cli.errors import AgentNotFound, AlreadyHandled, MessageNotFound, StorageFailed, TeamsError, WaitRanOut
 from teams_cli.membership import joining, leaving
-from teams_cli.messages import arrivals, handling, inboxes, messages, reading
+from teams_cli.messages import inboxes, messages, reading
 from teams_cli.messages.inboxes import INBOX, Inbox, Open
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.messages.reading import Selection
 from teams_cli.store import pace
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams import teams
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team, tree
 from tests.support.waits import at_once
 
@@ -57,9 +57,9 @@ def test_a_message_is_shown_until_it_is_handled(team: Store) -> None:
     say(team, "a", "b", "c")
     for _ in range(3):
         assert numbers(team) == [1, 2, 3]
-    handling.handle(team, ALPHA, BOB, ["2"])
+    reading.handle(team, ALPHA, BOB, ["2"])
     assert numbers(team) == [1, 3]
-    handling.reply(team, ALPHA, BOB, "1", "yes", [])
+    reading.reply(team, ALPHA, BOB, "1", "yes", [])
     assert numbers(team) == [3]
     say(team, "d")
     assert numbers(team) == [3, 5]
@@ -73,7 +73,7 @@ def test_reading_marks_and_peeking_does_not(team: Store, clock: FakeClock) -> No
     first = shown(team)[0]["readAt"]
     clock.advance(60)
     assert shown(team)[0]["readAt"] == first and inboxes.unread(team, ALPHA, "bob") == []
-    handling.handle(team, ALPHA, BOB, ["1"])
+    reading.handle(team, ALPHA, BOB, ["1"])
     (old,) = shown(team, handled=True)
     assert (old["readAt"], old["handledAt"] > first) == (first, True)
 
@@ -98,7 +98,7 @@ def test_what_is_to_others_is_not_shown(team: Store) -> None:
 def test_handling_is_ones_own(team: Store) -> None:
     """Of a broadcast each recipient has its own copy to handle."""
     messages.broadcast(team, ALPHA, LEA, "for all")
-    handling.handle(team, ALPHA, BOB, ["1"])
+    reading.handle(team, ALPHA, BOB, ["1"])
     assert (numbers(team, BOB), numbers(team, MIA)) == ([], [1])
 
 
@@ -110,7 +110,7 @@ def test_selections(team: Store) -> None:
     assert numbers(team, since=2) == [3, 4]
     assert numbers(team, limit=2) == [1, 2]
     assert numbers(team, sender="lea", since=1, limit=1) == [2]
-    handling.handle(team, ALPHA, BOB, ["1", "3"])
+    reading.handle(team, ALPHA, BOB, ["1", "3"])
     assert numbers(team, handled=True) == [1, 2, 3, 4]
     assert numbers(team, handled=True, sender="lea", limit=2) == [1, 2]
     assert numbers(team, handled=True, since=3) == [4]
@@ -126,28 +126,28 @@ def test_only_what_is_shown_is_marked(team: Store) -> None:
 
 def test_ack_twice_is_safe_and_all_or_none(team: Store, clock: FakeClock) -> None:
     say(team, "a", "b")
-    handling.handle(team, ALPHA, BOB, ["1", "msg-1"])
+    reading.handle(team, ALPHA, BOB, ["1", "msg-1"])
     at = shown(team, handled=True)[0]["handledAt"]
     clock.advance(5)
-    handling.handle(team, ALPHA, BOB, ["#1"])
+    reading.handle(team, ALPHA, BOB, ["#1"])
     assert shown(team, handled=True)[0]["handledAt"] == at
     with pytest.raises(MessageNotFound):
-        handling.handle(team, ALPHA, BOB, ["2", "99"])
+        reading.handle(team, ALPHA, BOB, ["2", "99"])
     with pytest.raises(MessageNotFound):
-        handling.handle(team, ALPHA, MIA, ["2"])
+        reading.handle(team, ALPHA, MIA, ["2"])
     assert numbers(team) == [2]
 
 
 def test_a_reply_goes_to_the_sender_once(team: Store) -> None:
     say(team, "what?")
-    answer, original = handling.reply(team, ALPHA, BOB, "1", "that", [])
+    answer, original = reading.reply(team, ALPHA, BOB, "1", "that", [])
     assert (answer.to, answer.type, answer.reply_to, original.message) == ("lea", "reply", "msg-1", "what?")
     for text in ("that", "other"):
         with pytest.raises(AlreadyHandled) as refusal:
-            handling.reply(team, ALPHA, BOB, "1", text, [])
+            reading.reply(team, ALPHA, BOB, "1", text, [])
         assert refusal.value.status == 11
     with pytest.raises(MessageNotFound):
-        handling.reply(team, ALPHA, MIA, "1", "not mine", [])
+        reading.reply(team, ALPHA, MIA, "1", "not mine", [])
     assert team.last(ALPHA, MESSAGE) == 2
 
 
@@ -155,7 +155,7 @@ def test_a_reply_to_who_left_is_refused_and_nothing_is_marked(team: Store) -> No
     say(team, "bye", sender=MIA)
     leaving.leave(team, ALPHA, MIA)
     with pytest.raises(AgentNotFound):
-        handling.reply(team, ALPHA, BOB, "1", "wait", [])
+        reading.reply(team, ALPHA, BOB, "1", "wait", [])
     assert numbers(team) == [1] and team.last(ALPHA, MESSAGE) == 1
 
 
@@ -172,13 +172,13 @@ def test_messages_of_who_left_stay(team: Store) -> None:
 def test_many_handled_messages(team: Store) -> None:
     """Times are remembered of the last 200; before those, that they are handled."""
     say(team, *(str(n) for n in range(230)))
-    handling.handle(team, ALPHA, BOB, [str(n) for n in range(1, 226)])
+    reading.handle(team, ALPHA, BOB, [str(n) for n in range(1, 226)])
     assert numbers(team) == [226, 227, 228, 229, 230]
     found = shown(team, handled=True)
     assert [message["number"] for message in found] == list(range(1, 231))
     assert all(("handledAt" in message) == (message["number"] <= 225) for message in found)
     with pytest.raises(AlreadyHandled):
-        handling.reply(team, ALPHA, BOB, "3", "again", [])
+        reading.reply(team, ALPHA, BOB, "3", "again", [])
     inbox = team.get(ALPHA, INBOX, "bob")[0]
     assert len(inbox.handled) == 200
 
@@ -200,8 +200,8 @@ def test_a_uid_is_of_one_sender(team: Store) -> None:
 
 KILLED = """
 import os, signal, sys
-from teams_cli.messages import handling
-from teams_cli.teams.caller import Caller
+from teams_cli.messages import reading
+from teams_cli.teams.permission import Caller
 from teams_cli.store.files.engine import FileStore
 
 def die_before_the_inbox(event, arguments):
@@ -209,7 +209,7 @@ def die_before_the_inbox(event, arguments):
         os.kill(os.getpid(), signal.SIGKILL)
 
 sys.addaudithook(die_before_the_inbox)
-handling.reply(FileStore(sys.argv[1]), "alpha", Caller("bob"), "1", "that", [])
+reading.reply(FileStore(sys.argv[1]), "alpha", Caller("bob"), "1", "that", [])
 """
 
 
@@ -269,7 +269,7 @@ def test_waiting_ends_with_the_message(team: Store) -> None:
         return pace.sleep_until(team, ALPHA, ready, timeout)
 
     def wait() -> None:
-        found.extend(arrivals.wait_and_read(team, ALPHA, BOB, Selection(), [], 3600, sleep, at_once))
+        found.extend(reading.wait_and_read(team, ALPHA, BOB, Selection(), [], 3600, sleep, at_once))
 
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
@@ -306,7 +306,7 @@ def test_waiting_for_a_sender(team: Store) -> None:
         return pace.sleep_until(team, ALPHA, ready, timeout)
 
     with pytest.raises(WaitRanOut):
-        arrivals.wait_and_read(team, ALPHA, BOB, Selection("mia"), [], 0.05, sleep, at_once)
+        reading.wait_and_read(team, ALPHA, BOB, Selection("mia"), [], 0.05, sleep, at_once)
     assert inboxes.unread(team, ALPHA, "bob") == [1]
 
 
@@ -339,7 +339,7 @@ def test_what_was_handled_is_recorded_though_it_can_not_be_read_a_second_time(tm
             problems.append(StorageFailed("can't read it: Input/output error"))
             return [], self.last(team, kind)
 
-    handling.handle(Failing(str(cli.root)), ALPHA, BOB, ["1"])
+    reading.handle(Failing(str(cli.root)), ALPHA, BOB, ["1"])
     inbox = cli.store().get(ALPHA, INBOX, "bob")[0]
     assert [entry.number for entry in inbox.handled] == [1]
     assert cli.ok("read-messages", agent="bob") == []
@@ -352,7 +352,7 @@ def test_an_inbox_behind_a_damaged_message_does_not_grow(tmp_path: Path) -> None
     good = file.read_bytes()
     file.write_bytes(good[:20])
     for first in range(2, 420, 209):
-        handling.handle(cli.store(), ALPHA, BOB, [str(n) for n in range(first, first + 209)])
+        reading.handle(cli.store(), ALPHA, BOB, [str(n) for n in range(first, first + 209)])
     inbox = cli.store().get(ALPHA, INBOX, "bob")[0]
     assert (inbox.up_to, inbox.damaged, len(inbox.handled)) == (420, [1], 200)
     file.write_bytes(good)
@@ -383,7 +383,7 @@ def test_what_was_looked_at_is_marked_as_read_and_nothing_else(team: Store) -> N
 def test_what_was_done_since_one_looked_is_kept(team: Store) -> None:
     say(team, "a", "b")
     mailbox = inboxes.Mailbox(team, ALPHA, "bob")
-    handling.handle(team, ALPHA, BOB, ["1"])
+    reading.handle(team, ALPHA, BOB, ["1"])
     say(team, "c")
     mailbox.mark_read({1, 2})
     assert numbers(team, peek=True) == [2, 3]

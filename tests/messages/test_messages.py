@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teams_cli.errors import AgentNotFound, InvalidValue, NobodyThere, NotAllowed
-from teams_cli.membership import founding, joining, leaving
+from teams_cli.membership import joining, leaving
 from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE, quote
 from teams_cli.teams import presence, teams
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from teams_cli.views import agents
 from tests.support.cli import ALPHA, make_team
 
@@ -64,7 +64,7 @@ def test_a_broadcast_is_one_message_to_all_others_that_are_there(team: Store) ->
 
 
 def test_a_broadcast_to_nobody_is_refused(store: Store) -> None:
-    founding.spawn_team(store, ALPHA, LEA)
+    joining.spawn_team(store, ALPHA, LEA)
     with pytest.raises(NobodyThere) as refusal:
         messages.broadcast(store, ALPHA, LEA, "hi")
     assert refusal.value.status == 11 and store.last(ALPHA, MESSAGE) == 0

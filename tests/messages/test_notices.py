@@ -8,16 +8,16 @@ from contextlib import suppress
 import pytest
 
 from teams_cli import kinds
-from teams_cli.membership import founding, joining
+from teams_cli.membership import joining
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.messages.notices import deliver, settle
-from teams_cli.records.owed import Owed, owing
+from teams_cli.records.records import Owed, owing
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.retrying import update
 from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.tasks.tasks import STATUSES, TASK, Task
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.store.crashsim import Killed, Recorder, collecting, durable, fresh_places, power_cuts, put
 from tests.store.histories import cheap_fsync, explained
 from tests.support.cli import ALPHA
@@ -42,7 +42,7 @@ def _completed(task):
 def _in_progress(root):
     """A team of which bob has a task in progress; another's view of it."""
     store = FileStore(str(root))
-    founding.spawn_team(store, ALPHA, LEA)
+    joining.spawn_team(store, ALPHA, LEA)
     joining.join(store, ALPHA, BOB)
     tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at="2030-01-01T00:00:00.000Z"))
     claims.claim(store, ALPHA, BOB, "1")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from teams_cli.membership import joining
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, make_team
 
 

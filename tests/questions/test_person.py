@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.membership import founding
+from teams_cli.membership import joining
 from teams_cli.questions import asking
 from teams_cli.teams import settings, teams
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.agents import end_all, team_of_agents
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, make_team
 from tests.support.mcp_client import client_of, within
@@ -146,7 +146,7 @@ def test_who_types_at_a_terminal_is_the_human(tmp_path: Path) -> None:
 
 def test_how_readily_to_ask_is_told_in_other_words_for_each_level() -> None:
     store = new_store()
-    founding.spawn_team(store, ALPHA, Caller("lea"))
+    joining.spawn_team(store, ALPHA, Caller("lea"))
     assert asking.invitation(teams.get(store, ALPHA)) == ""
     told = set()
     for whom in ("agents", "human"):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from teams_cli.membership import joining
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.questions.asking import Person, ask, by_responder, wait_for
 from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
 from tests.support.workflow_runs import processes_of
@@ -95,7 +95,7 @@ def test_two_that_ask_each_other_both_get_an_answer(cli: Cli) -> None:
 
 
 def collectors(cli: Cli) -> list[int]:
-    return [pid for pid, line in processes_of(cli.root).items() if "teams_cli.agents.answer_collector" in line]
+    return [pid for pid, line in processes_of(cli.root).items() if "teams_cli.agents.answering" in line]
 
 
 @pytest.mark.slow

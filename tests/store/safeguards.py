@@ -194,7 +194,7 @@ MUTANTS = [
         "numbers of what is put aside", "files/examination", "store.reserve(team, kind,", "len((team, kind,", NUMBERS
     ),
     Mutant("closed teams changed", "files/engine", "if says_closed(data, path):", "if False:", CONTRACT),
-    Mutant("closing without waiting", "files/closing", "if directory not in self._held:", "if False:", FILES),
+    Mutant("closing without waiting", "files/whole_team", "if directory not in self._held:", "if False:", FILES),
     Mutant("records too large to be read", "documents", "if len(data) > MAX_RECORD:", "if False:", CONTRACT),
     Mutant(
         "locks of what was moved away",
@@ -289,9 +289,9 @@ MUTANTS = [
         OWED,
     ),
     Mutant(
-        "forged read numbers believed", "../messages/removed", "believed = inbox", "believed = True or inbox", NUMBERS
+        "forged read numbers believed", "../messages/inboxes", "believed = inbox", "believed = True or inbox", NUMBERS
     ),
-    Mutant("mail behind forged read numbers lost", "../messages/removed", "having(up_to=back)", "having()", NUMBERS),
+    Mutant("mail behind forged read numbers lost", "../messages/inboxes", "having(up_to=back)", "having()", NUMBERS),
     Mutant(
         "numbers that nobody has yet believed",
         "../messages/inboxes",
@@ -343,7 +343,7 @@ MUTANTS = [
     ),
     Mutant(
         "refused for want of a mark on what was answered",
-        "../messages/handling",
+        "../messages/reading",
         "    except errors.TeamsError as problem:\n        said = f",
         "    except errors.MessageNotFound as problem:\n        said = f",
         CUT,

@@ -9,13 +9,13 @@ MUTANTS = [
     Mutant(
         "landed from where a login says",
         "../extensions/landing/queueing",
-        "*known_here.trusted(store, team, said, directory)",
+        "*trusted(store, team, said, directory)",
         "*said",
         f"tests/{LOGINS}_of_checks.py",
     ),
     Mutant(
         "aliases without bound",
-        "../workflows/documents",
+        "../workflows/files",
         "        _size(node, {})\n",
         "        pass\n",
         f"tests/{WORKFLOWS}.py::test_a_short_file_that_stands_for_millions_of_values_is_refused",
@@ -37,7 +37,7 @@ MUTANTS = [
     ),
     Mutant(
         "begun again told once for ever",
-        "../agents/restarting",
+        "../agents/interrupting",
         "{BEGIN_AGAIN}-{session.generation}-{session.turns}",
         "{BEGIN_AGAIN}",
         "tests/agents/test_interrupting.py",
@@ -45,7 +45,7 @@ MUTANTS = [
     Mutant(
         "landings of a login anywhere",
         "../extensions/landing/lander",
-        "known_here.check(store, team, landing)\n                queueing",
+        "queueing.check_asked_here(store, team, landing)\n                queueing",
         "pass\n                queueing",
         f"tests/{LOGINS}_of_checks.py",
     ),
@@ -65,14 +65,14 @@ MUTANTS = [
     ),
     Mutant(
         "resumed as the record of a login says",
-        "../agents/started_here",
+        "../agents/sessions",
         "return digest == _digest(session) and session.session_id in ids",
         "return True",
         STARTED,
     ),
     Mutant(
         "options for ids of sessions",
-        "../agents/started_here",
+        "../agents/sessions",
         "return bool(text) and text[0] in _FIRST and _ID",
         "return bool(text) and _ID",
         STARTED,

@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from teams_cli.errors import StorageFailed, TeamsError
-from teams_cli.membership import founding, joining, leaving, shutting_down
-from teams_cli.messages import handling, inboxes, messages, reading
+from teams_cli.membership import joining, leaving, shutdowns
+from teams_cli.messages import inboxes, messages, reading
 from teams_cli.messages.reading import Selection
 from teams_cli.records.records import Record
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import choosing, claims, holding, leases, tasks
+from teams_cli.tasks import choosing, claims, leases, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, teams
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.conftest import FakeClock, postgres_store
 from tests.support.cli import ALPHA, tree
 from tests.support.stores import new_store
@@ -110,7 +110,7 @@ class TwoEngines(RuleBasedStateMachine):
 
     @initialize()
     def make_a_team(self) -> None:
-        self.both(lambda s: founding.spawn_team(s, ALPHA, Caller("lea")))
+        self.both(lambda s: joining.spawn_team(s, ALPHA, Caller("lea")))
         self.both(lambda s: joining.join(s, ALPHA, Caller("bob")))
         self.both(lambda s: joining.join(s, ALPHA, Caller("mia"), "task-manager"))
 
@@ -152,7 +152,7 @@ class TwoEngines(RuleBasedStateMachine):
 
     @rule(agent=AGENTS, task=TASKS)
     def release(self, agent: str, task: str) -> None:
-        self.both(lambda s: holding.release(s, ALPHA, Caller(agent), task, "why not"))
+        self.both(lambda s: claims.release(s, ALPHA, Caller(agent), task, "why not"))
 
     @rule(agent=AGENTS, task=TASKS, status=STATUSES, claim=st.sampled_from([None, 1, 2]), fault=st.booleans())
     def set_status(self, agent: str, task: str, status: str, claim: int | None, fault: bool) -> None:
@@ -171,7 +171,7 @@ class TwoEngines(RuleBasedStateMachine):
 
     @rule(agent=AGENTS)
     def heartbeat(self, agent: str) -> None:
-        self.both(lambda s: holding.heartbeat(s, ALPHA, Caller(agent)))
+        self.both(lambda s: claims.heartbeat(s, ALPHA, Caller(agent)))
 
     @rule(
         agent=AGENTS,
@@ -194,11 +194,11 @@ class TwoEngines(RuleBasedStateMachine):
 
     @rule(agent=AGENTS, message=MESSAGES, fault=st.booleans())
     def ack(self, agent: str, message: str, fault: bool) -> None:
-        self.both(lambda s: handling.handle(s, ALPHA, Caller(agent), [message]), fault)
+        self.both(lambda s: reading.handle(s, ALPHA, Caller(agent), [message]), fault)
 
     @rule(agent=AGENTS, message=MESSAGES)
     def reply(self, agent: str, message: str) -> None:
-        self.both(lambda s: handling.reply(s, ALPHA, Caller(agent), message, "re", []))
+        self.both(lambda s: reading.reply(s, ALPHA, Caller(agent), message, "re", []))
 
     @rule(agent=AGENTS, fault=st.booleans())
     def announce(self, agent: str, fault: bool) -> None:
@@ -206,11 +206,11 @@ class TwoEngines(RuleBasedStateMachine):
 
     @rule(agent=AGENTS, to=AGENTS)
     def ask_to_shut_down(self, agent: str, to: str) -> None:
-        self.both(lambda s: shutting_down.request(s, ALPHA, Caller(agent), to))
+        self.both(lambda s: shutdowns.request(s, ALPHA, Caller(agent), to))
 
     @rule(agent=AGENTS)
     def shut_down(self, agent: str) -> None:
-        self.both(lambda s: shutting_down.approve(s, ALPHA, Caller(agent)))
+        self.both(lambda s: shutdowns.approve(s, ALPHA, Caller(agent)))
 
     @rule(seconds=st.sampled_from([1, 200, 301]))
     def let_time_pass(self, seconds: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from teams_cli.membership import joining
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, make_team
 
 pytestmark = pytest.mark.slow

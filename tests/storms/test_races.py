@@ -15,18 +15,18 @@ from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.tasks import tasks
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_engine")]
 
 WORKER = """
 import os, sys
-from teams_cli.tasks import choosing, claims, holding
+from teams_cli.tasks import choosing, claims
 from teams_cli.membership import joining, leaving
 from teams_cli.messages import messages
 from teams_cli.tasks import tasks
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from teams_cli.errors import Busy, NotFound
 from teams_cli.store.opening import from_environment
 
@@ -52,7 +52,7 @@ for n in range(times):
     try:
         claims.claim(store, 'alpha', caller, '1')
         print(n)
-        holding.release(store, 'alpha', caller, '1')
+        claims.release(store, 'alpha', caller, '1')
     except Exception as error:
         assert type(error).__name__ in ('TaskClaimed', 'NotAllowed', 'WrongState'), error
 """

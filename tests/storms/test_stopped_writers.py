@@ -18,12 +18,12 @@ import pytest
 from teams_cli import closing, copying
 from teams_cli.errors import Busy, Conflict, NotAllowed, TeamsError
 from teams_cli.membership import leaving
-from teams_cli.messages import handling, messages
+from teams_cli.messages import messages, reading
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import claims, plans, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, settings
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from teams_cli.teams.teams import TEAM
 from tests.store.faults import Signal
 from tests.support.cli import ALPHA, add_tasks, make_team
@@ -36,7 +36,7 @@ WRITERS: dict[str, Callable[[FileStore], Any]] = {
     "send": lambda store: messages.send(store, ALPHA, LEA, "bob", LATE),
     "create": lambda store: tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title=LATE, created_at="")),
     "claim": lambda store: claims.claim(store, ALPHA, BOB, "1"),
-    "ack": lambda store: handling.handle(store, ALPHA, BOB, ["1"]),
+    "ack": lambda store: reading.handle(store, ALPHA, BOB, ["1"]),
     "announce": lambda store: presence.announce(store, ALPHA, BOB, LATE),
     "propose": lambda store: plans.propose(store, ALPHA, BOB, LATE),
     "leave": lambda store: leaving.leave(store, ALPHA, BOB),

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from teams_cli.errors import WaitRanOut
-from teams_cli.membership import founding, joining
+from teams_cli.membership import joining
 from teams_cli.store import opening
 from teams_cli.store.files.engine import FILES
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support import forks
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def make_team(root: Path, *members: str, leader: str = "lea", roles: dict[str, s
     """A team `alpha` with a leader and members, made without processes, and a way to run commands in it."""
     cli = Cli(root, team=ALPHA)
     store = cli.store()
-    founding.spawn_team(store, ALPHA, Caller(leader))
+    joining.spawn_team(store, ALPHA, Caller(leader))
     for name in members:
         joining.join(store, ALPHA, Caller(name), (roles or {}).get(name))
     return cli

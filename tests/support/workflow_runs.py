@@ -13,7 +13,7 @@ from tests.support.waits import until
 
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
 LIMIT = float(TIMEOUT)
-OF_THE_MACHINE = ("teams_cli.agents.waker", "teams_cli.extensions.postgres.watcher")
+OF_THE_MACHINE = ("teams_cli.agents.waking", "teams_cli.extensions.postgres.watcher")
 
 
 def git(directory: Path, *words: str) -> str:

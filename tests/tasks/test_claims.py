@@ -19,10 +19,10 @@ from teams_cli.errors import (
     WrongState,
 )
 from teams_cli.membership import joining
-from teams_cli.tasks import changes, choosing, claims, holding, tasks
+from teams_cli.tasks import changes, choosing, claims, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def test_next_follows_changes(team: Store) -> None:
         add(team, title)
     changes.change_task(team, ALPHA, LEA, "3", Edit(priority="high"))
     assert choosing.claim_next(team, ALPHA, BOB).title == "c"
-    holding.release(team, ALPHA, BOB, "3")
+    claims.release(team, ALPHA, BOB, "3")
     assert choosing.claim_next(team, ALPHA, MIA).title == "c"
     changes.change_task(team, ALPHA, MIA, "3", Edit(status="failed"))
     assert choosing.claim_next(team, ALPHA, MIA).title == "a"
@@ -135,32 +135,32 @@ def test_releasing(team: Store) -> None:
     add(team)
     claims.claim(team, ALPHA, BOB, "1")
     with pytest.raises(NotAllowed):
-        holding.release(team, ALPHA, MIA, "1")
-    task = holding.release(team, ALPHA, BOB, "1", "lunch")
+        claims.release(team, ALPHA, MIA, "1")
+    task = claims.release(team, ALPHA, BOB, "1", "lunch")
     assert (task.status, task.owner, task.claimed_at, task.lease_expires_at) == ("pending", None, None, None)
     assert (task.notes[-1].what, task.notes[-1].reason) == ("released", "lunch")
     with pytest.raises(WrongState):
-        holding.release(team, ALPHA, BOB, "1")
+        claims.release(team, ALPHA, BOB, "1")
     with pytest.raises(StaleClaim):
         changes.change_task(team, ALPHA, BOB, "1", Edit(status="completed"))
-    assert holding.release(team, ALPHA, LEA, claims.claim(team, ALPHA, MIA, "1").id, force=True).owner is None
+    assert claims.release(team, ALPHA, LEA, claims.claim(team, ALPHA, MIA, "1").id, force=True).owner is None
 
 
 def test_a_heartbeat_says_what_one_does(team: Store) -> None:
     from teams_cli.teams import presence
 
-    assert holding.heartbeat(team, ALPHA, BOB, note="reading") == []
+    assert claims.heartbeat(team, ALPHA, BOB, note="reading") == []
     assert presence.load(team, ALPHA, "bob").note == "reading"
     for note in ("", "two\nlines", "x" * 301):
         with pytest.raises(TeamsError):
-            holding.heartbeat(team, ALPHA, BOB, note=note)
+            claims.heartbeat(team, ALPHA, BOB, note=note)
 
 
 def test_fifty_notes_are_kept(team: Store) -> None:
     add(team)
     for _ in range(30):
         claims.claim(team, ALPHA, BOB, "1")
-        holding.release(team, ALPHA, BOB, "1")
+        claims.release(team, ALPHA, BOB, "1")
     task = tasks.get(team, ALPHA, "1")
     assert (task.claim, len(task.notes), task.notes[-1].claim) == (30, 50, 30)
 

@@ -11,15 +11,15 @@ import pytest
 
 from teams_cli.clock import parse_rfc3339
 from teams_cli.errors import NothingReady, StaleClaim, TaskClaimed
-from teams_cli.membership import founding, joining, leaving, shutting_down
+from teams_cli.membership import joining, leaving, shutdowns
 from teams_cli.messages import reading
 from teams_cli.messages.reading import Selection
 from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import choosing, claims, holding, leases, tasks
+from teams_cli.tasks import choosing, claims, leases, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, settings, teams
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from teams_cli.views import agents
 from tests.support.agents import NEEDS_PROC
 from tests.support.cli import ALPHA
@@ -76,7 +76,7 @@ def test_the_leader_is_told_once(team: Store, clock: FakeClock) -> None:
     for _ in range(3):
         seen(team)
     with pytest.raises(StaleClaim):
-        holding.heartbeat(team, ALPHA, BOB, "1")
+        claims.heartbeat(team, ALPHA, BOB, "1")
     claims.claim(team, ALPHA, MIA, "1")
     _, text = told(team)
     assert "task-1" in text and "free again" in text
@@ -98,7 +98,7 @@ def test_owner_and_leader_are_asked_when_a_lease_ends(team: Store, clock: FakeCl
     (silent,) = told(team)
     assert "bob is silent since 03:04:05 UTC, is asked, and has 2 min" in silent
     clock.advance(60)
-    holding.heartbeat(team, ALPHA, BOB)
+    claims.heartbeat(team, ALPHA, BOB)
     assert [reading.read(team, ALPHA, who, Selection(), []) for who in (BOB, LEA)] == [[], []]
     clock.advance(899)
     assert (seen(team).owner, seen(team).in_grace) == ("bob", False)
@@ -127,7 +127,7 @@ def test_a_heartbeat_renews_all_of_ones_leases(team: Store, clock: FakeClock) ->
     claims.claim(team, ALPHA, BOB, "2")
     for _ in range(4):
         clock.advance(600)
-        assert [task.id for task in holding.heartbeat(team, ALPHA, BOB)] == ["task-1", "task-2"]
+        assert [task.id for task in claims.heartbeat(team, ALPHA, BOB)] == ["task-1", "task-2"]
     assert (seen(team, "1").owner, seen(team, "2").owner) == ("bob", "bob")
     expires = seen(team).lease_expires_at
     assert expires and (parse_rfc3339(expires) - clock.now()).total_seconds() == 900
@@ -136,7 +136,7 @@ def test_a_heartbeat_renews_all_of_ones_leases(team: Store, clock: FakeClock) ->
 def test_a_heartbeat_for_one_task_renews_no_other(team: Store, clock: FakeClock) -> None:
     claims.claim(team, ALPHA, BOB, "2")
     clock.advance(600)
-    holding.heartbeat(team, ALPHA, BOB, "2")
+    claims.heartbeat(team, ALPHA, BOB, "2")
     clock.advance(600)
     assert (seen(team, "1").in_grace, seen(team, "2").in_grace) == (True, False)
 
@@ -153,7 +153,7 @@ def test_the_old_owner_is_refused(team: Store, clock: FakeClock) -> None:
                 task_changes.change_task(team, ALPHA, BOB, "1", changes)
             assert refusal.value.status == 11 and refusal.value.hint
         with pytest.raises(StaleClaim):
-            holding.heartbeat(team, ALPHA, BOB, "1")
+            claims.heartbeat(team, ALPHA, BOB, "1")
         assert tasks.get(team, ALPHA, "1") == before
 
 
@@ -229,7 +229,7 @@ def _let_go_unseen(store: Store, key: str, name: str = ALPHA) -> None:
 
 
 def test_each_team_is_looked_at(team: Store) -> None:
-    founding.spawn_team(team, "beta", LEA)
+    joining.spawn_team(team, "beta", LEA)
     joining.join(team, "beta", BOB)
     joining.join(team, "beta", MIA)
     for title in ("one", "two"):
@@ -272,8 +272,8 @@ def test_tasks_of_who_left_are_free_at_once(team: Store) -> None:
 
 
 def test_tasks_of_who_was_shut_down_are_free_at_once(team: Store) -> None:
-    shutting_down.request(team, ALPHA, LEA, "bob")
-    assert shutting_down.approve(team, ALPHA, BOB)[1] == ["task-1"]
+    shutdowns.request(team, ALPHA, LEA, "bob")
+    assert shutdowns.approve(team, ALPHA, BOB)[1] == ["task-1"]
     assert "shutdown-1" in str(seen(team).notes[-1].reason)
 
 
@@ -328,10 +328,10 @@ def test_states_of_agents(team: Store, clock: FakeClock) -> None:
 
     assert states() == {"lea": "idle", "bob": "active", "mia": "idle"}
     clock.advance(901)
-    holding.heartbeat(team, ALPHA, BOB)
+    claims.heartbeat(team, ALPHA, BOB)
     assert states() == {"lea": "stale", "bob": "active", "mia": "stale"}
-    shutting_down.request(team, ALPHA, LEA, "bob")
-    shutting_down.approve(team, ALPHA, BOB)
+    shutdowns.request(team, ALPHA, LEA, "bob")
+    shutdowns.approve(team, ALPHA, BOB)
     leaving.leave(team, ALPHA, MIA)
     assert states() == {"lea": "stale", "bob": "stopped"}
 

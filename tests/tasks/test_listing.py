@@ -8,8 +8,8 @@ from zlib import crc32
 
 from teams_cli.errors import TeamsError
 from teams_cli.tasks import claims
-from teams_cli.teams.caller import Caller
-from teams_cli.views import frame
+from teams_cli.teams.permission import Caller
+from teams_cli.views import board
 from tests.support.cli import ALPHA, make_team
 
 MARK = b',\n  "checksum": "'
@@ -49,7 +49,7 @@ def test_what_an_older_version_did_not_write_is_shown_as_it_is_understood(tmp_pa
     assert second["openBlockers"] == ["task-1"]
     assert cli.ok("show-task", "1", agent="lea")["title"] == "a"
     problems: list[TeamsError] = []
-    assert frame.frame(cli.store(), ALPHA, problems) and not problems
+    assert board.frame(cli.store(), ALPHA, problems) and not problems
 
 
 def test_an_empty_owner_is_none_that_was_asked_for(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from teams_cli.messages.reading import Selection
 from teams_cli.tasks import changes, claims, plans, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.waits import at_once
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from teams_cli.errors import DependencyCycle, NotAllowed, StaleClaim, TaskNotFound, TeamsError, WrongState
-from teams_cli.membership import founding, joining
+from teams_cli.membership import joining
 from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, make_team
 from tests.support.waits import at_once
 
@@ -51,7 +51,7 @@ def in_status(store: Store, status: str, number: str = "1") -> None:
 
 
 def test_numbers_count_from_one_in_each_team(team: Store) -> None:
-    founding.spawn_team(team, "beta", LEA)
+    joining.spawn_team(team, "beta", LEA)
     assert add(team, "a", "b") == ["task-1", "task-2"]
     other = tasks.create(team, "beta", LEA, Task(team_name="beta", title="x", created_at=""))
     assert other.id == "task-1"

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from teams_cli import text
 from teams_cli.errors import InvalidValue
-from teams_cli.membership import founding, joining
+from teams_cli.membership import joining
 from teams_cli.tasks import choosing, tasks, touching
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
@@ -87,7 +87,7 @@ def test_what_names_no_files_is_refused() -> None:
 
 def test_next_is_what_touches_nothing_of_others(store: Store) -> None:
     """Within a priority; where there is nothing else, what does is taken all the same."""
-    founding.spawn_team(store, ALPHA, LEA)
+    joining.spawn_team(store, ALPHA, LEA)
     for caller in (BOB, MIA):
         joining.join(store, ALPHA, caller)
     for priority, touches in [

@@ -10,10 +10,9 @@ import pytest
 
 from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, TeamsError, WrongState
 from teams_cli.membership import joining
-from teams_cli.teams import pages, sharing
-from teams_cli.teams.caller import Caller
-from teams_cli.teams.pages import PageNotFound
-from teams_cli.teams.sharing import StaleVersion
+from teams_cli.teams import pages
+from teams_cli.teams.pages import PageNotFound, StaleVersion
+from teams_cli.teams.permission import Caller
 from teams_cli.views import brief, concerns, search
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.waits import at_once
@@ -40,14 +39,14 @@ def told(store: Store, caller: Caller) -> list[str]:
 
 
 def test_versions_are_counted_from_one(team: Store) -> None:
-    assert sharing.share(team, ALPHA, BOB, "api", "one", 0).version == 1
-    assert sharing.share(team, ALPHA, MIA, "api", "two", 1).version == 2
+    assert pages.share(team, ALPHA, BOB, "api", "one", 0).version == 1
+    assert pages.share(team, ALPHA, MIA, "api", "two", 1).version == 2
     for stale in (0, 1, 3):
         with pytest.raises(StaleVersion) as refusal:
-            sharing.share(team, ALPHA, BOB, "api", "three", stale)
+            pages.share(team, ALPHA, BOB, "api", "three", stale)
         assert refusal.value.status == 11
     with pytest.raises(StaleVersion):
-        sharing.share(team, ALPHA, BOB, "other", "text", 1)
+        pages.share(team, ALPHA, BOB, "other", "text", 1)
     page = pages.get(team, ALPHA, "api")
     assert (page.text, page.version, page.author) == ("two", 2, "mia")
 
@@ -55,21 +54,21 @@ def test_versions_are_counted_from_one(team: Store) -> None:
 def test_who_lost_the_answer_can_ask_again(team: Store) -> None:
     """The same text of the same author is no change; of another, with the version, it is too late."""
     for _ in range(2):
-        assert sharing.share(team, ALPHA, BOB, "api", "one", 0).version == 1
-    assert sharing.share(team, ALPHA, MIA, "api", "one").version == 1
+        assert pages.share(team, ALPHA, BOB, "api", "one", 0).version == 1
+    assert pages.share(team, ALPHA, MIA, "api", "one").version == 1
     with pytest.raises(StaleVersion):
-        sharing.share(team, ALPHA, MIA, "api", "one", 0)
+        pages.share(team, ALPHA, MIA, "api", "one", 0)
 
 
 def test_of_many_at_once_one_has_the_version(team: Store) -> None:
-    sharing.share(team, ALPHA, LEA, "count", "0")
+    pages.share(team, ALPHA, LEA, "count", "0")
     won: list[str] = []
 
     def count(name: str) -> None:
         while len(won) < 12:
             page = pages.get(team, ALPHA, "count")
             try:
-                sharing.share(team, ALPHA, Caller(name), "count", str(int(page.text or "") + 1), page.version)
+                pages.share(team, ALPHA, Caller(name), "count", str(int(page.text or "") + 1), page.version)
                 won.append(name)
             except StaleVersion:
                 continue
@@ -84,58 +83,58 @@ def test_of_many_at_once_one_has_the_version(team: Store) -> None:
 
 
 def test_a_page_that_was_taken_away_comes_back_with_the_next_version(team: Store) -> None:
-    sharing.share(team, ALPHA, BOB, "api", "one")
-    assert sharing.share(team, ALPHA, MIA, "api", None).text is None
+    pages.share(team, ALPHA, BOB, "api", "one")
+    assert pages.share(team, ALPHA, MIA, "api", None).text is None
     with pytest.raises(PageNotFound):
         pages.get(team, ALPHA, "api")
     with pytest.raises(PageNotFound):
-        sharing.share(team, ALPHA, BOB, "api", None)
+        pages.share(team, ALPHA, BOB, "api", None)
     assert pages.all_of(team, ALPHA, []) == [] and told(team, LEA) == []
-    assert sharing.share(team, ALPHA, BOB, "api", "two", 0).version == 3
+    assert pages.share(team, ALPHA, BOB, "api", "two", 0).version == 3
 
 
 def test_keys_are_names(team: Store) -> None:
     for key in ["", "a b", "../x", "-x", "x" * 65, "con", "ä"]:
         with pytest.raises(InvalidValue):
-            sharing.share(team, ALPHA, BOB, key, "text")
+            pages.share(team, ALPHA, BOB, key, "text")
 
 
 def test_there_is_an_end_to_them(team: Store) -> None:
     """Of a page 64 KiB, of a team 200; one that is there can be changed all the same."""
     with pytest.raises(InvalidValue):
-        sharing.share(team, ALPHA, BOB, "large", "x" * (64 * 1024 + 1))
-    sharing.share(team, ALPHA, BOB, "large", "x" * 64 * 1024)
+        pages.share(team, ALPHA, BOB, "large", "x" * (64 * 1024 + 1))
+    pages.share(team, ALPHA, BOB, "large", "x" * 64 * 1024)
     with pytest.raises(InvalidValue):
-        sharing.share(team, ALPHA, BOB, "blank", " \n")
+        pages.share(team, ALPHA, BOB, "blank", " \n")
     with pytest.raises(AlreadyExists):
-        sharing.share(team, ALPHA, BOB, "Large", "text")
+        pages.share(team, ALPHA, BOB, "Large", "text")
     now = "2026-01-01T00:00:00Z"
     for number in range(199):
         page = pages.Page(key=f"p{number}", text="x", version=1, author="bob", created_at=now, updated_at=now)
         team.create(ALPHA, pages.PAGE, page.key, page)
     with pytest.raises(Conflict):
-        sharing.share(team, ALPHA, BOB, "more", "text")
-    assert sharing.share(team, ALPHA, BOB, "p7", "text").version == 2
-    sharing.share(team, ALPHA, BOB, "p8", None)
-    assert sharing.share(team, ALPHA, BOB, "more", "text").version == 1
+        pages.share(team, ALPHA, BOB, "more", "text")
+    assert pages.share(team, ALPHA, BOB, "p7", "text").version == 2
+    pages.share(team, ALPHA, BOB, "p8", None)
+    assert pages.share(team, ALPHA, BOB, "more", "text").version == 1
 
 
 def test_who_has_not_looked_is_told_once(team: Store) -> None:
-    sharing.share(team, ALPHA, BOB, "api", "\n# The API\nGET /users")
+    pages.share(team, ALPHA, BOB, "api", "\n# The API\nGET /users")
     assert told(team, BOB) == []
     assert told(team, MIA) == ["api"] and told(team, MIA) == []
     assert [page["text"] for page in brief.brief(team, ALPHA, LEA, at_once)["pages"]] == [
         "page api (version 1 by bob): The API"
     ]
     assert "pages" not in brief.brief(team, ALPHA, LEA, at_once) and told(team, LEA) == []
-    sharing.share(team, ALPHA, BOB, "api", "GET /people")
+    pages.share(team, ALPHA, BOB, "api", "GET /people")
     pages.note_seen(team, ALPHA, "mia", [pages.get(team, ALPHA, "api")])
     assert told(team, MIA) == [] and told(team, LEA) == ["api"]
 
 
 def test_of_many_that_changed_some_are_named(team: Store) -> None:
     for number in range(9):
-        sharing.share(team, ALPHA, BOB, f"p{number}", "text")
+        pages.share(team, ALPHA, BOB, f"p{number}", "text")
     assert brief.brief(team, ALPHA, LEA, at_once)["morePages"] == 5
     assert len(told(team, MIA)) == 6 and told(team, MIA) == told(team, LEA) == []
 
@@ -144,15 +143,15 @@ def test_a_change_ends_a_wait(team: Store) -> None:
     found: list[dict[str, object]] = []
     waiting = threading.Thread(target=lambda: found.append(concerns.wait(team, ALPHA, MIA, 30, at_once)))
     waiting.start()
-    sharing.share(team, ALPHA, BOB, "api", "one")
+    pages.share(team, ALPHA, BOB, "api", "one")
     waiting.join(30)
     assert [each["next"] for each in found[0]["happened"]] == ["teams shared api"]  # type: ignore[attr-defined]
 
 
 def test_they_are_searched(team: Store) -> None:
-    sharing.share(team, ALPHA, BOB, "api", "A zebra eats grass.")
-    sharing.share(team, ALPHA, BOB, "gone", "A zebra sleeps.")
-    sharing.share(team, ALPHA, BOB, "gone", None)
+    pages.share(team, ALPHA, BOB, "api", "A zebra eats grass.")
+    pages.share(team, ALPHA, BOB, "gone", "A zebra sleeps.")
+    pages.share(team, ALPHA, BOB, "gone", None)
 
     def found(*words: str) -> list[str]:
         hits = search.search(team, ALPHA, search.Wanted(" ".join(words)), [], 9, [])
@@ -164,10 +163,10 @@ def test_they_are_searched(team: Store) -> None:
 def test_the_pages_of_a_closed_team_can_be_read(team: Store) -> None:
     from teams_cli import closing
 
-    sharing.share(team, ALPHA, BOB, "api", "one")
+    pages.share(team, ALPHA, BOB, "api", "one")
     closing.close(team, ALPHA, LEA)
     with pytest.raises(WrongState):
-        sharing.share(team, ALPHA, BOB, "api", "two")
+        pages.share(team, ALPHA, BOB, "api", "two")
     assert pages.get(team, ALPHA, "api").text == "one"
 
 

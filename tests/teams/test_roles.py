@@ -12,17 +12,17 @@ import pytest
 
 from teams_cli import closing
 from teams_cli.errors import InvalidValue, NeedsHuman, NotAllowed
-from teams_cli.membership import founding, joining, leaving, shutting_down
-from teams_cli.messages import handling, messages, reading
+from teams_cli.membership import joining, leaving, shutdowns
+from teams_cli.messages import messages, reading
 from teams_cli.messages.reading import Selection
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import choosing, claims, holding, plans, tasks
+from teams_cli.tasks import choosing, claims, plans, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, role_definitions, roles, settings
-from teams_cli.teams.caller import Caller
 from teams_cli.teams.config import Config
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team, tree
 from tests.support.stores import new_store
 from tests.support.waits import at_once, until
@@ -38,7 +38,7 @@ def workplace() -> FileStore:
     msg-1 to msg-5 told of what was completed, proposed and asked.
     """
     store = new_store()
-    founding.spawn_team(store, ALPHA, Caller("lea"))
+    joining.spawn_team(store, ALPHA, Caller("lea"))
     for name, role in (("bob", None), ("mia", "task-manager"), ("cal", None)):
         joining.join(store, ALPHA, Caller(name), role)
     for n in range(1, 7):
@@ -48,8 +48,8 @@ def workplace() -> FileStore:
     for n, owner in ((5, "cal"), (6, "bob")):
         task_changes.change_task(store, ALPHA, Caller(owner), str(n), Edit(status="completed"))
     plans.propose(store, ALPHA, Caller("cal"), "a plan")
-    shutting_down.request(store, ALPHA, Caller("lea"), "bob")
-    shutting_down.request(store, ALPHA, Caller("human"), "mia")
+    shutdowns.request(store, ALPHA, Caller("lea"), "bob")
+    shutdowns.request(store, ALPHA, Caller("human"), "mia")
     for name in NAMES.values():
         messages.send(store, ALPHA, Caller("cal"), name, "hello")
     return store
@@ -69,10 +69,10 @@ TABLE: list[tuple[str, Callable[[FileStore, Caller], object], str]] = [
     # what, how it is done, who may
     ("send-message", lambda s, c: messages.send(s, ALPHA, c, "cal", "hi"), ALL),
     ("read-messages", lambda s, c: reading.read(s, ALPHA, c, Selection(), [], at_once), ALL),
-    ("reply", lambda s, c: handling.reply(s, ALPHA, c, message_to(c.name), "hi", []), ALL),
-    ("ack", lambda s, c: handling.handle(s, ALPHA, c, [message_to(c.name)]), ALL),
+    ("reply", lambda s, c: reading.reply(s, ALPHA, c, message_to(c.name), "hi", []), ALL),
+    ("ack", lambda s, c: reading.handle(s, ALPHA, c, [message_to(c.name)]), ALL),
     ("announce", lambda s, c: presence.announce(s, ALPHA, c, "busy"), ALL),
-    ("heartbeat", lambda s, c: holding.heartbeat(s, ALPHA, c), ALL),
+    ("heartbeat", lambda s, c: claims.heartbeat(s, ALPHA, c), ALL),
     ("broadcast-message", lambda s, c: messages.broadcast(s, ALPHA, c, "hi"), "leader member human"),
     (
         "create-task",
@@ -97,15 +97,15 @@ TABLE: list[tuple[str, Callable[[FileStore, Caller], object], str]] = [
     ("update-task: reopen bob's", update(task="6", status="pending"), "member task-manager human"),
     ("update-task: keep any for another", update(task="4", owner="cal"), "leader task-manager human"),
     ("update-task: hand over bob's", update(task="2", owner="cal", force=True), ALL),
-    ("release-task: any", lambda s, c: holding.release(s, ALPHA, c, "1", force=True), "leader task-manager human"),
-    ("release-task: bob's", lambda s, c: holding.release(s, ALPHA, c, "2", force=True), ALL),
+    ("release-task: any", lambda s, c: claims.release(s, ALPHA, c, "1", force=True), "leader task-manager human"),
+    ("release-task: bob's", lambda s, c: claims.release(s, ALPHA, c, "2", force=True), ALL),
     ("propose-plan", lambda s, c: plans.propose(s, ALPHA, c, "p"), "member task-manager"),
     ("approve-plan", lambda s, c: plans.approve(s, ALPHA, c, "1"), "leader human"),
     ("reject-plan", lambda s, c: plans.reject(s, ALPHA, c, "1", "no"), "leader human"),
-    ("request-shutdown", lambda s, c: shutting_down.request(s, ALPHA, c, "cal"), "leader human"),
-    ("approve-shutdown: bob's", lambda s, c: shutting_down.approve(s, ALPHA, c, "1"), "member"),
-    ("approve-shutdown: mia's", lambda s, c: shutting_down.approve(s, ALPHA, c, "2"), "task-manager"),
-    ("reject-shutdown: bob's", lambda s, c: shutting_down.reject(s, ALPHA, c, "1", "no"), "member"),
+    ("request-shutdown", lambda s, c: shutdowns.request(s, ALPHA, c, "cal"), "leader human"),
+    ("approve-shutdown: bob's", lambda s, c: shutdowns.approve(s, ALPHA, c, "1"), "member"),
+    ("approve-shutdown: mia's", lambda s, c: shutdowns.approve(s, ALPHA, c, "2"), "task-manager"),
+    ("reject-shutdown: bob's", lambda s, c: shutdowns.reject(s, ALPHA, c, "1", "no"), "member"),
     ("close-team", lambda s, c: closing.close(s, ALPHA, c, force=True), "leader human"),
     ("restore-team", lambda s, c: closing.restore(s, ALPHA, c), "leader human"),
     ("hand-over", lambda s, c: leaving.hand_over(s, ALPHA, c, "ida"), "leader human"),
@@ -276,7 +276,7 @@ def test_deny_beats_ask_beats_allow() -> None:
     """The nearest word on the role counts, and of the team's and the user's the stronger."""
     for rules, scout, decision in DECISIONS:
         store = new_store()
-        founding.spawn_team(store, ALPHA, Caller("lea"))
+        joining.spawn_team(store, ALPHA, Caller("lea"))
         role_definitions.define(store, ALPHA, Caller("lea"), "scout", **scout)  # type: ignore[arg-type]
         tasks.create(store, ALPHA, Caller("lea"), Task(team_name=ALPHA, title="t", created_at=""))
         joining.join(store, ALPHA, Caller("sid"), "scout")

@@ -10,12 +10,12 @@ import pytest
 
 from teams_cli import closing, names
 from teams_cli.errors import AlreadyExists, Conflict, NotAllowed, WrongState, WrongUsage
-from teams_cli.membership import founding, joining, leaving
+from teams_cli.membership import joining, leaving
 from teams_cli.messages import messages
 from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import teams
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team, tree
 
 if TYPE_CHECKING:
@@ -93,14 +93,14 @@ def test_a_team_that_lost_its_file_is_not_begun_anew(tmp_path: Path) -> None:
 
 
 def test_the_creator_leads_and_is_a_member(store: Store) -> None:
-    made, tokens = founding.spawn_team(store, ALPHA, Caller("lea", display="Lea L."), "what for")
+    made, tokens = joining.spawn_team(store, ALPHA, Caller("lea", display="Lea L."), "what for")
     assert (made.leader, made.active_names(), made.description, tokens) == ("lea", ["lea"], "what for", {})
     assert made.members[0].role == "team-leader" and made.members[0].agent_name == "Lea L."
     assert teams.get(store, ALPHA) == made
 
 
 def test_the_human_leads_without_joining(store: Store) -> None:
-    made, _ = founding.spawn_team(store, ALPHA, Caller("human"))
+    made, _ = joining.spawn_team(store, ALPHA, Caller("human"))
     assert (made.leader, made.members) == ("human", [])
     joining.join(store, ALPHA, BOB)
     assert messages.send(store, ALPHA, BOB, "leader", "hi").to == "human"

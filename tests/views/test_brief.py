@@ -8,7 +8,7 @@ import pytest
 
 from teams_cli.tasks import claims
 from teams_cli.tasks.changes import Edit, change_task
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 
 DECIDE = "teams approve-plan {0}, or teams reject-plan {0} --feedback WHY"

@@ -11,7 +11,7 @@ from teams_cli.store.retrying import upsert
 from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.tasks.tasks import TASK
 from teams_cli.teams import history, presence, teams
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.waits import begin, ended, nothing
 

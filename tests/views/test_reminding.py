@@ -6,7 +6,7 @@ from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.store.contract import Store
 from teams_cli.teams import presence
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from teams_cli.views.reminders import reminder
 from tests.support.cli import ALPHA
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from teams_cli.errors import WaitRanOut
-from teams_cli.membership import founding, joining
+from teams_cli.membership import joining
 from teams_cli.store.contract import Store
-from teams_cli.tasks import changes, claims, holding, tasks
+from teams_cli.tasks import changes, claims, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import settings
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from teams_cli.views import concerns
 from teams_cli.views.concerns import Wanted
 from tests.conftest import FakeClock
@@ -25,7 +25,7 @@ TOLD = "task-1, which blocks 3 tasks: bob, silent for 4 min; its lease ends in 5
 @pytest.fixture
 def team(store: Store) -> Store:
     """Two tasks in work; for the first wait all others but one."""
-    founding.spawn_team(store, ALPHA, LEA)
+    joining.spawn_team(store, ALPHA, LEA)
     settings.change(store, ALPHA, LEA, "staleAfterSeconds", "300")
     for caller in (BOB, MIA):
         joining.join(store, ALPHA, caller)
@@ -59,14 +59,14 @@ def test_it_hears_once_of_each_claim_for_which_most_wait(team: Store, clock: Fak
     assert told(team) == [TOLD]
     clock.advance(10)
     assert told(team) == []
-    holding.heartbeat(team, ALPHA, BOB)
+    claims.heartbeat(team, ALPHA, BOB)
     clock.advance(241)
     assert told(team) == []
 
 
 def test_a_sign_of_life_keeps_it_from_hearing(team: Store, clock: FakeClock) -> None:
     clock.advance(239)
-    holding.heartbeat(team, ALPHA, BOB)
+    claims.heartbeat(team, ALPHA, BOB)
     clock.advance(239)
     assert TOLD not in told(team)
     clock.advance(2)
@@ -75,7 +75,7 @@ def test_a_sign_of_life_keeps_it_from_hearing(team: Store, clock: FakeClock) -> 
 
 def test_it_hears_of_one_for_whom_others_stand_idle(store: Store, clock: FakeClock) -> None:
     """Long before its lease ends, once of each claim; and not while there is something else to do."""
-    founding.spawn_team(store, ALPHA, LEA)
+    joining.spawn_team(store, ALPHA, LEA)
     settings.change(store, ALPHA, LEA, "staleAfterSeconds", "300")
     settings.change(store, ALPHA, LEA, "staleAfterSeconds", "1800")
     for caller in (BOB, MIA):
@@ -87,10 +87,10 @@ def test_it_hears_of_one_for_whom_others_stand_idle(store: Store, clock: FakeClo
     assert told(store) == []
     claims.claim(store, ALPHA, MIA, "3")
     changes.change_task(store, ALPHA, MIA, "3", Edit(status="completed"))
-    holding.heartbeat(store, ALPHA, MIA)
+    claims.heartbeat(store, ALPHA, MIA)
     assert told(store) == []
     clock.advance(360)
-    holding.heartbeat(store, ALPHA, MIA)
+    claims.heartbeat(store, ALPHA, MIA)
     alone = "task-1, which blocks task-2: bob, silent for 10 min; its lease ends in 20 min; "
     how = "idle: mia (to continue without it: teams update-task task-2 --unblock task-1)"
     assert told(store) == [alone + how]
@@ -101,7 +101,7 @@ def test_it_hears_of_one_for_whom_others_stand_idle(store: Store, clock: FakeClo
 @pytest.fixture
 def four(store: Store) -> Store:
     """Two tasks in work with leases of 30 minutes; the others wait for them."""
-    founding.spawn_team(store, ALPHA, LEA)
+    joining.spawn_team(store, ALPHA, LEA)
     settings.change(store, ALPHA, LEA, "staleAfterSeconds", "300")
     settings.change(store, ALPHA, LEA, "staleAfterSeconds", "1800")
     for caller in (BOB, MIA, ANN):
@@ -117,7 +117,7 @@ def minutes(store: Store, clock: FakeClock, count: int, completed: int | None = 
     heard: list[str] = []
     for _ in range(count):
         clock.advance(61)
-        holding.heartbeat(store, ALPHA, ANN)
+        claims.heartbeat(store, ALPHA, ANN)
         heard += told(store, completed)
     return heard
 
@@ -151,7 +151,7 @@ def test_it_hears_of_others_that_are_silent_with_the_first(four: Store, clock: F
 
 
 def test_it_hears_of_the_last_task_of_all(store: Store, clock: FakeClock) -> None:
-    founding.spawn_team(store, ALPHA, LEA)
+    joining.spawn_team(store, ALPHA, LEA)
     settings.change(store, ALPHA, LEA, "staleAfterSeconds", "300")
     for caller in (BOB, MIA):
         joining.join(store, ALPHA, caller)
@@ -159,21 +159,21 @@ def test_it_hears_of_the_last_task_of_all(store: Store, clock: FakeClock) -> Non
     claims.claim(store, ALPHA, BOB, "1")
     clock.advance(241)
     assert told(store) == []
-    holding.heartbeat(store, ALPHA, MIA)
+    claims.heartbeat(store, ALPHA, MIA)
     said = "bob, silent for 4 min; its lease ends in 59 s; idle: mia"
     assert told(store) == [f"task-1, which blocks all others: {said}"]
     assert told(store) == []
 
 
 def test_it_hears_once_of_a_member_that_is_lost_without_a_task(store: Store, clock: FakeClock) -> None:
-    founding.spawn_team(store, ALPHA, LEA)
+    joining.spawn_team(store, ALPHA, LEA)
     settings.change(store, ALPHA, LEA, "staleAfterSeconds", "300")
     for caller in (BOB, MIA):
         joining.join(store, ALPHA, caller)
     tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title="one", created_at=""))
     claims.claim(store, ALPHA, BOB, "1")
     clock.advance(200)
-    holding.heartbeat(store, ALPHA, BOB)
+    claims.heartbeat(store, ALPHA, BOB)
     clock.advance(101)
     assert told(store) == ["mia, who has no task, was silent for 300 s"]
     assert told(store) == []

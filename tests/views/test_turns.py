@@ -14,7 +14,7 @@ import pytest
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import claims
 from teams_cli.teams import presence
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from teams_cli.views.concerns import Lookout
 from tests.conftest import FakeClock
 from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team

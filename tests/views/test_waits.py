@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from teams_cli.records.owed import Owed
+from teams_cli.records.records import Owed
 from teams_cli.tasks.plans import PLAN, Plan
 from teams_cli.teams import presence, teams
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from teams_cli.store.files.engine import FileStore
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from teams_cli.views.concerns import Lookout, Wanted
 from tests.support.cli import ALPHA, make_team
 from tests.support.waits import at_once

@@ -2,27 +2,115 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.agents import ending
-from teams_cli.agents.seats import channels, sitting, terminals, wakings
-from teams_cli.agents.seats.terminals import Terminal
-from teams_cli.clients.seats import GONE, PERMISSION
+from teams_cli.agents.seats import channels, sitting, terminals
+from teams_cli.agents.seats.terminals import TERMINAL, Terminal, Waking
+from teams_cli.clients import known
+from teams_cli.clients.seats import GONE, IDLE, PERMISSION
 from teams_cli.clock import seconds_since
 from teams_cli.messages import inboxes
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.teams import history, settings
+from teams_cli.teams import history, settings, teams
 from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime
 
     from teams_cli.agents.sessions import Session
 
     Tell = Callable[[str, str, str], None]
     Resume = Callable[[Session], object]
+
+
+AGAIN = (1, 4, 20)
+"""After how many times `wakeAgainAfter` a client is woken again that did not read what it was woken for."""
+SOON, SOON_TRIES = 1.0, 10
+"""Seconds after which a client that nothing could wake is tried again, and how often: what waits beside it starts anew
+with the end of each turn, and may not be there yet.
+"""
+_REMEMBERED = 500
+_HOUR = 3600.0
+
+
+def is_due(terminal: Terminal, state: str, unread: Sequence[int], now: datetime, again_after: float) -> bool:
+    """Whether to wake the client now: it is idle and has mail, which it was not woken for, or long ago.
+
+    Whatever comes while it was woken and has not read is read with the rest: one wake for any number of messages.
+    """
+    if state != IDLE or not unread:
+        return False
+    if min(unread) > terminal.woken_to or not terminal.woken_at:
+        return True
+    if 0 < terminal.unheard < SOON_TRIES:
+        return seconds_since(terminal.woken_at, now) >= SOON
+    if terminal.wakes > len(AGAIN):
+        return False
+    return seconds_since(terminal.woken_at, now) >= again_after * AGAIN[max(terminal.wakes, 1) - 1]
+
+
+def unreached(terminal: Terminal, state: str, unread: Sequence[int], now: datetime, again_after: float) -> list[int]:
+    """The messages whose senders are to be told that their recipient is gone, or was woken each time and reads not."""
+    untold = [number for number in unread if number > terminal.told_to]
+    if state == GONE:
+        return untold
+    if terminal.wakes <= len(AGAIN) or not terminal.woken_at or seconds_since(terminal.woken_at, now) < again_after:
+        return []
+    return [number for number in untold if number <= terminal.woken_to]
+
+
+def again_after(team: Team) -> float:
+    """The seconds after which a client that did not read is woken once more."""
+    return float(settings.value(team, "wakeAgainAfter"))
+
+
+def note_waking(
+    store: Store, team: str, terminal: Terminal, unread: Sequence[int], senders: Sequence[str]
+) -> Terminal | None:
+    """Note that the client is woken now, for this mail; None if somebody did so first, or it is idle no more."""
+    now = teams.now(store)
+    noted = [*terminal.wakings, *(Waking(at=now, by=name) for name in senders)][-_REMEMBERED:]
+
+    def change(found: Terminal) -> Terminal:
+        if (found.woken_at, found.wakes, found.state) != (terminal.woken_at, terminal.wakes, terminal.state):
+            return found
+        fresh = not unread or min(unread) > found.woken_to
+        wakes = 1 if fresh else found.wakes + (not 0 < found.unheard < SOON_TRIES)
+        woken_to = max(found.woken_to, *unread, 0)
+        unheard = 0 if fresh else found.unheard
+        return found.having(woken_to=woken_to, woken_at=now, wakes=wakes, unheard=unheard, wakings=noted)
+
+    before, after = update(store, team, TERMINAL.also_closed, terminal.agent, change)
+    return None if before is after else after
+
+
+def note_heard(store: Store, team: str, terminal: Terminal, heard: bool) -> None:
+    """Note whether a way to wake the client took the hint."""
+
+    def change(found: Terminal) -> Terminal:
+        unheard = 0 if heard else found.unheard + 1
+        return found if found.unheard == unheard else found.having(unheard=unheard)
+
+    update(store, team, TERMINAL.also_closed, terminal.agent, change)
+
+
+def note_told(store: Store, team: str, agent: str, number: int) -> None:
+    """Note up to which message the senders were told."""
+
+    def change(found: Terminal) -> Terminal:
+        return found if found.told_to >= number else found.having(told_to=number)
+
+    update(store, team, TERMINAL.also_closed, agent, change)
+
+
+def lately(terminal: Terminal, by: str, now: datetime) -> int:
+    """How often messages of *by* woke the client within the last hour."""
+    return sum(waking.by == by and seconds_since(waking.at, now) < _HOUR for waking in terminal.wakings)
 
 
 def look(store: Store, team: Team, tell: Tell, resume: Resume) -> bool:
@@ -47,10 +135,10 @@ def _look_at(store: Store, team: Team, terminal: Terminal, tell: Tell, resume: R
         resume(session)
         return bool(session.taken_by)
     unread = inboxes.unread(store, team.name, terminal.agent)
-    pause = wakings.again_after(team)
-    if wakings.is_due(terminal, state, unread, store.now(), pause):
+    pause = again_after(team)
+    if is_due(terminal, state, unread, store.now(), pause):
         _wake(store, team, terminal, unread, tell)
-    if numbers := wakings.unreached(terminal, state, unread, store.now(), pause):
+    if numbers := unreached(terminal, state, unread, store.now(), pause):
         _tell_senders(store, team, terminal, state, numbers, tell)
     if state == PERMISSION and not terminal.leader_told:
         _tell_leader(store, team, terminal, tell)
@@ -66,11 +154,11 @@ def _wake(store: Store, team: Team, terminal: Terminal, unread: Sequence[int], t
             return
     else:
         senders = []  # it is the same mail
-    noted = wakings.note_waking(store, team.name, terminal, unread, senders)
+    noted = note_waking(store, team.name, terminal, unread, senders)
     if noted is None:
         return
     way = channels.wake(store.root, team.name, noted, sitting.secrets_of(store, team.name, noted.agent))
-    wakings.note_heard(store, team.name, noted, bool(way))
+    note_heard(store, team.name, noted, bool(way))
     if way or not noted.unheard:
         history.note(store, team.name, noted.agent, "terminal woken" if way else "terminal not woken", way=way)
 
@@ -79,7 +167,7 @@ def _is_loop(store: Store, team: Team, terminal: Terminal, senders: Sequence[str
     """Whether all who wrote did so more often within an hour than one may; the leader is told of it once."""
     limit = int(settings.value(team, "max_resumes_per_hour"))
     free = [name for name in senders if name in (HUMAN, SYSTEM)]
-    if free or not senders or any(wakings.lately(terminal, name, store.now()) < limit for name in senders):
+    if free or not senders or any(lately(terminal, name, store.now()) < limit for name in senders):
         return False
     body = (
         f"{terminal.agent} is not woken for more messages from {', '.join(senders)}: they did so {limit} times in an "
@@ -96,7 +184,7 @@ def _tell_senders(store: Store, team: Team, terminal: Terminal, state: str, numb
         if message.from_ not in (SYSTEM, terminal.agent) and message.type != "output":
             body = f"{terminal.agent} has not read {message.id}: {why}. The message waits in its inbox."
             tell(message.from_, body, f"{terminal.agent}~unreached-{message.number}")
-    wakings.note_told(store, team.name, terminal.agent, max(numbers))
+    note_told(store, team.name, terminal.agent, max(numbers))
 
 
 def _tell_leader(store: Store, team: Team, terminal: Terminal, tell: Tell) -> None:
@@ -113,3 +201,31 @@ def _tell_leader(store: Store, team: Team, terminal: Terminal, tell: Tell) -> No
         return found.having(leader_told=True) if found.since == terminal.since else found
 
     update(store, team.name, terminals.TERMINAL, terminal.agent, told)
+
+
+def way_to(store: Store, team: str, terminal: Terminal, state: str) -> str:
+    """The way to interrupt the client.
+
+    Raises:
+        WrongState: It can't be interrupted, or asks its person for a permission; says why.
+    """
+    seat = known.get(terminal.client).seat
+    hint = f"Send it a message: teams send-message {terminal.agent} …; it is shown at its next tool call, or when idle."
+    if seat is None or not seat.stops:
+        raise errors.WrongState(f"{terminal.agent} can't be interrupted: {terminal.client} does not support it", hint)
+    if terminal.host not in ("", store.host):
+        raise errors.WrongState(f"{terminal.agent} can be interrupted only on its machine, {terminal.host}", hint)
+    if state == PERMISSION:
+        raise errors.WrongState(f"{terminal.agent} can't be interrupted: it waits for a permission", hint)
+    way = channels.way_to_stop(store.root, team, terminal, sitting.secrets_of(store, team, terminal.agent))
+    if not way:
+        raise errors.WrongState(f"{terminal.agent} can't be interrupted: its client has no listener", hint)
+    return way
+
+
+def stop_for_mail(store: Store, team: str, terminal: Terminal, way: str) -> None:
+    """Have the client end what it does and take a turn for its mail; noted as a waking, so that none follows."""
+    note_waking(store, team, terminal, inboxes.unread(store, team, terminal.agent), [])
+    secrets = sitting.secrets_of(store, team, terminal.agent)
+    note_heard(store, team, terminal, channels.stop(way, store.root, team, terminal, secrets))
+    history.note(store, team, terminal.agent, "terminal interrupted", way=way)

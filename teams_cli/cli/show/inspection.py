@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli.cli.show import moment
 from teams_cli.cli.tables import Table
-from teams_cli.teams import chronicle
+from teams_cli.teams import history
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _entry(entry: dict[str, Any]) -> str:
-    return f"{moment(str(entry.get('at')))}  {chronicle.line(entry)}"
+    return f"{moment(str(entry.get('at')))}  {history.line(entry)}"
 
 
 def changes(found: Any) -> Parts:

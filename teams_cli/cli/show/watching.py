@@ -9,7 +9,7 @@ from teams_cli.cli.show import moment, state
 from teams_cli.cli.show.messages import how_far
 from teams_cli.cli.tables import Table
 from teams_cli.clock import length
-from teams_cli.teams import chronicle
+from teams_cli.teams import history
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,5 +108,5 @@ def reach_in_short(message: dict[str, Any]) -> str:
 def watched(found: dict[str, Any]) -> Parts:
     """The first frame whole, then only what changed."""
     if "changes" in found:
-        return [f"{moment(str(entry.get('at')))}  {chronicle.line(entry)}" for entry in found["changes"]]
+        return [f"{moment(str(entry.get('at')))}  {history.line(entry)}" for entry in found["changes"]]
     return frame(found)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 
-from teams_cli.clients.contract import Client, Home, PluginCommands, SettingsPlace
-from teams_cli.clients.dialects import COMMON
+from teams_cli.clients.contract import COMMON, Client, Home, PluginCommands, SettingsPlace
 from teams_cli.clients.environments import SETTINGS
-from teams_cli.clients.mcp_settings import NAME, PROMPT_TOOL
+from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import BELL, SOCKET, Seat, Socket
-from teams_cli.clients.settings_files import Settings
-from teams_cli.clients.versions import Versions
+from teams_cli.clients.settings_files import NAME, PROMPT_TOOL, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from teams_cli.clients import hook_settings, mcp_settings
-from teams_cli.clients.contract import Client, Home, PluginCommands, SettingsPlace
-from teams_cli.clients.dialects import Dialect, ToolGuard
+from teams_cli.clients import settings_files
+from teams_cli.clients.contract import Client, Dialect, Home, PluginCommands, SettingsPlace, ToolGuard
+from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import CONTROL, QUEUE, Daemon, Seat
 from teams_cli.clients.settings_files import Settings
 from teams_cli.clients.toml_settings import Toml, inline
-from teams_cli.clients.versions import Versions
 from teams_cli.environment import SANDBOX
 
 TYPE_CHECKING = False
@@ -110,7 +109,7 @@ class Codex(Client):
         return found
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:
-        return self._server(words, mcp_settings.VARIABLES)
+        return self._server(words, settings_files.VARIABLES)
 
     def _server(self, words: list[str], variables: Iterable[str]) -> dict[str, Any]:
         return {
@@ -125,7 +124,7 @@ class Codex(Client):
         entry = self.hook_entry(self.hook_command(python))
         hooks = {event: [entry] for event, entry in self.agent_entries(self.hook_command(python)).items()}
         if level == "ask":
-            asks = {"command": f"{self.hook_command(python)} {hook_settings.ASK}", "timeout": _CALL_SECONDS}
+            asks = {"command": f"{self.hook_command(python)} {settings_files.ASK}", "timeout": _CALL_SECONDS}
             hooks["PreToolUse"].append({"hooks": [{**entry["hooks"][0], **asks}]})
         return _trusted(hooks)
 
@@ -136,7 +135,7 @@ class Codex(Client):
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
         entries = self.hook_entries(self.hook_command(python))
         server = self.server_entry(self.server_command(python))
-        servers = _serving(server) if mcp_settings.is_available() else []
+        servers = _serving(server) if settings_files.is_server_available() else []
         return [*_trusted({event: [entry] for event, entry in entries.items()}), *servers], {}
 
 
@@ -148,7 +147,7 @@ def _trusted(hooks: Mapping[str, list[dict[str, Any]]]) -> list[str]:
 
 def _serving(server: Mapping[str, Any]) -> list[str]:
     """The words that give it our server."""
-    return ["-c", f"mcp_servers.{mcp_settings.NAME}={inline(server)}"]
+    return ["-c", f"mcp_servers.{settings_files.NAME}={inline(server)}"]
 
 
 CLIENT = Codex()

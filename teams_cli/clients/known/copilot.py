@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
-from teams_cli.clients import mcp_settings
-from teams_cli.clients.contract import Client, PluginCommands
-from teams_cli.clients.dialects import COMMON, Dialect
+from teams_cli.clients import settings_files
+from teams_cli.clients.contract import COMMON, Client, Dialect, PluginCommands
+from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import Seat
-from teams_cli.clients.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ _PROFILE = {
         "ask": "it asks nobody where no person sits in front of it",
         "edit": [
             *("--disallow-temp-dir", "--allow-tool", "write"),
-            *("--allow-tool", "shell(teams:*)", "--allow-tool", mcp_settings.NAME),
+            *("--allow-tool", "shell(teams:*)", "--allow-tool", settings_files.NAME),
         ],
         "all": ["--allow-all"],
     },
@@ -71,7 +70,7 @@ class Copilot(Client):
         entry = self.server_entry(self.server_command(python))
         handed_on = {name: f"${{{name}}}" for name in variables}
         server = {"type": "local", **entry, "env": handed_on, "tools": ["*"]}
-        return ["--additional-mcp-config", json.dumps({"mcpServers": {mcp_settings.NAME: server}})]
+        return ["--additional-mcp-config", json.dumps({"mcpServers": {settings_files.NAME: server}})]
 
 
 CLIENT = Copilot()

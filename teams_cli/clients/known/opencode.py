@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
-from teams_cli.clients import mcp_settings
-from teams_cli.clients.contract import Client, Home, SettingsPlace
-from teams_cli.clients.dialects import COMMON
+from teams_cli.clients import settings_files
+from teams_cli.clients.contract import COMMON, Client, Home, SettingsPlace
 from teams_cli.clients.known import DIRECTORY
+from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import BELL, HTTP, Seat
 from teams_cli.clients.settings_files import Ours, Plugin, Settings, written_once
-from teams_cli.clients.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,9 +91,9 @@ class OpenCode(Client):
         given = json.loads(environ.get("OPENCODE_CONFIG_CONTENT") or "{}")
         if not top.startswith(directory):  # the user has such a directory already
             given["plugin"] = [*given.get("plugin", []), f"file://{directory}/opencode/plugin/teams.js"]
-        if mcp_settings.is_available():
+        if settings_files.is_server_available():
             server = self.server_entry(self.server_command(python))
-            given["mcp"] = {**given.get("mcp", {}), mcp_settings.NAME: server}
+            given["mcp"] = {**given.get("mcp", {}), settings_files.NAME: server}
         return [], {"OPENCODE_CONFIG_DIR": top, "OPENCODE_CONFIG_CONTENT": json.dumps(given)}
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from teams_cli.clients.contract import Client, Home, SettingsPlace
-from teams_cli.clients.dialects import Dialect, ToolGuard
+from teams_cli.clients.contract import Client, Dialect, Home, SettingsPlace, ToolGuard
+from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import SOCKET, Seat, Socket
 from teams_cli.clients.settings_files import Settings, kept_once
-from teams_cli.clients.versions import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from teams_cli import errors, processes
-from teams_cli.agents import answer_collector as collector
+from teams_cli.agents import answering as collector
 from teams_cli.environment import SANDBOX
 from teams_cli.names import HUMAN
 from teams_cli.questions import asking, questions

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.agents import attention, ending
-from teams_cli.messages import arrivals, handling
+from teams_cli.agents import ending, waking
+from teams_cli.messages import reading
 from teams_cli.messages.reading import Reading, Selection
 from teams_cli.names import HUMAN, number_of
 from teams_cli.questions import answering
@@ -13,7 +13,7 @@ from teams_cli.store import pace
 from teams_cli.tasks import overviews
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
-from teams_cli.views import agents, reach
+from teams_cli.views import agents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def show(call: Call, message: str) -> Any:
     """Show how far a message got."""
     team = require(call.store, call.team, call.caller, "read-messages").team
-    return reach.to_document(call.store, call.team, f"msg-{number_of(message, 'msg')}", _eyes(call, team))
+    return agents.to_document(call.store, call.team, f"msg-{number_of(message, 'msg')}", _eyes(call, team))
 
 
 def sent(call: Call, to: str | None, open: bool, limit: int) -> Any:
@@ -33,7 +33,7 @@ def sent(call: Call, to: str | None, open: bool, limit: int) -> Any:
     if limit < 1:
         raise errors.WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
     at = require(call.store, call.team, call.caller, "read-messages")
-    return reach.sent(call.store, at.team, at.caller.name, to or "", open, limit)
+    return agents.sent(call.store, at.team, at.caller.name, to or "", open, limit)
 
 
 def _eyes(call: Call, team: Team) -> str:
@@ -69,7 +69,7 @@ def _cleared(call: Call, team: Team) -> Team:
 def attend(call: Call) -> Any:
     """What the next model call has to know."""
     team = call.team
-    return attention.payload(call.store, team, call.known, call.once_told)
+    return waking.payload(call.store, team, call.known, call.once_told)
 
 
 def reply(call: Call, message: str, text: str) -> Any:
@@ -77,7 +77,7 @@ def reply(call: Call, message: str, text: str) -> Any:
     question = answering.asked_by(call.store, call.team, call.caller, message)
     if question:
         return _answer(call, question, message, text)
-    answer, original = handling.reply(call.store, call.team, call.caller, message, text, call.problems)
+    answer, original = reading.reply(call.store, call.team, call.caller, message, text, call.problems)
     _go_on(call)
     return {**answer.to_json(), "repliedTo": original.to_json()}
 
@@ -95,7 +95,7 @@ def _go_on(call: Call) -> None:
 
 def _answer(call: Call, question: Question, word: str, text: str) -> dict[str, Any]:
     """Who replies to the message of a question has answered it; told in the form of a reply."""
-    original = handling.received(call.store, call.team, call.agent, word)
+    original = reading.received(call.store, call.team, call.agent, word)
     answered = answering.answer(call.store, call.team, call.caller, question.id, text)
     said = next(answer for answer in answered.answers if answer.responder == call.agent)
     _go_on(call)
@@ -131,4 +131,4 @@ def wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> 
         )
 
     once_told = None if peek else call.once_told
-    return arrivals.wait_and_read(call.store, call.team, call.caller, selection, call.problems, wait, sleep, once_told)
+    return reading.wait_and_read(call.store, call.team, call.caller, selection, call.problems, wait, sleep, once_told)

@@ -12,11 +12,11 @@ from teams_cli.commands import console
 from teams_cli.commands.answers import Outcome
 from teams_cli.commands.call import Call
 from teams_cli.runs import conduct, runs
+from teams_cli.runs.conduct import Surroundings
 from teams_cli.runs.leader import Ended
-from teams_cli.runs.steps import key_of
-from teams_cli.runs.surroundings import Surroundings
-from teams_cli.teams.caller import Caller
-from teams_cli.workflows import files, places
+from teams_cli.runs.orders import key_of
+from teams_cli.teams.permission import Caller
+from teams_cli.workflows import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _answer(ended: Ended) -> Any:
 
 
 def list_workflows(call: Call) -> Any:
-    rows = [files.describe(path, call.problems) for path in places.paths(call.directory)]
+    rows = [files.describe(path, call.problems) for path in files.paths(call.directory)]
     return [row for row in rows if row]
 
 

@@ -7,7 +7,7 @@ import re
 
 from teams_cli import errors
 from teams_cli.extensions.exchange.items import Item, Remark, content_of, listed, words_of
-from teams_cli.workflows import documents
+from teams_cli.workflows import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _last_status(top: str) -> str:
     for name in ("config.yml", "../backlog.config.yml"):
         file = os.path.join(top, name)
         if os.path.exists(file):
-            said = documents.parsed(content_of(file), file, "Correct it.")
+            said = files.parsed(content_of(file), file, "Correct it.")
             statuses = listed(said.get("statuses")) if isinstance(said, dict) else []
             return statuses[-1].lower() if statuses else _DONE
     return _DONE
@@ -67,8 +67,8 @@ def _last_status(top: str) -> str:
 
 def _front(file: str, content: str) -> dict[str, Any]:
     hint = "Name a task of Backlog.md: Markdown that begins with front matter."
-    front = documents.front_matter(content)
-    said = documents.parsed(front, file, hint) if front else None
+    front = files.front_matter(content)
+    said = files.parsed(front, file, hint) if front else None
     if not isinstance(said, dict) or not said.get("id"):
         raise errors.InvalidValue(f"{file} has no front matter with an id", hint)
     return said
@@ -114,7 +114,7 @@ def _item(file: str, state: str, done: str, milestones: dict[str, str]) -> Item:
 
 def _sections(content: str) -> dict[str, str]:
     """The texts below the headings of second order, without the marks by which the tool finds them again."""
-    body = content.split(f"\n{documents.FENCE}\n", 1)[-1]
+    body = content.split(f"\n{files.FENCE}\n", 1)[-1]
     found: dict[str, str] = {}
     heading = "Description"
     fenced = False

@@ -8,13 +8,13 @@ import os
 from hashlib import sha256
 
 from teams_cli import errors, text
-from teams_cli.extensions.exchange import waiting
+from teams_cli.extensions.exchange import trackers
 from teams_cli.records.json_text import dumps
-from teams_cli.records.owed import owing
+from teams_cli.records.records import owing
 from teams_cli.store.contract import Store
 from teams_cli.store.files import locks
 from teams_cli.store.retrying import update
-from teams_cli.tasks import changes, creating, editing, keeping, tasks
+from teams_cli.tasks import assigning, changes, creating, editing, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.creating import Planned
 from teams_cli.tasks.tasks import EDITABLE, FINISHED, TASK, Task
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.extensions.exchange.items import Item
-    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.permission import Caller
 
 _SKILL = "skill:"
 _LONGEST_REMARK = 2000
@@ -90,7 +90,7 @@ class _Import:
                 self.outcome.leave(what, item.key)
 
     def carried_out(self) -> Outcome:
-        waits = waiting.of(self.items, self.ids, self.outcome.leave)
+        waits = trackers.of(self.items, self.ids, self.outcome.leave)
         new = [item for key, item in self.items.items() if key not in self.tasks]
         if new:
             words = {**{item.key: f"new {item.key}" for item in new}, **self.ids}
@@ -252,7 +252,7 @@ class _Merge:
             return task.freed().noted(now, of.at.name, "reopened", f"opened again in {of.tracker}")
         ended = task.having(status=self.status, completed_at=now)
         if self.status == "completed":
-            ended = owing(ended.having(result=self._item.why), *keeping.ready_notices(store, of.at.team, ended))
+            ended = owing(ended.having(result=self._item.why), *assigning.ready_notices(store, of.at.team, ended))
         return ended.noted(now, of.at.name, self.status, self._item.why or f"so it is in {of.tracker}")
 
 

@@ -48,7 +48,7 @@ def _tasks() -> Schema:
     """A list of tasks, or an object with such a list. A title alone is a task, and a number a word."""
     from pydantic import TypeAdapter
 
-    from teams_cli.workflows.task_lists import ListedTask
+    from teams_cli.workflows.roster import ListedTask
 
     schema = TypeAdapter(list[ListedTask]).json_schema()
     task = schema["$defs"]["ListedTask"]

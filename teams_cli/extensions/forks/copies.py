@@ -7,8 +7,8 @@ import subprocess
 import time
 
 from teams_cli import processes
-from teams_cli.agents import logs, sessions, started_here, told_sessions
-from teams_cli.agents.answer_processes import SHADOW, Shadow, run_to_end
+from teams_cli.agents import logs, sessions
+from teams_cli.agents.answering import SHADOW, Shadow, run_to_end
 from teams_cli.agents.seats import sitting, terminals
 from teams_cli.clients import known, output, profiles
 from teams_cli.clients.profiles import Profile
@@ -76,7 +76,7 @@ class Fork(Shadow):
         name, turn = self.member.agent_id, self.session.turns
         printed = logs.of_turn(self.store, self.question.team_name, name, turn, "out")
         found = output.session_id_in(self.profile, printed) or ""
-        return found if started_here.is_session_id(found) else ""
+        return found if sessions.is_session_id(found) else ""
 
     def has_failed(self, done: subprocess.CompletedProcess[str]) -> bool:
         return output.has_failed(self.profile, done.returncode, done.stdout)
@@ -113,10 +113,10 @@ def _fork_of_client(store: Store, question: Question, member: Member, user: Conf
     """
     terminal = terminals.find(store, question.team_name, member.agent_id)
     if terminal is None:
-        session = told_sessions.find(store, question.team_name, member.agent_id)
+        session = sessions.find_told(store, question.team_name, member.agent_id)
     elif terminal.turns and terminal.session_id and terminal.host in ("", store.host):
         session = sitting.as_session(terminal)
-        session = session if started_here.is_ours(store, question.team_name, session) else None
+        session = session if sessions.is_started_here(store, question.team_name, session) else None
     else:
         session = None
     profile = profiles.get(session.harness, user) if session else None
@@ -133,7 +133,7 @@ def _fork(store: Store, question: Question, member: Member, profile: Profile, us
     while session := sessions.find(store, question.team_name, member.agent_id):
         fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, user))
         elsewhere = session.host not in ("", store.host)  # where the client keeps its session
-        elsewhere = elsewhere or not started_here.is_ours(store, question.team_name, session)
+        elsewhere = elsewhere or not sessions.is_started_here(store, question.team_name, session)
         if session.turns and fork.possible and not elsewhere:
             return fork
         if session.ended or elsewhere or time.monotonic() > give_up:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hmac
 import os
+from hmac import compare_digest
+from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -13,14 +15,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from teams_cli.commands.call import Call
-from teams_cli.extensions.http import events, janus, openapi, refusals, wording
+from teams_cli.extensions.http import feeds, janus, openapi, refusals
 from teams_cli.extensions.http.boards import Boards
-from teams_cli.extensions.http.bodies import Bodies
-from teams_cli.extensions.http.events import Streams
-from teams_cli.extensions.http.feeds import Feeds
-from teams_cli.extensions.http.guard import RequestGuard
+from teams_cli.extensions.http.feeds import Feeds, Streams
 from teams_cli.extensions.http.operations import Operations
-from teams_cli.extensions.http.refusals import RETRY_AFTER, Document, RequestRefused
+from teams_cli.extensions.http.refusals import RETRY_AFTER, Bodies, Document, RequestRefused
 from teams_cli.serving import requests
 from teams_cli.serving.watching import Departed, Watchers
 
@@ -29,11 +28,101 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any
 
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from teams_cli.commands.declaration import Command
 
     Handler = Callable[[Request], Awaitable[Response]]
+
+
+READING = ("GET", "HEAD")
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
+)
+_HEADERS = [
+    (b"content-security-policy", _POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+]
+"""As they are sent, once for all answers; what an answer says itself stands."""
+PROOF = "/api/proof"
+"""Where the server shows that it is the one that has the token: read by who does not yet send it."""
+_API = ("/api/", "/openapi.json")
+
+
+def _said(scope: Scope) -> dict[bytes, list[str]]:
+    """What the fields of the head say that the guard looks at, found in one go."""
+    said: dict[bytes, list[str]] = {b"host": [], b"origin": [], b"sec-fetch-site": [], b"authorization": []}
+    for name, value in scope["headers"]:
+        if name in said:
+            said[name].append(value.decode("latin-1"))
+    return said
+
+
+class RequestGuard:
+    """Lets through what comes from this machine for this server, with the token where it changes something.
+
+    Pages of other sites are kept out by the name they have to call the server by (`Host`), by the site they say they
+    are of (`Origin`, `Sec-Fetch-Site`), and by the token, which they can't know.
+    """
+
+    def __init__(self, app: ASGIApp, port: int, token: str, private: bool) -> None:
+        self.app = app
+        self.hosts = {f"127.0.0.1:{port}", f"localhost:{port}"} | ({"127.0.0.1", "localhost"} if port == 80 else set())
+        self.token = token.encode()
+        self.private = private
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse the request, or hand it on."""
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                said = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(one for one in _HEADERS if one[0] not in said)]
+            await send(message)
+
+        try:
+            self._check(scope, _said(scope))
+        except RequestRefused as refused:
+            return await refusals.refusal_answer(refused)(scope, receive, send_guarded)
+        await self.app(scope, receive, send_guarded)
+
+    def _check(self, scope: Scope, said: dict[bytes, list[str]]) -> None:
+        hosts = said[b"host"]
+        if len(hosts) != 1 or hosts[0] not in self.hosts:
+            known = " or ".join(sorted(self.hosts))
+            raise RequestRefused(421, "wrong_host", "this server does not go by that name", f"Call it {known}.")
+        origins = said[b"origin"]
+        if origins and origins != [f"http://{hosts[0]}"]:
+            raise RequestRefused(
+                403, "foreign_origin", "pages of other sites may not ask", "Use the board of this server."
+            )
+        api = scope["path"].startswith(_API)
+        if api and said[b"sec-fetch-site"][:1] not in ([], ["none"], ["same-origin"]):
+            raise RequestRefused(
+                403, "foreign_origin", "pages of other sites may not ask", "Use the board of this server."
+            )
+        if scope["method"] not in READING or (api and self.private and scope["path"] != PROOF):
+            self._check_token(scope, "".join(said[b"authorization"][:1]))
+
+    def _check_token(self, scope: Scope, said: str) -> None:
+        scheme, _, given = said.partition(" ")
+        if not given and scope["path"] == "/api/events":  # browsers' event streams can't say more than the address
+            scheme, given = "bearer", parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if scheme.lower() == "bearer" and compare_digest(given.strip().encode(), self.token):
+            return
+        wrong = "wrong" if given else "missing"
+        hint = (
+            "`teams serve` prints the token, and server.json in the root has it. "
+            "Requests carry it as `Authorization: Bearer TOKEN`."
+        )
+        raise RequestRefused(401, "wrong_token", f"the token is {wrong}", hint, {"WWW-Authenticate": "Bearer"})
+
 
 BOARD = f"{os.path.dirname(__file__)}/board"
 _ABOUT_REQUEST = ("team", "as")
@@ -124,7 +213,7 @@ class Api:
         feed = await self.feeds.of(await self.operations.team(request))
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
-        return self.streams.stream(feed, events.last_event(request))
+        return self.streams.stream(feed, feeds.last_event(request))
 
     async def description(self, request: Request) -> Response:
         """The description of the API."""
@@ -170,25 +259,26 @@ def _answering(handle: Callable[[Request], Awaitable[Any]]) -> Handler:
         try:
             found: Response = await handle(request)
         except (Departed, ClientDisconnect):
-            return refusals.answer(_ENDING)
+            return refusals.refusal_answer(_ENDING)
         except Exception as error:
-            return refusals.answer(error, wording.preferred(request.headers.get("prefer", "")))
+            return refusals.refusal_answer(error, refusals.preferred(request.headers.get("prefer", "")))
         return found
 
     return answer
 
 
 async def _unknown(request: Request, error: Exception) -> Response:
-    return refusals.answer(RequestRefused(404, "unknown_address", "there is nothing here", "See /openapi.json."))
+    refused = RequestRefused(404, "unknown_address", "there is nothing here", "See /openapi.json.")
+    return refusals.refusal_answer(refused)
 
 
 async def _wrong_method(request: Request, error: Exception) -> Response:
     headers = getattr(error, "headers", None) or {}
     allowed = headers.get("Allow", "another method")
-    return refusals.answer(
+    return refusals.refusal_answer(
         RequestRefused(405, "wrong_method", f"{request.method} is not for this", f"Use {allowed}.", headers)
     )
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    return refusals.answer(error)
+    return refusals.refusal_answer(error)

@@ -10,14 +10,14 @@ from typing import cast
 from teams_cli import errors
 from teams_cli.commands import team_documents
 from teams_cli.commands.call import Call
+from teams_cli.extensions.http.operations import Memory, RememberedStore
 from teams_cli.extensions.http.refusals import Document
-from teams_cli.extensions.http.remembered import Memory, RememberedStore
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.runs import reports
 from teams_cli.runs.runs import RUN
 from teams_cli.store.contract import Store
 from teams_cli.teams import teams
-from teams_cli.views import board, rows
+from teams_cli.views import board
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from teams_cli.extensions.http.feeds import Feeds
     from teams_cli.extensions.http.operations import Operations
     from teams_cli.teams.teams import Team
-    from teams_cli.views.rows import Rows
+    from teams_cli.views.board import Rows
 
 _BOARDS = 32
 """Boards that are kept at once; who asks for one that was dropped gets the whole."""
@@ -113,21 +113,21 @@ class Boards:
 
     async def rows(self, request: Request) -> Response:
         """The board as rows: those that changed since the version `after`, and the messages after number `messages`."""
-        finished = _number(request, "finished", rows.FINISHED, 100_000)
+        finished = _number(request, "finished", board.FINISHED, 100_000)
         seen = _number(request, "messages", 0)
         after = request.query_params.get("after", "")
 
         def look(call: Call) -> dict[str, Any]:
             position, team = self._position_and_team(call)
             store = cast("Store", RememberedStore(call.store, self._memory))
-            tables = rows.rows(store, team, call.config, finished, call.problems)
+            tables = board.rows(store, team, call.config, finished, call.problems)
             tables["facts"]["team"] = team_documents.to_document(team)
             if run := _run(call, team.name):
                 tables["facts"]["run"] = run
             tables["facts"]["problems"] = [problem.message for problem in call.problems]
             document = self._board(team.name, finished).take(tables, after)
             start = 0 if document["whole"] else seen
-            document["messages"] = rows.newest(store, team.name, start, _MESSAGES, call.problems)
+            document["messages"] = board.newest(store, team.name, start, _MESSAGES, call.problems)
             return {**document, "now": teams.now(call.store), "position": position}
 
         return Document(await self._operations.call(request, look))
@@ -139,8 +139,8 @@ class Boards:
 
         def look(call: Call) -> list[dict[str, Any]]:
             last = call.store.last(call.team, MESSAGE) + 1
-            found = rows.older(call.store, call.load_team().name, min(before, last), limit, call.problems)
-            return [rows.letter(message, whole) for message in found]
+            found = board.older(call.store, call.load_team().name, min(before, last), limit, call.problems)
+            return [board.letter(message, whole) for message in found]
 
         return Document(await self._operations.call(request, look))
 

@@ -6,11 +6,16 @@ import asyncio
 import json
 import threading
 from collections import deque
+from contextlib import suppress
 
 from anyio import to_thread
+from starlette.requests import Request
 
 from teams_cli import errors
-from teams_cli.extensions.http import limits
+from teams_cli.commands.call import Call
+from teams_cli.extensions.http import refusals
+from teams_cli.extensions.http.janus import Threads
+from teams_cli.extensions.http.refusals import RETRY_AFTER, RequestRefused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +25,12 @@ if TYPE_CHECKING:
     from teams_cli.serving.watching import Watchers
 
     Found = tuple[int, int, dict[str, Any]]
+    from collections.abc import Coroutine
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
+
 
 _BATCH = 1 << 14
 """Bytes that are sent at once, when there is more."""
@@ -36,7 +47,7 @@ class Feed:
         self._watchers = watchers
         self._team = team
         self._loop = loop
-        self._kept: deque[tuple[int, int, bytes]] = deque(maxlen=limits.EVENTS)
+        self._kept: deque[tuple[int, int, bytes]] = deque(maxlen=refusals.EVENTS)
         self._readers = 0
         self._looking = threading.Lock()
         self._seen = self._before = 0
@@ -109,7 +120,7 @@ class Feed:
             cut = last is None or last[0] != self._seen
             position = 0 if cut else self._seen
             entries = self._watchers.store.history(self._team, 0) if cut else entries
-        found: deque[Found] = deque(maxlen=limits.EVENTS)
+        found: deque[Found] = deque(maxlen=refusals.EVENTS)
         for after, entry in entries:
             found.append((position, after, entry))
             position = after
@@ -166,3 +177,149 @@ class Feeds:
 
     def _of(self, team: str) -> Feed:
         return self._feeds.get(team) or self._feeds.setdefault(team, Feed(self._watchers, team, self._loop))
+
+
+_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
+_BEAT = b": beat\n\n"
+_START = b"retry: 1000\n\n"
+UNKNOWN = -1
+
+
+def last_event(request: Request) -> int | None:
+    """The position that the client has seen; None for a new client, `UNKNOWN` for one that says what can't be."""
+    said = request.headers.get("last-event-id") or request.query_params.get("lastEventId")
+    if said is None:
+        return None
+    return int(said) if said.isascii() and said.isdigit() and len(said) < 19 else UNKNOWN
+
+
+class Streams:
+    """The open event streams of a server."""
+
+    def __init__(self) -> None:
+        self.closing = asyncio.Event()
+        self.open = 0
+
+    def stream(self, feed: Feed, seen: int | None) -> EventStream:
+        """A stream from that position on.
+
+        Raises:
+            Refused: There are as many as there may be.
+        """
+        if self.open >= refusals.STREAMS:
+            hint = "Close one, or read /api/board again and again."
+            raise RequestRefused(503, "busy", f"{self.open} event streams are open already", hint, RETRY_AFTER)
+        return EventStream(self, feed, seen)
+
+
+class EventStream:
+    """One stream, as an ASGI application. A client that takes nothing for a while is dropped: nothing is kept for it,
+    and it can come back.
+    """
+
+    def __init__(self, streams: Streams, feed: Feed, seen: int | None) -> None:
+        self._streams = streams
+        self._feed = feed
+        self._cuts = feed.cuts
+        self._unknown = seen is not None and not 0 <= seen <= feed.position
+        self._position = feed.position if seen is None or self._unknown else seen
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the client goes, takes nothing, or the server ends."""
+        self._streams.open += 1
+        self._feed.join()
+        try:
+            await _first(self._pump(send), _departure(receive), self._streams.closing.wait())
+            if self._streams.closing.is_set():
+                await _sent(send, b"", last=True)
+        except TimeoutError:
+            scope["abort"]()
+        finally:
+            self._feed.leave()
+            self._streams.open -= 1
+
+    async def _pump(self, send: Send) -> None:
+        async with asyncio.timeout(refusals.SEND_SECONDS):
+            await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        await _sent(send, _START)
+        while True:
+            news = self._feed.news
+            if self._unknown or self._cuts != self._feed.cuts:
+                await _sent(send, self._reset())
+            elif found := await self._feed.behind(self._position):
+                await _sent(send, b"".join(event for _, event in found))
+                self._position = found[-1][0]
+            elif self._position >= self._feed.position:  # ahead by what was read from the history itself
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(news.wait(), refusals.BEAT_SECONDS)
+                    continue
+                await _sent(send, _BEAT)
+            else:  # what is left of the history has no entry any more
+                self._position = self._feed.position
+
+    def _reset(self) -> bytes:
+        """Tell the client to look at everything anew: what it has seen is not in the history."""
+        self._unknown, self._cuts, self._position = False, self._feed.cuts, self._feed.position
+        return f'id: {self._position}\nevent: reset\ndata: {{"position": {self._position}}}\n\n'.encode()
+
+
+async def _sent(send: Send, data: bytes, last: bool = False) -> None:
+    """Send a part.
+
+    Raises:
+        TimeoutError: The client does not take what was sent before.
+    """
+    async with asyncio.timeout(refusals.SEND_SECONDS):
+        await send({"type": "http.response.body", "body": data, "more_body": not last})
+
+
+async def _departure(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        continue
+
+
+async def _first(*coroutines: Coroutine[Any, Any, Any]) -> None:
+    """Run these until one ends, and end the others."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
+class Telling:
+    """The answers that are on their way, by the name of the agent."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._sending: dict[str, set[asyncio.Event]] = {}
+
+    async def settle(self, agent: str) -> None:
+        """Wait until what the agent was told before is noted."""
+        for sent in list(self._sending.get(agent, ())):
+            await sent.wait()
+
+    def expect(self, request: Request, response: Response, call: Call) -> Response:
+        """The response; once it is sent, unless the client has gone before, it is noted what the call was told."""
+        if not call.has_to_note or call.caller is None:
+            return response
+        agent, sent = call.caller.name, asyncio.Event()
+        self._sending.setdefault(agent, set()).add(sent)
+
+        async def tell(scope: Scope, receive: Receive, send: Send) -> None:
+            try:
+                gone = await request.is_disconnected()
+                await response(scope, receive, send)
+                if gone:
+                    call.is_given_up = lambda: True
+                else:
+                    await self._threads.run(call.note_told)
+            finally:
+                sent.set()
+                self._sending[agent].discard(sent)
+
+        return tell  # type: ignore[return-value]  # all that is done with a response is to call it

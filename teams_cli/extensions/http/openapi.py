@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
+from types import UnionType
 
 from teams_cli import __version__
 from teams_cli.agents import interrupting
-from teams_cli.extensions.http import limits, schemas
-from teams_cli.extensions.http.wording import description, in_requests
+from teams_cli.extensions.http import refusals
+from teams_cli.extensions.http.refusals import description, in_requests
+from teams_cli.records.validation import schema_of
 from teams_cli.runs import reports
 from teams_cli.serving import requests
-from teams_cli.views import board, rows
+from teams_cli.views import board
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +20,149 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.declaration import Command
+
+
+_STRING_SCHEMA: dict[str, Any] = {"type": "string"}
+
+
+def ref(name: str) -> dict[str, Any]:
+    """A schema by its name."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
+    """An object with at least these keys."""
+    return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
+
+
+def _many(item: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": item}
+
+
+MESSAGE = _object({"message": _STRING_SCHEMA, "sender": _STRING_SCHEMA}, {"uid": _STRING_SCHEMA})
+AGENTS = _many(ref("Agent"))
+_AGENT = _object(
+    {"name": _STRING_SCHEMA, "status": {"enum": ["idle", "active"]}, "queueDepth": {"type": "integer"}},
+    {
+        "role": _STRING_SCHEMA,
+        "agentType": {"type": ["string", "null"]},
+        "state": _STRING_SCHEMA,
+        "announced": {"type": ["string", "null"]},
+        "lastSeen": _STRING_SCHEMA,
+    },
+)
+_BOARD_SCHEMA = _object(
+    {
+        "team": {"type": "object"},
+        "settings": {"type": "object"},
+        "agents": _many({"type": "object"}),
+        "tasks": _many(ref("Task")),
+        "taskCounts": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "moves": {"type": "object", "additionalProperties": _many(_STRING_SCHEMA)},
+        "messages": _many(ref("Message")),
+        "questions": _many(ref("Question")),
+        "plans": _many(ref("Plan")),
+        "shutdowns": _many(ref("Shutdown")),
+        "landings": _many(ref("Landing")),
+        "pages": _many({"type": "object"}),
+        "position": {"type": "integer"},
+        "now": _STRING_SCHEMA,
+        "course": ref("Course"),
+    }
+)
+_COURSE = _object(
+    {
+        "total": {"type": "integer"},
+        "done": {"type": "integer"},
+        "percent": {"type": "integer", "minimum": 0, "maximum": 100},
+        "inProgress": {"type": "integer"},
+        "ready": {"type": "integer"},
+        "blocked": {"type": "integer"},
+        "failed": {"type": "integer"},
+        "cancelled": {"type": "integer"},
+        "heldUp": {"type": "integer"},
+        "criticalPath": _many(_STRING_SCHEMA),
+        "pace": {"type": ["object", "null"]},
+        "estimate": {"type": ["object", "null"]},
+        "noEstimate": {"type": ["string", "null"]},
+    }
+)
+_ROWS = _object(
+    {
+        "version": _STRING_SCHEMA,
+        "whole": {"type": "boolean"},
+        "rows": {"type": "object", "additionalProperties": {"type": "object"}},
+        "messages": _many(ref("Message")),
+        "position": {"type": "integer"},
+        "now": _STRING_SCHEMA,
+    }
+)
+_RUN: dict[str, Any] = {
+    "type": ["object", "null"],
+    "properties": {"workflow": _STRING_SCHEMA, "status": _STRING_SCHEMA},
+}
+TEAMS = _many(
+    _object({"name": _STRING_SCHEMA, "state": _STRING_SCHEMA, "description": {"type": ["string", "null"]}, "run": _RUN})
+)
+MESSAGES = _many(ref("Message"))
+_MADE = {
+    "Error": _object({"error": _object({"code": _STRING_SCHEMA, "message": _STRING_SCHEMA, "hint": _STRING_SCHEMA})}),
+    "Agent": _AGENT,
+    "Delivered": _object(
+        {
+            "delivered": {"const": True},
+            "target": _STRING_SCHEMA,
+            "id": _STRING_SCHEMA,
+            "number": {"type": "integer"},
+            "interrupted": {"type": "boolean"},
+        }
+    ),
+    "Undelivered": _object(
+        {"delivered": {"const": False}, "error": _STRING_SCHEMA},
+        {"available": _many(_STRING_SCHEMA), "code": _STRING_SCHEMA, "hint": _STRING_SCHEMA},
+    ),
+    "Log": _object({"agent": _STRING_SCHEMA, "lines": _many(_STRING_SCHEMA)}),
+    "Board": _BOARD_SCHEMA,
+    "Course": _COURSE,
+    "Rows": _ROWS,
+    "Report": _object({"workflow": _STRING_SCHEMA, "status": _STRING_SCHEMA, "markdown": {"type": ["string", "null"]}}),
+}
+
+
+def answer(command: Command) -> dict[str, Any]:
+    """What a command answers with."""
+    record = _record_of(command)
+    if record is None:
+        return {}
+    one = ref(record.__name__)
+    if isinstance(command.answers, UnionType):  # one of one, many of many
+        return {"anyOf": [one, _many(one)]}
+    return one if record is command.answers else _many(one)
+
+
+def _record_of(command: Command) -> Any:
+    """The kind of record that a command answers with, one or many of them; None if it answers with something else."""
+    return getattr(command.answers, "__args__", (command.answers,))[0]
+
+
+def components() -> dict[str, Any]:
+    """All schemas that have a name."""
+    found = dict(_MADE)
+    for record in filter(None, dict.fromkeys(map(_record_of, requests.offered()))):
+        schema = schema_of(record)
+        found |= {name: _answered(part) for name, part in schema.pop("$defs", {}).items()}
+        found[record.__name__] = _answered(schema)
+    return found
+
+
+def _answered(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a record as it is answered with: stored, so it has its number, and nothing is left to defaults."""
+    parts: dict[str, Any] = schema.get("properties", {})
+    stored = [key for key in ("id", "number") if parts.get(key, {}).get("default") in ("", 0)]
+    for part in parts.values():
+        part.pop("default", None)
+    return {**schema, "required": [*schema.get("required", ()), *stored]} if stored else schema
+
 
 _ABOUT = """The operations of `teams` over HTTP, on this machine alone. A request is a command with JSON values.
 
@@ -34,7 +179,7 @@ _REFUSALS = {
     "405": "The address is for another method.",
     "408": "The wait or the body took too long.",
     "409": "The state of the team does not admit the change.",
-    "413": f"The body has more than {limits.BODY} bytes.",
+    "413": f"The body has more than {refusals.BODY} bytes.",
     "415": "The body is of another type than JSON.",
     "421": "The server does not go by the name in Host.",
     "422": "Another failure that was to be expected.",
@@ -68,9 +213,9 @@ def document() -> dict[str, Any]:
         "tags": [{"name": name, "description": what} for name, what in _TAGS.items()],
         "paths": paths,
         "components": {
-            "schemas": schemas.components(),
+            "schemas": components(),
             "parameters": {"team": _TEAM, "as": _AS},
-            "responses": {"Refused": _refusal(schemas.ref("Error"))},
+            "responses": {"Refused": _refusal(ref("Error"))},
             "securitySchemes": {
                 "server": {"type": "http", "scheme": "bearer"},
                 "caller": {"type": "apiKey", "in": "header", "name": "X-Teams-Token"},
@@ -103,7 +248,7 @@ _WHERE = [{"$ref": "#/components/parameters/team"}, {"$ref": "#/components/param
 
 def _command(command: Command) -> dict[str, Any]:
     schema = requests.schema(command.name, requests.camel_case)
-    found = _operation(command.group, command.name, command.doc, schemas.answer(command), changes=not command.reads)
+    found = _operation(command.group, command.name, command.doc, answer(command), changes=not command.reads)
     if command.reads:
         needed = schema.get("required", ())
         rest = [
@@ -133,16 +278,14 @@ def _operation(tag: str, name: str, doc: str, answer: dict[str, Any], changes: b
 
 
 def _janus() -> dict[str, Any]:
-    listed = _operation(_AGENTS, "agents", "List the agents that can be written to.", schemas.AGENTS, changes=False)
-    sent = _operation(_AGENTS, "message", _doc(interrupting.deliver), schemas.ref("Delivered"), changes=True)
+    listed = _operation(_AGENTS, "agents", "List the agents that can be written to.", AGENTS, changes=False)
+    sent = _operation(_AGENTS, "message", _doc(interrupting.deliver_interruptions), ref("Delivered"), changes=True)
     # What the guard refuses it tells as everywhere.
-    sent["responses"]["default"] = _refusal({"oneOf": [schemas.ref("Undelivered"), schemas.ref("Error")]})
-    sent["requestBody"] = {"required": True, "content": _json(schemas.MESSAGE)}
+    sent["responses"]["default"] = _refusal({"oneOf": [ref("Undelivered"), ref("Error")]})
+    sent["requestBody"] = {"required": True, "content": _json(MESSAGE)}
     now = _query("interrupt", {"type": "boolean"}, "End the running turn; as the setting `delivery` says unless given.")
     lines = _query("lines", {"type": "integer", "minimum": 1, "maximum": 10_000}, "How many; 100 unless said.")
-    logged = _operation(
-        _AGENTS, "log", "The last lines that an agent printed, newest last.", schemas.ref("Log"), changes=False
-    )
+    logged = _operation(_AGENTS, "log", "The last lines that an agent printed, newest last.", ref("Log"), changes=False)
     return {
         "/api/agents": {"get": {**listed, "parameters": _WHERE}},
         "/api/agents/{name}/message": {"post": {**sent, "parameters": [_NAME, _WHERE[0], now]}},
@@ -151,7 +294,7 @@ def _janus() -> dict[str, Any]:
 
 
 def _views() -> dict[str, Any]:
-    looked = _operation(_BOARD, "board", _doc(board.board), schemas.ref("Board"), changes=False)
+    looked = _operation(_BOARD, "board", _doc(board.board), ref("Board"), changes=False)
     streamed = _operation(_BOARD, "events", _STREAM, {}, changes=False)
     streamed["responses"]["200"] = {
         "description": "Events, until the client or the server ends.",
@@ -180,10 +323,10 @@ def _parts_of_board() -> dict[str, Any]:
     limit = _query("limit", {**number, "maximum": 1000}, "How many; 200 unless said.")
     whole = _query("whole", {"enum": [0, 1]}, "1 for long messages in full; else they are cut.")
     found = {
-        "rows": (_doc(rows.rows), schemas.ref("Rows"), [after, seen, finished]),
-        "messages": ("Read the messages before a number, oldest first.", schemas.MESSAGES, [before, limit, whole]),
-        "report": (_doc(reports.report_of), schemas.ref("Report"), []),
-        "teams": ("List all teams, with the run that made each.", schemas.TEAMS, []),
+        "rows": (_doc(board.rows), ref("Rows"), [after, seen, finished]),
+        "messages": ("Read the messages before a number, oldest first.", MESSAGES, [before, limit, whole]),
+        "report": (_doc(reports.report_of), ref("Report"), []),
+        "teams": ("List all teams, with the run that made each.", TEAMS, []),
     }
     return {
         f"/api/board/{name}": {

@@ -2,18 +2,74 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import json
+import re
 import sys
 
 from starlette.responses import Response
 
 from teams_cli import bugs, errors
-from teams_cli.extensions.http.wording import STATUSES, in_requests
+from teams_cli.serving import requests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, NoReturn
+
+    from starlette.requests import Request
+
+
+STATUSES = {1: 422, 2: 400, 10: 404, 11: 409, 12: 503, 13: 403, 14: 408, 15: 500}
+"""The HTTP status for each exit status."""
+_METHODS = {command.name: "GET" if command.reads else "POST" for command in requests.offered()}
+_COMMAND = re.compile(rf"\bteams ({'|'.join(sorted(_METHODS, key=len, reverse=True))})\b(?!-)")
+_FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
+_SAID = {
+    "--as AGENT or TEAMS_AGENT_ID": "?as=AGENT",
+    "--team NAME or TEAMS_TEAM": "?team=NAME",
+    "; `-` reads it from standard input": "",
+}
+_REFUSED = re.compile(r"^\s*([A-Z]\w+)(?:, \w+)*: (.*)$")
+
+
+def in_requests(text: str) -> str:
+    """The text with commands and options called as in requests."""
+    for said, meant in _SAID.items():
+        text = text.replace(said, meant)
+    text = _COMMAND.sub(lambda found: f"{_METHODS[found[1]]} /api/{found[1]}", text)
+    return _FLAG.sub(lambda found: requests.camel_case(found[1].replace("-", "_")), text)
+
+
+def preferred(prefer: str) -> Callable[[str], str]:
+    """How a client wants to be told, by the header `Prefer` of its request: with `hints=shell` in the words of
+    commands, for a person to read or type, else in those of requests.
+    """
+    asked = {part.strip().replace('"', "") for part in prefer.lower().split(",")}
+    return str if "hints=shell" in asked else in_requests
+
+
+def description(doc: str) -> tuple[str, str]:
+    """The summary of a docstring, and the rest of it as Markdown, what is refused with its statuses."""
+    told, _, raises = inspect.cleandoc(doc).partition("Raises:")
+    summary, _, rest = told.strip().partition("\n\n")
+    refused = [f"* {line}" for line in _refusals(raises)]
+    parts = [rest.strip(), "\n".join(["Refused:", "", *refused]) if refused else ""]
+    return in_requests(" ".join(summary.split())), in_requests("\n\n".join(part for part in parts if part))
+
+
+def _refusals(raises: str) -> list[str]:
+    """What is refused, each with its status of HTTP and its code."""
+    found: list[str] = []
+    kinds = errors.kinds()
+    for line in raises.splitlines():
+        if (named := _REFUSED.match(line)) and (kind := kinds.get(named[1])):
+            found.append(f"{STATUSES[kind.status]} `{kind('').code}`: {named[2]}")
+        elif found and line.strip():
+            found[-1] += f" {line.strip()}"
+    return found
+
 
 RETRY_AFTER = {"Retry-After": "1"}
 
@@ -54,8 +110,92 @@ def refused(error: Exception, worded: Callable[[str], str] = in_requests) -> Req
     return RequestRefused(500, "bug", bug.message, bug.hint)
 
 
-def answer(error: Exception, worded: Callable[[str], str] = in_requests) -> Document:
+def refusal_answer(error: Exception, worded: Callable[[str], str] = in_requests) -> Document:
     """The answer to a request that is refused."""
     said = refused(error, worded)
     body = {"error": {"code": said.code, "message": said.message, "hint": said.hint}}
     return Document(body, said.status, said.headers)
+
+
+CONNECTIONS = 512
+STREAMS = 300
+"""Open event streams; the rest of the connections stays for requests."""
+WAITING = 96
+"""Requests that may take long, each in a thread of its own."""
+QUICK = 8
+"""Threads for the requests of the person that do not wait, which always get on."""
+BODY = 8 << 20
+"""The longest text there is, 1 MiB, with every character escaped, fits in."""
+BODIES = 64 << 20
+"""All bodies that are being read together."""
+HEAD = 64 << 10
+HEAD_SECONDS = 10.0
+BODY_SECONDS = 20.0
+UNTAKEN = 256 << 10
+"""What the system keeps of an answer for one client that does not take it, beside what the server does."""
+SEND_SECONDS = 20.0
+"""How long a client may take nothing of what is sent to it."""
+KEEP_ALIVE_SECONDS = 15
+BEAT_SECONDS = 15.0
+"""After so long without an event a stream gets a comment, which shows that both ends are there."""
+EVENTS = 1000
+"""Events that are kept in memory for each team; older ones are read from its history."""
+
+
+class Bodies:
+    """Reads bodies; all that are being read together have a bound too."""
+
+    def __init__(self) -> None:
+        self._held = 0
+
+    async def read(self, request: Request) -> dict[str, Any]:
+        """The JSON object in the body; an empty one for no body.
+
+        Raises:
+            Refused: It is too large, no JSON object, of another type, or does not come in time.
+        """
+        length = request.headers.get("content-length", "0")
+        if length.isascii() and length.isdigit() and int(length[:20]) > BODY:
+            raise _too_large()
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json" and (kind or length != "0" or "transfer-encoding" in request.headers):
+            hint = "Send `Content-Type: application/json`."
+            raise RequestRefused(415, "not_json", f"the body is {kind or 'of no type'}, not JSON", hint)
+        taken = bytearray()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                async for part in request.stream():
+                    taken += part
+                    self._held += len(part)
+                    self._refuse_too_much(len(taken))
+        except TimeoutError:
+            raise RequestRefused(408, "too_slow", "the body did not come in time", "Send it at once.") from None
+        finally:
+            self._held -= len(taken)
+        return _parsed(bytes(taken))
+
+    def _refuse_too_much(self, size: int) -> None:
+        if size > BODY:
+            raise _too_large()
+        if self._held > BODIES:
+            raise RequestRefused(503, "busy", "too many bodies at once", "Try again.", RETRY_AFTER)
+
+
+def _too_large() -> RequestRefused:
+    return RequestRefused(413, "too_large", f"the body has more than {BODY} bytes", "Shorten it.")
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    if not data:
+        return {}
+    try:
+        found = json.loads(data, parse_constant=_constant)
+    except (ValueError, RecursionError):
+        raise RequestRefused(400, "not_json", "the body is not JSON", "Send one JSON object, in UTF-8.") from None
+    if not isinstance(found, dict):
+        raise RequestRefused(400, "not_json", "the body is not a JSON object", "Send one JSON object.")
+    return found
+
+
+def _constant(word: str) -> NoReturn:
+    raise ValueError(word)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import os
@@ -11,17 +12,87 @@ import socket
 import sys
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from teams_cli import errors
 from teams_cli.commands.call import Call
-from teams_cli.extensions.http import limits, registration
+from teams_cli.extensions.http import operations, refusals
 from teams_cli.extensions.http.app import Api
-from teams_cli.extensions.http.connections import HttpConnection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
+
+
+_BODY = b'{"error": {"code": "busy", "message": "too many connections are open", "hint": "Close some, and retry."}}'
+_FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n"
+_FULL += b"Content-Length: %d\r\n\r\n%s" % (len(_BODY), _BODY)
+
+
+class HttpConnection(H11Protocol):
+    """One connection. A request's head has to come in time, and what is sent has to be taken in time."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn declares it
+        """Take the connection, unless there are too many."""
+        if len(self.connections) >= refusals.CONNECTIONS:
+            transport.write(_FULL)
+            transport.close()
+            return
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._clear()
+        if self.transport is not None:
+            super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request."""
+        if self.transport is None:
+            return
+        super().data_received(data)
+        if self._is_busy():
+            self._clear()
+        elif self._deadline is None:
+            self._wait_for_head()
+
+    def handle_events(self) -> None:
+        """Begin the requests that are whole; the application of each may abort the connection."""
+        super().handle_events()
+        if self.scope is not None:
+            self.scope.setdefault("abort", self.transport.abort)  # type: ignore[typeddict-item]
+
+    def on_response_complete(self) -> None:
+        """Go on, or end."""
+        super().on_response_complete()
+        if self.transport.get_write_buffer_size():
+            self.loop.call_later(refusals.SEND_SECONDS, self._abort_untaken, self.cycle)
+
+    def _is_busy(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _wait_for_head(self) -> None:
+        self._clear()
+        self._deadline = self.loop.call_later(refusals.HEAD_SECONDS, self._abort_idle)
+
+    def _clear(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _abort_idle(self) -> None:
+        self._deadline = None
+        if not self._is_busy():
+            self.transport.abort()
+
+    def _abort_untaken(self, cycle: object) -> None:
+        if self.cycle is cycle and self.transport.get_write_buffer_size():
+            self.transport.abort()
+
 
 _HOST = "127.0.0.1"
 _TRIES = 100
@@ -37,7 +108,7 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
     Raises:
         Conflict: A server of this root is running, or no port is free.
     """
-    if settings["browse"] and (found := registration.running(call.store.root)):
+    if settings["browse"] and (found := operations.running(call.store.root)):
         import webbrowser
 
         call.say(f"a server of these teams is running; to end it: kill {found['pid']}")
@@ -49,7 +120,7 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
         try:
             server.run([listener])
         finally:
-            registration.unregister(call.store.root)
+            operations.unregister(call.store.root)
     return INTERRUPTED if server.interrupted else 0
 
 
@@ -95,9 +166,9 @@ class HttpServer(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                backlog=limits.CONNECTIONS,
-                h11_max_incomplete_event_size=limits.HEAD,
-                timeout_keep_alive=limits.KEEP_ALIVE_SECONDS,
+                backlog=refusals.CONNECTIONS,
+                h11_max_incomplete_event_size=refusals.HEAD,
+                timeout_keep_alive=refusals.KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=_PATIENCE,
             )
         )
@@ -112,7 +183,7 @@ class HttpServer(uvicorn.Server):
         Raises:
             Conflict: A server of this root is running.
         """
-        found = registration.register(self._call.store.root, f"http://{_HOST}:{self._port}", self._token)
+        found = operations.register(self._call.store.root, f"http://{_HOST}:{self._port}", self._token)
         self.api = Api(self._call)
         self._made = self.api.application(self._port, self._token, self._private)
         await super().startup(sockets)
@@ -144,12 +215,12 @@ def _listen(call: Call, wanted: int) -> socket.socket:
     for port in range(wanted, min(wanted + _TRIES, _LAST_PORT + 1)):
         # asyncio gives TCP_NODELAY only to sockets that say that they are TCP; without, each answer takes 40 ms more.
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.UNTAKEN)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, refusals.UNTAKEN)
         if os.name == "posix":
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((_HOST, port))
-            listener.listen(limits.CONNECTIONS)
+            listener.listen(refusals.CONNECTIONS)
         except OSError as error:
             listener.close()
             if error.errno != errno.EADDRINUSE:

@@ -12,19 +12,10 @@ import time
 
 from teams_cli import errors
 from teams_cli.agents import checkouts, merging, overlaps
-from teams_cli.agents.lone_processes import LANDER
+from teams_cli.agents.background import LANDER
 from teams_cli.agents.regions import Snapshots
 from teams_cli.clients import environments
-from teams_cli.extensions.landing import (
-    comments,
-    known_here,
-    outcomes,
-    progress,
-    pull_requests,
-    queueing,
-    together,
-    trials,
-)
+from teams_cli.extensions.landing import outcomes, pull_requests, queueing, trials
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -44,7 +35,7 @@ def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
     """Start this machine's lander of the team if something is queued here, unless there is one. None is started inside
     a client's sandbox, which would end it.
     """
-    if not (_queue(store, team) or _requested(store, team) or comments.due_ones(store, team)):
+    if not (_queue(store, team) or _requested(store, team) or pull_requests.due_ones(store, team)):
         return
     try:
         LANDER.start(store, team, environ, {**environments.clean(environ), **store.variables})
@@ -70,14 +61,14 @@ def _land_all(store: Store, team: str, environ: Mapping[str, str]) -> None:
                 return
         finally:
             os.close(held)
-    comments.owed(store, team, environ)
+    pull_requests.owed(store, team, environ)
 
 
 def _look_after_requests(store: Store, team: str, environ: Mapping[str, str]) -> None:
     """Note what became of pull requests."""
     for landing in _requested(store, team):
         try:
-            known_here.check(store, team, landing)
+            queueing.check_asked_here(store, team, landing)
             _refuse_foreign(store, team, landing, environ)
         except errors.NotAllowed as problem:
             sys.stderr.write(f"{landing.id}: {problem.message}\n")
@@ -94,7 +85,7 @@ def _refuse_foreign(store: Store, team: str, landing: Landing, environ: Mapping[
     Raises:
         NotAllowed: It is none of these.
     """
-    if known_here.has_opened(store, team, landing):
+    if queueing.has_opened(store, team, landing):
         return
     if not pull_requests.is_of(landing, environ):
         raise errors.NotAllowed(f"this machine did not open {landing.url!r}", "See who says so: teams history")
@@ -104,7 +95,7 @@ def _refuse_foreign(store: Store, team: str, landing: Landing, environ: Mapping[
 def _note(store: Store, team: str, landing: Landing) -> None:
     """Keep that this machine opened the request; where that can't be it is found by its branch."""
     try:
-        known_here.note(store, team, landing.url or "")
+        queueing.note(store, team, landing.url or "")
     except errors.StorageFailed as problem:
         sys.stderr.write(f"{landing.id}: {problem.message}\n")
 
@@ -117,12 +108,12 @@ def work(store: Store, team: str, environ: Mapping[str, str]) -> bool:
         of_now = teams.get(store, team)
         try:
             for landing in reversed(found):  # the first is the last that is looked at
-                known_here.check(store, team, landing)
+                queueing.check_asked_here(store, team, landing)
                 queueing.check(store, team, landing)
-            if progress.forget_unmoved(store, of_now, found):
+            if outcomes.forget_unmoved(store, of_now, found):
                 continue
-            group = together.group(of_now, found, apart)
-            if group and together.step(store, of_now, group, environ):
+            group = trials.group(of_now, found, apart)
+            if group and trials.step(store, of_now, group, environ):
                 continue
             apart.update(one.id for one in group)
             step(store, of_now, landing, environ)
@@ -167,13 +158,13 @@ def _give_up(store: Store, team: str, landing: Landing, problem: errors.TeamsErr
 
 def _say_landed(store: Store, team: Team, landing: Landing) -> Landing:
     checkout = merging.checked_out(landing.repository, landing.onto)
-    return progress.landed(store, team, landing, merging.tip(landing.repository, landing.onto), checkout)
+    return outcomes.landed(store, team, landing, merging.tip_of(landing.repository, landing.onto), checkout)
 
 
 def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> bool:
     """Whether the branch has it, or a request for it is open."""
     try:
-        known_here.check(store, team, landing)
+        queueing.check_asked_here(store, team, landing)
     except errors.NotAllowed:  # nothing is run where others say
         return False
     if landing.via == "pr":
@@ -187,12 +178,12 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
         return outcomes.give_back(store, team, landing)
     if landing.via == "pr":
         return _request(store, team, landing, environ)
-    base = merging.tip(landing.repository, landing.onto)
+    base = merging.tip_of(landing.repository, landing.onto)
     if not base:
         return outcomes.end(store, team, landing, "refused", reason=f"there is no branch {landing.onto} any more")
     checkout = merging.checked_out(landing.repository, landing.onto)
     if merging.holds(landing.repository, base, landing.head):
-        return progress.landed(store, team, landing, base, checkout)
+        return outcomes.landed(store, team, landing, base, checkout)
     try:
         commit = merging.merged(landing.repository, base, landing.head, landing.words(team.name))
     except merging.Clash as clash:
@@ -201,17 +192,17 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
         return outcomes.end(store, team, landing, "conflict", base=base, merge=None, files=clash.files, **more)
     if why := merging.in_the_way(checkout, base, commit) if checkout else "":
         return outcomes.end(store, team, landing, "refused", base=base, merge=None, reason=f"{checkout}: {why}")
-    wanted = trials.commands(store, team, landing)
-    landing = progress.begun(store, team, landing, base, wanted)
+    wanted = trials.trial_commands(store, team, landing)
+    landing = outcomes.begun(store, team, landing, base, wanted)
     check = next(reversed(trials.tried(store, team, landing, commit, wanted, environ)), None)
     if check and not check.passed:
         return outcomes.end(store, team, landing, "red", checked=check.to_json())
     if why := merging.in_the_way(checkout, base, commit) if checkout and wanted else "":  # trying takes its time
         return outcomes.end(store, team, landing, "refused", reason=f"{checkout}: {why}")
-    landing = progress.about_to_move(store, team, landing, commit, check.to_json() if check else None)
+    landing = outcomes.about_to_move(store, team, landing, commit, check.to_json() if check else None)
     if not merging.move(landing.repository, landing.onto, base, commit, f"teams: {landing.id}"):
         return landing  # the branch moved meanwhile: again, on the tip that it has now
-    return progress.landed(store, team, landing, commit, checkout)
+    return outcomes.landed(store, team, landing, commit, checkout)
 
 
 def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> Landing:
@@ -223,7 +214,7 @@ def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, s
         return outcomes.end(store, team, landing, "refused", reason=f"{problem.message}. {problem.hint}")
 
     def change(found: Landing) -> Landing:
-        progress.refuse_over(found)
+        outcomes.refuse_over(found)
         return found.having(state="checking", url=url, updated_at=teams.now(store))
 
     asked = update(store, team.name, LANDING, landing.id, change)[1]

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 
 from teams_cli import errors, processes, text
 from teams_cli.agents import git, merging
-from teams_cli.tasks.landings import Landing
+from teams_cli.agents.background import LANDER
+from teams_cli.extensions.landing import queueing
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
+from teams_cli.tasks import landings, tasks
+from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.tasks.tasks import Task
+from teams_cli.teams import settings, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Mapping
     from typing import Any
+
 
 _REMOTE = "origin"
 _OWN = '.[] | select(.isCrossRepository | not) | "\\(.url) \\(.headRefOid)"'
@@ -79,7 +88,11 @@ def issue_of(task: Task) -> str:
 def _branch(landing: Landing) -> str:
     """Where to push them: to the branch of that name, if it has them here too, else to one of the landing's own."""
     said = landing.branch
-    if said and (tip := merging.tip(landing.repository, said)) and merging.holds(landing.repository, tip, landing.head):
+    if (
+        said
+        and (tip := merging.tip_of(landing.repository, said))
+        and merging.holds(landing.repository, tip, landing.head)
+    ):
         return said
     return _own_branch(landing)
 
@@ -162,3 +175,51 @@ def _quoted(said: str | None) -> str:
 def gh(landing: Landing, words: list[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """What the tool of GitHub says in the repository of the landing."""
     return processes.outcome_of(["gh", *words], landing.repository, environ)
+
+
+def owed(store: Store, team: str, environ: Mapping[str, str]) -> None:
+    """Comment at the issue of each landing of this machine that has landed and is not commented on yet. What fails is
+    tried again by whoever comes next, and who was killed behind the comment finds it there.
+    """
+    if not (due := due_ones(store, team)) or (held := LANDER.hold(store, team)) is None:
+        return
+    try:
+        for landing in due:
+            _comment(store, team, landing, environ)
+    finally:
+        os.close(held)
+
+
+def due_ones(store: Store, team: str) -> list[Landing]:
+    """The landings of this machine that have landed, and of which no issue was told."""
+    if settings.value(teams.get(store, team), "landingComments") != "on":
+        return []
+    landed = (one for one in landings.all_of(store, team, []) if one.state == "landed" and not one.commented)
+    return [one for one in landed if (one.host or "") == store.host]
+
+
+def _comment(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> None:
+    try:
+        queueing.check_asked_here(store, team, landing)
+        issue = issue_of(tasks.get(store, team, landing.task))
+    except errors.TeamsError:
+        return
+    if not issue or _commented(landing, issue, environ):
+        update(store, team, LANDING, landing.id, lambda found: found.having(commented=True))
+
+
+def _commented(landing: Landing, issue: str, environ: Mapping[str, str]) -> bool:
+    """Whether the issue has the comment, by now."""
+    repository, _, number = issue.rpartition("#")
+    mark = f"({landing.id} of {landing.team_name})"
+    place = ["--repo", repository, number]
+    there = gh(landing, ["issue", "view", *place, "--json", "comments", "--jq", ".comments[].body"], environ)
+    if there.returncode == 0 and mark in there.stdout:
+        return True
+    where = f"{landing.url} was merged" if landing.url else f"{landing.onto} is {(landing.merge or landing.head)[:10]}"
+    done = there
+    if there.returncode == 0:
+        done = gh(landing, ["issue", "comment", *place, "--body", f"Done: {where} {mark}"], environ)
+    if done.returncode:
+        sys.stderr.write(f"{landing.id}: no comment at {issue}: {' '.join(done.stderr.split())}\n")
+    return done.returncode == 0

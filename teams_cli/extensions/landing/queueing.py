@@ -2,24 +2,92 @@
 
 from __future__ import annotations
 
+from hashlib import md5
+
 from teams_cli import errors
 from teams_cli.agents import checking, checkouts, git, merging
 from teams_cli.agents.checkouts import Checkout
-from teams_cli.extensions.landing import known_here, outcomes
+from teams_cli.extensions.landing import outcomes
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
+from teams_cli.store.files import disk
 from teams_cli.store.retrying import update
 from teams_cli.tasks import checks, landings, tasks
+from teams_cli.tasks.assigning import state_of
 from teams_cli.tasks.landings import LANDING, Landing
-from teams_cli.tasks.owners import state_of
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
 from teams_cli.teams import history, settings, teams
 from teams_cli.teams.permission import Standing, require, standing_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.teams.caller import Caller
+    from collections.abc import Sequence
+
+    from teams_cli.teams.permission import Caller
     from teams_cli.teams.teams import Team
+
+
+def note(store: Store, team: str, said: str) -> None:
+    """Keep that landings of the team may be in that repository, or in the pull request of that address.
+
+    Raises:
+        StorageFailed: It can't be written.
+    """
+    if store.host and not _is_known(store, team, said):
+        disk.prepare_root(store.root)
+        disk.make_directories(_directory(store, team), store.root)
+        disk.commit(disk.write_temp(f"{store.root}/tmp", said.encode()), _path(store, team, said))
+
+
+def check_asked_here(store: Store, team: str, landing: Landing) -> None:
+    """Raises NotAllowed: Nobody asked for such a landing on this machine."""
+    if not merging.is_commit(landing.head):
+        raise errors.NotAllowed(f"{landing.head[:60]!r} is not a commit", "See who asked for it: teams history")
+    if landing.branch is not None and (landing.branch == landing.onto or landing.branch.startswith("-")):
+        raise errors.NotAllowed(
+            f"{landing.branch!r} is not a branch that can land on {landing.onto}", "Land your own branch."
+        )
+    if store.host and not _is_known(store, team, landing.repository):
+        said = f"nobody asked on this machine for landings in {landing.repository}"
+        raise errors.NotAllowed(said, f"If it is right, ask there: teams land {landing.task}")
+
+
+def has_opened(store: Store, team: str, landing: Landing) -> bool:
+    """Whether it is noted that this machine opened the landing's pull request, where others write to the same store."""
+    return not store.host or _is_known(store, team, landing.url or "")
+
+
+def trusted(store: Store, team: str, said: Sequence[str], directory: str) -> list[str]:
+    """Of the places that records say, those where that is reason to land from there: where others write to the same
+    store, only those of the repository that *directory* is in, or of one where landings were asked for on this machine.
+    """
+    if not (store.host and said):
+        return list(said)
+    here = checkouts.repository_of(directory)[1] if directory else ""
+    common_of = {place: checkouts.repository_of(place)[1] for place in said}
+    return [
+        place for place, common in common_of.items() if common and (common == here or _asked_in(store, team, common))
+    ]
+
+
+def _asked_in(store: Store, team: str, common: str) -> bool:
+    return _is_known(store, team, common.removesuffix("/.git"))
+
+
+def _is_known(store: Store, team: str, said: str) -> bool:
+    try:
+        return disk.read_file(_path(store, team, said)) == said.encode()
+    except FileNotFoundError:
+        return False
+
+
+def _directory(store: Store, team: str) -> str:
+    return f"{store.root}/landers/{team}"
+
+
+def _path(store: Store, team: str, said: str) -> str:
+    return f"{_directory(store, team)}/{md5(said.encode(), usedforsecurity=False).hexdigest()}"
+
 
 WAYS = ("merge", "pr")
 _STANDING = ("queued", "checking", "landed")
@@ -110,7 +178,7 @@ def by_itself(store: Store, team: str, caller: Caller | None, task: Task, direct
 def _has_news(source: Checkout) -> bool:
     """Whether its branch is one beside that of the main checkout, and has what that has not."""
     target = checkouts.branch_of(source.main)
-    tip = merging.tip(source.main, target) if target else ""
+    tip = merging.tip_of(source.main, target) if target else ""
     return bool(tip) and source.branch != target and not merging.holds(source.main, tip, source.head)
 
 
@@ -123,9 +191,9 @@ def _queued(store: Store, at: Standing, task: Task, source: Checkout, onto: str 
     if last and (last.head, last.onto, last.claim) == (head, target, task.claim) and last.state in _STANDING:
         return last
     _refuse_senseless(source, task, head, target)
-    draft = _draft(store, at, task, source).having(head=head, onto=target, base=merging.tip(source.main, target))
+    draft = _draft(store, at, task, source).having(head=head, onto=target, base=merging.tip_of(source.main, target))
     draft = draft if via == WAYS[0] else draft.having(via=via)
-    known_here.note(store, team, source.main)
+    note(store, team, source.main)
     landing, _ = store.create(team, LANDING, None, draft)
     history.note(store, team, at.name, "landing asked for", landing=landing.id, task=task.id, head=head)
     return landing
@@ -161,7 +229,7 @@ def _source(store: Store, at: Standing, task: Task, directory: str, onto: str | 
     places = [
         checkouts.worktree_of(store, team, owner),
         directory if owner == at.name else None,
-        *known_here.trusted(store, team, said, directory),
+        *trusted(store, team, said, directory),
         directory,
     ]
     found = [one for place in dict.fromkeys(places) if place and (one := checkouts.at(place))]
@@ -230,7 +298,7 @@ def _refuse_senseless(source: Checkout, task: Task, head: str, target: str) -> N
             f"{source.top} is on {target} itself, so there is nothing to land",
             "Create a branch: git switch -c NAME; or give another target: --onto BRANCH",
         )
-    base = merging.tip(source.main, target)
+    base = merging.tip_of(source.main, target)
     if not base:
         raise errors.InvalidValue(f"{source.main} has no branch {target!r}", "Choose one: git branch --list")
     if merging.holds(source.main, base, head):

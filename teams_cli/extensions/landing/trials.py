@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 
 from teams_cli import errors
-from teams_cli.agents import checking, trial_trees
+from teams_cli.agents import checking, git, merging
 from teams_cli.agents.checking import Workplace
+from teams_cli.extensions.landing import outcomes
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def commands(store: Store, team: Team, landing: Landing) -> list[str]:
+def trial_commands(store: Store, team: Team, landing: Landing) -> list[str]:
     """What the merge has to pass: the task's check, and the team's for whatever lands."""
     own = tasks.get(store, team.name, landing.task).check
     of_all = str(settings.value(team, "landingCheck"))
@@ -35,7 +36,7 @@ def tried(
     if not wanted:
         return []
     path = place_of(store, team.name, landing)
-    with trial_trees.tree(team, landing.repository, commit, path, environ, "nothing was tried") as lacking:
+    with checking.tree(team, landing.repository, commit, path, environ, "nothing was tried") as lacking:
         found: list[Check] = []
         for command in wanted:
             check = checking.run(store, team, command, Workplace(path, environ), SYSTEM)
@@ -52,9 +53,89 @@ def clear_left(store: Store, team: str) -> None:
     for name in disk.names_in(directory):
         if name.startswith(f".{LANDING.name}-"):
             with suppress(errors.TeamsError):
-                trial_trees.clear(landings.get(store, team, name.removeprefix(".")).repository, f"{directory}/{name}")
+                checking.clear(landings.get(store, team, name.removeprefix(".")).repository, f"{directory}/{name}")
 
 
 def place_of(store: Store, team: str, landing: Landing) -> str:
     """The directory in which it is tried."""
     return f"{store.root}/worktrees/{team}/.{landing.id}"
+
+
+SETTING = "landingTogether"
+_SMALL = 20
+"""Files that a small branch changes at most."""
+
+
+def group(team: Team, queue: list[Landing], apart: set[str]) -> list[Landing]:
+    """Those at the head of the queue that may be tried together; none where it is not more than one. What did not pass
+    so is tried *apart*.
+    """
+    most, found = int(settings.value(team, SETTING)), list[Landing]()
+    taken: set[str] = set()
+    for landing in queue if most > 1 else []:
+        if len(found) == most or landing.id in apart or not _may_join(landing, queue[0]):
+            break
+        touched = _touched(landing)
+        if not 0 < len(touched) <= _SMALL or touched & taken:
+            break
+        taken |= touched
+        found.append(landing)
+    return found if len(found) > 1 else []
+
+
+def _may_join(landing: Landing, first: Landing) -> bool:
+    begun = landing.over or landing.merge is not None or landing.via == "pr"
+    return not begun and (landing.repository, landing.onto) == (first.repository, first.onto)
+
+
+def _touched(landing: Landing) -> set[str]:
+    """The files that it changes."""
+    between = f"refs/heads/{landing.onto}...{landing.head}"
+    printed = git.run(landing.repository, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", between).stdout
+    return set(printed.split("\0")) - {""}
+
+
+def step(store: Store, team: Team, group: list[Landing], environ: Mapping[str, str]) -> bool:
+    """Land them all at once; False where they have to be tried one by one."""
+    first = group[0]
+    repository, onto = first.repository, first.onto
+    base = merging.tip_of(repository, onto)
+    commits = _merged(team, group, base) if base else []
+    checkout = merging.checked_out(repository, onto)
+    if not commits or (checkout and merging.in_the_way(checkout, base, commits[-1])):
+        return False
+    wanted = [trial_commands(store, team, landing) for landing in group]
+    group = [outcomes.begun(store, team, *each) for each in zip(group, [base] * len(group), wanted, strict=True)]
+    every = list(dict.fromkeys(command for commands in wanted for command in commands))
+    found = tried(store, team, first, commits[-1], every, environ)
+    if not all(check.passed for check in found) or (checkout and merging.in_the_way(checkout, base, commits[-1])):
+        return False
+    results = [_last(found, commands) for commands in wanted]
+    group = [
+        outcomes.about_to_move(store, team, landing, commit, check.to_json() if check else None)
+        for landing, commit, check in zip(group, commits, results, strict=True)
+    ]
+    if merging.move(repository, onto, base, commits[-1], f"teams: {', '.join(one.id for one in group)}"):
+        if checkout:
+            merging.follow(checkout, base, commits[-1])
+        for landing, commit in zip(group, commits, strict=True):
+            outcomes.landed(store, team, landing, commit, checkout)
+    return True
+
+
+def _merged(team: Team, group: list[Landing], base: str) -> list[str]:
+    """The commits, each of which has one landing more; none where they don't fit, or one is there already."""
+    commits = [base]
+    for landing in group:
+        if merging.holds(landing.repository, base, landing.head):
+            return []
+        try:
+            commits.append(merging.merged(landing.repository, commits[-1], landing.head, landing.words(team.name)))
+        except merging.Clash:
+            return []
+    return commits[1:]
+
+
+def _last(found: list[Check], commands: list[str]) -> Check | None:
+    """What came of the last of the commands."""
+    return next((check for check in reversed(found) if check.command in commands), None)

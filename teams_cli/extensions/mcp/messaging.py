@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from threading import Event, Lock
+
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCNotification, JSONRPCResponse
+
 from teams_cli import errors
-from teams_cli.agents import attention
+from teams_cli.agents import waking
 from teams_cli.commands.call import Call
+from teams_cli.messages import inboxes
+from teams_cli.messages.inboxes import INBOX, Inbox
+from teams_cli.messages.messages import MESSAGE
 from teams_cli.serving import requests
 from teams_cli.teams import presence
 
@@ -15,6 +23,10 @@ if TYPE_CHECKING:
 
     Run = Callable[[Call, Mapping[str, str]], Any]
     Refuse = Callable[[Call, Mapping[str, Any], errors.TeamsError], errors.TeamsError]
+    from collections.abc import Callable
+
+    from teams_cli.commands.call import Call
+    from teams_cli.store.contract import Store
 
 
 class DocumentedRefusal(errors.TeamsError):
@@ -148,7 +160,7 @@ def _to_all(call: Call, message: str) -> Any:
 
 def _others(call: Call, name: str) -> list[dict[str, Any]]:
     """Who is there, and at what."""
-    there = attention.others(call.store, call.team, name)[: attention.MAX_NAMED]
+    there = waking.others(call.store, call.team, name)[: waking.MAX_NAMED]
     return [{"name": row["name"], "status": row["status"]} for row in there]
 
 
@@ -179,3 +191,100 @@ WORDS = (
         {"send_to": "Only this agent.", "reply_to": "The message to answer, by its id."},
     ),
 )
+
+
+class Mail:
+    """The inbox as it was seen last, with what came since it was written."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Any, Inbox] = (None, Inbox(agent=""))
+
+    def unread(self, call: Call) -> int:
+        """How many messages wait for the caller; 0 for the human, and where that can't be found out."""
+        if call.caller is None or call.caller.is_human:
+            return 0
+        try:
+            inbox = self._inbox(call, call.caller.name)
+        except errors.TeamsError:
+            return 0
+        return sum(entry.read_at is None and not entry.quiet for entry in inbox.open)
+
+    def _inbox(self, call: Call, agent: str) -> Inbox:
+        """The inbox with all that came."""
+        try:
+            written, revision = call.store.get(call.team, INBOX, agent)
+        except errors.NotFound:
+            written, revision = Inbox(agent=agent), None
+        state = (call.team, agent, revision)
+        known, seen = self._known
+        now = _advanced(call.store, call.team, seen if known == state else written)
+        self._known = state, now  # at once: other calls may be looking
+        return now
+
+
+def _advanced(store: Store, team: str, inbox: Inbox) -> Inbox:
+    """The inbox with all that came, or as it is where nothing seems to have: that is told sooner, and suffices here."""
+    passed = None if inbox.damaged else store.glance(team, MESSAGE, inbox.agent, inbox.up_to)
+    if passed is None:
+        return inboxes.advance(store, team, inbox, [])
+    return inbox if passed == inbox.up_to else inbox.having(up_to=passed)
+
+
+_CROSSING = 0.05
+"""Seconds in which a client may have cancelled a call whose answer is written, so that it reads none."""
+
+
+class Telling:
+    """The requests at work and whether the client cancelled them, and the calls whose answers are on their way."""
+
+    def __init__(self) -> None:
+        self._at_work: dict[Any, bool] = {}
+        self._calls: dict[Any, Call] = {}
+        self._writing: tuple[Any, Event] = None, Event()
+        self._lock = Lock()
+
+    def begin(self, id: Any) -> None:
+        """Begin a request. What was to be noted for an earlier one of that id, which got no answer, is forgotten."""
+        self._calls.pop(id, None)
+        self._at_work[id] = False
+
+    def end(self, id: Any) -> None:
+        """End the work on a request, whether or not it has an answer."""
+        self._at_work.pop(id, None)
+
+    def expect(self, id: Any, call: Call) -> None:
+        """Have what the call was told be noted once the answer to its request is written."""
+        if self._at_work.get(id):
+            call.is_given_up = lambda: True
+        elif call.has_to_note:
+            self._calls[id] = call
+
+    def of(self, item: SessionMessage) -> Call | None:
+        """The call that the message answers, if something is to be noted of it."""
+        call = self._calls.pop(getattr(item.message, "id", None), None)
+        return call if isinstance(item.message, JSONRPCResponse) else None
+
+    def hear(self, item: SessionMessage) -> None:
+        """Take from a message of the client whether it reads no answer to what is just being told."""
+        if isinstance(item.message, JSONRPCNotification) and item.message.method == "notifications/cancelled":
+            writing, cancelled = self._writing
+            id = (item.message.params or {}).get("requestId")
+            if id == writing:
+                cancelled.set()
+            elif call := self._calls.pop(id, None):
+                call.is_given_up = lambda: True
+            elif id in self._at_work:
+                self._at_work[id] = True
+
+    def tell(self, write: Callable[[], object], id: Any, call: Call) -> None:
+        """Write the answer, and note that the caller was told what is in it."""
+        with self._lock:
+            self._writing = id, (cancelled := Event())
+            write()
+            if not (call.tells_news and cancelled.wait(_CROSSING)):
+                call.note_told()
+
+    def settle(self) -> None:
+        """Wait until what was told before is noted."""
+        with self._lock:
+            return

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-    from teams_cli.extensions.mcp.telling import Telling
+    from teams_cli.extensions.mcp.messaging import Telling
 
     Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
     Outgoing = MemoryObjectSendStream[SessionMessage]

@@ -9,7 +9,7 @@ from mcp_types import Resource, ResourceTemplate
 
 from teams_cli import commands, errors
 from teams_cli.commands.call import Call
-from teams_cli.extensions.mcp import bounds
+from teams_cli.extensions.mcp import results
 from teams_cli.serving import requests
 
 TYPE_CHECKING = False
@@ -60,7 +60,7 @@ def text(call: Call, uri: str) -> str:
         )
     call.said_team = known[team.lower()]
     document = requests.answer(call, name, arguments)
-    return json.dumps(bounds.resource(document, commands.get(name).gist), indent=1)
+    return json.dumps(results.resource(document, commands.get(name).gist), indent=1)
 
 
 def _request(uri: str) -> tuple[str, dict[str, Any], str]:

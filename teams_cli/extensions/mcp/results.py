@@ -2,23 +2,159 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 
 from mcp_types import CallToolResult, TextContent
 
-from teams_cli import errors
+from teams_cli import commands, errors, text
 from teams_cli.commands.call import Call
-from teams_cli.extensions.mcp.bounds import text_of
-from teams_cli.extensions.mcp.mail import Mail
-from teams_cli.extensions.mcp.messaging import DocumentedRefusal
-from teams_cli.extensions.mcp.wording import in_tools
+from teams_cli.extensions.mcp import messaging
+from teams_cli.extensions.mcp.messaging import DocumentedRefusal, Mail
 from teams_cli.names import SYSTEM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Sequence
     from typing import Any
 
     from teams_cli.extensions.mcp.tools import Tool
+
+
+MOST = 8_000
+"""Bytes of an answer."""
+ROWS = 50
+_ROOM = 300
+"""Bytes for what stands beside the document: the count of unread messages, what was damaged, what was cut."""
+_MOST_RESOURCE = 20_000
+_MARK = 60
+"""Bytes that a row grows by when it is marked as read."""
+_TEXTS = (2_000, 500, 150)
+_CUT_RESOURCE = "what is long was cut: the tools have all of it"
+_CUT = "what is long was cut: ask again with full=true (messages that are handled: and all=true)"
+
+
+def size(document: Any) -> int:
+    """How many bytes the document has as text."""
+    return len(text_of(document).encode(errors="replace"))
+
+
+def text_of(document: Any) -> str:
+    """The document as text, with no byte that says nothing."""
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+
+def rows_that_fit(rows: Iterable[Any]) -> int:
+    """How many of these rows one answer can have: one at least."""
+    count = total = 0
+    for row in rows:
+        total += size(row) + _MARK
+        if count == ROWS or (count and total > MOST - _ROOM):
+            break
+        count += 1
+    return count
+
+
+def listed(rows: Sequence[Any], gist: Sequence[str], most: int) -> dict[str, Any]:
+    """At most so many rows, of each only the *gist*, if there is one; `more` says how many are left out."""
+    short = [{key: row[key] for key in gist if row.get(key)} for row in rows[:most]] if gist else list(rows[:most])
+    return {"result": short} | ({"more": len(rows) - most} if len(rows) > most else {})
+
+
+def within(document: dict[str, Any], most: int = MOST - _ROOM, cut: str = _CUT) -> dict[str, Any]:
+    """The document, if it is short enough; else without the ends of its long texts, and then of its long lists, and how
+    to see what was *cut*.
+    """
+
+    def fits(found: Any) -> bool:
+        return size(found) <= most
+
+    if fits(document):
+        return document
+    short: dict[str, Any] = text.shortened(document, fits, _TEXTS, lambda _, left: f"({left} more characters)")
+    return {**short, "cut": cut}
+
+
+def resource(document: Any, gist: Sequence[str]) -> Any:
+    """The document of a resource, if it is short enough; else as a tool would cut it."""
+    if size(document) <= _MOST_RESOURCE:
+        return document
+    found = document if isinstance(document, dict) else listed(document, gist, len(document))
+    return within(found, _MOST_RESOURCE, _CUT_RESOURCE)
+
+
+_COMMAND = re.compile(rf"\bteams ({'|'.join(sorted(commands.every(), key=len, reverse=True))})\b(?!-)")
+_QUOTED = re.compile(rf"`({'|'.join(name for name in commands.every() if '-' in name)})`")
+_FLAG = re.compile(r"(?<![\w-])--(?!as\b|team\b|root\b|json\b)([a-z][a-z-]*)")
+_AT_SHELL = re.compile(
+    r",? instead of --team\b|; `-` reads it from standard input|, or teams create-task --from (?s:.*)"
+    r"|(?<=\bteams join-team )(\S+) --as \S+"
+)
+_OF_SERVER = re.compile(r"^(mcp_+)?teams?_+")
+_AT_START = {
+    "--as AGENT or TEAMS_AGENT_ID": "TEAMS_AGENT_ID where the server is started",
+    "--team NAME or TEAMS_TEAM": "team_name, or TEAMS_TEAM where the server is started",
+}
+"""What a call can't say, or says otherwise."""
+_LITTLE = 20
+_OTHERWISE = {**{words.command: words.name for words in messaging.WORDS}, "announce": "broadcast"}
+"""The tools that are not called as their commands are, or that agents are offered in their stead."""
+
+
+def tool_name(command: str) -> str:
+    """What the tool of a command is called."""
+    return command.replace("-", "_")
+
+
+def meant(name: str, known: Container[str]) -> str | None:
+    """The known tool that a client means, which may put the server's name before it, and write dashes."""
+    bare = name.replace("-", "_")
+    return next((each for each in (bare, _OF_SERVER.sub("", bare)) if each in known), None)
+
+
+def called(command: str) -> str:
+    """The tool by which agents are told of the command."""
+    return _OTHERWISE.get(command, tool_name(command))
+
+
+def in_tools(text: str) -> str:
+    """The text with commands called as the tools are."""
+    text = _AT_SHELL.sub(lambda found: found[1] or "", text)
+    for said, meant in _AT_START.items():
+        text = text.replace(said, meant)
+    text = _COMMAND.sub(lambda found: called(found[1]), text)
+    text = _QUOTED.sub(lambda found: f"`{called(found[1])}`", text)
+    return _FLAG.sub(lambda found: found[1].replace("-", "_"), text)
+
+
+def description(doc: str) -> str:
+    """What a docstring says to those who call: all before what is refused, in one paragraph."""
+    told = inspect.cleandoc(doc).partition("Raises:")[0]
+    return in_tools(" ".join(told.split()))
+
+
+def beginning(text: str) -> str:
+    """The first sentence, and the next if that says little."""
+    first, _, rest = text.partition(". ")
+    if rest and len(first) < _LITTLE:
+        first = f"{first}. {rest.partition('. ')[0]}"
+    return first.rstrip(".") + "."
+
+
+def schema(document: dict[str, object]) -> dict[str, object]:
+    """The schema of a request as tools are listed: what is refused anyway need not be said to every model."""
+    said = {key: value for key, value in document.items() if key != "additionalProperties"}
+    return {key: _worded(value) for key, value in said.items()}
+
+
+def _worded(value: object) -> object:
+    if isinstance(value, dict):
+        return {
+            key: in_tools(inner) if key == "description" and isinstance(inner, str) else _worded(inner)
+            for key, inner in value.items()
+        }
+    return value
 
 
 def answered(call: Call, tool: Tool, document: dict[str, Any], mail: Mail) -> CallToolResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
+from functools import cached_property, partial
 
 from mcp.server import NotificationOptions, Server
 from mcp.shared.exceptions import MCPError
@@ -24,14 +24,17 @@ from mcp_types import (
 
 from teams_cli import __version__, errors
 from teams_cli.bugs import report
+from teams_cli.clients import permissions
+from teams_cli.clients.settings_files import PROMPT_TOOL
 from teams_cli.commands.call import Call
-from teams_cli.extensions.mcp import leave, more, pipes, resources, results, tools, wording
+from teams_cli.commands.declaration import Command
+from teams_cli.extensions.mcp import pipes, resources, results, tools
 from teams_cli.extensions.mcp.identity import Identity, Rights
-from teams_cli.extensions.mcp.mail import Mail
+from teams_cli.extensions.mcp.messaging import Mail, Telling
 from teams_cli.extensions.mcp.subscriptions import Subscriptions
-from teams_cli.extensions.mcp.telling import Telling
+from teams_cli.extensions.mcp.tools import Tool
 from teams_cli.extensions.mcp.work import Stop, Stopped, Works
-from teams_cli.questions import asking
+from teams_cli.questions import answering, asking
 from teams_cli.serving import requests
 
 TYPE_CHECKING = False
@@ -43,6 +46,58 @@ if TYPE_CHECKING:
 
     Context = ServerRequestContext[Any]
     T = TypeVar("T")
+
+
+_DOC = "Ask the person at the team's console whether a tool may be used. Your client calls this by itself."
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "tool_name": {"type": "string", "description": "Which tool."},
+        "input": {"type": "object", "description": "What it would be given."},
+        "tool_use_id": {"type": "string", "description": "The client's own number of the request."},
+    },
+    "required": ["tool_name", "input"],
+}
+
+
+class AskPermission(Tool):
+    """It is offered where the environment says that the client is to ask, and nowhere else."""
+
+    has_data = False
+
+    def __init__(self) -> None:
+        super().__init__(Command(PROMPT_TOOL, _ask, doc=_DOC, example=PROMPT_TOOL, quiet=True, daily=True, long=True))
+        self.name = PROMPT_TOOL
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of its arguments, as its client has them."""
+        return dict(_SCHEMA)
+
+    def is_for(self, rights: Rights) -> bool:
+        return rights.has_identity
+
+    def answer(self, call: Call, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """What the client is told, which has its own input in it, so nothing is cut."""
+        found: dict[str, Any] = self.run(call, arguments)
+        return found
+
+    def run(self, call: Call, arguments: Mapping[str, Any]) -> Any:
+        return _ask(call, **{key: arguments.get(key) for key in ("tool_name", "input")})
+
+
+def leave_tools(environ: Mapping[str, str]) -> dict[str, Tool]:
+    """The tool by its name, for a client that is to ask."""
+    return {PROMPT_TOOL: AskPermission()} if environ.get(permissions.VARIABLE) == permissions.LEVELS[0] else {}
+
+
+def _ask(call: Call, tool_name: Any, input: Any) -> dict[str, Any]:
+    """In the client's own words, whether the tool may be used."""
+    if not isinstance(tool_name, str) or not isinstance(input, dict):
+        raise errors.WrongUsage("Missing tool_name or input", f"{PROMPT_TOOL} takes both.")
+    why = answering.ask_for_tool(call.store, call.team, call.caller, tool_name, permissions.as_text(input))
+    return {"behavior": "deny", "message": why} if why else {"behavior": "allow", "updatedInput": input}
+
 
 INSTRUCTIONS = (
     "You are in a team of agents that share tasks and write to each other. Do what brief says is next; come back to it "
@@ -70,9 +125,9 @@ class TeamsServer:
         self.is_beginning = wanted == "default"
         self.asks_once = False
         # The copy of an agent that answers a question has its words, and none of its rights.
-        self.tools = {} if call.environ.get(_SHADOW) else {**tools.every(), **leave.tools(call.environ)}
+        self.tools = {} if call.environ.get(_SHADOW) else {**tools.every(), **leave_tools(call.environ)}
         if self.tools:
-            self.tools[more.NAME] = more.MoreTools(self._not_yet_offered)
+            self.tools[tools.NAME] = tools.MoreTools(self._not_yet_offered)
         self.works = Works()
         self.mail = Mail()
         self.telling = Telling()
@@ -113,7 +168,7 @@ class TeamsServer:
             asks = asking.invitation(call.load_team()) if call.caller else ""
         except errors.TeamsError:  # there is none yet
             asks = ""
-        return f"{INSTRUCTIONS} {wording.in_tools(asks)}" if asks else INSTRUCTIONS
+        return f"{INSTRUCTIONS} {results.in_tools(asks)}" if asks else INSTRUCTIONS
 
     def _offered(self, stop: Stop) -> list[Any]:
         rights = Rights(self.identity.call(stop), self.asks_once)
@@ -123,14 +178,14 @@ class TeamsServer:
         """The tools that are offered: few at the beginning, and with them the one that has the others."""
         usable = tools.usable(self.tools, rights, self.everything)
         if self.is_beginning and self.tools:
-            return [*more.beginning(usable), self.tools[more.NAME]]
-        return [tool for tool in usable if tool.name != more.NAME]
+            return [*tools.first_tools(usable), self.tools[tools.NAME]]
+        return [tool for tool in usable if tool.name != tools.NAME]
 
     def _not_yet_offered(self, call: Call) -> list[Any]:
         """What the tools of every day are, but for those that a client begins with."""
         rights = Rights(call, self.asks_once)
         usable = tools.usable(self.tools, rights, everything=False)
-        first = more.beginning(usable)
+        first = tools.first_tools(usable)
         return tools.listed([tool for tool in usable if tool not in first], rights, everything=False)
 
     def _names(self) -> list[str]:
@@ -145,8 +200,10 @@ class TeamsServer:
         return ListToolsResult(tools=found)
 
     async def _call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
-        wanted, arguments = more.meant(wording.meant(params.name, self.tools) or params.name, params.arguments or {})
-        name = wording.meant(wanted, self.tools)
+        wanted, arguments = tools.tool_meant(
+            results.meant(params.name, self.tools) or params.name, params.arguments or {}
+        )
+        name = results.meant(wanted, self.tools)
         if name is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {wanted[:100]}")
 
@@ -161,8 +218,8 @@ class TeamsServer:
                 result, call = await self.works.run(work, tell)
             except errors.Busy as error:
                 return results.refused(error)
-            self.is_beginning = self.is_beginning and name != more.NAME
-            if (self.tools[name].command.moves or name == more.NAME) and not result.is_error:
+            self.is_beginning = self.is_beginning and name != tools.NAME
+            if (self.tools[name].command.moves or name == tools.NAME) and not result.is_error:
                 loop = asyncio.get_running_loop()
                 await self.works.run(lambda stop: self.changes.look_at_tools(loop))
             if call:
@@ -225,8 +282,8 @@ def _protocol_error(error: errors.TeamsError, code: str) -> MCPError:
     number = (
         _RESOURCE_NOT_FOUND if isinstance(error, errors.NotFound) else INVALID_PARAMS if error.status == 2 else -32000
     )
-    data = {"code": code, "hint": wording.in_tools(error.hint)}
-    return MCPError(number, wording.in_tools(error.message), data)
+    data = {"code": code, "hint": results.in_tools(error.hint)}
+    return MCPError(number, results.in_tools(error.message), data)
 
 
 _RESOURCE_NOT_FOUND = -32002

@@ -7,9 +7,10 @@ from functools import cached_property
 from mcp_types import Tool as Listed
 from mcp_types import ToolAnnotations
 
+from teams_cli.clients.settings_files import PROMPT_TOOL
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command
-from teams_cli.extensions.mcp import bounds, messaging, wording
+from teams_cli.extensions.mcp import messaging, results
 from teams_cli.extensions.mcp.identity import Rights
 from teams_cli.names import HUMAN
 from teams_cli.serving import requests
@@ -17,8 +18,14 @@ from teams_cli.teams.rights import is_change
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
+
+    from mcp_types import Tool as Listed
+
+    from teams_cli.commands.call import Call
+    from teams_cli.extensions.mcp.identity import Rights
+
 
 _FULL = "full"
 _ASK = "ask-others"
@@ -34,7 +41,7 @@ class Tool:
 
     def __init__(self, command: Command) -> None:
         self.command = command
-        self.name = wording.tool_name(command.name)
+        self.name = results.tool_name(command.name)
         self.needs_right = is_change(command.name)
 
     @cached_property
@@ -51,12 +58,12 @@ class Tool:
     @cached_property
     def description(self) -> str:
         """What it does."""
-        return wording.description(self.command.doc)
+        return results.description(self.command.doc)
 
     @cached_property
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of its arguments."""
-        return wording.schema(requests.schema(self.command.name, requests.snake_case))
+        return results.schema(requests.schema(self.command.name, requests.snake_case))
 
     @property
     def _annotations(self) -> ToolAnnotations:
@@ -72,7 +79,7 @@ class Tool:
     def is_daily(self, rights: Rights) -> bool:
         """Whether the caller is told of it each day: under one name, though it may have two."""
         wanted = self.command.daily or (self.command.outside and rights.is_outside)
-        return wanted and self.name == wording.called(self.command.name)
+        return wanted and self.name == results.called(self.command.name)
 
     def is_for(self, rights: Rights) -> bool:
         """Whether the caller may use it."""
@@ -99,10 +106,10 @@ class Tool:
         more = more or getattr(document, "more", 0)
         asked = whole or given.get("limit") is not None
         if not isinstance(document, dict):
-            rows = len(document) if asked else bounds.ROWS
-            document = bounds.listed(document, () if whole else self.command.gist, rows)
+            rows = len(document) if asked else results.ROWS
+            document = results.listed(document, () if whole else self.command.gist, rows)
         document = document | ({"more": more} if more else {})
-        return document if whole or (asked and not more) else bounds.within(document)
+        return document if whole or (asked and not more) else results.within(document)
 
     def _marks(self, given: Mapping[str, Any]) -> bool:
         """Whether it marks what it shows, so that it may not take more than it shows."""
@@ -115,7 +122,7 @@ class Tool:
     def _no_more_than_fits(self, call: Call, given: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
         """How many rows are left for later, and the arguments with which it shows, and marks, the others."""
         rows = self.run(call, {**given, "peek": True, "limit": _ALL})
-        fit = bounds.rows_that_fit(rows)
+        fit = results.rows_that_fit(rows)
         return len(rows) - fit, {**given, "limit": fit or None}
 
     def run(self, call: Call, arguments: Mapping[str, Any]) -> Any:
@@ -153,7 +160,7 @@ def every() -> dict[str, Tool]:
     """All tools by name, in the order of the help."""
     found = {tool.name: tool for tool in map(Tool, requests.offered())}
     for words in messaging.WORDS:
-        found[words.name] = Own(found[wording.tool_name(words.command)].command, words)
+        found[words.name] = Own(found[results.tool_name(words.command)].command, words)
     return found
 
 
@@ -178,7 +185,7 @@ def _shorter(tool: Tool) -> Listed:
     """The tool in a sentence, without what is seldom given; the models read the list with every request."""
     seldom = {parameter.key for parameter in tool.command.own if parameter.seldom}
     properties = {key: _terse(value) for key, value in tool.schema["properties"].items() if key not in seldom}
-    sentence = wording.beginning(tool.description)
+    sentence = results.beginning(tool.description)
     schema = {**tool.schema, "properties": properties}
     annotations = (
         tool.listed.annotations.model_copy(update={"open_world_hint": None}) if tool.listed.annotations else None
@@ -189,3 +196,68 @@ def _shorter(tool: Tool) -> Listed:
 def _terse(field: dict[str, Any]) -> dict[str, Any]:
     """The schema of an argument; what can be chosen from says it by itself."""
     return {key: value for key, value in field.items() if not ("enum" in field and key in ("description", "default"))}
+
+
+NAME = "more_tools"
+MOST = 5
+"""How many stand beside this one at the beginning."""
+_FIRST = (
+    *("brief", "wait", "claim_task", "create_task", "broadcast", "update_task"),
+    *("join_team", "spawn_team", "run_agent", "get_tasks", "list_agents"),
+)
+"""Those that are wanted first; of what the caller may use, the first of them are offered."""
+_DOC = "List the tools for mail and all else, or use one."
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "description": "Use it; none: list all."},
+        "arguments": {"type": "object"},
+    },
+}
+
+
+def first_tools(usable: list[Tool]) -> list[Tool]:
+    """The tools that a client begins with, of those that it may use each day; what it calls by itself is among them."""
+    known = {tool.name: tool for tool in usable}
+    first = [known[name] for name in _FIRST if name in known][:MOST]
+    return first + [known[name] for name in (PROMPT_TOOL,) if name in known]
+
+
+def tool_meant(name: str, arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """The tool that a call uses, and its arguments."""
+    given = arguments.get("arguments")
+    if name == NAME and isinstance(arguments.get("name"), str):
+        return str(arguments["name"]), given if isinstance(given, dict) else {}
+    return name, arguments
+
+
+class MoreTools(Tool):
+    """It says which there are, by what *others* finds."""
+
+    def __init__(self, others: Callable[[Call], list[Listed]]) -> None:
+        command = Command(NAME, self._list, doc=_DOC, example=NAME, quiet=True, daily=True, changes=False)
+        super().__init__(command)
+        self.name = NAME
+        self._others = others
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of its arguments."""
+        return dict(_SCHEMA)
+
+    def is_daily(self, rights: Rights) -> bool:
+        return False  # it is offered by who knows whether the others are
+
+    def is_for(self, rights: Rights) -> bool:
+        return True
+
+    def answer(self, call: Call, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The tools that the client was not told of, which is longer than other answers where they are many."""
+        return self._list(call)
+
+    def _list(self, call: Call) -> dict[str, Any]:
+        rows = [
+            {"name": tool.name, "does": tool.description, "arguments": tool.input_schema["properties"]}
+            for tool in self._others(call)
+        ]
+        return {"result": rows, "use": f"{NAME} with name and arguments; or the tool itself, where you have it now"}

@@ -367,12 +367,12 @@ class PostgresStore(Store):
         return watch(self.session, self.place, _checked(team), topics)
 
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
-        from teams_cli.extensions.postgres.logins import admit
+        from teams_cli.extensions.postgres.schema import admit
 
         return admit(self.session.prepared(), _checked(team), agents, kinds)
 
     def examine(self, kinds: Sequence[Kind[Any]], fix: bool, only: str = "") -> Iterable[Finding]:
-        from teams_cli.extensions.postgres.examination import examine
+        from teams_cli.extensions.postgres.whole_team import examine
 
         return examine(self.session, self, kinds, only)
 

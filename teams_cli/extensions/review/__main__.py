@@ -13,11 +13,10 @@ import sys
 
 from teams_cli import text
 from teams_cli.extensions.review import change as changes
-from teams_cli.extensions.review import checks, patches, verdict
-from teams_cli.extensions.review.change import Change
+from teams_cli.extensions.review import checks, findings, trials
+from teams_cli.extensions.review.change import Change, GitFailed
 from teams_cli.extensions.review.findings import SERIOUS, WEIGHTS, shown
-from teams_cli.extensions.review.git import GitFailed
-from teams_cli.extensions.review.tools import ToolFailed
+from teams_cli.extensions.review.python_lint import ToolFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def _check(name: str, environ: Mapping[str, str], change: Change) -> int:
 def _try(words: list[str], environ: Mapping[str, str]) -> int:
     told: list[str] = []
     work = environ["TEAMS_WORK"]
-    found = patches.try_out(os.getcwd(), words[0], work, environ, _SECONDS, told.append, words[1:] == ["there"])
+    found = trials.try_out(os.getcwd(), words[0], work, environ, _SECONDS, told.append, words[1:] == ["there"])
     print("; ".join(told) or "no test of these files was found")
     for finding in found:
         print(finding)
@@ -73,7 +72,7 @@ def main(words: list[str], environ: Mapping[str, str]) -> int:
     name = words[0]
     try:
         if name == "verdict":
-            print(verdict.report(verdict.read(environ["TEAMS_RESULTS"])), end="")
+            print(findings.report(findings.read(environ["TEAMS_RESULTS"])), end="")
             return 0
         if name == "try":
             return _try(words[1:], environ)

@@ -2,41 +2,186 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
+from collections import Counter
 
 from teams_cli import text
+from teams_cli.extensions.review import change as changes
 from teams_cli.extensions.review import (
     configured,
     data_files,
     exports,
-    github_workflows,
     imports,
     kinds,
-    leftovers,
-    lines,
-    parsing,
     python_flow,
     python_lint,
-    python_reading,
-    removed,
-    ruff_rules,
-    script_imports,
     script_lint,
-    secrets,
-    shell_lint,
-    tools,
     trials,
 )
-from teams_cli.extensions.review.change import Change
-from teams_cli.extensions.review.comparing import new_findings
-from teams_cli.extensions.review.findings import ALLOWED_FILE, NOTE, Finding, allowed_in
-from teams_cli.extensions.review.git import Git
+from teams_cli.extensions.review.change import Change, Git, content
+from teams_cli.extensions.review.findings import ALLOWED_FILE, NOTE, SERIOUS, WARNING, Finding, allowed_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    Check = Callable[[str, list[str]], Iterable[Finding]]
+    "A check looks at these files in that tree."
+    Row = tuple[re.Pattern[str], str, str, str]
     from collections.abc import Callable, Iterable, Mapping
 
-    from teams_cli.extensions.review.comparing import Check
+
+_MARK = re.compile(r"^(<{7}|>{7}|\|{7})( |$)|^={7}$")
+_STOPS = {
+    ".rb": re.compile(r"^\s*(binding\.(pry|irb)|byebug|debugger)\b"),
+    ".php": re.compile(r"\b(var_dump|dd|die)\s*\("),
+    ".vue": re.compile(r"^\s*debugger\b"),
+    ".svelte": re.compile(r"^\s*debugger\b"),
+    ".go": re.compile(r"\bruntime\.Breakpoint\(|\bspew\.Dump\("),
+    ".rs": re.compile(r"\b(dbg|todo)!\s*\("),
+}
+_REMAINS = re.compile(r"(\.(orig|rej|bak|swp|swo|tmp)|~|\.DS_Store|Thumbs\.db|\.py[co])$|(^|/)(__pycache__|\.idea)/")
+_PRIVATE = re.compile(
+    r"(^|/)(\.env(\.(local|prod(uction)?))?|id_(rsa|dsa|ecdsa|ed25519)|\.netrc|\.pgpass|\.npmrc|\.pypirc)$"
+)
+OPEN = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b.{0,80}")
+
+
+def check_leftovers(tree: str, paths: list[str]) -> Iterator[Finding]:
+    """Marks of a merge, and statements at which a program stops."""
+    for path in paths:
+        rows = content(tree, path).splitlines()
+        yield from _marks(path, rows)
+        if stops := _STOPS.get(os.path.splitext(path)[1]):
+            for number, row in enumerate(rows, 1):
+                if found := stops.search(row):
+                    yield Finding(WARNING, path, number, f"left from debugging: `{found[0].strip()}`", "debugging")
+
+
+def _marks(path: str, rows: list[str]) -> Iterator[Finding]:
+    """A conflict has a beginning and an end; one line that looks like a mark may be an underline."""
+    found = [(number, row[0]) for number, row in enumerate(rows, 1) if _MARK.match(row)]
+    kinds = {mark for _, mark in found}
+    if {"<", ">"} <= kinds:
+        for number, mark in found:
+            if mark == "<":
+                yield Finding(SERIOUS, path, number, "a conflict was not resolved", "conflict")
+    elif kinds - {"="}:
+        yield Finding(WARNING, path, min(n for n, mark in found if mark != "="), "the mark of a conflict", "conflict")
+
+
+def odd_files(names: list[str]) -> Iterator[Finding]:
+    """New files that do not belong into a repository."""
+    for name in names:
+        if _PRIVATE.search(name):
+            yield Finding(WARNING, name, 0, "such files hold secrets; is it meant for everybody?", "private-file")
+        elif _REMAINS.search(name):
+            yield Finding(NOTE, name, 0, "such files are left behind by tools", "remains")
+
+
+def open_ends(tree: str, path: str, lines: frozenset[int]) -> Iterator[str]:
+    """What the new lines say is still to be done."""
+    for number, row in enumerate(content(tree, path).splitlines(), 1):
+        if number in lines and (found := OPEN.search(row)):
+            yield f"{path}:{number}: {found[0].strip()}"
+
+
+def new_findings(change: Change, check: Check, wanted: Callable[[str], bool]) -> list[Finding]:
+    """What *check* finds in the changed files now, less what it found in them before.
+
+    A finding counts when it stands on a line that changed, or when it can come of a change elsewhere in the file, as a
+    name that is not defined any more. What stood in the old files the same is old, wherever it has moved.
+    """
+    paths = [path for path in change.readable() if wanted(path) and not kinds.is_foreign(path, change.head_tree)]
+    if not paths:
+        return []
+    found = [_placed(finding, change.head_tree) for finding in check(change.head_tree, paths)]
+    there = [path for path in paths if changes.content(change.base_tree, path)]
+    old = Counter(_key(_placed(finding, change.base_tree)) for finding in check(change.base_tree, there))
+    kept = []
+    for finding in sorted(found, key=lambda finding: not _touched(change, finding)):
+        if old[_key(finding)] < 1 and (finding.anywhere or _touched(change, finding)):
+            kept.append(finding)
+        old[_key(finding)] -= 1
+    return kept
+
+
+def _placed(finding: Finding, tree: str) -> Finding:
+    """The finding with the text of its line."""
+    rows = changes.content(tree, finding.path).splitlines()
+    finding.text = rows[finding.line - 1].strip() if 0 < finding.line <= len(rows) else ""
+    return finding
+
+
+def _key(finding: Finding) -> tuple[str, str]:
+    """What makes two findings the same, though the line has moved; of those that depend on others, the words do."""
+    return finding.rule, re.sub(r"\d+", "", finding.what) if finding.anywhere else finding.text
+
+
+def _touched(change: Change, finding: Finding) -> bool:
+    file = change.file(finding.path)
+    return bool(file and (finding.line in file.lines or (not finding.line and file.added)))
+
+
+_TRUST = "anybody in between can read and change the traffic"
+_PYTHON: tuple[Row, ...] = (
+    (re.compile(r"\.verify\s*=\s*False|\bverify_ssl\s*=\s*False|\bssl\s*=\s*False"), SERIOUS, "no-verify", _TRUST),
+    (re.compile(r"\bcheck_hostname\s*=\s*False|=\s*ssl\.CERT_NONE|\(ssl\.CERT_NONE"), SERIOUS, "no-verify", _TRUST),
+    (re.compile(r"[\"']verify_signature[\"']\s*:\s*False"), SERIOUS, "no-verify", "anybody can make such a token"),
+    (re.compile(r"^DEBUG\s*=\s*True\b"), NOTE, "debug", "errors show the program's inside to everybody"),
+)
+_SCRIPT: tuple[Row, ...] = (
+    (
+        re.compile(r"\brejectUnauthorized\s*:\s*false|NODE_TLS_REJECT_UNAUTHORIZED['\"\]]*\s*=\s*['\"]?0"),
+        SERIOUS,
+        "no-verify",
+        _TRUST,
+    ),
+    (
+        re.compile(
+            r"\.(inner|outer)HTML\s*\+?=(?!=)\s*(?!['\"`][^$+]*['\"`]\s*;?\s*$)"
+            r"|\.insertAdjacentHTML\([^,]*,\s*(?!['\"`][^$+]*['\"`]\s*\))"
+        ),
+        WARNING,
+        "inner-html",
+        "what users enter becomes part of the page",
+    ),
+    (re.compile(r"\bdocument\.write(ln)?\("), WARNING, "document-write", "what users enter becomes part of the page"),
+    (
+        re.compile(r"\b(exec|execSync)\(\s*(`[^`]*\$\{|[\"'][^\"']*[\"']\s*\+)"),
+        SERIOUS,
+        "command",
+        "whoever can choose a part of the command runs any",
+    ),
+    (
+        re.compile(
+            r"(?i)(`\s*(select|insert|update|delete)\b[^`]*\$\{|[\"']\s*(select|insert|update|delete)\b[^\"']*[\"']\s*\+)"
+        ),
+        SERIOUS,
+        "sql",
+        "whoever can choose a part of the query runs any; give parameters",
+    ),
+    (
+        re.compile(r"(?i)\b\w*(token|secret|passw|nonce|salt|session|otp)\w*\s*[:=][^=].*\bMath\.random\("),
+        WARNING,
+        "random",
+        "it can be foreseen; use crypto",
+    ),
+)
+
+
+def check_lines(tree: str, paths: list[str]) -> Iterator[Finding]:
+    """Lines of Python, JavaScript and TypeScript that no linter here knows; tests may do such things."""
+    for path in paths:
+        rows = _PYTHON if kinds.is_python(path) else _SCRIPT
+        for number, line in enumerate([] if kinds.is_test(path) else content(tree, path).splitlines(), 1):
+            if line.lstrip().startswith(("#", "//", "*")):
+                continue
+            for pattern, weight, rule, why in rows:
+                if found := pattern.search(line):
+                    yield Finding(weight, path, number, f"`{found[0].strip()[:60]}`: {why}", rule)
 
 
 class Review:
@@ -97,8 +242,8 @@ def _files(count: int, kind: str) -> str:
 
 def parse(review: Review) -> str:
     """Files that their own language can't read."""
-    review.compare(parsing.check, parsing.wanted)
-    review.compare(shell_lint.syntax, review.is_shell)
+    review.compare(script_lint.check_parsing, script_lint.wanted)
+    review.compare(script_lint.syntax, review.is_shell)
     review.compare(script_lint.check({}), kinds.is_script)
     counts = [
         (review.count(data_files.is_data), "data"),
@@ -108,26 +253,26 @@ def parse(review: Review) -> str:
     ]
     version = ".".join(map(str, sys.version_info[:2]))
     said = ", ".join(_files(count, kind) for count, kind in counts if count)
-    return f"parsed {said} (Python {version}, {tools.version('oxlint')})" if said else "no file of a known form"
+    return f"parsed {said} (Python {version}, {python_lint.version('oxlint')})" if said else "no file of a known form"
 
 
 def names(review: Review) -> str:
     """Names that are not defined, not used, or were removed and are still used."""
-    review.compare(python_lint.check(ruff_rules.NAMES), kinds.is_python)
+    review.compare(python_lint.check(python_lint.NAMES), kinds.is_python)
     review.compare(script_lint.check(script_lint.NAMES), kinds.is_script)
-    review.add(removed.findings(review.change, review.git))
+    review.add(imports.removed_findings(review.change, review.git))
     review.add(exports.findings(review.change, review.git))
-    review.add(imports.findings(review.change, removed.python_files(review.git)))
-    review.add(script_imports.findings(review.change, review.git))
+    review.add(imports.findings(review.change, imports.python_files(review.git)))
+    review.add(imports.script_findings(review.change, review.git))
     return f"names in {_linted(review)}; uses of what was removed in all Python files"
 
 
 def mistakes(review: Review) -> str:
     """What is most likely not meant so."""
-    review.compare(python_lint.check(ruff_rules.MISTAKES), kinds.is_python)
+    review.compare(python_lint.check(python_lint.MISTAKES), kinds.is_python)
     review.compare(python_flow.check, kinds.is_python)
     review.compare(script_lint.check(script_lint.MISTAKES), kinds.is_script)
-    review.compare(shell_lint.check, review.is_shell)
+    review.compare(script_lint.check_shell, review.is_shell)
     return _linted(review)
 
 
@@ -137,37 +282,37 @@ def _linted(review: Review) -> str:
         (review.count(kinds.is_script), "JavaScript or TypeScript", "oxlint"),
         (review.count(review.is_shell), "shell", "shellcheck"),
     ]
-    said = [f"{_files(count, kind)} ({tools.version(name)})" for count, kind, name in counts if count]
+    said = [f"{_files(count, kind)} ({python_lint.version(name)})" for count, kind, name in counts if count]
     return ", ".join(said) or "no file of a language that is known here"
 
 
 def dangers(review: Review) -> str:
     """What others could abuse."""
-    review.compare(python_lint.check(ruff_rules.DANGERS), kinds.is_python)
+    review.compare(python_lint.check(python_lint.DANGERS), kinds.is_python)
     review.compare(script_lint.check(script_lint.DANGERS), kinds.is_script)
-    review.compare(shell_lint.dangers, lambda path: review.is_shell(path) or kinds.has_commands(path))
-    review.compare(github_workflows.check, kinds.is_github_workflow)
-    review.compare(lines.check, lambda path: kinds.is_python(path) or kinds.is_script(path))
+    review.compare(script_lint.dangers, lambda path: review.is_shell(path) or kinds.has_commands(path))
+    review.compare(data_files.check_github_workflows, kinds.is_github_workflow)
+    review.compare(check_lines, lambda path: kinds.is_python(path) or kinds.is_script(path))
     return f"what runs foreign code, trusts strangers or foreign data, in {_linted(review)}"
 
 
 def secrets_in(review: Review) -> str:
     """Passwords, tokens and keys."""
-    review.compare(secrets.check, lambda _: True)
+    review.compare(data_files.check_secrets, lambda _: True)
     count = _files(review.count(lambda _: True), "text")
-    return f"{count} searched for {len(secrets.KNOWN)} kinds of secrets and for passwords"
+    return f"{count} searched for {len(data_files.KNOWN)} kinds of secrets and for passwords"
 
 
 def leftovers_in(review: Review) -> str:
     """What was left behind."""
-    review.compare(leftovers.check, lambda _: True)
-    review.compare(python_lint.check(ruff_rules.LEFTOVERS), kinds.is_python)
-    review.compare(python_reading.left_prints, kinds.is_python)
+    review.compare(check_leftovers, lambda _: True)
+    review.compare(python_lint.check(python_lint.LEFTOVERS), kinds.is_python)
+    review.compare(python_flow.left_prints, kinds.is_python)
     review.compare(script_lint.check(script_lint.LEFTOVERS), kinds.is_script)
     new = [file.path for file in review.change.files if file.status == "A"]
-    review.add(leftovers.odd_files(new))
+    review.add(odd_files(new))
     tree = review.change.head_tree
-    found = [said for file in review.change.files for said in leftovers.open_ends(tree, file.path, file.lines)]
+    found = [said for file in review.change.files for said in open_ends(tree, file.path, file.lines)]
     review.facts += [f"still to be done by its own word: {said}" for said in found[:20]]
     return f"marks of a merge, debugging, forgotten files; {len(found)} new TODO, FIXME, XXX or HACK"
 

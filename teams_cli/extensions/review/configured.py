@@ -7,7 +7,7 @@ import os
 import re
 from shutil import which
 
-from teams_cli.extensions.review import kinds, tools
+from teams_cli.extensions.review import kinds, python_lint
 from teams_cli.extensions.review.findings import NOTE, WARNING, Finding
 
 TYPE_CHECKING = False
@@ -115,7 +115,7 @@ def program(name: str, repo: str) -> str:
     """The linter that the repository has installed, else ours or the machine's."""
     places = (os.path.join(repo, place, name) for place in _PLACES)
     found = next((place for place in places if os.access(place, os.X_OK)), "")
-    return found or (tools.own(name) if name in ("ruff", "shellcheck") else which(name) or "")
+    return found or (python_lint.own(name) if name in ("ruff", "shellcheck") else which(name) or "")
 
 
 def findings(change: Change, seconds: float, told: Callable[[str], None]) -> Iterator[Finding]:
@@ -130,14 +130,14 @@ def findings(change: Change, seconds: float, told: Callable[[str], None]) -> Ite
         try:
             yield from _said(linter, found, change, paths, seconds)
             told(f"{linter.name} ran")
-        except (tools.ToolFailed, ValueError, KeyError) as problem:
+        except (python_lint.ToolFailed, ValueError, KeyError) as problem:
             told(f"{linter.name} could not be run: {problem}")
 
 
 def _said(linter: Linter, program: str, change: Change, paths: list[str], seconds: float) -> Iterator[Finding]:
     words = [word.replace("{work}", change.work) for word in linter.words]
     given = [] if linter.whole else (["--", *paths] if linter.name not in ("gofmt", "flake8", "yamllint") else paths)
-    for path, line, what in linter.rows(tools.answer([program, *words, *given], change.repo, seconds=seconds)):
+    for path, line, what in linter.rows(python_lint.answer([program, *words, *given], change.repo, seconds=seconds)):
         path = os.path.relpath(os.path.join(change.repo, path), change.repo)
         file = change.file(path)
         if file and (line in file.lines or not line) and ": note:" not in f": {what}":

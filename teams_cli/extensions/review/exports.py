@@ -6,9 +6,8 @@ import os
 import re
 
 from teams_cli.extensions.review import kinds
-from teams_cli.extensions.review.change import Change, ChangedFile, content
+from teams_cli.extensions.review.change import Change, ChangedFile, Git, GitFailed, content
 from teams_cli.extensions.review.findings import SERIOUS, Finding
-from teams_cli.extensions.review.git import Git, GitFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from fnmatch import fnmatchcase
+
+from teams_cli.text import counted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 SERIOUS, WARNING, NOTE = "SERIOUS", "WARNING", "note"
 """It will fail or can be abused; it is probably a mistake; it is worth a look."""
@@ -70,3 +78,110 @@ def allowed_in(repo: str) -> Allowed:
 
 
 LIMIT = 1 << 20
+_FINDING = re.compile(rf"({'|'.join(WEIGHTS)}) (.*)")
+_MORE = re.compile(r"and (\d+) more findings")
+_HEADINGS = {SERIOUS: "Must be changed", WARNING: "Probably mistakes", NOTE: "Worth a look"}
+_CALLED = {SERIOUS: "serious finding", WARNING: "warning", NOTE: "note"}
+_SHOWN = 100
+
+
+class Result:
+    """What one check said: a line about itself, its findings, and facts."""
+
+    def __init__(self, row: dict[str, Any], text: str | None) -> None:
+        self.key = row["key"]
+        self.owner = row["owner"] or "-"
+        self.done = text is not None
+        lines = (text or "").splitlines()
+        self.summary = lines[0] if lines else "not done" if text is None else "no output"
+        self.findings = [(found[1], found[2]) for line in lines if (found := _FINDING.fullmatch(line))]
+        self.facts = [line for line in lines[1:] if not _FINDING.fullmatch(line)]
+
+
+def read(results: str) -> list[Result]:
+    """The results of all checks, in the order of the workflow."""
+    with open(os.path.join(results, "index.json"), encoding="utf-8") as file:
+        return [Result(row, _text(os.path.join(results, row["file"]))) for row in json.load(file)]
+
+
+def _text(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def report(results: list[Result]) -> str:
+    """The whole report, as Markdown."""
+    found = _by_weight(results)
+    parts = [_head(results, found)]
+    parts += [_section(weight, found[weight]) for weight in WEIGHTS if found[weight]]
+    return "\n\n".join([*parts, _looked_at(results)]) + "\n"
+
+
+def _by_weight(results: list[Result]) -> dict[str, list[str]]:
+    """The findings of each weight; what two checks found alike stands there once."""
+    found: dict[str, list[str]] = {weight: [] for weight in WEIGHTS}
+    seen: set[tuple[str, str]] = set()
+    for result in results:
+        for weight, text in result.findings:
+            where, rule = text.partition(": ")[0], text.rpartition("[")[2] if text.endswith("]") else text
+            if (where, rule) not in seen:
+                seen.add((where, rule))
+                found[weight].append(text)
+    return found
+
+
+def _head(results: list[Result], found: dict[str, list[str]]) -> str:
+    undone = [result.key for result in results if not result.done]
+    change = next((result.summary for result in results if result.key == "change"), "")
+    nothing = change.startswith("0 files")
+    counts = ", ".join(_count(found[weight], word) for weight, word in _CALLED.items())
+    verdict = "nothing to review" if nothing else _verdict(found)
+    if undone:
+        verdict = f"the review is incomplete; {'so far ' if not any(found.values()) else ''}{verdict}"
+    left = f"\n\nNot done: {', '.join(undone)}." if undone else ""
+    return (
+        f"## Verdict: {verdict}\n\n{counts}; {change or 'the change is not known'}.{left}\n\n"
+        "Parsers, linters and tests read this change; no model and no person did. "
+        "They see mistakes of known kinds, not whether it does what it should."
+    )
+
+
+def _verdict(found: dict[str, list[str]]) -> str:
+    if found[SERIOUS]:
+        return "changes are needed"
+    if found[WARNING]:
+        return "have a look at the warnings"
+    return "have a look at the notes" if found[NOTE] else "nothing was found"
+
+
+def _count(found: list[str], word: str) -> str:
+    more = sum(int(said[1]) - 1 for text in found if (said := _MORE.fullmatch(text)))
+    return counted(len(found) + more, word)
+
+
+def _section(weight: str, found: list[str]) -> str:
+    rows = [f"* {_item(text)}" for text in found[:_SHOWN]]
+    if len(found) > _SHOWN:
+        rows.append(f"* and {len(found) - _SHOWN} more: see the tasks")
+    return f"### {_HEADINGS[weight]}\n\n" + "\n".join(rows)
+
+
+def _item(text: str) -> str:
+    """The finding with its place in bold; what comes from files must not become marks of the report."""
+    where, colon, what = text.partition(": ")
+    plain = "".join(f"\\{c}" if c in "\\*_<>|#~&" else c for c in what)
+    return f"**{where.replace('*', chr(92) + '*')}**: {plain}" if colon else text
+
+
+def _looked_at(results: list[Result]) -> str:
+    rows = [f"| {result.key} | {result.owner} | {_cell(result.summary)} |" for result in results]
+    facts = [f"* {_cell(fact)}" for result in results if result.key != "change" for fact in result.facts]
+    table = "### What was looked at\n\n| check | by | what it did |\n|---|---|---|\n" + "\n".join(rows)
+    return table + ("\n\n" + "\n".join(facts) if facts else "")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "/")

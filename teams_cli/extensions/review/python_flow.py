@@ -4,15 +4,90 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
+import warnings
 from itertools import pairwise
 
+from teams_cli.extensions.review import kinds
 from teams_cli.extensions.review.change import content
 from teams_cli.extensions.review.findings import NOTE, SERIOUS, WARNING, Finding
-from teams_cli.extensions.review.python_reading import parsed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import TypeGuard
+
+
+_SAYS_DEBUG = re.compile(
+    r"(?i)\b(debug|dbg|xxx|(got )?here|test(ing)?|foo|wtf|remove me)\b|[-=*#>]{3,}|\{\s*[\w.]+\s*=\s*[!:}]"
+)
+_FOR_PEOPLE = re.compile(
+    r"(^|/)(cli|main|__main__|console|setup|manage|commands?|scripts?|tools?|bin|examples?|docs?|demo|benchmarks?|bench)"
+    r"[^/]*(/|\.py$)"
+)
+
+
+def parsed(text: str) -> ast.Module | None:
+    """The syntax tree; None if there is none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def left_prints(tree: str, paths: list[str]) -> Iterator[Finding]:
+    """`print` that was put in to look for a mistake, and forgotten."""
+    for path in paths:
+        if kinds.is_test(path) or not (module := parsed(content(tree, path))):
+            continue
+        calls = [node for node in ast.walk(module) if _is_print(node)]
+        speaks = bool(_FOR_PEOPLE.search(path)) or _is_program(module)
+        for call in calls:
+            said = ast.unparse(call)
+            if _SAYS_DEBUG.search(said):
+                yield Finding(WARNING, path, call.lineno, f"print debugging: {said[:60]}", "print", anywhere=False)
+            elif not speaks and len(calls) < 3 and not _named_for_it(module, call):
+                yield Finding(NOTE, path, call.lineno, f"was this left behind? {said[:60]}", "print", anywhere=False)
+
+
+def _is_print(node: ast.AST) -> TypeGuard[ast.Call]:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("print", "pprint", "pp")
+        and not any(word.arg == "file" for word in node.keywords)
+    )
+
+
+def _is_program(module: ast.Module) -> bool:
+    return any(isinstance(node, ast.If) and "__name__" in ast.unparse(node.test) for node in module.body)
+
+
+def _named_for_it(module: ast.Module, call: ast.AST) -> bool:
+    """Whether the function around it says by its name that it prints."""
+    words = (
+        "print",
+        "show",
+        "display",
+        "main",
+        "usage",
+        "help",
+        "report",
+        "dump",
+        "echo",
+        "say",
+        "log",
+        "output",
+        "run",
+    )
+    return any(
+        any(word in node.name.lower() for word in words)
+        for node in ast.walk(module)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and call in ast.walk(node)
+    )
+
 
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _EXITS = ("sys.exit", "os._exit", "os.abort", "exit", "quit")
@@ -156,3 +231,48 @@ def _swallows(body: list[ast.stmt]) -> str:
     if isinstance(node, ast.Return) and (node.value is None or ast.unparse(node.value) == "None"):
         return ast.unparse(node)
     return "..." if isinstance(node, ast.Expr) and ast.unparse(node) == "..." else ""
+
+
+class Signature:
+    """What a function takes: names by place, how many of them must be given, names by keyword, and whether any more."""
+
+    def __init__(self, places: list[str], needed: int, words: dict[str, bool], rest: bool, others: bool) -> None:
+        self.places = places
+        self.needed = needed
+        self.words = words
+        self.rest = rest
+        self.others = others
+        self.hidden = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Signature) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def refuses(self, call: ast.Call) -> str:
+        """Why the function does not take this call; empty if it does, or if what is given can't be counted."""
+        if any(isinstance(given, ast.Starred) for given in call.args) or any(
+            word.arg is None for word in call.keywords
+        ):
+            return ""
+        named = [word.arg for word in call.keywords if word.arg]
+        if len(call.args) > len(self.places) and not self.rest:
+            return f"takes {len(self.places)} arguments by place, not {len(call.args)}"
+        unknown = [name for name in named if name not in self.places[self.hidden :] and name not in self.words]
+        if unknown and not self.others:
+            return f"has no parameter {unknown[0]}"
+        missing = [name for name in self.places[len(call.args) : self.needed] if name not in named]
+        missing += [name for name, needed in self.words.items() if needed and name not in named]
+        return f"needs {missing[0]}" if missing else ""
+
+
+def signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Signature:
+    """What that function takes."""
+    given = node.args
+    places = [argument.arg for argument in (*given.posonlyargs, *given.args)]
+    words = {
+        argument.arg: default is None for argument, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)
+    }
+    found = Signature(places, len(places) - len(given.defaults), words, bool(given.vararg), bool(given.kwarg))
+    found.hidden = len(given.posonlyargs)
+    return found

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from teams_cli.agents.seats import lines
 from teams_cli.agents.seats.lines import END, KEYS, OUTPUT, SIZE, Line
-from teams_cli.extensions.terminals.modes import Modes
+from teams_cli.extensions.terminals.wrapper import Modes
 from teams_cli.processes import leave
 from teams_cli.store.files.disk import write_all
 

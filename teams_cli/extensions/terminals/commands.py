@@ -6,12 +6,12 @@ import sys
 
 from teams_cli import errors
 from teams_cli.agents import ending
-from teams_cli.agents.seats import sitting, takeovers
+from teams_cli.agents.seats import sitting
 from teams_cli.clients import known
 from teams_cli.commands.answers import Service
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.extensions.terminals import detached, opening, windows
+from teams_cli.extensions.terminals import detached, opening
 from teams_cli.extensions.terminals.opening import Opened, OpenRequest
 from teams_cli.names import HUMAN
 from teams_cli.teams import history, teams
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from teams_cli.agents.sessions import Session
 
-_OPENING = "extensions.terminals.opening_here"
+_OPENING = "extensions.terminals.opening"
 _OPEN = """Open a client in this terminal as a member of the team, for this one run.
 
 Your settings stay as they are. Messages wake an idle client; one that can't be woken runs in a wrapper, which
@@ -57,19 +57,19 @@ def _open(
     if resume and (detach or tmux):
         raise errors.WrongUsage("--resume can't be combined with --detach or --tmux", "Leave them out.")
     if tmux:
-        windows.program(call.environ)
-    in_window = tmux or (detach and windows.found(call.environ) is not None)
+        opening.program(call.environ)
+    in_window = tmux or (detach and opening.found(call.environ) is not None)
     if resume:
         if _words_to_show(call, resume):
             raise errors.WrongState(f"{resume} runs in a detached terminal", f"See: teams attach {resume}")
         if opened := _reopened(call, client, resume, wrap, options):
             return Service(_OPENING, "", {"opened": opened})
-        takeovers.check(call.store, call.team, ending.current(call.store, call.team, resume), resume, client)
+        sitting.check(call.store, call.team, ending.current(call.store, call.team, resume), resume, client)
         return Service(_OPENING, "", {"taking": TakingOver(call, client, resume, wrap, options)})
     wish = OpenRequest(client, options, call.directory, agent=_named(call, agent_id), wrap=wrap)
     opened = opening.prepare(call.store, call.team, wish, call.config, call.environ)
     if in_window:
-        windows.open_window(sys.executable, call.store.root, call.team, opened, call.environ)
+        opening.open_window(sys.executable, call.store.root, call.team, opened, call.environ)
     elif detach:
         detached.start(call.store, call.team, opened)
     if detach:
@@ -105,7 +105,7 @@ def _reopened(call: Call, client: str, agent: str, wrap: bool, options: list[str
 def _words_to_show(call: Call, of: str) -> list[str]:
     """The words that show the detached terminal of an agent; none if it has none here."""
     words = detached.attach_words(sys.executable, call.store, call.team, of)
-    return words or windows.attach_words(call.team, of, call.environ)
+    return words or opening.attach_words(call.team, of, call.environ)
 
 
 def _attach(call: Call, of: str) -> Any:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
 from shutil import which
 
 from teams_cli import errors
-from teams_cli.agents import ports
-from teams_cli.agents.seats import sitting, terminals_directory
+from teams_cli.agents import isolation
+from teams_cli.agents.seats import bindings, sitting, terminals_directory
 from teams_cli.agents.sessions import Session
-from teams_cli.clients import environments, hook_settings, known, places, plugins, profiles
+from teams_cli.clients import environments, known, plugins, profiles, settings_files
+from teams_cli.clients.settings_files import written_once
 from teams_cli.membership import joining
+from teams_cli.processes import leave
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
     from teams_cli.clients.contract import Client
     from teams_cli.clients.profiles import Profile
     from teams_cli.clients.seats import Seat
+    from teams_cli.commands.call import Call
+    from teams_cli.extensions.terminals.commands import TakingOver
     from teams_cli.teams.config import Config
 
 
@@ -56,7 +62,7 @@ class OpenRequest:
         """What the agent that is taken over is started with by `teams`, too."""
         if self.session is None:
             return {}
-        port = {ports.VARIABLE: str(self.session.port_base)} if self.session.port_base else {}
+        port = {isolation.VARIABLE: str(self.session.port_base)} if self.session.port_base else {}
         return {**(self.session.variables or {}), **port}
 
 
@@ -76,7 +82,7 @@ class Opened:
         """What starts it in a terminal that is there: in our wrapper, where that is to wake it."""
         if not self.order["types"]:
             return list(self.order["words"])
-        wrapper = hook_settings.of_module(sys.executable, "teams_cli.extensions.terminals.wrapper")
+        wrapper = settings_files.of_module(sys.executable, "teams_cli.extensions.terminals.wrapper")
         return [*wrapper, json.dumps(self.order)]
 
 
@@ -103,7 +109,7 @@ def prepare(store: Store, team: str, wish: OpenRequest, config: Config | None, e
         "root": os.path.abspath(store.root),
         "team": team,
         "agent": agent,
-        "hook": hook_settings.program(sys.executable, "hook", client.name),
+        "hook": settings_files.program(sys.executable, "hook", client.name),
         "titles": client.seat.titles,
         "types": wish.wrap or not client.seat.ways,
     }
@@ -140,16 +146,171 @@ def _brought(
     """What brings our hooks, unless the client's settings have them: those of before are not called twice."""
     found = []
     if client.home:
-        found = places.of_user(client.name, environ.get("HOME") or "/", environ)[:1]
-        found += places.of_project(client.name, directory)[:1]
+        found = settings_files.of_user(client.name, environ.get("HOME") or "/", environ)[:1]
+        found += settings_files.of_project(client.name, directory)[:1]
     if plugins.is_installed(store.root, client.name) or any(_has_ours(place) for place in found):
         return [], {}
     return client.once(sys.executable, f"{terminals_directory(store.root)}/settings", environ)
 
 
-def _has_ours(place: places.SettingsFile) -> bool:
+def _has_ours(place: settings_files.SettingsFile) -> bool:
     try:
         data = disk.read_file(place.path)
     except FileNotFoundError:
         return False
     return bool(place.form.hook_commands(data))
+
+
+_OF_THE_WINDOW = ("TERM", "TMUX", "TMUX_PANE", "COLORTERM")
+
+
+def main() -> None:
+    """Become the client that the file describes, which nobody needs any more then."""
+    with open(sys.argv[1], "rb") as file:
+        order = json.load(file)
+    os.remove(sys.argv[1])
+    own = {name: os.environ[name] for name in _OF_THE_WINDOW if name in os.environ}
+    os.chdir(order["directory"])
+    os.execvpe(order["words"][0], order["words"], {**order["environ"], **own})
+
+
+def run(call: Call, settings: Mapping[str, Any]) -> int:
+    """Start the client in this terminal; its exit status.
+
+    Raises:
+        WrongUsage: This is no terminal.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise errors.WrongUsage("a client needs a terminal", "Run this in one, or start an agent: teams run-agent …")
+    if words := settings.get("attach"):
+        os.execv(words[0], words)
+    if taking := settings.get("taking"):
+        return _in_its_place(taking)
+    opened: Opened = settings["opened"]
+    os.chdir(opened.directory)
+    os.execvpe(opened.words[0], opened.words, opened.environ)
+
+
+def _in_its_place(taking: TakingOver) -> int:
+    """Run the client of an agent that is taken over, and give it back however the client ends; the exit status."""
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, leave)
+    opened = taking.begin()
+    try:
+        return _stay_behind(opened)
+    finally:
+        taking.end()
+
+
+def _stay_behind(opened: Opened) -> int:
+    """Run the client to its end. What the terminal says to all in it is the client's to answer; what is said to us
+    alone is passed on; when it is stopped, so are we.
+    """
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, lambda number, frame: None)  # not ignored, which the client would inherit
+    client = subprocess.Popen(opened.words, env=opened.environ, cwd=opened.directory)
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, lambda number, frame: client.send_signal(number))
+    while True:
+        _, status = os.waitpid(client.pid, os.WUNTRACED)
+        if not os.WIFSTOPPED(status):
+            code = client.returncode = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+        os.kill(os.getpid(), signal.SIGSTOP)
+        client.send_signal(signal.SIGCONT)
+
+
+_MODULE = "teams_cli.extensions.terminals.opening"
+
+
+def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapping[str, str]) -> None:
+    """Start the client in a window of its own, which nobody has to look at.
+
+    tmux gives a window the environment of whoever started it first, so that of the client lies in a file until then.
+
+    Raises:
+        NotInstalled: There is no tmux.
+        Conflict: tmux refused.
+    """
+    tmux = program(environ)
+    order = {"words": opened.words, "environ": opened.environ, "directory": opened.directory}
+    path = written_once(bindings.kept(os.path.abspath(root), team, opened.agent, "open"), json.dumps(order).encode())
+    window = ["-d", "-n", opened.agent, "-c", opened.directory, *settings_files.of_module(python, _MODULE), path]
+    new = (
+        ["new-window", "-t", f"={_session(team)}:"]
+        if _has_session(tmux, team)
+        else ["new-session", "-s", _session(team)]
+    )
+    done = subprocess.run([tmux, *new, *window], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        os.remove(path)
+        raise errors.Conflict(f"tmux opened no window: {done.stderr.strip()}", "Open the client without --tmux.")
+
+
+def attach_words(team: str, agent: str, environ: Mapping[str, str]) -> list[str]:
+    """The words that show the window of the agent in this terminal; none if it has no window."""
+    tmux = found(environ)
+    if tmux is None or agent not in _windows(team, environ):
+        return []
+    show = "switch-client" if environ.get("TMUX") else "attach-session"
+    return [tmux, show, "-t", f"={_session(team)}:={agent}"]
+
+
+def agents_of(team: str, environ: Mapping[str, str]) -> list[str]:
+    """The agents of the team that have a window."""
+    return sorted(_windows(team, environ))
+
+
+def close(team: str, agent: str, environ: Mapping[str, str], watched: bool) -> bool:
+    """Close the window of the agent, whose client hears of that; one that is *watched* only if that is said. Whether it
+    is closed.
+    """
+    window, lookers = _windows(team, environ).get(agent, ("", ""))
+    if window and (watched or lookers in ("", "0")):
+        subprocess.run(
+            [program(environ), "kill-window", "-t", window], stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+        return True
+    return not window
+
+
+def _windows(team: str, environ: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """The windows of the team's session by their names: their ids, and how many look at them."""
+    tmux = found(environ)
+    if tmux is None:
+        return {}
+    form = "#{window_name} #{window_id} #{window_active_clients}"
+    listed = [tmux, "list-windows", "-t", f"={_session(team)}", "-F", form]
+    done = subprocess.run(listed, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    rows = [line.split(" ") for line in done.stdout.splitlines() if line.count(" ") == 2]
+    return {name: (window, lookers) for name, window, lookers in rows}
+
+
+def found(environ: Mapping[str, str]) -> str | None:
+    """Where tmux is; None if it is not there."""
+    return which("tmux", path=environ.get("PATH"))
+
+
+def program(environ: Mapping[str, str]) -> str:
+    """Where tmux is.
+
+    Raises:
+        NotInstalled: It is not there.
+    """
+    tmux = found(environ)
+    if tmux is None:
+        raise errors.NotInstalled("tmux is not on PATH", "Install it, or use --detach instead.")
+    return tmux
+
+
+def _has_session(tmux: str, team: str) -> bool:
+    words = [tmux, "has-session", "-t", f"={_session(team)}"]
+    return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
+
+
+def _session(team: str) -> str:
+    return f"teams-{team}"
+
+
+if __name__ == "__main__":
+    main()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.agents.seats import sitting
-from teams_cli.extensions.terminals import detached, windows
+from teams_cli.extensions.terminals import detached, opening
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.teams import teams
@@ -21,7 +21,7 @@ def agents_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
         StorageFailed: The machine can't say.
     """
     try:
-        shown, hidden = windows.agents_of(team, environ), detached.agents_of(store, team)
+        shown, hidden = opening.agents_of(team, environ), detached.agents_of(store, team)
     except OSError as error:
         raise disk.failed("look for the detached clients of", team, error) from error
     known = teams.get(store, team) if shown else None
@@ -51,7 +51,7 @@ def _end(store: Store, team: str, agent: str, environ: Mapping[str, str], watche
     if detached.is_there(store, team, agent):
         ended = detached.hang_up(store, team, agent, watched)
     else:
-        ended = windows.close(team, agent, environ, watched)
+        ended = opening.close(team, agent, environ, watched)
     if ended:
         sitting.stand_up(store, team, agent, "its terminal was closed")
     return ended

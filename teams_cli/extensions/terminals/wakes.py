@@ -15,17 +15,17 @@ from tempfile import TemporaryDirectory
 from teams_cli import errors
 from teams_cli.agents import background
 from teams_cli.agents.seats import sitting, terminals
-from teams_cli.agents.seats.reports import plain
+from teams_cli.agents.seats.lines import plain
 from teams_cli.clients import known
 from teams_cli.clients.seats import IDLE
 from teams_cli.doctor.clients import finding
 from teams_cli.extensions.terminals import opening
 from teams_cli.extensions.terminals.opening import Opened, OpenRequest
-from teams_cli.membership import founding
+from teams_cli.membership import joining
 from teams_cli.messages import inboxes, messages
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FileStore
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def examine(client: str, config: Config | None, environ: Mapping[str, str], dire
         return finding(client, "warning", "nobody sits in front of this client", "")
     with TemporaryDirectory() as top:
         store = FileStore(f"{top}/root")
-        founding.spawn_team(store, _TEAM, Caller(_LEAD))
+        joining.spawn_team(store, _TEAM, Caller(_LEAD))
         first = [word.replace("{prompt}", _PROMPT) for word in seat.first]
         try:
             opened = opening.prepare(store, _TEAM, OpenRequest(client, first, directory, agent=_AGENT), config, environ)

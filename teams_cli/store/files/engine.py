@@ -26,8 +26,7 @@ from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.documents import encode, says_closed, team_closed
 from teams_cli.store.files import directories, disk, marks
-from teams_cli.store.files.directories import Decoded
-from teams_cli.store.files.layout import Layout
+from teams_cli.store.files.directories import Decoded, Layout
 from teams_cli.store.files.locks import LOCK, Lock
 from teams_cli.store.files.message_log import MessageLog
 
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
     from teams_cli.clock import Clock
     from teams_cli.store.contract import Finding, Watch
-    from teams_cli.store.files.closing import Closing
+    from teams_cli.store.files.whole_team import Closing
 
     R = TypeVar("R", bound=Record)
 
@@ -388,7 +387,7 @@ class FileStore(Store):
         return self.lock(directory, self.lock_timeout)
 
     def _closing(self, team: str) -> Closing:
-        from teams_cli.store.files.closing import Closing
+        from teams_cli.store.files.whole_team import Closing
 
         return Closing(self.address, team, self._lock)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from teams_cli.records.records import Record
     from teams_cli.store.contract import Kind
-    from teams_cli.store.files.layout import Layout
+    from teams_cli.store.files.directories import Layout
     from teams_cli.store.files.locks import Lock
 
     R = TypeVar("R", bound=Record)

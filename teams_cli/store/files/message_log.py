@@ -12,7 +12,7 @@ from teams_cli import errors
 from teams_cli.names import is_name, is_number
 from teams_cli.store.documents import encode_unnumbered, heading
 from teams_cli.store.files import directories, disk
-from teams_cli.store.files.layout import PACKED
+from teams_cli.store.files.directories import PACKED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from teams_cli.extensions.exchange import schemas
-from teams_cli.workflows import documents
+from teams_cli.workflows import files
 from tests.docs.pages import blocks, text_of
 from tests.support.cli import Cli
 
@@ -49,7 +49,7 @@ def test_what_is_shipped_and_shown_fits() -> None:
     )
     assert texts
     for text in texts:
-        assert fits("workflow", yaml.safe_load(documents.front_matter(text) or "")), text
+        assert fits("workflow", yaml.safe_load(files.front_matter(text) or "")), text
 
 
 def test_the_command_shows_it(tmp_path: Path) -> None:

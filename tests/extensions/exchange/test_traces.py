@@ -10,7 +10,7 @@ from typing import Any
 from google.protobuf import json_format
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status, TracesData
 
-from teams_cli.agents.usage import USAGE
+from teams_cli.agents.budgets import USAGE
 from teams_cli.runs.runs import RUN
 from teams_cli.tasks.landings import LANDING
 from tests.support.cli import ALPHA, add_tasks, make_team

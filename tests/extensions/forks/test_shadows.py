@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from teams_cli.membership import joining
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.questions.asking import ask, by_responder, wait_for
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli
 

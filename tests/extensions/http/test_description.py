@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from teams_cli.extensions.http import openapi, wording
+from teams_cli.extensions.http import openapi, refusals
 from tests.support.cli import Cli, make_team
 from tests.support.serving import Server, serving
 
@@ -67,7 +67,7 @@ def test_hints_speak_of_requests() -> None:
         ("teams update-task 1 --blocked-by 2", "POST /api/update-task 1 blockedBy 2"),
         ("there is no teams leader", "there is no teams leader"),
     ]:
-        assert wording.in_requests(said) == meant
+        assert refusals.in_requests(said) == meant
 
 
 def test_a_refusal_tells_what_to_request(server: Server, tmp_path: Path) -> None:

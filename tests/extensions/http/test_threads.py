@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from teams_cli.extensions.http.threads import Threads
+from teams_cli.extensions.http.janus import Threads
 
 
 def test_more_jobs_than_threads_come_to_their_ends() -> None:

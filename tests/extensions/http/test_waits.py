@@ -11,7 +11,7 @@ import pytest
 
 from teams_cli.membership import joining
 from teams_cli.serving.watching import Requester, SharedWatch, Watchers
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, Cli
 from tests.support.serving import Events, Server, received
 from tests.support.waits import until

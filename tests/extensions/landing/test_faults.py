@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.agents.lone_processes import LANDER
+from teams_cli.agents.background import LANDER
 from teams_cli.extensions.landing import lander
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import claims, landings

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from teams_cli.agents import checkouts
-from teams_cli.agents.lone_processes import LANDER
+from teams_cli.agents.background import LANDER
 from teams_cli.teams import teams
 from teams_cli.teams.config import Config
-from teams_cli.views import rows
+from teams_cli.views import board
 from tests.support.cli import ALPHA, TIMEOUT
 from tests.support.serving import serving
 from tests.support.shop import CHECK, Shop, git, shop
@@ -97,7 +97,7 @@ def test_what_fits_lands_with_its_checkout(shop: Shop) -> None:
     assert (shop.main / "new").read_text() == "2" and git(shop.main, "status", "--porcelain") == ""
     assert shop.task()["landing"] == landing["id"]
     store = shop.cli.store()
-    tables = rows.rows(store, teams.get(store, ALPHA), Config(), 9, [])
+    tables = board.rows(store, teams.get(store, ALPHA), Config(), 9, [])
     card, row = tables["tasks"]["task-1"], tables["landings"]["landing-1"]
     assert (card["checked"]["status"], card["landing"], row["state"]) == (0, "landing-1", "landed")
     assert row["merge"] == shop.tip() and "output" not in row["checked"]

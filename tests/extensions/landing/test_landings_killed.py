@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from teams_cli.agents import merging
-from teams_cli.agents.lone_processes import LANDER
+from teams_cli.agents.background import LANDER
 from teams_cli.store.retrying import update
 from teams_cli.tasks import landings
 from teams_cli.tasks.landings import LANDING, Landing

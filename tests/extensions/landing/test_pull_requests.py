@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.extensions.landing import known_here
+from teams_cli.extensions.landing import queueing
 from tests.support.agents import running
 from tests.support.cli import ALPHA, TIMEOUT
 from tests.support.shop import Shop, git, shop
@@ -100,7 +100,7 @@ def test_what_was_opened_is_not_refused_where_that_cant_be_noted(
 ) -> None:
     """As on a full disk: it is in the store, and found by its branch."""
     forge = asked_for(shared, tmp_path, monkeypatch)
-    known_here.note(shared.cli.store(), ALPHA, str(shared.main))
+    queueing.note(shared.cli.store(), ALPHA, str(shared.main))
     temporary = shared.cli.root / "tmp"
     shutil.rmtree(temporary)
     temporary.touch()

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from teams_cli.extensions.mcp import wording
+from teams_cli.extensions.mcp import results
 from teams_cli.messages import messages
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from teams_cli.views import steps
 from tests.support.agents import unread
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
@@ -187,6 +187,6 @@ def test_a_task_is_ended_and_the_next_one_awaited_with_one_tool(cli: Cli) -> Non
 
 def test_what_follows_takes_only_what_tools_take() -> None:
     """Who calls is set where the server is started, and many tasks are in a file of who types."""
-    assert wording.in_tools(steps.CREATE) == "create_task TITLE"
+    assert results.in_tools(steps.CREATE) == "create_task TITLE"
     joining = "join_team beta claim wait 540, or spawn_team beta"
-    assert wording.in_tools(steps.outside("beta", [], "bob")) == joining
+    assert results.in_tools(steps.outside("beta", [], "bob")) == joining

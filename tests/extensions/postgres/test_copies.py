@@ -18,7 +18,7 @@ from teams_cli.extensions.postgres.engine import PostgresStore
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.store import opening
 from teams_cli.store.files.engine import FileStore
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.conftest import new_address
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 

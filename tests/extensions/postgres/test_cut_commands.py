@@ -29,7 +29,7 @@ from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import landings, tasks
 from teams_cli.teams import config, pages, teams
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.conftest import new_address, server
 from tests.support.cli import ALPHA, TIMEOUT, make_team
 from tests.support.postgres import schema_of

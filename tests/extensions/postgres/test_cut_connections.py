@@ -22,7 +22,7 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks import choosing, tasks
 from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.tasks.tasks import TASK, Task
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.conftest import new_address, server
 from tests.support.cli import ALPHA, make_team
 from tests.support.wire import Wire

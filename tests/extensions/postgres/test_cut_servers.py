@@ -18,7 +18,7 @@ from teams_cli.extensions.postgres.engine import PostgresStore
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams import config, presence
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.conftest import new_address, server
 from tests.faults.judging import State, difference, of_store
 from tests.faults.scenes import BOB, LEA, MAX, MIA, SCENES, Scene

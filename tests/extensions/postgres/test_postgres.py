@@ -25,7 +25,7 @@ WORKER = """
 import os, sys
 from teams_cli.tasks import choosing, claims
 from teams_cli.messages import messages
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from teams_cli.errors import Busy, NothingReady, StaleClaim, WrongState
 from teams_cli.store.opening import open_store
 from teams_cli.tasks.changes import Edit, change_task

@@ -22,7 +22,7 @@ from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import Caller
 from tests.conftest import server
 from tests.support.cli import ALPHA, add_tasks, make_team
 from tests.support.postgres import schema_of

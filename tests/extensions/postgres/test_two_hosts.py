@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from teams_cli.agents.seats import bindings, doorbells
-from teams_cli.agents.seats.doorbells import Doorbell
+from teams_cli.agents.seats import bindings, channels
+from teams_cli.agents.seats.channels import Doorbell
 from tests.support import hosts, postgres, waits
 from tests.support.cli import TIMEOUT
 from tests.support.hosts import Machine
@@ -157,7 +157,7 @@ def test_a_client_at_a_terminal_is_woken_from_another_machine(two: tuple[Machine
         assert (seated(alpha)["host"], seated(alpha)["state"]) == ("beta", "idle")
         assert bell.take()
         alpha.ok("send-message", "agentA", "from afar", agent="lea", team=ALPHA)
-        assert bell.wait(TIMEOUT) == doorbells.MAIL
+        assert bell.wait(TIMEOUT) == channels.MAIL
         until(lambda: reached(alpha) == "woken", "that it was woken")
         assert "| from afar" in client.hook("UserPromptSubmit")
         assert reached(alpha) == "shown" and seated(alpha)["state"] == "working"

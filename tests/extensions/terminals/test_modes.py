@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from teams_cli.extensions.terminals.modes import Modes, Shown, answers
+from teams_cli.extensions.terminals.wrapper import Modes, Shown, answers
 
 
 def test_modes_are_set_again_and_undone() -> None:

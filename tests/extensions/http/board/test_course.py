@@ -347,7 +347,7 @@ def test_older_messages_are_fetched(cli: Cli, page: Page) -> None:
 
 def _say(cli: Cli, text: str) -> None:
     from teams_cli.messages import messages
-    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.permission import Caller
 
     messages.send(cli.store(), ALPHA, Caller("bob"), "mia", text)
 

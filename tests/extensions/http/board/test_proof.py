@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from teams_cli.agents.usage import USAGE, TurnUsage, Usage
-from teams_cli.clients.usage import Tokens
+from teams_cli.agents.budgets import USAGE, TurnUsage, Usage
+from teams_cli.clients.output import Tokens
 from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.teams import teams
 from tests.extensions.http.board.test_views import SIZES
