@@ -20,7 +20,7 @@ PLACE = "plugins/teams"
 PORTABLE = "plugins/portable"
 """Agent Plugins 1.0 know no hooks. A client that reads both kinds takes its `plugin.json` first, so it is elsewhere."""
 NAME = "teams"
-ABOUT = "Work in a team of coding agents: shared tasks, messages and a merge queue, by the command teams"
+ABOUT = "Work in a team of coding agents: shared tasks, messages and a merge queue, through the command teams"
 WHEN = (
     "Work in a team of coding agents through the command `teams`: shared tasks, messages, questions and merges. Use it "
     "when TEAMS_TEAM is set, when a hook or a message says that you are in a team, or when the user speaks of a team, "
@@ -100,8 +100,8 @@ def _skill() -> str:
             "",
             *rows,
             "",
-            "`teams help` lists all others; `teams help COMMAND` has the options of one. Words in CAPITALS stand for",
-            "your own; `-` reads a long text from standard input. `--json` makes an answer one for programs.",
+            "`teams help --all` lists every command, `teams help COMMAND` its options. Replace words in CAPITALS;",
+            "`-` reads a long text from standard input. `--json` answers with JSON.",
             "",
             "## Who you are",
             "",
@@ -116,15 +116,15 @@ def _readme() -> str:
         [
             "# teams",
             "",
-            f"{ABOUT}. It brings a skill, hooks and an MCP server to Claude Code, Codex and Copilot CLI. For",
-            "other clients that read Agent Plugins 1.0, which know no hooks, take the folder `portable` beside it.",
+            f"{ABOUT}. This plugin has a skill, hooks and an MCP server for Claude Code, Codex and Copilot CLI.",
+            "Other clients that read Agent Plugins 1.0 can use the folder `portable` beside it, which has no hooks.",
             "",
-            "It needs the command `teams` on `PATH`. `teams install claude --plugin` installs it, and so for codex and",
-            "copilot. The hooks say something only in sessions that belong to a team: those started with `TEAMS_TEAM`,",
-            "or in a directory that `teams here TEAM` linked. In all others they end at once. Nothing is sent",
-            "anywhere: teams, tasks and messages are files on your machine.",
+            "`teams install claude --plugin` (or `codex`, `copilot`) installs it. The command `teams` must be on",
+            "`PATH`. The hooks act only in sessions that belong to a team: those started with `TEAMS_TEAM`, or in a",
+            "directory linked by `teams here TEAM`. Nothing is sent anywhere: teams, tasks and messages are files on",
+            "your machine.",
             "",
-            "`python plugins/generate.py` in the repository of `teams` writes all files here; do not edit them.",
+            "`python plugins/generate.py` in the repository of `teams` writes these files; do not edit them.",
             "",
         ]
     )
