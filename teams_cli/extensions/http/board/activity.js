@@ -32,8 +32,8 @@ export async function show(snapshot) {
 }
 
 function build() {
-  const agent = el('select', { 'aria-label': 'Who' });
-  const since = el('select', { 'aria-label': 'Since when' }, SINCE.map(([value, label]) => el('option', { value }, label)));
+  const agent = el('select', { 'aria-label': 'Agent' });
+  const since = el('select', { 'aria-label': 'Period' }, SINCE.map(([value, label]) => el('option', { value }, label)));
   since.value = 'today';
   agent.addEventListener('change', () => {
     go({ who: agent.value });
@@ -44,7 +44,7 @@ function build() {
     attempt(list, () => look(current().team.name));
   });
   const told = el('p', { class: 'muted', role: 'status' });
-  const list = el('ol', { class: 'activity', tabindex: 0, 'aria-label': 'What happened, the newest first' });
+  const list = el('ol', { class: 'activity', tabindex: 0, 'aria-label': 'Activity, newest first' });
   byId('view-activity').replaceChildren(el('div', { class: 'view-bar' }, told, agent, since), list);
   return { agent, since, told, list };
 }
@@ -64,14 +64,14 @@ async function look(team) {
 function fill() {
   const actors = [...new Set([...current().agents.map(({ name }) => name), ...entries.map(({ actor }) => actor)])];
   const chosen = said('who');
-  parts.agent.replaceChildren(el('option', { value: '' }, 'Everybody'), ...actors.map((name) => el('option', { value: name }, name === 'human' ? 'You' : name)));
+  parts.agent.replaceChildren(el('option', { value: '' }, 'Everyone'), ...actors.map((name) => el('option', { value: name }, name === 'human' ? 'You' : name)));
   parts.agent.value = actors.includes(chosen) ? chosen : '';
   titles = new Map(current().tasks.map(({ id, title }) => [id, title]));
   const shown = entries.filter(({ actor }) => !parts.agent.value || actor === parts.agent.value);
   const counts = new Map();
   for (const { what } of shown) counts.set(what, (counts.get(what) ?? 0) + 1);
   const most = [...counts].sort(([, a], [, b]) => b - a).slice(0, 4).map(([what, number]) => `${number} × ${what}`);
-  parts.told.textContent = shown.length ? [...most, shown.length > SHOWN ? `the newest ${SHOWN} of ${shown.length} are shown` : ''].filter(Boolean).join(', ') : 'Nothing happened in this time.';
+  parts.told.textContent = shown.length ? [...most, shown.length > SHOWN ? `the newest ${SHOWN} of ${shown.length} are shown` : ''].filter(Boolean).join(', ') : 'Nothing happened in this period.';
   const rows = shown.map((entry, number) => ({ entry, id: `${entry.at} ${entry.actor} ${number}` })).slice(-SHOWN).reverse();
   keyed(parts.list, rows, { key: ({ id }) => id, create: () => el('li'), fill: fillEntry });
 }

@@ -67,12 +67,12 @@ function facts(agent) {
     [agent.trouble === 'waiting' ? 'Waits' : 'Trouble', agent.why && plain(agent.why)],
     ['Limited until', agent.limitedUntil && new Date(agent.limitedUntil).toLocaleString()],
     ['Unread', String(agent.queueDepth)],
-    ['Seen', agent.lastSeen && timeAgo(agent.lastSeen)],
+    ['Last seen', agent.lastSeen && timeAgo(agent.lastSeen)],
     ['Note', agent.note && plain(agent.note)],
-    ['Harness', session.harness],
+    ['Client', session.harness],
     ['Session', session.state && [session.state, session.outcome, session.turns === 1 ? '1 turn' : `${session.turns ?? 0} turns`].filter(Boolean).join(', ')],
-    ['Works for', session.caller],
-    ['Order', session.description && plain(session.description)],
+    ['Started by', session.caller],
+    ['Prompt', session.description && plain(session.description)],
     ['Branch', session.branch && plain(session.branch)],
     ['Worktree', session.worktree && plain(session.worktree)],
     ['Directory', session.directory && plain(session.directory)],
@@ -83,13 +83,13 @@ function facts(agent) {
 /** Each time that the agent had a task, the newest first. */
 function workOf(name) {
   const had = ({ id, title, status, result, work = [] }) => work.filter(([agent]) => agent === name).map(([, from, to, how]) => ({
-    id, title, from, to, how: to ? how : 'in work', result: how === 'completed' && status === 'completed' ? result : '',
+    id, title, from, to, how: to ? how : 'in progress', result: how === 'completed' && status === 'completed' ? result : '',
   }));
   return current().tasks.flatMap(had).sort((a, b) => b.from.localeCompare(a.from));
 }
 
 function worked({ name }, work) {
-  const history = button('All that it did', () => {
+  const history = button('All its activity', () => {
     shown.close();
     go({ who: name });
     showView('activity');
@@ -98,7 +98,7 @@ function worked({ name }, work) {
     el('span', { dir: 'auto' }, chip(id, openTask), ' ', firstLine(title, 60), ' ', el('b', { class: `status ${how}` }, how),
       to && how === 'completed' ? ` after ${span((Date.parse(to) - Date.parse(from)) / 1000)}` : '', result ? `: ${firstLine(result, 60)}` : ''), timeAgo(to ?? from)));
   return el('section', {}, el('h3', {}, `Work${work.length > NEWEST ? `, the newest ${NEWEST} of ${work.length}` : ''}`),
-    rows.length ? el('ol', { class: 'timeline' }, rows) : el('p', { class: 'muted' }, 'It has had no task yet.'), history);
+    rows.length ? el('ol', { class: 'timeline' }, rows) : el('p', { class: 'muted' }, 'It has had no tasks yet.'), history);
 }
 
 function announced({ statusHistory = [] }) {
@@ -129,6 +129,6 @@ async function tail(name, node) {
   if (node.told === said) return;
   node.told = said;
   const atEnd = node.scrollHeight - node.scrollTop - node.clientHeight < 30;
-  node.replaceChildren(...(said ? visible(said) : ['Nothing was printed yet.']));
+  node.replaceChildren(...(said ? visible(said) : ['It has printed nothing yet.']));
   if (atEnd) node.scrollTop = node.scrollHeight;
 }

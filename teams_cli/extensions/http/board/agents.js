@@ -63,7 +63,7 @@ function head(agent, state) {
 /** What is wrong with it, or what it waits for. */
 function trouble({ trouble, why, limitedUntil }) {
   if (!trouble || trouble === 'paused' && !why) return null;
-  if (trouble === 'limited') return el('p', { class: 'agent-why' }, 'its provider gives more in ', timeLeft(limitedUntil));
+  if (trouble === 'limited') return el('p', { class: 'agent-why' }, 'its provider accepts requests in ', timeLeft(limitedUntil));
   return el('p', { class: 'agent-why', dir: 'auto' }, why ? firstLine(why, 160) : trouble);
 }
 
@@ -101,7 +101,7 @@ export function changes(agent) {
   const { name, session } = agent;
   const said = [];
   if (state !== 'stopped') said.push({ label: 'Write a message', does: () => writeTo(name) });
-  if (session && state !== 'stopped') said.push({ label: 'Interject…', does: () => interject(name) });
+  if (session && state !== 'stopped') said.push({ label: 'Interrupt…', does: () => interject(name) });
   if (session && state === 'paused') said.push({ label: 'Resume', does: () => attempt(null, () => perform('resume-agent', { agent: name })) });
   else if (session && state !== 'stopped') said.push({ label: 'Pause', does: () => attempt(null, () => perform('pause-agent', { agent: name })) });
   if (state !== 'stopped' && !agent.leads) said.push({ label: 'Ask to shut down…', does: () => shutDown(name) });
@@ -111,10 +111,10 @@ export function changes(agent) {
 
 function interject(name) {
   ask({
-    title: `Interject: ${name}`,
-    about: el('p', {}, 'What it is doing is interrupted, and this is its next turn.'),
-    inputs: [field({ name: 'text', label: 'What to tell it', kind: 'area', rows: 4, required: true })],
-    label: 'Interject',
+    title: `Interrupt ${name}`,
+    about: el('p', {}, 'This ends its turn. Its next turn gets your text.'),
+    inputs: [field({ name: 'text', label: 'Your text', kind: 'area', rows: 4, required: true })],
+    label: 'Interrupt',
     submit: ({ text }) => perform('interject', { agent: name, text }),
   });
 }
@@ -122,7 +122,7 @@ function interject(name) {
 function shutDown(name) {
   ask({
     title: `Ask ${name} to shut down`,
-    about: el('p', {}, 'It finishes or declines by itself. Approved, its tasks are free again.'),
+    about: el('p', {}, 'The agent approves or declines. If it approves, its tasks are released.'),
     inputs: [field({ name: 'reason', label: 'Reason (optional)' })],
     label: 'Ask',
     submit: ({ reason }) => perform('request-shutdown', { agent: name, ...(reason && { reason }) }),
@@ -132,7 +132,7 @@ function shutDown(name) {
 function stop(name) {
   ask({
     title: `Stop ${name}?`,
-    about: el('p', {}, 'All its processes are ended now. Messages do not resume it any more.'),
+    about: el('p', {}, 'This ends all its processes. Messages no longer resume it.'),
     label: `Stop ${name}`,
     danger: true,
     submit: () => perform('stop-agent', { agent: name }),

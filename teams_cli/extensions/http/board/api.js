@@ -20,11 +20,11 @@ export class Refusal extends Error {
   }
 }
 
-const WRONG = { code: 'wrong_token', message: 'the token is wrong', hint: 'Each start of `teams serve` prints a new one.' };
+const WRONG = { code: 'wrong_token', message: 'the token is wrong', hint: 'Each start of `teams serve` prints a new token.' };
 const UNREACHABLE = {
   code: 'unreachable',
   message: "The server can't be reached.",
-  hint: 'Start it with `teams serve`. If you were changing something, look whether it was done before you repeat it.',
+  hint: 'Start it with `teams serve`. Before you repeat a change, check whether it was made.',
 };
 
 /** Take the token from the address, where `teams serve` puts it, or from an earlier visit. */

@@ -88,7 +88,7 @@ async function lookForTeams() {
 
 async function none() {
   byId('banner').hidden = false;
-  byId('banner').replaceChildren('There is no team yet. Make one: ', el('code', {}, 'teams spawn-team NAME'));
+  byId('banner').replaceChildren('There is no team yet. Create one: ', el('code', {}, 'teams spawn-team NAME'));
   connectionText('live', 'Connected');
   setTimeout(lookForTeams, LOOK_FOR_TEAMS);
 }
@@ -96,8 +96,8 @@ async function none() {
 /** Offer the teams, those that are alive apart from runs that are over and teams that are closed. */
 function offerTeams(name) {
   const all = teams.some((team) => team.name === name) ? teams : [{ name, state: 'active' }, ...teams];
-  const groups = Map.groupBy(all, (team) => (isAlive(team) ? 'Alive' : team.run ? 'Finished runs' : 'Closed'));
-  const made = ['Alive', 'Finished runs', 'Closed'].filter((label) => groups.has(label));
+  const groups = Map.groupBy(all, (team) => (isAlive(team) ? 'Active' : team.run ? 'Finished runs' : 'Closed'));
+  const made = ['Active', 'Finished runs', 'Closed'].filter((label) => groups.has(label));
   const option = (team) => el('option', { value: team.name }, team.run && !isAlive(team) ? `${team.name} (${team.run.status})` : team.name);
   byId('team').replaceChildren(...made.map((label) => el('optgroup', { label }, ...groups.get(label).map(option))));
   byId('team').value = name;
@@ -152,7 +152,7 @@ function showConnection() {
   say('The connection to the server is lost');
   byId('banner').hidden = false;
   const since = lostAt ? ` since ${new Date(lostAt).toLocaleTimeString()}` : '';
-  byId('banner').replaceChildren(el('b', {}, `The server can't be reached${since}.`), ' What you see may be old; the page goes on by itself. ',
+  byId('banner').replaceChildren(el('b', {}, `The server can't be reached${since}.`), ' What you see may be old. The page reconnects by itself. ',
     button('Try now', hurry, { class: 'quiet' }));
 }
 
@@ -170,13 +170,13 @@ function askToken() {
   });
   const asked = ask({
     title: mayChange() ? 'The token' : "Enter the server's token",
-    about: el('p', {}, 'Without it the board only shows. ', el('code', {}, 'teams serve'), ' prints it at the end of the address.'),
+    about: el('p', {}, 'Without the token you can only read. ', el('code', {}, 'teams serve'), ' prints it at the end of the address.'),
     inputs: [
       field({ name: 'token', label: "The server's token", kind: 'password', required: !mayChange() }),
       secure ? field({ name: 'own', label: `Your own token in ${current().team.name}`, kind: 'password', hint: 'This team was made with --secure.' }) : '',
       mayChange() ? forget : '',
     ],
-    label: 'Use it',
+    label: 'Use the token',
     submit: async ({ token, own }) => {
       if (token) await tryToken(token);
       if (own) setOwnToken(own);

@@ -21,7 +21,7 @@ export async function open() {
     create: () => el('li', { class: 'row' }),
     fill,
     about: (rows) => counted(rows, VERDICTS, verdict),
-    none: 'No task shown has a check. `teams create-task TITLE --check COMMAND` makes one that counts only when it passes.',
+    none: 'No task here has a check. Add one: `teams create-task TITLE --check COMMAND`',
   });
   show(current());
   await wantAll();
@@ -55,8 +55,8 @@ function fill(node, row) {
   const how = checked && (checked.status > 0 ? `exit status ${checked.status}` : checked.status < 0 ? `ended by signal ${-checked.status}` : null);
   const facts = checked
     ? [how, checked.commit ? el('span', {}, 'on ', commit(checked.commit)) : 'not on a commit', `run by ${who(checked.by)}`, timeAgo(checked.at)]
-    : [owner ? `${owner} works on it` : 'it is run when the task is to be completed'];
-  if (checked?.stale) facts.push(el('span', { class: 'reason' }, 'its commit is no part of what landed'));
+    : [owner ? `${owner} works on it` : 'it runs when the task is completed'];
+  if (checked?.stale) facts.push(el('span', { class: 'reason' }, 'its commit is not in the work that landed'));
   node.replaceChildren(...[
     el('header', {}, el('span', { class: `verdict ${word.replaceAll(' ', '-')}` }, word), ' ', chip(id, openTask), ' ', el('b', { dir: 'auto' }, firstLine(title, 80))),
     el('p', {}, el('code', { dir: 'auto' }, ...visible(checked?.command ?? check))),

@@ -7,16 +7,16 @@ import { current, on } from './state.js';
 
 const PARTS = [
   ['done', ({ done, total }) => `${done} of ${total} done`],
-  ['working', ({ inProgress }) => `${inProgress} in work`],
+  ['working', ({ inProgress }) => `${inProgress} in progress`],
   ['review', ({ inReview }) => `${inReview} in review`],
   ['ready', ({ ready }) => `${ready} ready`],
   ['blocked', ({ blocked }) => `${blocked} blocked`],
-  ['failed', ({ failed, heldUp }) => [failed || !heldUp ? `${failed} failed` : '', heldUp ? `${failed ? (failed === 1 ? 'holds' : 'hold') : 'cancelled ones hold'} up ${heldUp}` : ''].filter(Boolean).join(', ')],
+  ['failed', ({ failed, heldUp }) => [failed || !heldUp ? `${failed} failed` : '', heldUp ? `${failed ? (failed === 1 ? 'blocks' : 'block') : 'cancelled tasks block'} ${heldUp}` : ''].filter(Boolean).join(', ')],
 ];
 const made = new Map();
 
 export function startCourse() {
-  const bar = el('progress', { id: 'course-bar', max: 100, value: 0, 'aria-label': 'Share of the tasks that is done' });
+  const bar = el('progress', { id: 'course-bar', max: 100, value: 0, 'aria-label': 'Share of the tasks that are done' });
   byId('course').append(bar, el('b', { id: 'course-percent' }));
   for (const [name] of PARTS) byId('course').append(part(name));
   byId('course').append(el('span', { id: 'course-pace' }), part('critical', 'course-end'));
@@ -48,7 +48,7 @@ function showEnd({ pace, estimate, noEstimate, criticalPath }) {
   const end = made.get('critical');
   const { fromSeconds, toSeconds, basis } = estimate ?? {};
   setText(end, estimate ? `about ${range(fromSeconds, toSeconds)} left` : `no estimate: ${noEstimate}`);
-  end.title = [basis, criticalPath.length && `longest chain ahead, but for what is held up: ${criticalPath.join(' → ')}`].filter(Boolean).join('; ');
+  end.title = [basis, criticalPath.length && `longest chain, without tasks blocked by failed ones: ${criticalPath.join(' → ')}`].filter(Boolean).join('; ');
   end.disabled = criticalPath.length === 0 && filters().only !== 'critical';
 }
 

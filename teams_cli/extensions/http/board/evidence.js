@@ -10,7 +10,7 @@ import { block, plain } from './text.js';
 export function evidenceOf(task) {
   if (!task.evidence?.length) return null;
   const made = (file) => el('li', {}, button(`${plain(file.name)} (${file.size.toLocaleString('en')} bytes)`, (event) => open(event, task.id, file), { class: 'quiet', title: `SHA-256 ${file.sha256}` }));
-  return el('ul', { class: 'chips', 'aria-label': 'Evidence' }, task.evidence.map(made));
+  return el('ul', { class: 'chips', 'aria-label': 'Attachments' }, task.evidence.map(made));
 }
 
 function open(event, task, { id }) {
@@ -20,9 +20,9 @@ function open(event, task, { id }) {
     const address = URL.createObjectURL(new Blob([contentOf(file)]));
     made.addEventListener('close', () => URL.revokeObjectURL(address));
     made.append(el('div', { class: 'dialog-body' },
-      el('p', { class: 'muted' }, `Handed in with ${task} by ${file.by}, SHA-256 `, el('code', {}, file.sha256)),
-      el('p', {}, el('a', { href: address, download: file.name }, 'Save it')),
-      'text' in file ? block(file.text || 'It is empty.', 'said code') : el('p', {}, 'It is no text.')));
+      el('p', { class: 'muted' }, `Attached to ${task} by ${file.by}, SHA-256 `, el('code', {}, file.sha256)),
+      el('p', {}, el('a', { href: address, download: file.name }, 'Download')),
+      'text' in file ? block(file.text || 'The file is empty.', 'said code') : el('p', {}, 'The file is not text.')));
     made.showModal();
   });
 }

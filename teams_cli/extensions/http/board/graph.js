@@ -60,7 +60,7 @@ function build() {
     zoom(1 / 1.25, '−'), zoom(1.25, '+'), button('Fit', fit, { class: 'quiet' }), legend());
   const drawing = document.createElementNS(SVG, 'svg');
   drawing.setAttribute('role', 'group');
-  drawing.setAttribute('aria-label', 'Graph of the tasks; arrow keys go along what waits for what');
+  drawing.setAttribute('aria-label', 'Graph of the tasks; arrow keys follow the dependencies');
   const lines = document.createElementNS(SVG, 'g');
   const boxes = document.createElementNS(SVG, 'g');
   drawing.append(arrowHead(), lines, boxes);
@@ -69,9 +69,9 @@ function build() {
   for (const event of ['focusout', 'pointerleave']) drawing.addEventListener(event, () => about());
   const frame = el('div', { class: 'graph-frame' }, drawing);
   const rows = el('tbody');
-  const columns = ['Task', 'Status', 'Owner', 'Waits for', 'Waited for by', 'Holds up'];
+  const columns = ['Task', 'Status', 'Owner', 'Blocked by', 'Blocks', 'Blocks in all'];
   const table = el('details', { class: 'as-table' }, el('summary', {}, 'As a table'),
-    el('div', { class: 'table-frame', tabindex: 0, role: 'region', 'aria-label': 'Tasks and what they wait for' },
+    el('div', { class: 'table-frame', tabindex: 0, role: 'region', 'aria-label': 'Tasks and their blockers' },
       el('table', {}, el('thead', {}, el('tr', {}, columns.map((name) => el('th', { scope: 'col' }, name)))), rows)));
   byId('view-graph').replaceChildren(bar, frame, table);
   onFilter(() => show(current()));
@@ -81,8 +81,8 @@ function build() {
 
 function legend() {
   const item = (kind, text) => el('li', {}, el('span', { class: `swatch ${kind}` }), text);
-  return el('ul', { class: 'legend' }, item('completed', 'done'), item('in_progress', 'in work'), item('in_review', 'in review'), item('ready', 'ready'), item('blocked', 'waits'),
-    item('failed', 'failed'), item('held', 'held up'), item('critical', 'longest chain ahead'));
+  return el('ul', { class: 'legend' }, item('completed', 'done'), item('in_progress', 'in progress'), item('in_review', 'in review'), item('ready', 'ready'), item('blocked', 'blocked'),
+    item('failed', 'failed'), item('held', 'blocked by a failed task'), item('critical', 'longest chain'));
 }
 
 function arrowHead() {
@@ -101,8 +101,8 @@ function make(tag, attributes) {
 
 function tell(all, linked) {
   const alone = all - linked;
-  const rest = alone ? `${alone} more wait for nothing, and nothing waits for them; see the table` : '';
-  parts.told.textContent = all ? [linked && `${linked} tasks`, rest].filter(Boolean).join('; ') : 'No task here waits for another.';
+  const rest = alone ? `${alone} tasks without dependencies are in the table only` : '';
+  parts.told.textContent = all ? [linked && `${linked} tasks`, rest].filter(Boolean).join('; ') : 'These tasks have no dependencies.';
 }
 
 async function layOut(said, nodes, edges) {
@@ -209,7 +209,7 @@ function paintBox(node, task, critical) {
   id.textContent = `${[SIGNS[task.status], task.id, task.owner].filter(Boolean).join(' ')} `; // the blank divides it from the title
   title.textContent = firstLine(task.title, 23);
   const whole = title.textContent.endsWith('…') ? `: ${plain(task.title)}` : '';
-  const said = [WORDS[task.status], task.owner && `owner ${task.owner}`, critical && 'on the longest chain ahead', task.heldUp && 'held up', task.waiting && `${task.waiting} wait for it`];
+  const said = [WORDS[task.status], task.owner && `owner ${task.owner}`, critical && 'on the longest chain', task.heldUp && 'blocked by a failed task', task.waiting && `blocks ${task.waiting}`];
   hint.textContent = `${task.id} ${plain(task.title)}`;
   node.setAttribute('aria-label', `${id.textContent}${title.textContent}${whole} (${said.filter(Boolean).join('; ')})`);
 }
@@ -266,6 +266,6 @@ function fillTable(tasks) {
 function fillRow(row, task) {
   const chips = (ids) => el('td', {}, el('ul', { class: 'chips' }, (ids ?? []).map((id) => el('li', {}, chip(id, openTask, 0, task.blockers?.[id] ?? (task.blockedBy?.includes(id) ? 'completed' : ''))))));
   row.replaceChildren(el('th', { scope: 'row' }, button(`${task.id} ${firstLine(task.title, 60)}`, () => openTask(task.id), { class: 'link' })),
-    el('td', {}, task.heldUp ? 'Held up' : task.blocked ? 'Waits' : WORDS[task.status]), el('td', {}, task.owner ?? ''),
+    el('td', {}, task.heldUp ? 'Blocked by a failed task' : task.blocked ? 'Blocked' : WORDS[task.status]), el('td', {}, task.owner ?? ''),
     chips(task.blockedBy), chips(task.after), el('td', {}, task.waiting ? String(task.waiting) : ''));
 }

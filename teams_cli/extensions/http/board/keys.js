@@ -13,13 +13,13 @@ const KEYS = {
   '/': ['Search everything', () => byId('search').focus()],
   n: ['New task', () => mayChange() && createTask()],
   j: ['Next task', () => step(1)],
-  k: ['Task before', () => step(-1)],
-  f: ['The whole window for the tasks, or not', enlarge],
+  k: ['Previous task', () => step(-1)],
+  f: ['Tasks in the whole window, and back', enlarge],
   z: ['Undo', undoNewest],
   '?': ['These keys', showKeys],
 };
 VIEWS.slice(0, 9).forEach(({ id, label }, place) => (KEYS[place + 1] = [`Show ${label.toLowerCase()}`, () => byId(`tab-${id}`).hidden || showView(id)]));
-const BY_CARD = [['↑ ↓ ← →', 'Go from task to task'], ['Enter', 'Open the task'], ['Shift + ← →', 'Move the task to another column'], ['Ctrl + Enter', 'Send what is being written']];
+const BY_CARD = [['↑ ↓ ← →', 'Go from task to task'], ['Enter', 'Open the task'], ['Shift + ← →', 'Move the task to another column'], ['Ctrl + Enter', 'Send the text']];
 
 export function startKeys() {
   addEventListener('keydown', (event) => {
@@ -47,6 +47,6 @@ function showKeys() {
   const box = el('input', { type: 'checkbox', id: 'single-keys', checked: !isOff() });
   box.addEventListener('change', () => localStorage.setItem(KEPT, box.checked ? 'on' : 'off'));
   made.append(el('div', { class: 'dialog-body' }, el('dl', { class: 'facts keys-list' }, list),
-    el('label', { class: 'check', for: 'single-keys' }, box, ' Single keys work')));
+    el('label', { class: 'check', for: 'single-keys' }, box, ' Use single keys')));
   made.showModal();
 }

@@ -21,7 +21,7 @@ export async function open() {
     create: () => el('li', { class: 'row' }),
     fill,
     about: (rows) => counted(rows, STATES, ({ state }) => state),
-    none: 'Nothing was to land yet. `teams land TASK` queues the commits of a task.',
+    none: 'No landings yet. `teams land TASK` queues the commits of a task.',
   });
   show(current());
 }
@@ -44,7 +44,7 @@ function fill(node, landing) {
   const bad = state === 'red' || state === 'conflict' || state === 'refused';
   node.dataset.landing = id;
   node.className = `row ${bad ? 'bad' : ''}`;
-  const facts = [`by ${who(owner ?? by)}`, el('span', {}, commit(head), ' onto ', el('code', {}, onto)), merge && state === 'landed' ? el('span', {}, 'is ', commit(merge)) : null, timeAgo(endedAt ?? createdAt)];
+  const facts = [`by ${who(owner ?? by)}`, el('span', {}, commit(head), ' onto ', el('code', {}, onto)), merge && state === 'landed' ? el('span', {}, 'as ', commit(merge)) : null, timeAgo(endedAt ?? createdAt)];
   node.replaceChildren(
     el('header', {}, el('span', { class: `verdict ${state}` }, state), ' ', chip(task, openTask), ' ', el('b', { dir: 'auto' }, firstLine(title, 80)), ' ', el('span', { class: 'id' }, id)),
     el('p', { class: 'about' }, ...facts.filter(Boolean)), ...why(landing));
@@ -53,7 +53,7 @@ function fill(node, landing) {
 /** Why it came back, as its owner was told. */
 function why({ state, files, reason, checked, url }) {
   const parts = [];
-  if (files?.length) parts.push(el('p', { class: 'reason', dir: 'auto' }, 'In conflict: ', ...visible(files.join(', '))));
+  if (files?.length) parts.push(el('p', { class: 'reason', dir: 'auto' }, 'Conflicts: ', ...visible(files.join(', '))));
   if (reason) parts.push(el('p', { class: state === 'landed' ? 'muted' : 'reason', dir: 'auto' }, ...visible(reason)));
   if (checked?.status) parts.push(el('details', { open: state === 'red' }, el('summary', {}, el('code', {}, ...visible(checked.command)), `: exit status ${checked.status}`), block(checked.output || 'It printed nothing.', 'said code')));
   if (url) parts.push(el('p', {}, 'Pull request: ', el('code', {}, ...visible(url))));

@@ -30,7 +30,7 @@ export function counted(rows, words, of) {
 /** The end of what the task's check printed, when that is opened. */
 export function output(task) {
   const place = el('div', { class: 'output' });
-  const details = el('details', {}, el('summary', {}, 'What it printed'), place);
+  const details = el('details', {}, el('summary', {}, 'Output'), place);
   details.addEventListener('toggle', () => details.open && attempt(place, async () => {
     const { checked } = await read('show-task', { task });
     place.replaceChildren(block(checked?.output?.trim() || 'It printed nothing.', 'said code'));

@@ -12,7 +12,7 @@ import { block, firstLine } from './text.js';
 const OLDER = 200;
 const FORMAL = new Set(['notice', 'info', 'shutdown', 'plan']);
 const HOW_TO_ANSWER = /^(?=\(Answer within )/m;
-const STATES = { queued: 'waits to be read', woken: 'woken for it', shown: 'put before the agent', read: 'read', handled: 'handled', will_not_be_read: 'will not be read' };
+const STATES = { queued: 'not read yet', woken: 'recipient woken', shown: 'shown to the agent', read: 'read', handled: 'handled', will_not_be_read: 'will not be read' };
 let team = '';
 let known = new Map();
 let thread = null;
@@ -147,7 +147,7 @@ function fill(node, message) {
 function text({ type, message, length }) {
   const [asked, ...how] = type === 'question' && !length ? message.split(HOW_TO_ANSWER) : [message];
   if (!how.length) return [block(message)];
-  return [block(asked.trimEnd()), el('details', {}, el('summary', { class: 'muted' }, 'How it is to be answered'), block(message.slice(asked.length).trimStart(), 'said small'))];
+  return [block(asked.trimEnd()), el('details', {}, el('summary', { class: 'muted' }, 'How to answer'), block(message.slice(asked.length).trimStart(), 'said small'))];
 }
 
 /** Of a long one only the beginning came. */

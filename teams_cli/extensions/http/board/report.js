@@ -20,7 +20,7 @@ export async function show(snapshot) {
   if (!state || state === told) return;
   told = state;
   const run = await read('board/report');
-  const head = el('p', { class: 'muted' }, `${run.workflow}, ${run.status}, begun `, timeAgo(run.startedAt), run.endedAt ? ', ended ' : '', run.endedAt ? timeAgo(run.endedAt) : '');
-  const text = run.markdown ? markdown(run.markdown) : el('p', {}, 'The run is going on; its report comes at its end.');
+  const head = el('p', { class: 'muted' }, `${run.workflow}, ${run.status}, started `, timeAgo(run.startedAt), run.endedAt ? ', ended ' : '', run.endedAt ? timeAgo(run.endedAt) : '');
+  const text = run.markdown ? markdown(run.markdown) : el('p', {}, 'The run continues. Its report comes at the end.');
   byId('view-report').replaceChildren(el('article', { class: 'report', tabindex: 0, 'aria-label': 'Report of the run' }, head, text));
 }

@@ -22,7 +22,7 @@ export async function open() {
     create: () => el('li', { class: 'row' }),
     fill,
     about: (rows) => counted(rows, VERDICTS, verdict),
-    none: 'No task shown is reviewed. `teams create-task TITLE --review-by WHO` makes one that another has to accept.',
+    none: 'No task here has a review. Add one: `teams create-task TITLE --review-by WHO`',
   });
   show(current());
   await wantAll();

@@ -55,7 +55,7 @@ async function look(words) {
 function show(words, found) {
   const some = found.length === 50 ? 'the newest 50' : String(found.length);
   say(`${found.length ? some : 'nothing'} found`);
-  const head = el('p', { class: 'muted' }, found.length ? `Found: ${some}` : `Nothing has the words “${words}”. Each is looked for as the beginning of a word.`);
+  const head = el('p', { class: 'muted' }, found.length ? `Found: ${some}` : `Nothing found for “${words}”. Words match at their beginning.`);
   byId('found').hidden = false;
   byId('found').replaceChildren(head, el('ul', {}, found.map(row)));
 }

@@ -53,7 +53,7 @@ export async function move(task, status) {
 
 /** Whether the person confirmed that what is done is to be done again. */
 function confirmAgain(task) {
-  const about = el('p', {}, 'It is completed. Opened again, somebody may claim it and do it once more; what waits for it waits again.');
+  const about = el('p', {}, 'It is completed. If you open it again, it can be claimed again, and tasks that it blocks are blocked again.');
   return confirmed({ title: `Open ${task.id} again: ${firstLine(task.title, 60)}`, about, label: 'Open again', submit: () => perform('update-task', { task: task.id, status: 'pending' }) });
 }
 
@@ -73,7 +73,7 @@ function confirmed({ submit, ...question }) {
 
 /** Whether the person confirmed, once that is settled. */
 function confirmRelease(task) {
-  const about = el('p', {}, `${task.owner} is working on it. Its claim ends, and what it hands in later is refused.`);
+  const about = el('p', {}, `${task.owner} is working on it. The claim ends, and a later result is refused.`);
   return confirmed({
     title: `Release ${task.id}: ${firstLine(task.title, 60)}`,
     about,

@@ -35,9 +35,9 @@ function why(task) {
   return parts.length ? el('div', { class: 'why' }, parts) : null;
 }
 
-/** `holds up 19 tasks`. */
+/** `blocks 19 tasks`. */
 export function holds({ waiting }) {
-  return `holds up ${waiting} ${waiting === 1 ? 'task' : 'tasks'}`;
+  return `blocks ${waiting} ${waiting === 1 ? 'task' : 'tasks'}`;
 }
 
 function menu(task, does, tab) {
@@ -59,8 +59,8 @@ function title(task, does, tab) {
 function spoken(task) {
   const said = [WORDS[task.status], task.priority !== 'normal' && `${task.priority} priority`];
   if (task.owner) said.push(`owner ${task.owner}`);
-  if (task.openBlockers?.length) said.push(`waits for ${task.openBlockers.map((id) => `${id}, which ${HOW[task.blockers[id]] ?? 'waits too'}`).join(', ')}`);
-  if (task.waiting) said.push(`${task.waiting} wait for it`);
+  if (task.openBlockers?.length) said.push(`blocked by ${task.openBlockers.map((id) => `${id}, which ${HOW[task.blockers[id]] ?? 'is pending'}`).join(', ')}`);
+  if (task.waiting) said.push(`blocks ${task.waiting}`);
   return `(${said.filter(Boolean).join('; ')})`;
 }
 
@@ -70,7 +70,7 @@ function waits(task, does, tab) {
   return el('div', { class: 'waits' }, el('span', { class: 'muted' }, 'waits for'), el('ul', { class: 'chips' }, chips));
 }
 
-const HOW = { in_progress: 'is in work', in_review: 'is in review', failed: 'failed', cancelled: 'was cancelled', missing: 'is not there', completed: 'is done' };
+const HOW = { in_progress: 'is in progress', in_review: 'is in review', failed: 'failed', cancelled: 'was cancelled', missing: 'does not exist', completed: 'is done' };
 const SIGNS = { in_progress: '▸', in_review: '◎', failed: '✗', cancelled: '✗', missing: '?', completed: '✓' };
 
 /** A button that goes to another task, and says how that is where it is known. */
@@ -100,7 +100,7 @@ function foot(task) {
   parts.push(...proof(task));
   if (task.planRequired) parts.push(el('span', { class: 'tag' }, 'needs a plan'));
   if (task.leaseExpiresAt && task.status === 'in_progress') {
-    parts.push(el('span', { class: 'lease', title: 'The claim ends then unless the agent is heard of' }, el('span', {}, 'claim '), timeLeft(task.leaseExpiresAt)));
+    parts.push(el('span', { class: 'lease', title: 'The claim expires then, unless the agent shows a sign of life' }, el('span', {}, 'claim '), timeLeft(task.leaseExpiresAt)));
   } else if (FINISHED.has(task.status) && task.completedAt) parts.push(el('span', { class: 'muted' }, timeAgo(task.completedAt)));
   if (task.result && !task.reason) parts.push(el('p', { class: 'result', dir: 'auto' }, firstLine(task.result)));
   return parts.length ? el('div', { class: 'card-foot' }, parts) : null;

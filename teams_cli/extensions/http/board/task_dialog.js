@@ -68,15 +68,15 @@ function facts(task, waiting) {
     ['Status', el('span', { class: `status ${task.status}` }, task.blocked ? 'Pending, blocked' : WORDS[task.status])],
     ['Priority', task.priority],
     ['Owner', task.owner],
-    ['Claim', task.leaseExpiresAt && el('span', {}, `number ${task.claim}, lasts `, timeLeft(task.leaseExpiresAt))],
-    ['Waits for', chips(task.blockedBy, task.openBlockers, task.blockers)],
-    ['Waited for by', chips(waiting)],
-    ['Holds up', task.behind > waiting.length && `${task.behind} tasks in all`],
+    ['Claim', task.leaseExpiresAt && el('span', {}, `number ${task.claim}, expires in `, timeLeft(task.leaseExpiresAt))],
+    ['Blocked by', chips(task.blockedBy, task.openBlockers, task.blockers)],
+    ['Blocks', chips(waiting)],
+    ['Blocks in all', task.behind > waiting.length && `${task.behind} tasks`],
     ['Skills', task.require?.map(plain).join(', ')],
     ['Check', task.check && el('span', {}, el('code', {}, plain(task.check)), outcome(task.checked))],
     ['Review', task.reviewBy && (task.reviewed ? `${task.reviewed.verdict} by ${who(task.reviewed.by)}${task.reviewed.reason ? `: ${plain(task.reviewed.reason)}` : ''}` : `by ${who(task.reviewBy)}`)],
     ['Landing', task.landing],
-    ['Evidence', evidenceOf(task)],
+    ['Attachments', evidenceOf(task)],
     ['Plan', task.planRequired && 'must be approved first'],
     ['Created', el('span', {}, timeAgo(task.createdAt), task.createdBy ? ` by ${task.createdBy}` : '')],
     ['Ended', task.completedAt && timeAgo(task.completedAt)],
@@ -100,7 +100,7 @@ function chips(ids, open = ids, states = {}) {
 
 function texts(task) {
   const parts = [['Description', task.description], ['Prompt', task.prompt], ['Command', task.run, 'said code'], ['Result', task.result],
-    ['What the check printed', task.checked?.status ? task.checked.output : null, 'said code']];
+    ['Output of the check', task.checked?.status ? task.checked.output : null, 'said code']];
   return parts.filter(([, text]) => text).flatMap(([name, text, kind]) => [el('h3', {}, name), block(text, kind)]);
 }
 
@@ -108,7 +108,7 @@ function notes(task) {
   if (!task.notes?.length) return null;
   const line = ({ at, by, what, reason }) =>
     el('li', {}, el('span', {}, el('b', {}, by), ` ${what}`), reason ? block(reason, 'said small') : null, timeAgo(at));
-  return el('details', { class: 'notes', open: task.notes.length < 12 }, el('summary', {}, 'What happened'),
+  return el('details', { class: 'notes', open: task.notes.length < 12 }, el('summary', {}, 'History'),
     el('ol', { class: 'timeline' }, [...task.notes].reverse().map(line)));
 }
 
@@ -118,7 +118,7 @@ function actions(made, task, moves) {
   const buttons = [button('Edit…', () => edit(task), { 'data-control': 'edit' })];
   if (open) {
     buttons.push(button('Blockers…', () => editBlockers(task), { 'data-control': 'block' }));
-    buttons.push(button('Give to an agent…', () => assign(task), { 'data-control': 'assign' }));
+    buttons.push(button('Assign…', () => assign(task), { 'data-control': 'assign' }));
   }
   if (task.status === 'in_review') buttons.push(...verdictButtons(task.id, task.title).children);
   for (const status of moves.filter((status) => status !== 'in_progress')) {
@@ -149,9 +149,9 @@ function edit(task) {
 function editBlockers(task) {
   const had = task.blockedBy ?? [];
   ask({
-    title: `What ${task.id} waits for`,
+    title: `Blockers of ${task.id}`,
     inputs: [
-      field({ name: 'blockers', label: 'Tasks', placeholder: 'task-3 task-4', value: had.join(' '), hint: 'It can be claimed once they are completed.' }),
+      field({ name: 'blockers', label: 'Tasks', placeholder: 'task-3 task-4', value: had.join(' '), hint: 'The task can be claimed when they are completed.' }),
     ],
     label: 'Save',
     submit: async ({ blockers }) => {

@@ -16,7 +16,7 @@ export function wordsOf(line) {
 /** The fields that a task is created with and that can be edited, beside its texts. */
 export const editable = (task = {}) => [
   field({ name: 'priority', label: 'Priority', kind: 'select', options: PRIORITIES, value: task.priority ?? 'normal' }),
-  field({ name: 'check', label: 'Check', class: 'code', placeholder: 'pytest -q', hint: 'A command: it is completed only when that passes.', value: task.check ?? '' }),
+  field({ name: 'check', label: 'Check', class: 'code', placeholder: 'pytest -q', hint: 'A command that must pass before the task is completed.', value: task.check ?? '' }),
   field({ name: 'reviewBy', label: 'Reviewed by', placeholder: 'an agent, a role, human', value: task.reviewBy ?? '' }),
 ];
 
@@ -29,10 +29,10 @@ export function createTask() {
       field({ name: 'description', label: 'Description', kind: 'area', rows: 4 }),
       el('div', { class: 'field-row' },
         ...editable(),
-        field({ name: 'blockedBy', label: 'Waits for', placeholder: 'task-3 task-4' }),
+        field({ name: 'blockedBy', label: 'Blocked by', placeholder: 'task-3 task-4' }),
         field({ name: 'require', label: 'Required skills', placeholder: 'security-review' })),
       field({ name: 'run', label: 'Shell command (optional)', hint: 'What does it, for workers without a model.', class: 'code' }),
-      field({ name: 'planRequired', label: 'Complete it only after its plan was approved', kind: 'check' }),
+      field({ name: 'planRequired', label: 'Require an approved plan', kind: 'check' }),
     ],
     submit: ({ blockedBy, require, ...said }) => {
       const given = Object.fromEntries(Object.entries(said).filter(([, value]) => value));
@@ -44,7 +44,7 @@ export function createTask() {
 export function assign(task) {
   const names = current().agents.filter((agent) => agent.state !== 'stopped' && agent.name !== current().team.leader);
   ask({
-    title: `Give ${task.id} to an agent`,
+    title: `Assign ${task.id}`,
     about: el('p', {}, firstLine(task.title)),
     inputs: [
       field({
@@ -55,7 +55,7 @@ export function assign(task) {
         required: true,
       }),
     ],
-    label: 'Give',
+    label: 'Assign',
     submit: ({ owner }) => perform('update-task', { task: task.id, owner }),
   });
 }

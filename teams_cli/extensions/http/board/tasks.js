@@ -104,12 +104,12 @@ function showNothing() {
   none.replaceChildren(el('h3', {}, title), ...rest.map((part) => part()));
 }
 
-const FILTERED = ['No task here is what you look for', () => el('p', {}, hasAll() ? '' : 'Of the finished ones only the newest are here. '), () => button('Show all tasks', clear)];
+const FILTERED = ['No task matches', () => el('p', {}, hasAll() ? '' : 'Only the newest finished tasks are loaded. '), () => button('Show all tasks', clear)];
 const EMPTY = [
   'No task yet',
-  () => el('p', { 'data-change': true }, 'Begin with one: ', button('New task', () => createTask(), { class: 'primary' }), ' or press ', el('kbd', {}, 'n'), '.'),
-  () => el('p', {}, 'In a terminal: ', el('code', {}, 'teams create-task "Write the parser"'), ', or have a whole workflow done: ', el('code', {}, 'teams run WORKFLOW'), '.'),
-  () => el('p', {}, 'Agents join by ', el('code', {}, 'teams join-team NAME --as AGENT'), ' and take tasks by ', el('code', {}, 'teams claim-task --next'), '.'),
+  () => el('p', { 'data-change': true }, 'Create one: ', button('New task', () => createTask(), { class: 'primary' }), ' or press ', el('kbd', {}, 'n'), '.'),
+  () => el('p', {}, 'In a terminal: ', el('code', {}, 'teams create-task "Write the parser"'), ', or run a workflow: ', el('code', {}, 'teams run WORKFLOW'), '.'),
+  () => el('p', {}, 'Agents join with ', el('code', {}, 'teams join-team NAME --as AGENT'), ' and claim tasks with ', el('code', {}, 'teams claim-task --next'), '.'),
 ];
 
 function fillColumn(status, found) {
@@ -201,7 +201,7 @@ function taskMenu(id, opener) {
     if (status === 'in_progress') continue;
     entries.push({ label: moveLabel(task, status), does: () => moveTask(id, status), danger: status === 'cancelled' });
   }
-  if (mayChange() && !FINISHED.has(task.status)) entries.push({ label: 'Give to an agent…', does: () => assign(task) });
+  if (mayChange() && !FINISHED.has(task.status)) entries.push({ label: 'Assign…', does: () => assign(task) });
   entries.push({ label: 'Copy link', does: () => copyLink({ task: id }) });
   openMenu(opener, `Actions for ${id}`, entries);
 }

@@ -37,17 +37,17 @@ export async function show(snapshot) {
 }
 
 function build() {
-  const choice = el('select', { 'aria-label': 'How far back' }, SPANS.map(([value, label]) => el('option', { value }, label)));
+  const choice = el('select', { 'aria-label': 'Period' }, SPANS.map(([value, label]) => el('option', { value }, label)));
   choice.value = '';
   choice.addEventListener('change', () => draw(current()));
   const told = el('p', { class: 'muted', role: 'status' });
-  const chart = el('div', { class: 'chart', role: 'group', 'aria-label': 'Timeline; arrow keys go from one piece of work to another' });
+  const chart = el('div', { class: 'chart', role: 'group', 'aria-label': 'Timeline; arrow keys move between tasks' });
   chart.addEventListener('keydown', keyPressed);
   chart.addEventListener('focusin', ({ target }) => target.dataset.key && choose(target));
   const rows = el('tbody');
-  const columns = ['Agent', 'Task', 'From', 'For', 'How it ended'];
+  const columns = ['Agent', 'Task', 'From', 'Duration', 'Outcome'];
   const table = el('details', { class: 'as-table' }, el('summary', {}, 'As a table'),
-    el('div', { class: 'table-frame', tabindex: 0, role: 'region', 'aria-label': 'Who worked on what when' },
+    el('div', { class: 'table-frame', tabindex: 0, role: 'region', 'aria-label': 'Work on tasks' },
       el('table', {}, el('thead', {}, el('tr', {}, columns.map((name) => el('th', { scope: 'col' }, name)))), rows)));
   byId('view-timeline').replaceChildren(el('div', { class: 'view-bar' }, told, choice), el('div', { class: 'chart-frame' }, chart), table);
   onFilter(() => draw(current()));
@@ -65,7 +65,7 @@ function draw({ tasks, agents }) {
   const spans = all.filter(({ to }) => to >= first).sort((a, b) => a.from - b.from);
   const marks = questions.map((question) => ({ agent: question.from, at: Date.parse(question.createdAt), text: `${question.id}: ${firstLine(question.question, 80)}` }))
     .filter(({ at }) => at >= first);
-  parts.told.textContent = spans.length ? `${spans.length} pieces of work, ${spans.filter(({ how }) => how === 'failed').length} failed` : 'Nobody worked on a task in this time.';
+  parts.told.textContent = spans.length ? `${spans.length} attempts, ${spans.filter(({ how }) => how === 'failed').length} failed` : 'Nobody worked on a task in this period.';
   const scale = { first, length: Math.max(until - first, 1) };
   const names = [...new Set([...agents.map(({ name }) => name), ...spans.map(({ agent }) => agent)])];
   const rows = names.map((name) => ({ name, scale, spans: spans.filter(({ agent }) => agent === name), marks: marks.filter(({ agent }) => agent === name) }));
@@ -125,7 +125,7 @@ function fillRow(row, { name, scale, spans, marks }) {
 
 function bar(work, lane, scale) {
   const { task, title, from, to, how } = work;
-  const said = `${task} ${plain(title)}: ${span((to - from) / 1000)}, ${how ?? 'in work'}`;
+  const said = `${task} ${plain(title)}: ${span((to - from) / 1000)}, ${how ?? 'in progress'}`;
   const node = button(el('span', {}, `${how === 'failed' ? '✗ ' : ''}${task}`), () => openTask(task), { class: `bar ${how ?? 'in_progress'}`, title: said, 'aria-label': said, 'data-key': work.key, tabindex: work.key === chosen ? 0 : -1 });
   const [left, width] = [place(Math.max(from, scale.first), scale), (Math.min(to, scale.first + scale.length) - Math.max(from, scale.first)) / scale.length];
   Object.assign(node.style, { left: `${100 * left}%`, width: `max(0.7rem, ${100 * width}%)`, top: `${lane * 1.7}rem` });
@@ -156,5 +156,5 @@ function ticks(scale) {
 
 function fillTableRow(row, { agent, task, title, from, to, how }) {
   row.replaceChildren(el('th', { scope: 'row' }, agent), el('td', {}, button(`${task} ${firstLine(title, 60)}`, () => openTask(task), { class: 'link' })),
-    el('td', {}, new Date(from).toLocaleString()), el('td', {}, span((to - from) / 1000)), el('td', {}, how ?? 'in work'));
+    el('td', {}, new Date(from).toLocaleString()), el('td', {}, span((to - from) / 1000)), el('td', {}, how ?? 'in progress'));
 }

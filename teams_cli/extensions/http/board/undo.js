@@ -30,7 +30,7 @@ function note(text, back) {
   });
   const shown = el('div', { class: 'undo' }, el('span', {}, text), undo);
   byId('undos').append(shown);
-  say(`${text} Undo is offered.`);
+  say(`${text} Undo is available.`);
   return shown;
 }
 

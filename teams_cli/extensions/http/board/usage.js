@@ -31,14 +31,14 @@ export function show(snapshot) {
 }
 
 function build() {
-  const by = el('select', { 'aria-label': 'By what' }, BY.map(([value, label]) => el('option', { value }, label)));
+  const by = el('select', { 'aria-label': 'Group by' }, BY.map(([value, label]) => el('option', { value }, label)));
   by.addEventListener('change', () => attempt(by, look));
   const told = el('p', { class: 'muted', role: 'status' });
   const what = el('th', { scope: 'col' });
   const columns = ['Turns', 'Input', 'of it cached', 'Output', 'Tokens', 'Time'].map((name) => el('th', { scope: 'col', class: 'number' }, name));
   const rows = el('tbody');
   const budgets = el('ul', { class: 'rows', 'aria-label': 'Budgets' });
-  const table = el('div', { class: 'table-frame spent', tabindex: 0, role: 'region', 'aria-label': 'What the agents took' },
+  const table = el('div', { class: 'table-frame spent', tabindex: 0, role: 'region', 'aria-label': 'Token usage' },
     el('table', {}, el('thead', {}, el('tr', {}, what, columns)), rows));
   byId('view-usage').replaceChildren(el('div', { class: 'view-bar' }, told, by), budgets, table);
   return { by, told, what, rows, budgets };
@@ -49,17 +49,17 @@ async function look() {
   const found = await read('usage', { by: parts.by.value });
   parts.what.textContent = { agent: 'Agent', task: 'Task', model: 'Model' }[found.by];
   parts.told.textContent = inWords(found);
-  const rows = [...found.rows.map((row) => ({ ...row, name: row[found.by] })), ...(found.rows.length > 1 ? [{ ...found.total, name: 'In all', whole: true }] : [])];
+  const rows = [...found.rows.map((row) => ({ ...row, name: row[found.by] })), ...(found.rows.length > 1 ? [{ ...found.total, name: 'Total', whole: true }] : [])];
   keyed(parts.rows, rows, { key: ({ name, whole }) => `${name} ${Boolean(whole)}`, create: () => el('tr'), fill: fillRow });
   const budgets = found.budgets.map((budget) => ({ ...budget, team: current().team.name }));
   keyed(parts.budgets, budgets, { key: ({ of, team }) => `${team} ${of ?? ''}`, create: () => el('li', { class: 'row' }), fill: fillBudget });
 }
 
 function inWords({ total, coordination }) {
-  if (!total.turns) return 'No turn of an agent that `teams` started is over yet.';
-  const counted = total.total === null ? 'what they took is unknown: their clients do not say' : `${number(total.total)} tokens`;
-  const some = total.uncounted && total.total !== null ? `, ${total.uncounted} of them unknown` : '';
-  const mail = coordination === null ? '' : `; ${Math.round(100 * coordination)} % in turns for mail alone`;
+  if (!total.turns) return 'No agent that `teams` started has finished a turn yet.';
+  const counted = total.total === null ? 'tokens unknown: the clients do not report them' : `${number(total.total)} tokens`;
+  const some = total.uncounted && total.total !== null ? `, ${total.uncounted} of them not reported` : '';
+  const mail = coordination === null ? '' : `; ${Math.round(100 * coordination)} % in turns only for messages`;
   return `${total.turns} ${total.turns === 1 ? 'turn' : 'turns'}${some}, ${counted}${mail}.`;
 }
 
@@ -80,7 +80,7 @@ function fillBudget(node, { of, limit, taken, uncounted }) {
   const word = share >= 1 ? 'used up: no new turn begins' : share >= WARNED_AT ? 'nearly used up' : '';
   node.className = `row budget ${share >= 1 ? 'bad' : share >= WARNED_AT ? 'near' : ''}`;
   node.replaceChildren(el('b', {}, whose), bar, el('span', {}, `${number(taken)} of ${number(limit)} tokens, ${Math.round(100 * share)} %`),
-    uncounted ? el('span', {}, `What ${uncounted} of the turns took is unknown.`) : '',
+    uncounted ? el('span', {}, `${uncounted} turns are not reported.`) : '',
     word ? el('span', { class: 'reason' }, word) : '', button('Change…', () => askLimit(of, limit), { 'data-change': true }));
 }
 

@@ -17,7 +17,7 @@ export function verdictButtons(id, title) {
 function askWhy(id, title) {
   ask({
     title: `Reject ${id}: ${firstLine(title, 60)}`,
-    about: el('p', {}, 'It is in progress again, and its owner is told why.'),
+    about: el('p', {}, 'The task is in progress again, and its owner gets the reason.'),
     inputs: [field({ name: 'reject', label: 'What is missing', kind: 'area', required: true })],
     label: 'Reject',
     danger: true,

@@ -67,7 +67,7 @@ function failures({ tasks, team }) {
   const by = (task) => [-(task.waiting ?? 0), task.updatedAt ?? ''];
   found.sort((a, b) => by(a)[0] - by(b)[0] || by(b)[1].localeCompare(by(a)[1]));
   const { length } = found;
-  setText(byId('more-failed'), length > FAILED ? `${length - FAILED} more that failed` : '');
+  setText(byId('more-failed'), length > FAILED ? `${length - FAILED} more failed` : '');
   byId('more-failed').hidden = length <= FAILED;
   return found.slice(0, FAILED).map(({ id, title, status, reason, waiting, owner, updatedAt, moves }) =>
     ({ kind: 'failed', id, title, status, reason, waiting, owner, updatedAt, moves }));
@@ -101,7 +101,7 @@ function spoken({ kind, from, question, operation, id, message, title }) {
   if (kind === 'review') return `${id} waits for your review: ${firstLine(title)}`;
   if (kind === 'failed') return `${id} failed: ${firstLine(title)}`;
   if (kind === 'plan') return `${from} proposes ${id}`;
-  return kind === 'permission' ? `${from} asks leave to ${operation}` : `${from} asks: ${firstLine(question)}`;
+  return kind === 'permission' ? `${from} asks for permission to ${operation}` : `${from} asks: ${firstLine(question)}`;
 }
 
 /** What was asked does not change; who has not answered yet may, and what came of a task. */
@@ -190,8 +190,8 @@ function fillFailed(node, row) {
     buttons.append(made);
   };
   if (row.moves?.includes('pending')) offer('Open again', () => perform('update-task', { task: id, status: 'pending' }), { class: 'primary' });
-  if (waiting) offer('Drop the blocker', () => dropBlocker(id), { title: `What waits for ${id} waits for it no longer` });
-  if (!waiting) offer('Seen', async () => noteSeen(row), { class: 'quiet', title: 'Not shown here any more' });
+  if (waiting) offer('Remove the blocker', () => dropBlocker(id), { title: `Tasks are no longer blocked by ${id}` });
+  if (!waiting) offer('Seen', async () => noteSeen(row), { class: 'quiet', title: 'Hide it here' });
   node.querySelector('.failed-body').replaceChildren(
     ...[reason && block(reason, 'said reason'), about && el('p', { class: waiting ? 'holds' : 'muted' }, about), buttons].filter(Boolean));
 }
@@ -207,7 +207,7 @@ async function dropBlocker(id) {
     }
   } finally { // where one is refused, those before it can be undone all the same
     await refresh();
-    if (freed.length) offerUndo(`${freed.join(', ')} ${freed.length === 1 ? 'waits' : 'wait'} for ${id} no longer.`, async () => {
+    if (freed.length) offerUndo(`${freed.join(', ')} ${freed.length === 1 ? 'is' : 'are'} no longer blocked by ${id}.`, async () => {
       for (const task of freed) await change('update-task', { task, blockedBy: [id] });
       await refresh();
     });
@@ -225,7 +225,7 @@ function createPermission(row) {
   const buttons = el('div', { class: 'buttons', 'data-change': true },
     choice('Allow once', 'allow', 'primary'), choice(`Always allow`, 'always', ''), choice('Deny', 'deny', 'danger'));
   const [wish] = row.question.split('\nAnswer allow (once)');
-  return card(row, `${from} asks leave: ${operation}`, due(row), block(wish), buttons);
+  return card(row, `${from} asks for permission: ${operation}`, due(row), block(wish), buttons);
 }
 
 function createPlan(row) {

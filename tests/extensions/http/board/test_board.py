@@ -64,7 +64,7 @@ def test_permission_is_given_or_not(cli: Cli, page: Page, choice: str, status: i
     rules = {"permission": {"tool": {"announce": {"team-member": "ask"}}}}
     (cli.root / "config.json").write_text(json.dumps(rules))
     asking = cli.start("announce", "with leave", agent="bob")
-    page.reads(".ask.permission h3", "bob asks leave: announce")
+    page.reads(".ask.permission h3", "bob asks for permission: announce")
     page.click(".ask.permission button", choice)
     asking.communicate(timeout=TIMEOUT)
     assert asking.returncode == status
@@ -242,9 +242,9 @@ def test_an_agent_is_looked_at_interjected_paused_and_stopped(cli: Cli, page: Pa
     page.click("dialog summary", "Log")
     page.reads("dialog .log", "hello from the log")
     page.picture("agent")
-    page.click("dialog button", "Interject…")
+    page.click("dialog button", "Interrupt…")
     page.type("dialog.form textarea", "do this instead")
-    page.click("dialog.form button", "Interject")
+    page.click("dialog.form button", "Interrupt")
     assert ended(cli, "kim").turns == 2
     assert [m["message"] for m in json.loads((place(cli) / "given").read_text())] == ["do this instead"]
     page.reads("dialog .log", "resumed")

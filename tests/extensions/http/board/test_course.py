@@ -39,7 +39,7 @@ def finished(cli: Cli, agent: str, *numbers: int) -> None:
 def test_the_line_on_top_tells_the_course_and_each_part_of_it_filters(cli: Cli, page: Page) -> None:
     stuck(cli)
     page.reads("#course", "1 of 5 done")
-    for part in ("20 %", "1 in work", "0 ready", "2 blocked", "1 failed, holds up 2", "no estimate"):
+    for part in ("20 %", "1 in progress", "0 ready", "2 blocked", "1 failed, blocks 2", "no estimate"):
         page.reads("#course", part)
     page.picture("course")
     page.click(".part.failed")
@@ -66,11 +66,11 @@ def test_when_it_will_be_done_is_told_where_there_is_a_basis(cli: Cli, page: Pag
 def test_what_failed_says_why_and_is_opened_again(cli: Cli, page: Page) -> None:
     stuck(cli)
     page.reads("#card-task-3 .reason", "The shop\nis closed")
-    page.reads("#card-task-3 .holds", "holds up 2 tasks")
+    page.reads("#card-task-3 .holds", "blocks 2 tasks")
     page.one("#card-task-4 .chip.failed")
     assert page.one("#card-task-4").get_attribute("class") == "card priority-normal blocked stuck"
     page.reads(".ask.failed", "task-3 failed: Order the bricks")
-    page.reads(".ask.failed", "by zoe, holds up 2 tasks")
+    page.reads(".ask.failed", "by zoe, blocks 2 tasks")
     assert page.browser.title.startswith("(1) ")
     page.picture("failed-task")
     page.click(".ask.failed button", "Open again")
@@ -83,14 +83,14 @@ def test_what_failed_says_why_and_is_opened_again(cli: Cli, page: Page) -> None:
 
 def test_a_blocker_is_dropped_and_put_back(cli: Cli, page: Page) -> None:
     stuck(cli)
-    page.click(".ask.failed button", "Drop the blocker")
+    page.click(".ask.failed button", "Remove the blocker")
     until(lambda: cli.ok("show-task", "4")["blocked"] is False)
-    page.reads(".undo", "task-4 waits for task-3 no longer")
+    page.reads(".undo", "task-4 is no longer blocked by task-3")
     page.reads("#course", "1 failed")
     page.click(".undo button")
     until(lambda: cli.ok("show-task", "4")["blockedBy"] == ["task-3"])
     page.gone(".undo")
-    page.reads("#course", "1 failed, holds up 2")
+    page.reads("#course", "1 failed, blocks 2")
 
 
 def test_a_failure_that_holds_up_nothing_is_put_out_of_sight(cli: Cli, page: Page) -> None:
@@ -256,9 +256,9 @@ def test_everything_is_searched_and_found(cli: Cli, page: Page) -> None:
     page.reads("dialog h2", "Order the bricks")
     page.click("dialog .close")
     page.type("#search", "unicorn")
-    page.reads("#found", "Nothing has the words")
+    page.reads("#found", "Nothing found for")
     page.keys(Keys.ESCAPE)
-    page.until(lambda: not page.one("body").text.count("Nothing has the words"))
+    page.until(lambda: not page.one("body").text.count("Nothing found for"))
 
 
 def test_single_keys_work_unless_one_types_or_turned_them_off(cli: Cli, page: Page) -> None:
@@ -301,7 +301,7 @@ def test_tasks_are_filtered_by_owner_priority_and_skill(cli: Cli, page: Page) ->
         page.click("#filter-clear")
     page.choose("#filter-owner", "bob")
     page.choose("#filter-priority", "high")
-    page.reads("#no-tasks", "No task here is what you look for")
+    page.reads("#no-tasks", "No task matches")
     page.picture("no-hit")
     page.click("#no-tasks button")
     page.until(lambda: len(page.all(".card")) == 3)
@@ -325,7 +325,7 @@ def test_finished_runs_are_apart_from_what_is_alive(cli: Cli, page: Page) -> Non
     run = cli("run", str(path), "--json").json["team"]
     page.browser.refresh()
     page.until(lambda: page.all(f"#team optgroup[label='Finished runs'] option[value='{run}']"))
-    assert page.all(f"#team optgroup[label=Alive] option[value={ALPHA}]")
+    assert page.all(f"#team optgroup[label=Active] option[value={ALPHA}]")
     page.choose("#team", run)
     page.click("#tab-report")
     page.reads(".report", "Report: small")
@@ -364,7 +364,7 @@ def test_the_person_sees_how_far_a_message_got(cli: Cli, page: Page) -> None:
     """That it waits, was read, is overdue, and at last is handled."""
     cli.ok("set", "ack_timeout", "1", agent="human")
     cli.ok("send-message", "bob", "Sign this", "--ack-required", agent="human")
-    page.reads("#msg-1 .reach", "waits to be read")
+    page.reads("#msg-1 .reach", "not read yet")
     cli.ok("read-messages", agent="bob")
     page.reads("#msg-1 .reach.lost", "read; not acknowledged in time")
     cli.ok("ack", "1", agent="bob")

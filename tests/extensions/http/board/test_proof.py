@@ -127,14 +127,14 @@ def test_the_landing_queue_is_followed(cli: Cli, page: Page, tmp_path: Path) -> 
         "landing-6",
     ]
     page.reads("[data-landing=landing-2]", "2 failed, 7 passed")
-    page.reads("[data-landing=landing-3]", "In conflict: src/app.py")
+    page.reads("[data-landing=landing-3]", "Conflicts: src/app.py")
     page.reads("[data-landing=landing-4]", "uncommitted changes")
 
 
 def test_what_was_taken_is_told_and_the_budget_raised(cli: Cli, page: Page) -> None:
     spent(cli)
     page.click("#tab-usage")
-    page.reads("#view-usage [role=status]", "2 turns, 1 of them unknown, 90,000 tokens")
+    page.reads("#view-usage [role=status]", "2 turns, 1 of them not reported, 90,000 tokens")
     page.reads("#view-usage tbody", "bob 1 80,000 60,000 10,000 90,000 80 s")
     page.reads("#view-usage tbody", "mia 1 unknown")
     page.reads(".budget", "90,000 of 100,000 tokens, 90 %")

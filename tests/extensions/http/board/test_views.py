@@ -67,7 +67,7 @@ def test_the_graph_is_used_by_keyboard_and_read_as_a_table(cli: Cli, page: Page)
     page.gone("dialog")
     page.click("#view-graph summary")
     page.reads("#view-graph tbody", "task-4 Paint the wall")
-    assert "Held up" in page.text("#view-graph tbody")
+    assert "Blocked by a failed task" in page.text("#view-graph tbody")
     page.picture("graph-table")
     assert page.barriers() == []
 
@@ -95,7 +95,7 @@ def test_five_hundred_tasks_are_laid_out(cli: Cli, page: Page) -> None:
     page.keys("f")
     page.one("#messages")
     page.choose("#filter-priority", "high")
-    page.reads("#view-graph [role=status]", "No task here waits for another.")
+    page.reads("#view-graph [role=status]", "These tasks have no dependencies.")
     page.resize(360, 740)
     page.run("document.querySelectorAll('.sections .count').forEach(count => (count.textContent = '12345'))")
     assert page.run("return document.documentElement.scrollWidth - innerWidth") <= 0
@@ -115,7 +115,7 @@ def test_who_worked_when_is_seen_with_what_failed_and_was_asked(cli: Cli, page: 
     stuck(cli)
     cli.ok("ask-others", "Which colour?", "--human", "--no-wait", agent="mia")
     page.click("#tab-timeline")
-    page.reads("#view-timeline [role=status]", "3 pieces of work, 1 failed")
+    page.reads("#view-timeline [role=status]", "3 attempts, 1 failed")
     assert page.one(".bar.failed").get_attribute("aria-label").startswith("task-3 Order the bricks: ")
     page.one("[aria-label=mia] .question-mark")
     page.one("[aria-label=mia] .bar.in_progress")
@@ -137,7 +137,7 @@ def test_what_an_agent_did_today_is_told(cli: Cli, page: Page) -> None:
     stuck(cli)
     page.click("#tab-activity")
     page.reads(".activity", "zoe failed task-3")
-    page.choose("#view-activity select[aria-label=Who]", "bob")
+    page.choose("#view-activity select[aria-label=Agent]", "bob")
     page.until(lambda: "zoe" not in page.text(".activity"))
     page.reads(".activity", "bob completed task-1")
     page.picture("activity")
@@ -161,7 +161,7 @@ def test_every_view_is_open_to_all_at_every_size(cli: Cli, server: Serving, page
         page.open(server.url, server.token, query=f"?team={ALPHA}&view={view}", width=width, height=height)
         page.emulate(prefers_color_scheme=light, prefers_reduced_motion="reduce")
         page.until(lambda ready=ready: page.all(ready), ready)
-        page.reads("#course", "1 failed, holds up 2")
+        page.reads("#course", "1 failed, blocks 2")
         assert page.run("return document.documentElement.scrollWidth - innerWidth") <= 0, view
         page.picture(f"{view}-{size}-{light}")
         assert page.barriers() == [], view
