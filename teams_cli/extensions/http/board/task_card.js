@@ -67,7 +67,7 @@ function spoken(task) {
 function waits(task, does, tab) {
   if (!task.openBlockers?.length || FINISHED.has(task.status)) return null;
   const chips = task.openBlockers.map((id) => el('li', {}, chip(id, does.jump, tab, task.blockers[id])));
-  return el('div', { class: 'waits' }, el('span', { class: 'muted' }, 'waits for'), el('ul', { class: 'chips' }, chips));
+  return el('div', { class: 'waits' }, el('span', { class: 'muted' }, 'blocked by'), el('ul', { class: 'chips' }, chips));
 }
 
 const HOW = { in_progress: 'is in progress', in_review: 'is in review', failed: 'failed', cancelled: 'was cancelled', missing: 'does not exist', completed: 'is done' };
