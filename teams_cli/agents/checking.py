@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 from teams_cli import environment, errors, extensions, processes, text
-from teams_cli.agents import checkouts, git, isolation, submodules
+from teams_cli.agents import checkouts, git, isolation, submodules, work
 from teams_cli.agents.checkouts import Checkout
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.clients import environments
@@ -149,7 +149,7 @@ class _Examination:
         if checkout and (worktree or not (self.task.check_in or self.place.as_it_is)):
             found = self._on_commit(checkout)
             return found if worktree or directory == self.place.directory else self._told_where(found, directory)
-        dirty = checkout and checkout.uncommitted()
+        dirty = checkout and work.uncommitted(checkout)
         found = self._run(directory)
         return found.having(commit=checkout.head) if checkout and not dirty else found
 
@@ -170,7 +170,7 @@ class _Examination:
         see what is not, on the commit alone.
         """
         last = checks.of(self.task)
-        names = checkout.uncommitted(last.left if last else None)
+        names = work.uncommitted(checkout, last.left if last else None)
         if names and checkout.is_main:
             return self._apart(checkout, names)
         refuse_dirty(self.task, names, checkout.top)
@@ -179,7 +179,7 @@ class _Examination:
         found = self._run(checkout.top)
         after = checkouts.at(checkout.top) or checkout
         if after.head == checkout.head:
-            return found.having(commit=checkout.head, left=after.uncommitted()[:_MOST_LEFT] or None)
+            return found.having(commit=checkout.head, left=work.uncommitted(after)[:_MOST_LEFT] or None)
         if checkout.is_main:
             return self._apart(after, [])
         raise errors.Conflict(f"somebody committed in {checkout.top} during the check", "Complete the task again.")

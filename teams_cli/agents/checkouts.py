@@ -126,8 +126,11 @@ class Checkout:
         return float(git.said(self.top, "show", "--no-patch", "--format=%ct", "HEAD") or 0)
 
     def uncommitted(self, without: list[str] | None = None) -> list[str]:
-        """The files that differ from the commit or that git does not know, but for those *without*."""
-        entries = git.names(self.top, "status", "--porcelain", "--untracked-files=all", "-z", "--no-renames")
+        """The files that differ from the commit or that git does not know, but for those *without* and those inside of
+        submodules (see `work.uncommitted`).
+        """
+        words = ("--porcelain", "--untracked-files=all", "-z", "--no-renames", "--ignore-submodules=dirty")
+        entries = git.names(self.top, *git.LOOKING, "status", *words)
         found = [(entry[:2], entry[3:]) for entry in entries]
         return [name for how, name in found if not (how == "??" and name in (without or ()))]
 

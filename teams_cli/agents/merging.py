@@ -246,7 +246,7 @@ def refuse_unshared(store: Store, at: Standing, task: Task, directory: str, opti
     if checkout is None or checkout.is_main:
         return
     then = f"then teams update-task {task.id} --status completed{options}"
-    if names := checkout.uncommitted():
+    if names := work.uncommitted(checkout):
         if not presence.was_refused(store, at.team.name, at.name, f"{task.id}:{task.claim}"):
             raise errors.Conflict(
                 f"{top} has what is not committed: {text.listed(names)}; {task.id} is as it was",

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from teams_cli import errors, text
 from teams_cli.agents import checkouts, git
-from teams_cli.agents.checkouts import Origin
+from teams_cli.agents.checkouts import Checkout, Origin
 
 _COMMIT = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b")
 _FILTER = re.compile(r"filter\..*\.(clean|smudge|process)", re.DOTALL)
@@ -30,6 +30,7 @@ _DIRECTORIES = ("", "rebase-merge", "rebase-apply", "sequencer")
 _OTHERS_COMMITS = ("FETCH_HEAD", "index", "commondir", "gitdir")
 _MOST_READ = 1 << 24
 _LINK = "160000"
+_STATUS = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
 
 
 class Work:
@@ -126,6 +127,30 @@ def of_worktree(path: str, branch: str, against: Sequence[str], origin: Origin) 
     return work
 
 
+def uncommitted(checkout: Checkout, without: list[str] | None = None) -> list[str]:
+    """The files of a checkout that differ from its commit or that git does not know, but for those *without*; those of
+    its submodules too, in which git runs no command that their own configuration names.
+    """
+    return [*checkout.uncommitted(without), *_uncommitted_in_submodules(Work(checkout.top))]
+
+
+def _uncommitted_in_submodules(around: Work) -> Iterator[str]:
+    if not os.path.exists(f"{around.path}/.gitmodules"):
+        return
+    entries = [entry.partition("\t") for entry in around.names("ls-files", "--stage", "-z")]
+    for name in [name for how, _, name in entries if how.startswith(_LINK)]:
+        path = f"{around.path}/{name}"
+        if not os.path.lexists(f"{path}/.git"):
+            continue
+        try:
+            submodule = Work(path, name)
+            _distrust(submodule, around)
+            changed = [entry[3:] for entry in submodule.names(*_STATUS)]
+            yield from (f"{name}/{file}" for file in (*changed, *_uncommitted_in_submodules(submodule)))
+        except errors.TeamsError:  # what can't be looked at may differ
+            yield name
+
+
 def unfinished_in(own: str) -> str:
     """What was begun in the checkout whose own directory of git that is, and is not finished: a merge, a rebase."""
     return next((what for name, what in _UNFINISHED.items() if os.path.lexists(f"{own}/{name}")), "")
@@ -192,8 +217,7 @@ def _own_references(work: Work) -> list[str]:
 
 
 def _look_at_files(work: Work, origin: Origin) -> None:
-    words = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
-    work.changed = [entry[3:] for entry in work.names(*words)]
+    work.changed = [entry[3:] for entry in work.names(*_STATUS)]
     work.hidden = list(passed_over(work))
     for name, source in _ignored(work, origin):
         if os.path.basename(source) != ".gitignore" or os.path.isabs(source):

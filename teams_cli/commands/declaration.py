@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         words: str
         answers: Any
         gist: Sequence[str]
+        newest_last: bool
         in_team: bool
         changes: bool
         reads: bool
@@ -203,6 +204,8 @@ class Command:
     """The record, or the list of records, that the document is."""
     gist: Sequence[str] = ()
     """What of each in a list is told where room is dear."""
+    newest_last = False
+    """Its list begins with the oldest, which is left out first where room is dear."""
     in_team = True
     """It is about one team, and done by a member of it."""
     changes = True

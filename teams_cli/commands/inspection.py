@@ -143,6 +143,7 @@ COMMANDS = table(
         doc=_HISTORY,
         reads=True,
         words="inspection:changes",
+        newest_last=True,
         held="since limit follow",
         example="history --since 10m",
         also="events changes activity audit log",

@@ -299,8 +299,8 @@ _BY_SYSTEM = f"{SYSTEM}~"
 
 
 def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str, int]:
-    """How many messages each of the agents has not read yet, as `inboxes.unread` counts them, from the envelopes of the
-    log; of notices alone it has to be read whether they only inform. A message that can't be read counts as well.
+    """How many messages each of the agents has not read yet, however many, from the envelopes of the log; of notices
+    alone it has to be read whether they only inform. A message that can't be read counts as well.
 
     Raises:
         DamagedRecord: An inbox can't be read, whosever it is.
@@ -339,7 +339,7 @@ def _unread_of(inbox: Inbox) -> int:
 def _is_simple(inbox: Inbox) -> bool:
     """Whether all that is said of messages behind `upTo` is that they came."""
     numbers = [entry.number for entry in inbox.open] + [entry.number for entry in inbox.handled]
-    return max(numbers, default=0) <= inbox.up_to and not inbox.damaged and len(inbox.open) < MOST_OPEN
+    return max(numbers, default=0) <= inbox.up_to and not inbox.damaged
 
 
 _MOST = 1_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import md5
 
 from teams_cli import errors
-from teams_cli.agents import checking, checkouts, git, merging
+from teams_cli.agents import checking, checkouts, git, merging, work
 from teams_cli.agents.checkouts import Checkout
 from teams_cli.extensions.landing import outcomes
 from teams_cli.names import HUMAN
@@ -170,7 +170,7 @@ def by_itself(store: Store, team: str, caller: Caller | None, task: Task, direct
         return None
     worktree = checkouts.worktree_of(store, team, task.owner or "")
     source = _source(store, at, task, directory if task.owner == at.name else "", None)
-    if source is None or not (_has_news(source) or (worktree and source.uncommitted())):
+    if source is None or not (_has_news(source) or (worktree and work.uncommitted(source))):
         return None
     return _queued(store, at, task, source, None, _way(at, None))
 
@@ -292,7 +292,7 @@ def check(store: Store, team: str, landing: Landing) -> None:
 
 def _refuse_senseless(source: Checkout, task: Task, head: str, target: str) -> None:
     last = checks.of(task)
-    checking.refuse_dirty(task, source.uncommitted(last.left if last else None), source.top)
+    checking.refuse_dirty(task, work.uncommitted(source, last.left if last else None), source.top)
     if source.branch == target:
         raise errors.Conflict(
             f"{source.top} is on {target} itself, so there is nothing to land",

@@ -102,14 +102,21 @@ class Tool:
         more = 0
         if not whole and self._marks(given):
             more, given = self._no_more_than_fits(call, given)
-        document = self.run(call, given)
+        document: Any = self.run(call, given)
         more = more or getattr(document, "more", 0)
         asked = whole or given.get("limit") is not None
-        if not isinstance(document, dict):
+        is_list = not isinstance(document, dict)
+        if is_list:
             rows = len(document) if asked else results.ROWS
-            document = results.listed(document, () if whole else self.command.gist, rows)
+            newest_first = document[::-1] if self.command.newest_last else document
+            document = results.listed(newest_first, () if whole else self.command.gist, rows)
         document = document | ({"more": more} if more else {})
-        return document if whole or (asked and not more) else results.within(document)
+        if not whole and (more or not asked):
+            document = results.within(document)
+        if is_list and self.command.newest_last:  # what does not fit is the oldest
+            document = document | {"result": document["result"][::-1]}
+        shown: dict[str, Any] = document
+        return shown
 
     def _marks(self, given: Mapping[str, Any]) -> bool:
         """Whether it marks what it shows, so that it may not take more than it shows."""
