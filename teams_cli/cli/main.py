@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from teams_cli.commands.answers import Service
-    from teams_cli.commands.call import Call
+    from teams_cli.commands.call import Call, Service
     from teams_cli.commands.declaration import Command
 
 
@@ -220,7 +219,7 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
 def _answer_otherwise(command: Command, call: Call, answer: Any, as_json: bool) -> int:
     """What is no plain document: with a status of its own, in parts, or a server that runs until it ends."""
     from teams_cli.cli import output
-    from teams_cli.commands.answers import Outcome, Service, Stream
+    from teams_cli.commands.call import Outcome, Service, Stream
 
     if isinstance(answer, Service):
         call.show = lambda shown: streams.written(lambda: output.answer(command, shown, as_json, sys.stdout))

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from teams_cli.cli.show import state
-from teams_cli.cli.show.watching import reach_in_short
+from teams_cli.cli.show.inspection import reach_in_short
 from teams_cli.clock import length
 from teams_cli.tasks.tasks import FINISHED
 from teams_cli.teams import history

@@ -10,8 +10,7 @@ from teams_cli.agents.sessions import Session
 from teams_cli.agents.starting import StartRequest
 from teams_cli.clients import permissions
 from teams_cli.commands import console
-from teams_cli.commands.answers import Outcome, Stream
-from teams_cli.commands.call import Call
+from teams_cli.commands.call import Call, Outcome, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.messages import reading
 from teams_cli.messages.messages import Message
@@ -267,6 +266,7 @@ _ORDER = (
     option("--cwd", "Where it works.", metavar="DIR", default=".", seldom=True),
 )
 _TO = argument("AGENT", "The agent.", name="to")
+
 
 COMMANDS = table(
     "Agents",

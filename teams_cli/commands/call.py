@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from _thread import allocate_lock  # `threading` and `weakref` are more to import than a command needs
+from _weakref import ref
+from zlib import crc32
+
 from teams_cli import environment, errors
 from teams_cli.store.contract import Store
+from teams_cli.store.files import disk, locks
 from teams_cli.teams import permission, presence, teams
 from teams_cli.teams.permission import verify
 from teams_cli.teams.teams import Team
-
-_NEVER = 3600.0
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +48,11 @@ if TYPE_CHECKING:
 
         def progress(self) -> Any:
             """Show the progress of a run, for the length of a `with` block."""
+
+    from collections.abc import Iterator
+
+
+_NEVER = 3600.0
 
 
 class Call:
@@ -417,3 +426,108 @@ class Call:
 
             self.follows = steps.READ
         return told.text
+
+
+class Outcome:
+    """An answer that goes with another exit status than 0."""
+
+    def __init__(self, document: Any, status: int) -> None:
+        self.document = document
+        self.status = status
+
+
+class Stream:
+    """An answer that comes in parts, each as soon as it is there; of a live one each takes the place of the last, and
+    *output_of* gives what an agent printed or did, and *answer* takes what the person says to a question, by its id.
+    """
+
+    def __init__(
+        self,
+        parts: Iterator[dict[str, Any]],
+        live: bool = False,
+        output_of: Callable[[str], list[Any]] = lambda agent: [],
+        answer: Callable[[str, str], str] | None = None,
+    ) -> None:
+        self.parts = parts
+        self.live = live
+        self.output_of = output_of
+        self.answer = answer
+
+
+class Service:
+    """An answer that is a server to run until it ends: *module*, below the package, has `run(call, settings) -> int`;
+    *extra* brings what it needs.
+    """
+
+    def __init__(self, module: str, extra: str, settings: Mapping[str, Any]) -> None:
+        self.module = module
+        self.extra = extra
+        self.settings = settings
+
+
+_LARGEST = 4 << 20
+_UNDER_WAY: dict[str, ref[Attempt]] = {}
+"""The attempts of this process, by their files."""
+_BEGINNING = allocate_lock()
+
+
+class Attempt:
+    """A command of these *words*, for a `with` block that makes its change under the uid."""
+
+    def __init__(self, call: Call, *words: str) -> None:
+        self._held: int | None = None
+        self._call = call
+        self._words = "\0".join([call.store.address, call.team, call.agent, *words]).encode(errors="surrogatepass")
+        self._path = f"{call.store.root}/tmp/command-{crc32(self._words):08x}"
+
+    def __enter__(self) -> str:
+        fresh = f"c-{os.urandom(9).hex()}"
+        if not os.path.isdir(self._call.store.root):  # a command that will be refused makes no root
+            return fresh
+        with _BEGINNING:
+            return self._begun(fresh)
+
+    def _begun(self, fresh: str) -> str:
+        """The uid to make the change under: that of an attempt that was not answered, or the *fresh* one.
+
+        Raises:
+            Busy: Nobody waits for the answer any more, so that a repeat may have begun before.
+        """
+        if self._call.is_given_up():
+            raise errors.Busy("the request was cancelled", "Nothing was changed. Repeat it.")
+        try:
+            self._held = locks.hold(self._path, self._call.store.root)
+            uid, words = self._content()
+            uid = uid if words == self._words else fresh
+            if self._held is None:  # another is at it: two at once mean it twice, unless that was cancelled
+                other = _UNDER_WAY.get(self._path, lambda: None)()
+                return uid if other and other._call.is_given_up() else fresh
+            _UNDER_WAY[self._path] = ref(self)
+            os.ftruncate(self._held, 0)
+            os.pwrite(self._held, f"{uid}\n".encode() + self._words, 0)
+        except (OSError, errors.TeamsError):  # then its repeat is not known
+            return fresh
+        return uid
+
+    def __exit__(self, kind: object, failure: BaseException | None, *_: object) -> None:
+        if failure is None:
+            self._call.once_answered(self._end)
+        elif isinstance(failure, errors.TeamsError) and not isinstance(failure, errors.OutcomeUnknown):
+            self._end()
+
+    def _content(self) -> tuple[str, bytes]:
+        """Under which uid it was tried before, and its words."""
+        head, _, words = disk.read_file(self._path, _LARGEST).partition(b"\n")
+        return head.decode(errors="replace"), words
+
+    def _end(self) -> None:
+        disk.discard(self._path)
+        self._release()
+
+    def _release(self) -> None:
+        if self._held is not None:
+            held, self._held = self._held, None
+            os.close(held)
+
+    def __del__(self) -> None:
+        self._release()

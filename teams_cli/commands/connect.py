@@ -225,6 +225,7 @@ _SCOPE = (
     switch("--print", "Show the change without making it.", name="only_print"),
 )
 
+
 COMMANDS = table(
     "Connect",
     Command(
@@ -234,7 +235,7 @@ COMMANDS = table(
         doc=_HOOK,
         changes=False,
         at_shell=True,
-        words="connect:hooked",
+        words="inspection:hooked",
         held="client",
         example="hook claude",
     ),
@@ -249,7 +250,7 @@ COMMANDS = table(
         in_team=False,
         changes=False,
         at_shell=True,
-        words="connect:change",
+        words="inspection:change",
         example="install claude",
         also="setup connect client clients",
     ),
@@ -261,7 +262,7 @@ COMMANDS = table(
         in_team=False,
         changes=False,
         at_shell=True,
-        words="connect:change",
+        words="inspection:change",
         example="uninstall claude",
         also="disconnect",
     ),
@@ -274,7 +275,7 @@ COMMANDS = table(
         in_team=False,
         changes=False,
         at_shell=True,
-        words="terminals:here",
+        words="inspection:here",
         example="here alpha",
     ),
 )

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
+from functools import partial
 
-from teams_cli import __version__, errors
-from teams_cli.agents import budgets, checking, waking
+from teams_cli import __version__, environment, errors, extensions
+from teams_cli.agents import budgets, checking, logs, notifying, sessions, waking
 from teams_cli.clients import known, profiles
-from teams_cli.commands.answers import Stream
-from teams_cli.commands.call import Call
+from teams_cli.commands import console
+from teams_cli.commands.call import Call, Outcome, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
+from teams_cli.questions import questions
 from teams_cli.store import opening, pace
 from teams_cli.store.files import disk
 from teams_cli.teams import config, history, settings, teams
 from teams_cli.teams.teams import TEAM
+from teams_cli.views import board
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
     from typing import Any
+
 
 _HISTORY = """List every change of the team with its actor, oldest first; with --follow, also new ones as they come.
 
@@ -132,6 +138,137 @@ def _version(call: Call) -> Any:
     return {"version": __version__, "python": python, "root": call.store.root, "store": call.store.address}
 
 
+def examine(call: Call, fix: bool, only: str | None, client: str | None, turn: bool, wake: bool) -> Any:
+    from teams_cli.doctor import clients, roots, teams
+
+    if client:
+        found = list(clients.examine(client, call.store.root, call.config, call.environ, os.getcwd(), turn))
+        wake = wake or (not turn and known.get(client).seat is not None)
+        if wake and found[0]["level"] == "good":
+            see_it_wake = extensions.needed("see mail wake a client", "this examination", "terminals")
+            found.append(see_it_wake(client, call.config, call.environ, os.getcwd()))
+    else:
+        for team in call.store.teams():
+            if only in (None, "", team):
+                call.settle(team)
+        beneath = environment.opencode_directory(call.store.root, call.environ)
+        found = teams.examine(call.store, call.config, fix, only or "", beneath, call.environ)
+        found += roots.examine(call.store.root, call.environ)
+    bad = any(finding["level"] == "problem" for finding in found)
+    document = {"root": call.store.root, "store": call.store.address, "healthy": not bad, "findings": found}
+    return Outcome(document, 1 if bad else 0)
+
+
+_WATCH = """Watch the team: progress, what waits for you, failures, agents, tasks and messages.
+
+In a terminal, `q` ends it, `j` and `k` or the arrow keys scroll, Tab chooses an agent, Enter shows its output,
+and `a` answers the first question that waits for you.
+Without a terminal, print the present state, then a line for each change. With --json, print the whole state as
+one JSON object a line after each change.
+"""
+_ON = """Print events as they happen, and run a command for them, until interrupted.
+
+`waiting` is a question, plan, review or message for the person. `failed` is a failed task or agent, `settled`
+the end of all tasks. Events at the same moment are one call: JSON with `team`, `at`, `text` and `events`, each
+with `event`, `kind`, `id`, `text`, `next`. To run a command without a terminal: `teams set notify COMMAND`.
+"""
+_EVENTS = ("waiting", "failed", "settled", "any")
+_TOGETHER = 0.05
+_LOOK_AGAIN = 5.0
+_LINES = 500
+
+
+def _watch(call: Call, once: bool) -> Any:
+    team = call.load_team().name
+    if once:
+        return board.frame(call.store, team, call.problems)
+    answer = partial(_answer, call, team) if console.has_person(call, team) else None
+    return Stream(_frames(call, team), live=True, output_of=lambda agent: _output(call, team, agent), answer=answer)
+
+
+def _answer(call: Call, team: str, key: str, text: str) -> str:
+    """Take what the person said to a question; what came of it, in a line."""
+    try:
+        console.require_person(call, team)
+        return f"{key}: {console.settle(call.store, questions.get(call.store, team, key), text)}"
+    except errors.TeamsError as refused:
+        return f"{refused.message}. {refused.hint}"
+
+
+def _output(call: Call, team: str, agent: str) -> list[Any]:
+    """The last that an agent printed; of one that `teams` did not start the last that it did, from the history."""
+    session = sessions.find(call.store, team, agent)
+    if session:
+        return list(logs.tail(call.store, team, agent, session.turns, _LINES))
+    return [entry for _, entry in call.store.history(team) if entry.get("actor") == agent][-_LINES:]
+
+
+def _frames(call: Call, team: str) -> Iterator[dict[str, Any]]:
+    """A frame for each time that something changed, with the history's lines of it; the first without."""
+    watch = call.store.watch(team)
+    try:
+        position, _ = _changes(call, team, 0)
+        seen = board.frame(call.store, team, [])
+        yield seen
+        while True:
+            watch.wait(_LOOK_AGAIN)
+            time.sleep(_TOGETHER)  # changes come in flocks: show them as one
+            position, changes = _changes(call, team, position)
+            now = board.frame(call.store, team, [])
+            if changes or _lasting(now) != _lasting(seen):
+                seen = now
+                yield {**now, "changes": changes}
+    finally:
+        watch.close()
+
+
+def _lasting(found: dict[str, Any]) -> dict[str, Any]:
+    """What does not change by time alone, as the estimate of the end does."""
+    return {key: value for key, value in found.items() if key != "course"}
+
+
+def _changes(call: Call, team: str, position: int) -> tuple[int, list[dict[str, Any]]]:
+    """What the history says since that position, and the position behind it."""
+    found = []
+    for behind, entry in call.store.history(team, position):
+        position = behind
+        found.append(entry)
+    return position, found
+
+
+_REST = 0.2
+"""Seconds for more to happen, which is told with the first."""
+
+
+def on(call: Call, event: str, command: str | None, once: bool) -> Any:
+    """Tell what happens from now on, and run the command for it."""
+    return Stream(_told(call, notifying.EVENTS if event == "any" else (event,), command, once))
+
+
+def _told(call: Call, wanted: tuple[str, ...], command: str | None, once: bool) -> Iterator[dict[str, Any]]:
+    known = _now(call, wanted)
+    while True:
+        pace.sleep_until(call.store, call.team, lambda: not set(_now(call, wanted)).issubset(known), None)  # noqa: B023
+        time.sleep(_REST)
+        found = _now(call, wanted)
+        news = [event for word, event in found.items() if word not in known]
+        known = found
+        if not news:
+            continue
+        given = notifying.document(call.team, news, teams.now(call.store))
+        problem = notifying.run(command, given, call.environ) if command else ""
+        if problem:
+            call.say(f"teams: the command failed: {problem}")
+        yield {**given, **({"failure": problem} if problem else {})}
+        if once:
+            return
+
+
+def _now(call: Call, wanted: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    found = notifying.so_now(call.store, call.load_team())
+    return {word: event for word, event in found.items() if event["event"] in wanted}
+
+
 COMMANDS = table(
     "Inspect",
     Command(
@@ -150,7 +287,7 @@ COMMANDS = table(
     ),
     Command(
         "doctor",
-        "commands.runners.doctor:examine",
+        examine,
         switch("--fix", "Repair what can be repaired."),
         option("--team -t", "Examine only this team.", name="only"),
         option("--client", "Test this client instead.", choices=known.installable()),
@@ -198,5 +335,33 @@ COMMANDS = table(
         words="inspection:version",
         held="",
         example="version",
+    ),
+    Command(
+        "watch",
+        _watch,
+        switch("--once", "Show the present state, and end."),
+        doc=_WATCH,
+        changes=False,
+        at_shell=True,
+        words="inspection:watched",
+        example="watch",
+        also="top monitor",
+    ),
+    Command(
+        "on",
+        on,
+        argument(
+            "EVENT", "Something for the person, a failure, the end of all tasks, or any.", choices=_EVENTS, name="event"
+        ),
+        option(
+            "--run", "Run this command, with the events as JSON on standard input.", metavar="COMMAND", name="command"
+        ),
+        switch("--once", "End after the first."),
+        doc=_ON,
+        changes=False,
+        at_shell=True,
+        words="inspection:happened",
+        example='on failed --run "notify-send teams"',
+        also="trigger when notify notification notifications",
     ),
 )

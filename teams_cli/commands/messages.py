@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.commands.attempts import Attempt
+from teams_cli.commands.call import Attempt
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
@@ -174,6 +174,7 @@ def _announce(call: Call, status: str) -> Any:
 
 _TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name="text", text=True)
 _UID = option("--uid", "Your own name for this message: sending again under it adds nothing.")
+
 
 COMMANDS = table(
     "Messages",

@@ -1,4 +1,4 @@
-"""Commands on plans and shutdowns."""
+"""Commands that decide: on plans, reviews of tasks, and shutdowns."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from teams_cli.commands.declaration import Command, argument, option, switch, ta
 from teams_cli.membership import shutdowns
 from teams_cli.membership.shutdowns import Shutdown
 from teams_cli.names import each_name, is_id, is_number
-from teams_cli.tasks import plans
+from teams_cli.tasks import plans, reviews
 from teams_cli.tasks.plans import Plan
+from teams_cli.tasks.tasks import Task
 from teams_cli.teams import pages, teams
 
 TYPE_CHECKING = False
@@ -28,9 +29,9 @@ _GET = """List the plans, by number."""
 def _propose(call: Call, plan: str, task: str | None, revises: str | None, wait: float | None) -> Any:
     document = plans.propose(call.store, call.team, call.caller, plan, task, revises).to_document()
     if wait is not None:
-        from teams_cli.commands import next_tasks
+        from teams_cli.commands import claims
 
-        return next_tasks.and_wait(call, document, wait)
+        return claims.and_wait(call, document, wait)
     call.try_to(call.say_what_follows)
     return document
 
@@ -69,6 +70,22 @@ def _go_on(call: Call) -> None:
         call.try_to(call.say_what_follows)
 
 
+def _review(call: Call, task: str, accept: bool, reject: str | None) -> Any:
+    if accept == (reject is not None):
+        raise errors.WrongUsage(
+            "give either --accept or --reject",
+            "Write: teams review-task ID --accept, or with --reject WHY",
+        )
+    from teams_cli.commands import task_documents, updates
+
+    reviewed = reviews.review(call.store, call.team, call.caller, task, accept, reject)
+    return (
+        updates.landed_too(call, reviewed)
+        if reviewed.status == "completed"
+        else task_documents.to_document(call, reviewed)
+    )
+
+
 def _request(call: Call, to: list[str], reason: str | None) -> Any:
     if not (named := each_name(to)):
         raise errors.WrongUsage("the agent is missing", "Write: teams request-shutdown AGENT")
@@ -97,7 +114,27 @@ def _reject_shutdown(call: Call, shutdown: str | None, reason: str | None, said:
 _PLAN = argument("ID", "The plan: 7, #7 or plan-7.", name="plan")
 _SHUTDOWN = argument("ID", "The request; your open one unless given.", name="shutdown", required=False, seldom=True)
 
+
 COMMANDS = table(
+    "Tasks",
+    Command(
+        "review-task",
+        _review,
+        argument("ID", "The task: 7, #7 or task-7.", name="task"),
+        switch("--accept", "It is done."),
+        option("--reject", "It is not done: why.", metavar="WHY", text=True),
+        doc=reviews.review,
+        words="tasks:reviewed",
+        answers=Task,
+        held="task accept reject",
+        example='review-task 7 --reject "the tests cover nothing"',
+        also={
+            "review": "",
+            "accept-task approve-task accept/ID": "review-task ID --accept",
+            "reject-task": "review-task ID --reject WHY",
+        },
+    ),
+) | table(
     "Plans and shutdown",
     Command(
         "propose-plan",
@@ -113,7 +150,7 @@ COMMANDS = table(
             seldom=True,
         ),
         doc=plans.propose,
-        words="plans:proposed",
+        words="messages:proposed",
         answers=Plan,
         long=True,
         sleeps=True,
@@ -129,7 +166,7 @@ COMMANDS = table(
         switch("--open", "Only plans that wait for a decision."),
         doc=_GET,
         reads=True,
-        words="plans:plans",
+        words="questions:plans",
         answers=list[Plan],
         held="open",
         example="get-plans --open",
@@ -141,7 +178,7 @@ COMMANDS = table(
         _PLAN,
         doc=_SHOW,
         reads=True,
-        words="plans:whole",
+        words="questions:plan",
         answers=Plan,
         held="plan",
         example="show-plan 2",
@@ -154,7 +191,7 @@ COMMANDS = table(
         option("--note --feedback", "A note to its author.", text=True),
         option("--share", "Also share it as this page.", metavar="KEY", name="page", seldom=True),
         doc=plans.approve,
-        words="plans:decided",
+        words="questions:decided",
         answers=Plan,
         daily=True,
         for_person=True,
@@ -171,7 +208,7 @@ COMMANDS = table(
         ),
         option("--feedback", "The same, as an option.", text=True, name="said", at_shell=True),
         doc=plans.reject,
-        words="plans:decided",
+        words="questions:decided",
         answers=Plan,
         daily=True,
         for_person=True,
@@ -185,7 +222,7 @@ COMMANDS = table(
         argument("AGENT", "The members.", name="to", many=True),
         option("--reason", "Why.", text=True),
         doc=shutdowns.request,
-        words="plans:shutdown",
+        words="questions:shutdown",
         answers=Shutdown | list[Shutdown],
         daily=True,
         held="to reason",
@@ -198,7 +235,7 @@ COMMANDS = table(
         _SHUTDOWN,
         doc=shutdowns.approve,
         changes=False,
-        words="plans:shutdown",
+        words="questions:shutdown",
         answers=Shutdown,
         daily=True,
         moves=True,
@@ -215,7 +252,7 @@ COMMANDS = table(
         argument("REASON", "Why not.", name="reason", text=True, required=False, needed=True),
         option("--reason", "The same, as an option.", text=True, name="said", at_shell=True),
         doc=shutdowns.reject,
-        words="plans:shutdown",
+        words="questions:shutdown",
         answers=Shutdown,
         daily=True,
         held="shutdown reason said",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from teams_cli import errors
-from teams_cli.commands.declaration import Command, argument, named, option, switch, table
+from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import refuse_stopped, to_document, whole, with_blockers, with_lease, with_plan
 from teams_cli.names import each_name, id_of
 from teams_cli.tasks import checks, dependencies, leases, tasks
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
     from teams_cli.records.types import Priority
+
 
 _MANY = (
     '[{id: a, title: "TITLE", description: "TEXT", check: "COMMAND", planRequired: true}, '
@@ -114,7 +117,7 @@ def _create_many(call: Call, from_: str | None, says_more: bool) -> Any:
         raise errors.WrongUsage(
             "--from takes no title and no options of one task", "Write them in the file, for each task."
         )
-    created = named("commands.runners.tasks:created_from")(call, from_)
+    created = created_from(call, from_)
     call.try_to(call.say_what_follows)
     return [to_document(call, task) for task in created]
 
@@ -167,9 +170,79 @@ def _show(call: Call, task: str, short: bool) -> Any:
 
 
 _LONG = frozenset({"description", "prompt", "run", "notes"})
-
-
 _ID = argument("ID", "The task: 7, #7 or task-7.", name="task")
+_GET_EVIDENCE = """List the files attached to a task, or show one of them as it was attached.
+
+Its digest is checked first. A file that is not text is written with `--out`.
+
+Raises:
+    TaskNotFound: There is no such task.
+    NotFound: The task has no such file.
+    DamagedRecord: The copy differs from the attached file.
+"""
+
+
+def _get_evidence(call: Call, task: str, file: str | None, out: str | None) -> Any:
+    from teams_cli.tasks import evidence
+
+    found = tasks.get(call.store, call.load_team().name, task)
+    if file is None:
+        if out is not None:
+            raise errors.WrongUsage(
+                "the name of the file is missing", f"Write: teams get-evidence {task} NAME --out FILE"
+            )
+        return [{**one.to_json(), "task": found.id} for one in found.evidence or ()]
+    one = evidence.find(found, file)
+    content = evidence.content(call.store, call.team, one)
+    document = {**one.to_json(), "task": found.id}
+    if out is not None:
+        call.words = "tasks:attachment_written"
+        return {**document, "path": _write(os.path.join(call.directory, out), content)}
+    call.words = "tasks:attachment"
+    return {**document, **_shown(content)}
+
+
+def _write(path: str, content: bytes) -> str:
+    """Write it to a new file; its path."""
+    try:
+        with open(path, "xb") as file:
+            file.write(content)
+    except OSError as error:
+        raise errors.InvalidValue(
+            f"{path} can't be written: {error.strerror}", "Give the name of a new file."
+        ) from None
+    return path
+
+
+def _shown(content: bytes) -> dict[str, str]:
+    """The content as JSON can have it: text as such, anything else in base 64."""
+    try:
+        return {"text": content.decode()}
+    except UnicodeDecodeError:
+        from base64 import b64encode
+
+        return {"base64": b64encode(content).decode()}
+
+
+def created_from(call: Call, said: str) -> list[Task]:
+    """The tasks of a list: in the file of that name, or what standard input had."""
+    from teams_cli.tasks import creating
+    from teams_cli.workflows import files, roster
+
+    if not said.strip():
+        raise errors.WrongUsage(
+            "the list of tasks is empty", "Name a file, or give the list on standard input: - {title: TITLE}"
+        )
+    as_text = "\n" in said or said.startswith(("[", "{", "- "))
+    content = said if as_text else files.content_of(os.path.join(call.directory, said))
+    planned = []
+    for one in roster.read_task_list(content, roster.ListedTask):
+        draft = creating.of_template(call.team, one, call.directory)
+        if one.keep_for:
+            refuse_stopped(call, one.keep_for)
+        planned.append(creating.Planned(one.id, draft, list(one.blocked_by), one.keep_for, list(one.after)))
+    return creating.create_all(call.store, call.team, call.caller, planned)
+
 
 COMMANDS = table(
     "Tasks",
@@ -266,5 +339,19 @@ COMMANDS = table(
             "result get-result show-result task-status notes owner": "",
             "task/ID get/ID status/ID list/ID info/ID get-status/ID": "show-task ID",
         },
+    ),
+    Command(
+        "get-evidence",
+        _get_evidence,
+        argument("ID", "The task: 7, #7 or task-7.", name="task"),
+        argument("NAME", "One of its files: its name, or evidence-3.", name="file", required=False),
+        option("--out", "Write it to this new file.", metavar="FILE", at_shell=True),
+        doc=_GET_EVIDENCE,
+        reads=True,
+        words="tasks:attachments",
+        gist=("id", "name", "size", "by"),
+        held="task file out>",
+        example="get-evidence 7 report.txt",
+        also="evidence read-evidence attachment attachments",
     ),
 )

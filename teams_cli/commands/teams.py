@@ -6,7 +6,6 @@ import time
 
 from teams_cli import errors
 from teams_cli.agents import logs
-from teams_cli.commands import team_documents
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.membership import joining, leaving
@@ -18,6 +17,22 @@ from teams_cli.views import conditions, steps
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from teams_cli.teams.teams import Team
+
+
+PRIVATE = ("tokenHash", "launcher")
+"""What is in the record of a member and in no answer."""
+
+
+def to_document(team: Team) -> dict[str, Any]:
+    """The team as JSON for everyone: without the hashes of tokens, and who launched what."""
+    document = team.to_document()
+    document.pop("humanTokenHash", None)
+    members = [member.having().to_json() for member in team.roster()]
+    document["members"] = [{k: v for k, v in m.items() if k not in PRIVATE} for m in members]
+    return {**document, "secure": True} if team.secure else document
+
 
 _DISCOVER = """List the teams: name, leader, members, age, and tasks by status.
 
@@ -34,7 +49,7 @@ def _spawn(call: Call, name: str, description: str | None, secure: bool) -> Any:
     team, tokens = joining.spawn_team(call.store, name, call.caller, description, secure)
     call.said_team = name
     call.follows = steps.CREATE
-    return {**team_documents.to_document(team), **tokens}
+    return {**to_document(team), **tokens}
 
 
 def _discover(call: Call, all: bool) -> Any:
@@ -55,7 +70,7 @@ def _row(call: Call, team: Team) -> dict[str, Any]:
 
 
 def _show(call: Call, team_name: str | None) -> Any:
-    return team_documents.to_document(teams.get(call.store, team_name or call.team))
+    return to_document(teams.get(call.store, team_name or call.team))
 
 
 def _join(
@@ -82,10 +97,10 @@ def _join(
     said = {**({"token": token} if token else {}), **_rules(call)}
     document = {"team": call.team, **_as_shown(member), **said}
     if claim:
-        from teams_cli.commands import next_tasks
+        from teams_cli.commands import claims
 
         left = None if wait is None else max(0.0, round(wait - time.monotonic() + began, 1))
-        return next_tasks.after(call, document, left)
+        return claims.after(call, document, left)
     if call.caller is not None:  # who was given a name just now has to say it first
         call.try_to(call.say_what_follows)
     return document
@@ -102,7 +117,7 @@ def _rules(call: Call) -> dict[str, Any]:
 
 
 def _as_shown(member: Member) -> dict[str, Any]:
-    return {key: value for key, value in member.to_json().items() if key not in team_documents.PRIVATE}
+    return {key: value for key, value in member.to_json().items() if key not in PRIVATE}
 
 
 def _leave(call: Call) -> Any:
@@ -113,7 +128,7 @@ def _leave(call: Call) -> Any:
 
 
 def _hand_over(call: Call, to: str) -> Any:
-    return team_documents.to_document(leaving.hand_over(call.store, call.team, call.caller, to))
+    return to_document(leaving.hand_over(call.store, call.team, call.caller, to))
 
 
 def _define(

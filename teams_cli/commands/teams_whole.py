@@ -5,9 +5,11 @@ They need most of the program, which the other commands on teams do without.
 
 from __future__ import annotations
 
-from teams_cli import closing, copying, kinds
-from teams_cli.agents import worktrees
-from teams_cli.commands import team_documents
+import os
+
+from teams_cli import closing, copying, errors, kinds, text
+from teams_cli.agents import keeping, pruning, worktrees
+from teams_cli.commands import teams
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.membership import joining
@@ -24,12 +26,12 @@ def _close(call: Call, force: bool) -> Any:
     call.try_to(lambda: left.extend(tree.to_json() for tree in worktrees.all_of(call.store, closed.team.name)))
     clients = {"endedClients": closed.ended, "leftClients": closed.left}
     said = {key: names for key, names in clients.items() if names}
-    return {**team_documents.to_document(closed.team), **said, **({"worktrees": left} if left else {})}
+    return {**teams.to_document(closed.team), **said, **({"worktrees": left} if left else {})}
 
 
 def _restore(call: Call, team_name: str | None) -> Any:
     call.said_team = team_name or call.team
-    return team_documents.to_document(closing.restore(call.store, call.team, call.caller))
+    return teams.to_document(closing.restore(call.store, call.team, call.caller))
 
 
 def _copy(call: Call, name: str | None, to: str) -> Any:
@@ -41,6 +43,94 @@ def _copy(call: Call, name: str | None, to: str) -> Any:
 
 def _set_up(call: Call) -> Any:
     return {"team": call.team, "addresses": joining.set_up(call.store, call.team, call.caller, kinds.ALL)}
+
+
+_PRUNE = """Remove teams that were closed some time ago, for ever: messages, tasks, logs, reports and worktrees.
+
+At a terminal it asks first; elsewhere it only lists them, unless --yes is given. A team is kept if its agents
+left work in worktrees, if something unknown lies in its folder, or if you do not lead it. The human may remove
+all. The kept work of removed worktrees goes when it is older than the setting worktree.keptFor.
+
+Raises:
+    InvalidValue: The number of days is below zero.
+"""
+
+
+def _prune(call: Call, older_than: float, yes: bool) -> Any:
+    if not older_than >= 0:
+        raise errors.InvalidValue(f"{older_than:g} is not a number of days", "Give a number from 0: --older-than 30")
+    rows = pruning.found(call.store, call.caller, older_than, call.problems)
+    expired = pruning.expired(call.store, call.caller, call.config)
+    names = [row["team"] for row in rows if not row["kept"]] + [kept.ref for kept in expired]
+    agreed = bool(names) and (yes or _agrees(call, names))
+    for row in rows:
+        row["removed"] = agreed and not row["kept"] and _removed(call, row)
+    for kept in expired:
+        rows.append({"team": kept.team, "closedAt": None, "kept": None, "ref": kept.ref, "removed": agreed})
+        if agreed:
+            keeping.forget(kept)
+    return rows
+
+
+def _removed(call: Call, row: dict[str, Any]) -> bool:
+    """Whether the team is removed; where it can't be, the row says why, and the next has its turn."""
+    try:
+        pruning.remove(call.store, row["team"], call.caller)
+    except errors.TeamsError as problem:
+        row["kept"] = problem.message
+    return not row["kept"]
+
+
+def _agrees(call: Call, names: list[str]) -> bool:
+    return call.person is not None and call.person.agrees(f"Remove for ever: {text.listed(names, 20)}?")
+
+
+_UP = """Create or resume the team of this repository from its `teams.yaml`, here or in a directory above.
+
+Its keys are: name; members, a list of name, role, harness, model, worktree, permissions, prompt; rules; pages,
+KEY: TEXT; tasks as in a workflow, or workflow, its file. Members with a harness are started, the others are
+expected. Agents are given what `.claude/agents/*.md` says about them or their role. Existing tasks and pages
+stay. If it is interrupted, repeat it.
+
+Raises:
+    InvalidValue: The file is not valid; the error names every fault.
+    NotFound: There is no such file.
+    NotAllowed: You do not lead the team.
+"""
+_DOWN = """Close the team of this repository: its agents are stopped and their tasks released.
+
+Nothing is lost: `teams up` resumes it. Clients opened with --detach end, unless somebody looks at them.
+
+Raises:
+    TeamNotFound: It was never brought up.
+    Conflict: An agent did not end in time.
+    NotAllowed: You do not lead the team.
+"""
+_FILE = option("--file", "The file, instead of the nearest `teams.yaml`.", metavar="FILE")
+
+
+def up(call: Call, file: str | None) -> Any:
+    from teams_cli.runs import rosters
+
+    return rosters.up(call.store, call.caller, _path(call, file), call.config, call.environ, _name(call))
+
+
+def down(call: Call, file: str | None) -> Any:
+    from teams_cli.runs import rosters
+
+    return rosters.down(call.store, call.caller, _path(call, file), call.config, call.environ, _name(call))
+
+
+def _path(call: Call, file: str | None) -> str:
+    from teams_cli.workflows import roster
+
+    return roster.place(call.directory) if file is None else os.path.join(call.directory, file)
+
+
+def _name(call: Call) -> str:
+    """The name that the team is given instead of that of the file."""
+    said, source = call.sources.get("team", ("", ""))
+    return said if source == "flag" else ""
 
 
 COMMANDS = table(
@@ -85,5 +175,45 @@ COMMANDS = table(
     ),
     Command(
         "set-up-roles", _set_up, doc=joining.set_up, at_shell=True, words="teams:addresses", example="set-up-roles"
+    ),
+    Command(
+        "prune",
+        _prune,
+        option(
+            "--older-than",
+            "Closed at least this long ago: days, or 12h.",
+            type=float,
+            metavar="DAYS",
+            default=30.0,
+        ),
+        switch("--yes", "Do not ask."),
+        doc=_PRUNE,
+        example="prune --older-than 7",
+        changes=False,
+        at_shell=True,
+        words="teams:pruned",
+        also=dict.fromkeys(("delete-team", "remove-team"), "close-team; and later: teams prune"),
+    ),
+    Command(
+        "up",
+        up,
+        _FILE,
+        doc=_UP,
+        at_shell=True,
+        repeatable=True,
+        words="teams:risen",
+        example="up",
+        also="start-team bring-up",
+    ),
+    Command(
+        "down",
+        down,
+        _FILE,
+        doc=_DOWN,
+        at_shell=True,
+        repeatable=True,
+        words="teams:ended",
+        example="down",
+        also="stop-team bring-down",
     ),
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from teams_cli import errors
-from teams_cli.agents import keeping, worktrees
-from teams_cli.commands.declaration import Command, argument, switch, table
+from teams_cli import errors, text
+from teams_cli.agents import checkouts, keeping, overlaps, worktrees
+from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.views import spending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-_DOC = """List the worktrees of agents, show the changes of one, merge it, remove it, or restore it.
+
+_WORKTREE = """List the worktrees of agents, show the changes of one, merge it, remove it, or restore it.
 
 `diff` prints all changes as a patch, committed or not. `merge` commits what the agent left uncommitted, with
 the hooks of the repository. It merges the work into the branch of the checkout that the worktree was made from,
@@ -32,7 +34,7 @@ def _worktree(call: Call, action: str, of: str | None, force: bool, kept: bool) 
     if kept:
         if action != "list":
             raise errors.WrongUsage("--kept needs list", "Write: teams worktree list --kept")
-        call.words = "worktrees:kept"
+        call.words = "agents:kept_work"
         return [one.to_json() for one in keeping.all_of(call.store, call.said_team)]
     if action == "list":
         return [tree.to_json() for tree in worktrees.all_of(call.store, call.load_team().name)]
@@ -49,6 +51,36 @@ def _worktree(call: Call, action: str, of: str | None, force: bool, kept: bool) 
     return worktrees.remove(call.store, call.team, call.caller, of, force)
 
 
+def _overlaps(call: Call) -> Any:
+    team = call.load_team()
+    found = [overlap.to_json() for overlap in overlaps.of_team(call.store, team)]
+    if not found and (unseen := checkouts.unseen(call.store, team)):
+        call.more = f"not compared: {text.listed(unseen)}. First run `teams heartbeat` in their worktrees."
+    return found
+
+
+_DIFF = """Show the changes in an agent's worktree, committed or not, that the main branch lacks, as a patch.
+
+Raises:
+    AgentNotFound: No worktree of the agent is on this machine.
+"""
+
+
+def _diff(call: Call, of: str, paths: list[str]) -> Any:
+    return overlaps.diff(call.store, call.load_team(), of, paths)
+
+
+_USAGE = """Show the tokens and the time that agents used, by agent, task or model, and the state of budgets.
+
+Input is everything that the models read, with cached tokens. A client that does not report its use is unknown.
+A turn for several tasks is divided evenly among them.
+"""
+
+
+def _usage(call: Call, by: str) -> Any:
+    return spending.spent(call.store, call.load_team(), by, call.problems)
+
+
 COMMANDS = table(
     "Agents",
     Command(
@@ -58,11 +90,50 @@ COMMANDS = table(
         argument("AGENT", "The owner of the worktree; with `restore` the reference.", name="of", required=False),
         switch("--force", "With `remove`: even with unmerged work."),
         switch("--kept", "With `list`: the kept work of removed worktrees."),
-        doc=_DOC,
+        doc=_WORKTREE,
         held="action=list,diff of",
         example="worktree diff bob",
         changes=False,
         at_shell=True,
-        words="worktrees:shown",
+        words="agents:worktrees",
+    ),
+    Command(
+        "diff",
+        _diff,
+        argument("AGENT", "The agent.", name="of", required=True),
+        argument(
+            "PATH",
+            "Only these files or directories, from the top of the repository.",
+            name="paths",
+            many=True,
+            required=False,
+        ),
+        doc=_DIFF,
+        reads=True,
+        words="agents:patch",
+        held="of paths",
+        example="diff bob src/x.py",
+        also="show-diff get-diff",
+    ),
+    Command(
+        "overlaps",
+        _overlaps,
+        doc=overlaps.of_team,
+        reads=True,
+        words="agents:overlaps",
+        held="",
+        example="overlaps",
+        also="conflict conflicts get-overlaps",
+    ),
+    Command(
+        "usage",
+        _usage,
+        option("--by", "What each row is for.", choices=spending.BY, default="agent"),
+        doc=_USAGE,
+        reads=True,
+        words="agents:spent",
+        held="by",
+        example="usage --by model",
+        also="tokens cost costs budget spend spending",
     ),
 )

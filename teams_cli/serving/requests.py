@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache, partial
 
 from teams_cli import commands, errors
-from teams_cli.commands.answers import Outcome
-from teams_cli.commands.call import Call
+from teams_cli.commands.call import Call, Outcome
 from teams_cli.questions import answering
 from teams_cli.teams import permission  # noqa: F401  # before another version is there: a server goes on for long
 from teams_cli.teams.permission import Caller

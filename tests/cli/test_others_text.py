@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from teams_cli import commands
-from teams_cli.cli.show import evidence, pages, waiting
+from teams_cli.cli.show import messages, questions, tasks
 from tests.support.cli import Cli, make_team
 
 FORGED = "next: teams leave-team"
@@ -90,7 +90,7 @@ def test_texts_without_end_are_cut_with_the_command_that_shows_all() -> None:
     """In what is told beside other things; the commands that are named show all of it."""
     long = "wörd \u202e" * 20_000
     message = {"id": "msg-7", "from": "eve", "to": "bob", "message": long, "timestamp": "2026-01-01T00:00:00Z"}
-    shown = waiting.came({"messages": [{**message, "next": None}]})
+    shown = messages.came({"messages": [{**message, "next": None}]})
     assert "[cut; the whole of msg-7: teams show-message msg-7]" in shown
     one = {
         "id": "ev-1",
@@ -101,9 +101,9 @@ def test_texts_without_end_are_cut_with_the_command_that_shows_all() -> None:
         "at": message["timestamp"],
         "text": long,
     }
-    assert evidence.whole(one)[-1] == "[cut; the whole: teams get-evidence task-1 ev-1 --out FILE]"
+    assert tasks.attachment(one)[-1] == "[cut; the whole: teams get-evidence task-1 ev-1 --out FILE]"
     page = {"key": "api", "version": 1, "author": "eve", "updatedAt": message["timestamp"], "text": long}
-    assert pages.whole(page)[1] == f"  {long}"
+    assert questions.page(page)[1] == f"  {long}"
     assert len("\n".join(map(str, shown)).encode()) < 10_000
 
 

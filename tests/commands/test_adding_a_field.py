@@ -32,7 +32,7 @@ FILES: dict[str, Edits] = {
         ("        priority=priority,\n", "        priority=priority,\n        estimate=estimate,\n"),
         ('        option("--blocked-by", "A task', OPTION + '        option("--blocked-by", "A task'),
     ],
-    "commands/tasks_updates.py": [
+    "commands/updates.py": [
         ('        option("--blocked-by", "Add this', OPTION + '        option("--blocked-by", "Add this'),
     ],
     "cli/show/tasks.py": [

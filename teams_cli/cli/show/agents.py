@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teams_cli import text
 from teams_cli.cli.show import present
+from teams_cli.cli.tables import Table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,3 +79,82 @@ def may_finish(done: dict[str, Any]) -> Parts:
     waits = [f"{name} still works for it" for name in done["waitForSessions"]]
     unread = [f"unread: {', '.join(done['unread'])}"] if done["unread"] else []
     return [f"{done['agent']}: may not finish yet: {'; '.join([*waits, *unread])}"]
+
+
+_HOLDS = {"unknown": "may hold work"}
+
+
+def worktrees(found: Any) -> Parts:
+    if isinstance(found, list):
+        rows = [
+            [
+                row["agent"],
+                _HOLDS.get(row["state"], row["state"]),
+                str(row["commits"]),
+                str(row["uncommitted"]),
+                row["path"],
+            ]
+            for row in found
+        ]
+        more = [f"{row['agent']}: {', '.join(row['holds'])}" for row in found if _is_more(row)]
+        return [Table(["agent", "holds", "commits", "uncommitted", "path"], rows, "no worktrees"), *more]
+    if "diff" in found:
+        return found["diff"].rstrip("\n").split("\n") if found["diff"] else [f"{found['agent']} changed nothing"]
+    kept = [f"kept as {found['kept']}: teams worktree restore {found['kept']}"] if found.get("kept") else []
+    if found["state"] == "merged":
+        merged = f"{found['branch']}: merged into {found['onto']} as {found['commit'][:10]}"
+        return [f"{merged}; worktree and branch removed", *kept]
+    if found["state"] == "restored":
+        return [f"{found['path']}: restored, on {found['branch']}"]
+    return [f"{found['path']}: removed, with {found['branch']}", *kept]
+
+
+def kept_work(found: list[dict[str, Any]]) -> Parts:
+    rows = [[one["ref"], one["at"], ", ".join(one["holds"]) or "no changes"] for one in found]
+    return [Table(["kept", "at", "holds"], rows, "no kept work")]
+
+
+def _is_more(row: dict[str, Any]) -> bool:
+    """Whether it holds other things than its commits and files."""
+    return any(what.partition(" ")[2].rstrip("s") not in ("commit", "uncommitted file") for what in row["holds"])
+
+
+def overlaps(found: list[dict[str, Any]]) -> Parts:
+    rows = [[" ".join(each["agents"]), " ".join(each["branches"]), _places(each["places"])] for each in found]
+    return [Table(["agents", "branches", "conflict in"], rows, "nobody's changes conflict")]
+
+
+def _places(places: list[dict[str, Any]]) -> str:
+    return text.listed([":".join(filter(None, (each["file"], ",".join(each["symbols"])))) for each in places], 20)
+
+
+def patch(found: dict[str, Any]) -> Parts:
+    return found["diff"].rstrip("\n").split("\n") if found["diff"] else [f"{found['agent']} changed nothing there"]
+
+
+_HEADS = ["turns", "input", "cached", "output", "total", "time"]
+
+
+def spent(found: dict[str, Any]) -> Parts:
+    by = found["by"]
+    rows = [_row(row[by], row) for row in found["rows"]]
+    if rows:
+        rows.append(_row("total", found["total"]))
+    lines: Parts = [Table([by, *_HEADS], rows, "no started agent has finished a turn yet")]
+    if found["coordination"] is not None:
+        lines.append(f"coordination (turns for messages alone): {found['coordination']:.0%} of the tokens")
+    lines += [_budget(each) for each in found["budgets"]]
+    return lines
+
+
+def _row(name: str, row: dict[str, Any]) -> list[str]:
+    turns = f"{row['turns']} ({row['uncounted']} unknown)" if row["uncounted"] else str(row["turns"])
+    counts = ["unknown" if row[kind] is None else f"{row[kind]:,}" for kind in ("input", "cached", "output", "total")]
+    return [name, turns, *counts, f"{row['seconds']:.0f} s"]
+
+
+def _budget(budget: dict[str, Any]) -> str:
+    share = budget["taken"] / budget["limit"]
+    unknown = f"; the tokens of {budget['uncounted']} turns are unknown" if budget["uncounted"] else ""
+    whose = budget["of"] or "the team"
+    return f"budget of {whose}: {budget['taken']:,} of {budget['limit']:,} tokens ({share:.0%}){unknown}"

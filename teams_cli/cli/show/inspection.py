@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from teams_cli.cli.show import moment
+from collections import Counter
+
+from teams_cli import text
+from teams_cli.cli.show import moment, state
+from teams_cli.cli.show.messages import how_far
 from teams_cli.cli.tables import Table
+from teams_cli.clock import length
 from teams_cli.teams import history
 
 TYPE_CHECKING = False
@@ -60,3 +65,153 @@ def set_to(done: dict[str, Any]) -> Parts:
 
 def version(found: dict[str, Any]) -> Parts:
     return [f"teams {found['version']} on Python {found['python']}; the teams are in {found['store']}"]
+
+
+_SHORT = 100
+"""Characters of a text that a row has."""
+
+
+def frame(found: dict[str, Any]) -> Parts:
+    """The whole frame."""
+    closed = ", closed" if found["state"] == "closed" else ""
+    counts = ", ".join(f"{count} {status}" for status, count in found["taskCounts"].items() if count) or "no tasks"
+    return [
+        f"team {found['team']} (leader {found['leader']}{closed})",
+        _course(found["course"]),
+        *([f"waits for you: {len(found['waiting'])}"] if found["waiting"] else []),
+        Table(["what", "from", "text"], [_waiting(row) for row in found["waiting"]]),
+        *([f"failed: {len(found['failed'])}"] if found["failed"] else []),
+        Table(["task", "status", "blocks", "reason"], [_failed(row) for row in found["failed"]]),
+        f"agents: {len(found['agents'])}",
+        Table(["agent", "role", "state", "unread", "status"], [_agent(row) for row in found["agents"]], "no agents"),
+        f"tasks: {counts}",
+        *([f"longest chain of tasks: {', '.join(path)}"] if (path := found["course"]["criticalPath"]) else []),
+        Table(["task", "status", "priority", "owner", "title"], [_task(task) for task in found["tasks"]]),
+        "messages:" if found["messages"] else "no messages",
+        Table(["message", "at", "from", "to", "text"], [_message(message) for message in found["messages"]]),
+    ]
+
+
+def happened(found: dict[str, Any]) -> Parts:
+    """What happened, each with what to do about it."""
+    lines: Parts = []
+    for event in found["events"]:
+        lines.append(f"{event['event']}: {event['text']}")
+        lines += [f"next: {event['next']}"] if "next" in event else []
+    return lines
+
+
+def _course(course: dict[str, Any]) -> str:
+    """How far the work is and when it may be done, in a line."""
+    reviewed = f", {course['inReview']} in review" if course["inReview"] else ""
+    done = f"{course['done']} of {course['total']} done"
+    counts = f"{done}, {course['inProgress']} in progress{reviewed}, {course['ready']} ready"
+    held = f" (blocking {course['heldUp']})" if course["heldUp"] else ""
+    estimate = course["estimate"]
+    left = f"{length(estimate['fromSeconds'])} to {length(estimate['toSeconds'])} left" if estimate else ""
+    end = f"about {left}" if left else f"no estimate: {course['noEstimate']}"
+    return f"{course['percent']} %: {counts}, {course['blocked']} blocked, {course['failed']} failed{held}; {end}"
+
+
+def _waiting(row: dict[str, Any]) -> list[str]:
+    return [row["id"], row["from"], text.clipped_line(row["text"], _SHORT)]
+
+
+def _failed(row: dict[str, Any]) -> list[str]:
+    return [row["id"], row["status"], str(row["waiting"] or "-"), text.clipped_line(row["reason"], _SHORT)]
+
+
+def _agent(row: dict[str, Any]) -> list[str]:
+    said = row["why"] or row["status"] or "-"
+    return [
+        row["name"],
+        row["role"],
+        state(row),
+        str(row["queueDepth"]),
+        text.clipped_line(said, _SHORT),
+    ]
+
+
+def _task(task: dict[str, Any]) -> list[str]:
+    status = "blocked" if task["status"] == "pending" and task["blocked"] else task["status"]
+    return [task["id"], status, task["priority"], task.get("owner", "-"), task["title"]]
+
+
+def _message(message: dict[str, Any]) -> list[str]:
+    return [
+        message["id"],
+        moment(message["timestamp"]),
+        message["from"],
+        message["to"] + reach_in_short(message),
+        text.clipped_line(message["message"], _SHORT),
+    ]
+
+
+def reach_in_short(message: dict[str, Any]) -> str:
+    """How far the message got with those it was sent to; empty where that is not told."""
+    counts = Counter(how_far(each) for each in message.get("reach", ()))
+    words = list(counts) if sum(counts.values()) == 1 else [f"{count} {state}" for state, count in counts.items()]
+    said = [*words, *(["not acknowledged in time"] if message.get("overdue") else [])]
+    return f" ({', '.join(said)})" if said else ""
+
+
+def watched(found: dict[str, Any]) -> Parts:
+    """The first frame whole, then only what changed."""
+    if "changes" in found:
+        return [f"{moment(str(entry.get('at')))}  {history.line(entry)}" for entry in found["changes"]]
+    return frame(found)
+
+
+def change(done: dict[str, Any]) -> list[str]:
+    if "commands" in done:
+        said = "would run" if done["planned"] else "ran" if done["changed"] else "not needed"
+        lines = [f"{said}: {command}" for command in done["commands"]]
+        return [*lines, f"next: {done['next']}"] if "next" in done else lines
+    if not done["diff"]:
+        return [f"{file['path']}: nothing to change" for file in done["files"]]
+    asked = done.get("asked", False)
+    lines = [line for file in done["files"] for line in _file(file, asked)]
+    return [*lines, f"next: {done['next']}"] if "next" in done else lines
+
+
+def _file(file: dict[str, Any], asked: bool) -> list[str]:
+    """What became of the file, with how, unless that was shown when it was asked about."""
+    lines: list[str] = [] if asked else file["diff"].splitlines()
+    if asked and not file["changed"]:
+        lines.append(f"{file['path']}: left as it is")
+    if file["changed"]:
+        lines.append(f"{file['path']}: changed" + (f"; before: {file['backup']}" if file["backup"] else ""))
+    return lines
+
+
+def serving(server: dict[str, Any]) -> list[str]:
+    return [f"{server['url']}/#token={server['token']}"]
+
+
+def hooked(said: Any) -> list[str]:
+    return [str(said)]
+
+
+def here(found: dict[str, Any]) -> list[str]:
+    return [f"{found['directory']}: {found['team'] or 'belongs to no team'}"]
+
+
+def opened(found: dict[str, Any]) -> list[str]:
+    return [f"{found['agent']}: opened"]
+
+
+def workflow_run(done: dict[str, Any]) -> Parts:
+    return [*text.quoted(done["text"]), f"status: {done['status']}; team: {done['team']}; report: {done['report']}"]
+
+
+def workflows(rows: list[dict[str, Any]]) -> Parts:
+    table = [[row["name"], row["pattern"], row["description"], row["path"]] for row in rows]
+    return [Table(["workflow", "pattern", "description", "path"], table, "no workflows")]
+
+
+def workflow_checked(found: dict[str, Any]) -> Parts:
+    tasks = text.counted(len(found["tasks"]), "task")
+    return [
+        f"{found['name']}: valid; {found['pattern']} pattern, {tasks}, {text.counted(found['agents'], 'agent')}",
+        *(f"  --var {name}={'…' if default is None else default}" for name, default in found["variables"].items()),
+    ]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from teams_cli import text
+from teams_cli.cli.show import age, ago, present
+from teams_cli.cli.tables import Table
+from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,3 +63,87 @@ def settled(done: dict[str, Any]) -> Parts:
 
 def information(info: dict[str, Any]) -> Parts:
     return [info["message"]]
+
+
+def decided(plan: dict[str, Any]) -> Parts:
+    task = f" for {plan['task']}" if "task" in plan else ""
+    by = f" by {plan['decidedBy']}" if "decidedBy" in plan else ""
+    return [f"{plan['id']}: {plan['status']}{by}, from {plan['from']}{task}"]
+
+
+def plans(plans: list[dict[str, Any]]) -> Parts:
+    """A line each: `show-plan` has the words."""
+    rows = [
+        [plan["id"], plan["status"], plan["from"], plan.get("task", "-"), _age(plan), _begin(plan)] for plan in plans
+    ]
+    return [Table(["plan", "status", "from", "task", "age", "plan"], rows, "no plans")]
+
+
+def _age(plan: dict[str, Any]) -> str:
+    return age(plan["createdAt"])
+
+
+def _begin(plan: dict[str, Any]) -> str:
+    return text.clipped_line(plan["plan"], _SHORT)
+
+
+_SHORT = 60
+
+
+def plan(plan: dict[str, Any]) -> Parts:
+    said = [("note", plan.get("note")), ("feedback", plan.get("feedback")), ("revises", plan.get("revises"))]
+    return [
+        *decided(plan),
+        *text.quoted(plan["plan"]),
+        *(f"{name}: {value}" for name, value in said if value),
+    ]
+
+
+def shutdown(asked: dict[str, Any] | list[dict[str, Any]]) -> Parts:
+    if isinstance(asked, list):
+        return [line for one in asked for line in shutdown(one)]
+    freed = asked.get("releasedTasks")
+    return present(
+        f"{asked['id']}: {asked['status']}, for {asked['agent']}, asked by {asked['requestedBy']}",
+        f"reason: {asked['reason']}" if "reason" in asked else None,
+        f"answer: {asked['answer']}" if "answer" in asked else None,
+        f"released: {', '.join(freed)}" if freed else None,
+        steps.after_shutdown(asked["agent"]) if asked["status"] == "approved" else None,
+    )
+
+
+_UNTOLD = 5
+
+
+def page_changed(page: dict[str, Any]) -> Parts:
+    if "text" not in page:
+        return [f"{page['key']}: removed"]
+    return [f"{page['key']}: version {page['version']}", *untold_pages(page)]
+
+
+def agreed(page: dict[str, Any]) -> Parts:
+    """Show an agreement, with who has confirmed it."""
+    named = text.listed([page["author"], *page.get("agreed", ())])
+    return [f"{page['key']}: version {page['version']}, agreed to by {named}", *text.quoted(page["text"])]
+
+
+def untold_pages(document: dict[str, Any]) -> Parts:
+    """The first of the pages that came along because nobody told of them yet, each with how to read it."""
+    found = document.get("pages", [])
+    more = [f"{len(found) - _UNTOLD} more pages: teams shared"] if len(found) > _UNTOLD else []
+    return [*map(_untold, found[:_UNTOLD]), *more]
+
+
+def _untold(page: dict[str, Any]) -> str:
+    said = f"page {page['key']} (version {page['version']} by {page['author']}): {page['line']}"
+    return f"{said}: teams shared {page['key']}"
+
+
+def page(page: dict[str, Any]) -> Parts:
+    head = f"{page['key']}: version {page['version']} by {page['author']}, {ago(page['updatedAt'])}"
+    return [head, *text.quoted(page["text"])]
+
+
+def pages(found: list[dict[str, Any]]) -> Parts:
+    rows = [[page["key"], str(page["version"]), page["author"], age(page["updatedAt"]), page["line"]] for page in found]
+    return [Table(["page", "version", "by", "age", "begins"], rows, "no pages")]

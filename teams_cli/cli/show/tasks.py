@@ -131,9 +131,7 @@ def _landed(task: dict[str, Any], more: str) -> list[Any]:
         how = "being checked" if landing["state"] == "checking" else f"queued{ahead}"
         return line(task, f"{more}, not landed yet: {landing['id']} is {how}")
 
-    from teams_cli.cli.show import landings
-
-    return [*line(task, ", not landed"), *landings.over(landing)]
+    return [*line(task, ", not landed"), *landing_over(landing)]
 
 
 def _edited_unseen(task: dict[str, Any]) -> Parts:
@@ -242,9 +240,9 @@ def _by_whom(file: dict[str, Any]) -> str:
 def _pages(task: dict[str, Any]) -> Parts:
     if "pages" not in task:
         return []
-    from teams_cli.cli.show import pages  # most have nothing new to read
+    from teams_cli.cli.show import questions  # most have nothing new to read
 
-    return pages.untold(task)
+    return questions.untold_pages(task)
 
 
 def _came_to(blocker: dict[str, Any]) -> str:
@@ -353,3 +351,88 @@ def beat(done: dict[str, Any]) -> Parts:
         ends.setdefault(end, []).append(task["id"])
     kept = [f"{', '.join(ids)}: {end}" for end, ids in ends.items()]
     return [f"{done['agent']}: seen {ago(done['lastSeen'])}{'' if kept else ', has no task'}", *kept]
+
+
+def attachments(found: list[dict[str, Any]]) -> Parts:
+    rows = [[one["id"], one["name"], str(one["size"]), one["by"], age(one["at"]), one["sha256"]] for one in found]
+    return [Table(["attachment", "file", "bytes", "by", "age", "sha256"], rows, "no attachments")]
+
+
+def attachment(one: dict[str, Any]) -> Parts:
+    head = f"{one['id']} {one['name']}: {one['size']} bytes, attached to {one['task']} by {one['by']} {ago(one['at'])}"
+    if "text" not in one:
+        return [head, f"not text: teams get-evidence {one['task']} {one['id']} --out FILE"]
+    rest = f"[cut; the whole: teams get-evidence {one['task']} {one['id']} --out FILE]"
+    return [head, *text.bounded(text.quoted(one["text"]), text.MOST_LETTER, rest)]
+
+
+def attachment_written(one: dict[str, Any]) -> Parts:
+    return [f"{one['path']}: {one['size']} bytes, sha256 {one['sha256']}"]
+
+
+_COMMIT = 10
+
+
+def landing_asked(landing: dict[str, Any]) -> Parts:
+    """Show a landing with the command that follows."""
+    step = f"next: teams wait --landing {landing['id']}"
+    return [*landing_over(landing), *([step] if landing["state"] in ("queued", "checking") else [])]
+
+
+def landing_over(landing: dict[str, Any]) -> Parts:
+    """How it stands; of one that came back all that its owner has to know."""
+    what = f"{landing['id']}: {landing['state']}, {landing['task']} onto {landing['onto']}"
+    check = landing.get("checked") or {}
+    at = f" is {landing['merge'][:_COMMIT]}" if landing["state"] == "landed" and "merge" in landing else ""
+    return present(
+        what + at,
+        *_conflict(landing),
+        f"check: {check['command']}: exit status {check['status']}" if check.get("status") else None,
+        *(text.quoted(check["output"]) if check.get("status") else ()),
+        *text.quoted(landing.get("reason")),
+        f"pull request: {landing['url']}" if "url" in landing else None,
+        f"to fix it: git merge {landing['onto']}, edit, commit" if landing["state"] == "red" else None,
+    )
+
+
+def _conflict(landing: dict[str, Any]) -> list[str]:
+    """The places in which it conflicts, with whose work, and what to do."""
+    if not landing.get("files"):
+        return []
+    from teams_cli.agents import regions  # dear, and few landings conflict
+
+    onto, against = landing["onto"], landing.get("against")
+    cause = f" with {against['owner']}'s {against['task']}, landed {moment(against['at'])}" if against else ""
+    known = {place["file"]: place for place in landing.get("places") or ()}
+    places = [regions.in_words(known[name]) if name in known else name for name in landing["files"]]
+    how = f"to fix it: git merge {onto}, resolve, commit"
+    return [f"conflict{cause} in:", *(f"  {place}" for place in places), how]
+
+
+def landings(landings: list[dict[str, Any]]) -> Parts:
+    columns = ["landing", "state", "task", "owner", "commit", "onto", "age", "about"]
+    return [Table(columns, [_landing_row(landing) for landing in landings], "no landings")]
+
+
+def _landing_row(landing: dict[str, Any]) -> list[str]:
+    check = landing.get("checked") or {}
+    about = text.listed(landing.get("files", ())) or landing.get("reason") or ""
+    if landing["state"] == "red":
+        about = f"{check.get('command')}: exit status {check.get('status')}"
+    return [
+        landing["id"],
+        landing["state"],
+        landing["task"],
+        landing.get("owner", "-"),
+        landing["head"][:_COMMIT],
+        landing["onto"],
+        age(landing["createdAt"]),
+        about or landing["title"],
+    ]
+
+
+def landing(landings: list[dict[str, Any]]) -> Parts:
+    """Show a landing in full."""
+    (landing,) = landings
+    names = ("title", "owner", "branch", "repository", "head", "base", "merge", "check", "createdAt", "endedAt")
+    return [*landing_over(landing), *(f"{name}: {landing[name]}" for name in names if name in landing)]

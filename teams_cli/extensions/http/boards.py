@@ -8,7 +8,7 @@ import threading
 from typing import cast
 
 from teams_cli import errors
-from teams_cli.commands import team_documents
+from teams_cli.commands import teams as team_documents
 from teams_cli.commands.call import Call
 from teams_cli.extensions.http.operations import Memory, RememberedStore
 from teams_cli.extensions.http.refusals import Document

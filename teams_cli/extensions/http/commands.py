@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.commands.answers import Service
+from teams_cli.commands.call import Service
 from teams_cli.commands.declaration import Command, option, switch, table
 
 TYPE_CHECKING = False
@@ -44,7 +44,7 @@ COMMANDS = table(
         in_team=False,
         changes=False,
         at_shell=True,
-        words="connect:serving",
+        words="inspection:serving",
         example="serve",
         also="board graph timeline dashboard web ui gui server",
     ),

@@ -71,7 +71,7 @@ def _get(call: Call, landing: str | None, open: bool, limit: int | None) -> Any:
     team = call.load_team()
     call.try_to(lambda: lander.start(call.store, team.name, call.environ))
     if landing is not None:
-        call.words = "landings:whole"
+        call.words = "tasks:landing"
         return [landings.to_document(landings.get(call.store, team.name, landing))]
     found = [one for one in landings.all_of(call.store, team.name, call.problems) if not (open and one.over)]
     return [landings.to_document(one) for one in found[-(limit or len(found)) :]]
@@ -92,7 +92,7 @@ COMMANDS = table(
         ),
         switch("--no-wait", "Answer at once, not after up to two seconds.", seldom=True),
         doc=queueing.land,
-        words="landings:asked",
+        words="tasks:landing_asked",
         answers=Landing,
         repeatable=True,
         held="task no_wait",
@@ -107,7 +107,7 @@ COMMANDS = table(
         option("--limit", "Show at most the newest N.", type=int, metavar="N"),
         doc=_GET,
         reads=True,
-        words="landings:rows",
+        words="tasks:landings",
         answers=list[Landing],
         gist=("id", "task", "state", "onto", "owner", "files"),
         held="landing open limit",

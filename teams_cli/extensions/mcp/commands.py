@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.commands.answers import Service
+from teams_cli.commands.call import Service
 from teams_cli.commands.declaration import Command, option, table
 
 TYPE_CHECKING = False

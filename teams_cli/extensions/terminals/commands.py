@@ -8,8 +8,7 @@ from teams_cli import errors
 from teams_cli.agents import ending
 from teams_cli.agents.seats import sitting
 from teams_cli.clients import known
-from teams_cli.commands.answers import Service
-from teams_cli.commands.call import Call
+from teams_cli.commands.call import Call, Service
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.extensions.terminals import detached, opening
 from teams_cli.extensions.terminals.opening import Opened, OpenRequest
@@ -176,7 +175,7 @@ COMMANDS = table(
         doc=_OPEN,
         changes=False,
         at_shell=True,
-        words="terminals:opened",
+        words="inspection:opened",
         for_person=True,
         example="open claude -- --model opus",
     ),
@@ -187,7 +186,7 @@ COMMANDS = table(
         doc=_ATTACH,
         changes=False,
         at_shell=True,
-        words="terminals:opened",
+        words="inspection:opened",
         example="attach bob",
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from teams_cli import environment, errors, extensions
+from teams_cli.commands.call import Attempt
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import refuse_stopped, to_document
 from teams_cli.names import each_name
@@ -36,8 +37,6 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
         refuse_stopped(call, edit.owner)
     if edit.append is None:
         return _updated(call, task, edit, files, next, wait)
-    from teams_cli.commands.attempts import Attempt
-
     with Attempt(call, "update-task", task, edit.append) as edit.uid:
         return _updated(call, task, edit, files, next, wait)
 
@@ -65,9 +64,9 @@ def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: 
         call.follows = steps.complete(document["id"])
         return document
     if next:
-        from teams_cli.commands import next_tasks
+        from teams_cli.commands import claims
 
-        return next_tasks.after(call, document, wait)
+        return claims.after(call, document, wait)
     if (edit.status in ("completed", "failed") or edit.result is not None) and changed.owner == call.agent:
         call.try_to(call.say_what_follows)
     return document
@@ -133,8 +132,6 @@ def came_back(document: Any) -> bool:
 
 
 def _note(call: Call, task: str, text: str) -> Any:
-    from teams_cli.commands.attempts import Attempt
-
     with Attempt(call, "note", task, text) as uid:
         noted = editing.note(call.store, call.team, call.caller, task, text, uid)
     return to_document(call, noted)

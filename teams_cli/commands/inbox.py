@@ -7,13 +7,17 @@ from teams_cli.commands.declaration import Command, argument, option, switch, ta
 from teams_cli.messages import reading
 from teams_cli.messages.messages import Message
 from teams_cli.messages.reading import Reading, Selection
-from teams_cli.names import number_of
+from teams_cli.names import HUMAN, number_of
+from teams_cli.teams.permission import require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
+    from teams_cli.questions.questions import Question
+    from teams_cli.teams.teams import Team
+
 
 _LIST = """List the members: role, activity, state, unread messages, last seen.
 
@@ -103,8 +107,6 @@ def _found(call: Call, selection: Selection, peek: bool, wait: float | None) -> 
     if wait is None or selection.handled:
         once_told = None if peek else call.once_told
         return reading.read(call.store, call.team, call.caller, selection, call.problems, once_told)
-    from teams_cli.commands.runners.messages import wait_and_read
-
     return wait_and_read(call, selection, peek, wait)
 
 
@@ -115,6 +117,135 @@ def _ack(call: Call, message: list[str]) -> Any:
 
 
 _TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name="text", text=True)
+
+
+def show(call: Call, message: str) -> Any:
+    """Show how far a message got."""
+    from teams_cli.views import agents
+
+    team = require(call.store, call.team, call.caller, "read-messages").team
+    return agents.to_document(call.store, call.team, f"msg-{number_of(message, 'msg')}", _eyes(call, team))
+
+
+def sent(call: Call, to: str | None, open: bool, limit: int) -> Any:
+    """The caller's own messages, with how far they got."""
+    from teams_cli.views import agents
+
+    if limit < 1:
+        raise errors.WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
+    at = require(call.store, call.team, call.caller, "read-messages")
+    return agents.sent(call.store, at.team, at.caller.name, to or "", open, limit)
+
+
+def _eyes(call: Call, team: Team) -> str:
+    """Whose messages the caller may see; empty for all."""
+    return "" if call.agent in (HUMAN, team.leader) else call.agent
+
+
+def list_agents(call: Call) -> Any:
+    """List the members."""
+    from teams_cli.views import agents
+
+    team = call.load_team()
+    rows = agents.agent_rows(call.store, team, call.problems)
+    if any("session" not in row and _is_started(team, row["name"]) for row in rows):
+        rows = agents.agent_rows(call.store, _cleared(call, team), call.problems)
+    return {"self": call.caller.name if call.caller else None, "agents": rows}
+
+
+def _is_started(team: Team, name: str) -> bool:
+    member = team.find(name)
+    return member is not None and member.started_by is not None
+
+
+def _cleared(call: Call, team: Team) -> Team:
+    """The team without those that somebody was about to start when it was killed, if that can be written."""
+    from teams_cli.agents import starting
+
+    try:
+        starting.clear_away(call.store, team)
+    except errors.TeamsError:
+        return team
+    return call.load_team()
+
+
+def attend(call: Call) -> Any:
+    """What the next model call has to know."""
+    from teams_cli.agents import waking
+
+    team = call.team
+    return waking.payload(call.store, team, call.known, call.once_told)
+
+
+def reply(call: Call, message: str, text: str) -> Any:
+    """Answer a message; who replies to the message of a question has answered it."""
+    from teams_cli.questions import answering
+
+    question = answering.asked_by(call.store, call.team, call.caller, message)
+    if question:
+        return _answer(call, question, message, text)
+    answer, original = reading.reply(call.store, call.team, call.caller, message, text, call.problems)
+    _go_on(call)
+    return {**answer.to_json(), "repliedTo": original.to_json()}
+
+
+def _go_on(call: Call) -> None:
+    """Say how a member goes on that has no task: with one, it knows."""
+    from teams_cli.tasks import choosing
+
+    def say() -> None:
+        if choosing.is_free(call.store, call.load_team(), call.known):
+            call.say_what_follows()
+
+    call.try_to(say)
+
+
+def _answer(call: Call, question: Question, word: str, text: str) -> dict[str, Any]:
+    """Who replies to the message of a question has answered it; told in the form of a reply."""
+    from teams_cli.questions import answering
+
+    original = reading.received(call.store, call.team, call.agent, word)
+    answered = answering.answer(call.store, call.team, call.caller, question.id, text)
+    said = next(answer for answer in answered.answers if answer.responder == call.agent)
+    _go_on(call)
+    return {
+        "id": answered.id,
+        "from": call.agent,
+        "to": answered.from_,
+        "message": text,
+        "timestamp": said.at,
+        "type": "answer",
+        "replyTo": original.id,
+        "question": answered.id,
+        "status": answered.status,
+        "repliedTo": original.to_json(),
+    }
+
+
+def wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> Reading:
+    """Block until there is something new, and read it."""
+    from teams_cli.agents import ending
+    from teams_cli.store import pace
+    from teams_cli.tasks import overviews
+
+    alarm = pace.Alarm()
+
+    def sleep(ready: Any, timeout: float) -> bool:
+        def look() -> bool:
+            started = ending.children(call.store, call.team, call.agent)  # the end of one that was killed is news too
+            ending.set_alarm(call.store, call.team, started, alarm)
+            if ready():
+                return True
+            overviews.refuse_closed(call.store, call.load_team())
+            return False
+
+        return pace.sleep_until(
+            call.store, call.team, look, timeout, ["team", f"message/{call.agent}"], alarm, call.say
+        )
+
+    once_told = None if peek else call.once_told
+    return reading.wait_and_read(call.store, call.team, call.caller, selection, call.problems, wait, sleep, once_told)
+
 
 COMMANDS = table(
     "Messages",
@@ -147,7 +278,7 @@ COMMANDS = table(
     ),
     Command(
         "show-message",
-        "commands.runners.messages:show",
+        show,
         argument("ID", "The message: 7, #7 or msg-7.", name="message"),
         doc=_SHOW,
         words="messages:reached",
@@ -159,7 +290,7 @@ COMMANDS = table(
     ),
     Command(
         "sent",
-        "commands.runners.messages:sent",
+        sent,
         option("--to", "Only messages to this member.", metavar="AGENT"),
         switch("--open", "Only messages that somebody has to handle."),
         option("--limit", "Show at most the newest N.", type=int, metavar="N", default=20),
@@ -173,7 +304,7 @@ COMMANDS = table(
     ),
     Command(
         "reply",
-        "commands.runners.messages:reply",
+        reply,
         argument("ID", "The message: 7, #7 or msg-7.", name="message"),
         _TEXT,
         doc=reading.reply,
@@ -206,7 +337,7 @@ COMMANDS = table(
     ),
     Command(
         "list-agents",
-        "commands.runners.messages:list_agents",
+        list_agents,
         doc=_LIST,
         reads=True,
         words="messages:agents",
@@ -217,7 +348,7 @@ COMMANDS = table(
     ),
     Command(
         "attend",
-        "commands.runners.messages:attend",
+        attend,
         doc=_ATTEND,
         words="messages:attention",
         adding=True,

@@ -1,1 +1,0 @@
-"""What those commands run that need much: imported when they run, and not to look at what commands there are."""
