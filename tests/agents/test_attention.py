@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from teams_cli.agents.waking import HINT
 from tests.support.agents import (
     BUSY,
@@ -22,10 +20,7 @@ from tests.support.agents import (
 )
 from tests.support.cli import Cli
 
-pytestmark = [
-    NEEDS_PROC,
-    pytest.mark.usefixtures("each_engine"),
-]
+pytestmark = NEEDS_PROC
 
 
 def test_the_attention_payload(cli: Cli) -> None:
@@ -43,41 +38,23 @@ def test_the_attention_payload(cli: Cli) -> None:
     state["title"] = "2 agent(s), 1 message(s)"
     assert cli.ok("attend", agent="bob") == {"tool": "broadcast", "state": state}
     assert unread(cli, "bob") == []  # being shown is being read …
-    cli.ok("announce", "thinking", agent="bob")
+    cli.ok("broadcast-message", "thinking", agent="bob")
     del output["hint"]
     assert cli.ok("attend", agent="bob") == {"tool": "broadcast", "state": state}  # … and not being handled
     cli.ok("reply", "1", "hi", agent="bob")
     output["messages"], state["title"] = [], "2 agent(s), 0 message(s)"
     assert cli.ok("attend", agent="bob") == {"tool": "broadcast", "state": state}
-
-
-def test_a_first_broadcast_is_a_status_too(cli: Cli) -> None:
-    cli.ok("broadcast-message", "I take the parser", agent="bob")
-    assert "hint" not in cli.ok("attend", agent="bob")["state"]["output"]
     shown = cli.ok("attend", agent="mia")["state"]["output"]
-    assert shown["messages"] == [{"id": 1, "from": "bob", "content": "I take the parser"}]
-    assert {
-        "name": "bob",
-        "status": "I take the parser",
-        "idle": True,
-        "statusHistory": ["I take the parser"],
-    } in shown["agents"]
-
-
-def test_attention_says_who_works(cli: Cli) -> None:
-    detach(cli, "zoe", BUSY)
-    is_busy(cli)
-    before = {row["name"]: row["idle"] for row in cli.ok("attend", agent="bob")["state"]["output"]["agents"]}
-    go(cli)
-    ended(cli, "zoe")
-    after = {row["name"]: row["idle"] for row in cli.ok("attend", agent="bob")["state"]["output"]["agents"]}
-    assert (before, after) == ({"lea": True, "mia": True, "zoe": False}, {"lea": True, "mia": True, "zoe": True})
+    bob = {"name": "bob", "status": "thinking", "idle": True, "statusHistory": ["thinking"]}
+    assert bob in shown["agents"] and shown["messages"][0]["content"] == "thinking"
 
 
 def test_mail_that_was_read_neither_wakes_nor_holds(cli: Cli) -> None:
-    """The agent sees it with `attend`, does not handle it, may finish, and is not resumed with it."""
     detach(cli, "zoe", f"{BUSY} $T attend >$D/seen; $T before-complete && echo fine; echo $TEAMS_RESUME >>$D/turns")
     is_busy(cli)
+    assert {row["name"]: row["idle"] for row in cli.ok("attend", agent="bob")["state"]["output"]["agents"]}[
+        "zoe"
+    ] is False
     cli.ok("send-message", "zoe", "for your information", agent="bob")
     assert agent_row(cli, "zoe")["queueDepth"] == 1
     go(cli)

@@ -149,14 +149,6 @@ def test_a_result_that_was_kept_is_that_of_who_said_it(shop: Shop) -> None:
     assert shop.task("2")["result"] == "new"
 
 
-def test_a_result_that_was_kept_is_none_of_a_task_that_failed(shop: Shop) -> None:
-    shop.create("t", "--check", "false")
-    shop.ok("bob", "claim-task", "1")
-    assert shop.at("bob", "update-task", "1", "--status", "completed", "--result", "all is well").returncode == 11
-    shop.ok("bob", "update-task", "1", "--status", "failed", "--reason", "it can't be done")
-    assert "result" not in shop.task()
-
-
 @pytest.mark.slow
 def test_what_others_have_not_committed_holds_nobody_up(shop: Shop, tmp_path: Path) -> None:
     """Several may work in the main checkout: the commit alone counts there, and is tried in a tree of its own."""

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from teams_cli.agents.seats.channels import start_turn
-from teams_cli.agents.seats.lines import is_there
 
 LONG = "x" * 300
 
@@ -94,16 +93,6 @@ def test_a_turn_is_started_instead_of_the_one_that_runs(place: Path) -> None:
     daemon.turns = [{"id": "u-7", "status": "completed"}]
     assert start_turn(str(place), "t-1", "mail", instead=True)
     assert [said["method"] for said in daemon.asked[-2:]] == ["thread/turns/list", "turn/start"]
-
-
-def test_a_daemon_is_called_by_a_path_of_any_length(tmp_path: Path) -> None:
-    """The addresses of sockets are short, and those below a home need not be."""
-    far = tmp_path / ("x" * 120)
-    far.mkdir()
-    here = os.open(far, os.O_RDONLY | os.O_DIRECTORY)
-    Daemon(Path(f"/proc/self/fd/{here}/sock"))
-    os.close(here)
-    assert start_turn(f"{far}/sock", "t-1", "mail") and not is_there(f"{far}/none")
 
 
 def test_what_is_refused_or_not_there_was_not_started(place: Path) -> None:

@@ -6,9 +6,7 @@ import fcntl
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,47 +21,19 @@ from tests.support.agents import (
     BUSY,
     NEEDS_PROC,
     detach,
-    end_all,
     ended,
     go,
     is_busy,
     keepers,
     lines,
     place,
+    run_agent,
     session,
-    team_of_agents,
 )
 from tests.support.cli import ALPHA, Cli
 from tests.support.waits import until
 
 pytestmark = NEEDS_PROC
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Iterator[Cli]:
-    made = team_of_agents(tmp_path, "bob")
-    yield made
-    end_all(made.root)
-
-
-def run_agent(cli: Cli, *words: str) -> Any:
-    """Start an agent and wait for it; what it tells of its course is not looked at."""
-    answer = cli("run-agent", *words, "--json", agent="lea")
-    assert answer.status == 0, answer
-    return answer.json
-
-
-def running(word: str) -> list[int]:
-    """The processes whose command line has that word."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            command = Path("/proc", pid, "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if word.encode() in command:
-            found.append(int(pid))
-    return found
 
 
 def stopped_without_a_lock(pid: int) -> bool:
@@ -92,19 +62,8 @@ def test_what_clears_its_environment_is_ended_too(cli: Cli) -> None:
     """A daemon without our variable, in a session of its own, whose parents have ended."""
     word = str(40_000_000 + os.getpid())
     began = f"until tr '\\0' ' ' </proc/$!/cmdline | grep -q '^sleep {word}'; do sleep 0.02; done"
-    told = run_agent(cli, f"env -i setsid sleep {word} & {began}; echo done")
-    assert [agent["outcome"] for agent in told["agents"]] == ["completed"]
-    until(lambda: not running(word), "the end of what the agent left behind")
-
-
-def test_an_agent_that_an_agent_starts_lives_on(cli: Cli) -> None:
-    """It has a keeper of its own: the turn of who started it ends without it."""
-    prompt = "while ! [ -e $D/go ]; do sleep 0.05; done; echo said"
-    cli.ok("run-agent", f"$T spawn '{prompt}' --agent-id kid >$D/spawned; sleep 0.2", "--detach", agent="lea")
-    until(lambda: lines(cli, "spawned"))
-    until(lambda: session(cli, "kid").turns)
-    (place(cli) / "go").touch()
-    assert ended(cli, "kid").outcome == "completed"
+    assert cli("run-agent", f"env -i setsid sleep {word} & {began}; echo done", agent="lea").status == 0
+    until(lambda: subprocess.run(["pgrep", "-f", f"^sleep {word}"]).returncode == 1, "the end of what was left behind")
 
 
 def test_mail_of_a_turn_that_was_killed_is_given_again(cli: Cli) -> None:

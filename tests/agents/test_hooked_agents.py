@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support import hooked_client
-from tests.support.cli import COMMAND, TIMEOUT, Cli, make_team
+from tests.support.cli import COMMAND, TIMEOUT, make_team
 from tests.support.waits import until
 
 pytestmark = pytest.mark.slow
@@ -90,17 +90,6 @@ def test_unread_mail_refuses_the_stop_and_is_the_next_turn(office: Office) -> No
     assert done["agents"][0]["turns"] == 1 and done["output"] in ("first", "second")
 
 
-def test_what_it_spawned_resumes_it_with_a_batch(office: Office) -> None:
-    """The keeper waits for the spawns; the stop is not refused for them."""
-    done = office.end(
-        office.start(
-            "$ teams spawn 'sleep 1; echo seven' --agent-id ben --harness shell", "say wait", "---", "say got it"
-        )
-    )
-    assert (done["output"], done["agents"][0]["turns"]) == ("got it", 2)
-    assert '[From agent "ben"]:\n| seven' in office.shown("ann", "user")[1]
-
-
 def test_an_interjection_is_the_next_turn_once(office: Office) -> None:
     """A hook that runs meanwhile leaves it to the turn that it is for."""
     office.cli.ok("create-task", "never done", agent="lea")
@@ -112,33 +101,6 @@ def test_an_interjection_is_the_next_turn_once(office: Office) -> None:
     assert sum("| not this" in text for text in shown) == 1
     assert "| not this" in office.shown("ann", "user")[-1]
     assert (done["outcome"], done["output"]) == ("completed", "as you wish")
-
-
-def test_two_that_answer_each_other_come_to_an_end(office: Office) -> None:
-    """Each answers every message, in every turn: refused stops and resumptions are counted, and the guard speaks."""
-    office.cli.ok("set", "max_resumes_per_hour", "3", agent="lea")
-    turn = "$ teams send-message {} again\nsay and again"
-    scripts = {name: "\n---\n".join([turn.format(other)] * 60) for name, other in (("ann", "ben"), ("ben", "ann"))}
-    office.end(office.start("say here\n---\n" + scripts["ben"], agent="ben"))
-    process = office.start(scripts["ann"])
-    process.communicate(timeout=TIMEOUT)
-    until(lambda: all(row["session"]["state"] in ("done", "paused") for row in rows(office.cli)))
-    assert any("are paused" in message["message"] for message in office.cli.ok("read-messages", agent="lea"))
-
-
-def rows(cli: Cli) -> list[dict[str, Any]]:
-    """The agents that were started."""
-    return [row for row in cli.ok("list-agents")["agents"] if "session" in row]
-
-
-def test_a_client_without_hooks_is_given_none() -> None:
-    """`{hooks}` is nothing for those that have no words for it."""
-    from teams_cli.clients import profiles
-
-    for name in ("gemini", "shell"):
-        brought = profiles.brought(profiles.get(name, None), "python", [])
-        assert brought["hooks"] == brought["mcp"] == []
-    assert profiles.fill(["a", "{hooks}", "{mcp}", "{agent}"], {"agent": "ann"}) == ["a", "ann"]
 
 
 def test_who_sees_other_processes_takes_no_agent_for_lost(office: Office) -> None:

@@ -65,21 +65,6 @@ def test_a_second_interjection_queues(cli: Cli) -> None:
     assert given == ["first", "second"]
 
 
-@pytest.mark.slow
-def test_interjecting_one_that_read_it_itself(cli: Cli) -> None:
-    """It is its next turn all the same, once; and the session is not interrupted for ever after."""
-    detach(cli, "zoe", f"test $TEAMS_RESUME && cat >>$D/given || {{ {BUSY} }}")
-    is_busy(cli)
-    update(cli.store(), ALPHA, SESSION, "zoe", lambda s: s)
-    cli.ok("send-message", "zoe", "read by itself", agent="lea")
-    cli.ok("attend", agent="zoe")
-    update(cli.store(), ALPHA, SESSION, "zoe", lambda s: s.having(interjected=1))
-    assert ended(cli, "zoe").turns == 2
-    assert json.loads((place(cli) / "given").read_text())[0]["message"] == "read by itself"
-    cli.ok("send-message", "zoe", "again", agent="bob")
-    assert ended(cli, "zoe", 2).outcome == "completed" and session(cli, "zoe").turns == 3
-
-
 def test_interjecting_an_idle_agent_resumes_it(cli: Cli) -> None:
     run_agent(cli, "cat", "--agent-id", "zoe")
     cli.ok("interject", "zoe", "one more", agent="human")
@@ -119,53 +104,6 @@ def test_pausing_an_agent_that_works(cli: Cli) -> None:
     assert ended(cli, "zoe", 2).state == "done" and session(cli, "zoe").turns == 2 and unread(cli, "zoe") == []
     told = [entry["what"] for entry in cli.ok("history") if entry["what"].startswith("agent ")]
     assert told.count("agent paused") == told.count("agent resumed") == 1
-
-
-@pytest.mark.slow
-def test_pausing_an_idle_agent(cli: Cli) -> None:
-    """At once; resuming one without mail starts nothing; one that is resumed before it rested works on."""
-    detach(cli, "zoe", "true")
-    ended(cli, "zoe")
-    assert cli("pause-agent", "zoe", agent="human").stdout == "zoe: paused\n"
-    cli.ok("send-message", "zoe", "hello?", agent="bob")
-    assert session(cli, "zoe").generation == 1
-    cli.ok("interject", "zoe", "true", agent="lea")
-    assert ended(cli, "zoe", 2).state == "done"
-    assert cli("pause-agent", "zoe", agent="lea").status == cli("resume-agent", "zoe", agent="lea").status == 0
-    assert (session(cli, "zoe").state, session(cli, "zoe").generation) == ("done", 2)
-    detach(cli, "yan", BUSY)
-    is_busy(cli)
-    assert cli("pause-agent", "yan", agent="lea").stdout == "yan: will pause after its turn\n"
-    assert cli("resume-agent", "yan", agent="lea").stdout == "yan: resumed (running)\n"
-    go(cli)
-    assert ended(cli, "yan").state == "done"
-
-
-@pytest.mark.slow
-def test_who_may_pause_and_whom(cli: Cli) -> None:
-    detach(cli, "zoe", BUSY)
-    is_busy(cli)
-    until(lambda: session(cli, "zoe").turns, "the keeper has noted the turn")
-    for command in ("pause-agent", "resume-agent"):
-        assert cli.refused(command, "zoe", agent="bob") == (13, "not_allowed")
-        assert cli.refused(command, "bob", agent="lea") == (10, "agent_not_found")
-    cli.ok("pause-agent", "zoe", agent="lea")
-    cli("stop-agent", "zoe", agent="lea")
-    for command in ("pause-agent", "resume-agent"):
-        assert cli.refused(command, "zoe", agent="lea") == (11, "wrong_state")
-    assert ended(cli, "zoe").outcome == "stopped"
-
-
-@pytest.mark.slow
-def test_stopping_one_that_just_ended_by_itself(cli: Cli) -> None:
-    """It had completed when it was asked, but does not go on any more, and is stopped when that is asked again."""
-    detach(cli, "zoe", "true")
-    ended(cli, "zoe")
-    update(cli.store(), ALPHA, SESSION, "zoe", lambda found: found.having(stop_asked="lea"))
-    cli.ok("send-message", "zoe", "hello?", agent="bob")
-    assert (session(cli, "zoe").generation, session(cli, "zoe").outcome) == (1, "completed")
-    cli.ok("stop-agent", "zoe", agent="lea")
-    assert (session(cli, "zoe").outcome, agent_row(cli, "zoe")["state"]) == ("stopped", "stopped")
 
 
 @pytest.mark.slow

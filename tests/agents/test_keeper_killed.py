@@ -6,12 +6,10 @@ import json
 import os
 import signal
 import subprocess
-import time
-from threading import Thread
 
 import pytest
 
-from teams_cli.agents import sessions, waking
+from teams_cli.agents import sessions
 from teams_cli.agents.sessions import SESSION
 from teams_cli.membership import joining
 from teams_cli.store.retrying import update
@@ -61,23 +59,6 @@ def test_a_keeper_that_is_killed(cli: Cli) -> None:
 
 
 @pytest.mark.slow
-def test_what_a_turn_was_given_that_was_killed_comes_again(cli: Cli) -> None:
-    """Also what asks for nothing, and so is read with that."""
-    detach(cli, "zoe", f"if test $TEAMS_RESUME; then cat >>$D/given; {BUSY} fi")
-    until(lambda: session(cli, "zoe").ended)
-    cli.ok("send-message", "zoe", "FIRST", "--fyi", agent="bob")
-    is_busy(cli)
-    kill(cli, "zoe")
-    cli.ok("list-agents")
-    (place(cli) / "given").unlink()
-    (place(cli) / "go").touch()
-    cli.ok("send-message", "zoe", "SECOND", agent="bob")
-    until(lambda: session(cli, "zoe").generation == 3 and session(cli, "zoe").ended, lambda: session(cli, "zoe"))
-    given = json.loads((place(cli) / "given").read_text())
-    assert [message["message"] for message in given] == ["FIRST", "SECOND"]
-
-
-@pytest.mark.slow
 def test_whoever_waits_for_a_keeper_that_is_killed_is_told(cli: Cli) -> None:
     waiting = cli.start("run-agent", f"{BUSY}", "--agent-id", "zoe", "--cwd", str(place(cli)), "--json", agent="lea")
     is_busy(cli)
@@ -92,42 +73,11 @@ def test_whoever_waits_for_a_keeper_that_is_killed_is_told(cli: Cli) -> None:
     assert json.loads(out)[0]["message"] == "Agent yan failed: its keeper was killed"
 
 
-@pytest.mark.slow
-def test_a_keeper_that_is_killed_after_the_output_was_written_down(cli: Cli) -> None:
-    """Between writing down and telling: it is told as what it was."""
-    detach(cli, "zoe", BUSY)
-    is_busy(cli)
-    update(cli.store(), ALPHA, SESSION, "zoe", lambda s: s.having(outcome="completed"))
-    kill(cli, "zoe")
-    assert agent_row(cli, "zoe")["session"]["outcome"] == "completed"
-    assert outputs_to(cli, "lea") == [("zoe", "Agent zoe completed.")]
-
-
 def draft(cli: Cli) -> sessions.Session:
     """A session of zoe that is about to start."""
     now = teams.now(cli.store())
     about = {"run": "r", "harness": "shell", "prompt": "x", "description": "x", "directory": "/", "session_id": "s"}
     return sessions.Session(agent="zoe", caller="lea", created_at=now, started_at=now, **about)
-
-
-@pytest.mark.slow
-def test_a_run_lasts_until_its_keepers_are_gone(cli: Cli) -> None:
-    """The last that a keeper does, with its own session done, is to resume others, or itself."""
-    store = cli.store()
-    found: list[sessions.Session] = []
-    with subprocess.Popen(["sleep", "60"]) as keeper:
-        done = draft(cli).kept_by(keeper.pid).having(state="done", outcome="completed")
-        store.create(ALPHA, SESSION, "zoe", done)
-        waiting = Thread(target=lambda: found.extend(waking.wait_for_run(store, ALPHA, "r", lambda _: None)))
-        waiting.start()
-        time.sleep(0.2)
-        update(store, ALPHA, SESSION, "zoe", lambda s: s.having(state="running", generation=2))
-        time.sleep(0.2)
-        assert waiting.is_alive()
-        update(store, ALPHA, SESSION, "zoe", lambda s: s.having(state="done"))
-        keeper.kill()
-    waiting.join(TIMEOUT)
-    assert [session.generation for session in found] == [2]
 
 
 def test_a_launcher_that_is_killed(cli: Cli) -> None:

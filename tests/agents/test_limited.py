@@ -11,10 +11,7 @@ import pytest
 from tests.support.agents import NEEDS_PROC, lines, place, session
 from tests.support.cli import Cli
 
-pytestmark = [
-    NEEDS_PROC,
-    pytest.mark.usefixtures("each_engine"),
-]
+pytestmark = NEEDS_PROC
 
 
 def limited(cli: Cli, how_long: str) -> None:

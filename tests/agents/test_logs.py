@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from teams_cli.agents import logs
 from tests.support.agents import ended, team_of_agents
-from tests.support.cli import ALPHA, TIMEOUT, Cli
+from tests.support.cli import ALPHA, Cli
 from tests.support.waits import until
 
 
@@ -49,39 +46,10 @@ def test_an_agent_is_followed_until_it_is_done(cli: Cli) -> None:
     assert follower.returncode == 0 and lines == ["turn ", "gone", "end", "turn 1", "gone", "end"]
 
 
-@pytest.mark.slow
-def test_what_can_not_be_done_in_the_background_is_written_down_once(cli: Cli, tmp_path: Path) -> None:
-    """However often it is tried: a log without end would fill the disk of whoever is away."""
-    path, log = cli.root / "teams/alpha/team.json", tmp_path / "log"
-    whole, begun = path.read_text(), ["{", "[", "{"]
-    with log.open("wb") as file:
-        path.write_text("{")
-        command = [sys.executable, "-m", "teams_cli.agents.notifying"]
-        notifier = subprocess.Popen(command, env={**cli.environ("lea"), "TEAMS_TEAM": ALPHA}, stderr=file)
-        for number, text in enumerate(begun, 1):
-            for _ in range(4):
-                put(path, text)
-                time.sleep(0.3)
-            until(lambda number=number: len(log.read_text().splitlines()) >= number)
-        put(path, whole)
-        assert notifier.wait(TIMEOUT) == 0
-    assert len(log.read_text().splitlines()) == len(begun)
-
-
 def put(path: Path, text: str) -> None:
     """Replace the file, so that nobody reads a part of it."""
     path.with_suffix(".new").write_text(text)
     path.with_suffix(".new").replace(path)
-
-
-def test_a_failed_agent_is_listed_as_failed(cli: Cli) -> None:
-    cli.ok("run-agent", "exit 3", "--agent-id", "ann", "--detach", agent="lea")
-    ended(cli, "ann")
-    cli.ok("run-agent", "exit 0", "--agent-id", "ben", "--detach", agent="lea")
-    ended(cli, "ben")
-    rows = {row["name"]: row for row in cli.ok("list-agents", agent="lea")["agents"]}
-    assert (rows["ann"]["state"], rows["ben"]["state"]) == ("failed", "idle")
-    assert " failed " in next(line for line in cli("list-agents", agent="lea").stdout.splitlines() if "ann" in line)
 
 
 def test_who_calls_may_be_said_in_the_words_of_janus(cli: Cli) -> None:

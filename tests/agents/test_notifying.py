@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.cli import Cli, make_team
+from tests.support.waits import until
 
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
     return make_team(tmp_path / "root", "bob", "mia")
-
-
-def wait_for(look: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 90
-    while not look():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def told(path: Path) -> list[dict[str, Any]]:
@@ -44,12 +36,12 @@ def test_what_waits_what_failed_and_the_end_are_told_once(cli: Cli, tmp_path: Pa
         cli("claim-task", number, agent="bob")
         cli("update-task", number, "--status", status, "--result", "no disk", agent="bob")
     cli("send-message", "human", "May I buy one?", agent="bob")
-    wait_for(lambda: {"task-1", cli.team, "msg-2"} <= set(events(heard)) or len(events(heard)) >= 3)
+    until(lambda: {"task-1", cli.team, "msg-2"} <= set(events(heard)) or len(events(heard)) >= 3)
     cli("get-tasks", agent="bob")
     cli("update-task", "1", "--status", "pending", "--reason", "a disk is there", agent="human")
     cli("claim-task", "1", agent="mia")
     cli("update-task", "1", "--status", "failed", "--reason", "no power", agent="mia")
-    wait_for(lambda: events(heard).count("task-1") == 2)
+    until(lambda: events(heard).count("task-1") == 2)
     texts = [event["text"] for call in told(heard) for event in call["events"]]
     assert [sum(why in text for text in texts) for why in ("no disk", "no power")] == [1, 1]
     assert sum("May I buy one?" in text for text in texts) == 1
@@ -64,20 +56,8 @@ def test_a_burst_is_one_call(cli: Cli, tmp_path: Path) -> None:
         cli("send-message", "human", f"Letter {number}", agent="bob")
     heard = tmp_path / "heard"
     assert cli("set", "notify_waiting", f"cat >>{heard}", agent="human").status == 0
-    wait_for(lambda: len(events(heard)) == 5)
+    until(lambda: len(events(heard)) == 5)
     assert len(told(heard)) == 1
-    assert cli("set", "notify_waiting", "off", agent="human").status == 0
-
-
-@pytest.mark.slow
-def test_work_to_review_is_told(cli: Cli, tmp_path: Path) -> None:
-    heard = tmp_path / "heard"
-    assert cli("set", "notify_waiting", f"cat >>{heard}", agent="human").status == 0
-    cli.ok("create-task", "One", "--review-by", "human", agent="lea")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--status", "completed", "--result", "see it", agent="bob")
-    wait_for(lambda: events(heard) == ["task-1"])
-    assert told(heard)[0]["events"][0]["next"].startswith("teams review-task task-1 --accept")
     assert cli("set", "notify_waiting", "off", agent="human").status == 0
 
 
@@ -93,7 +73,7 @@ def test_a_command_that_fails_is_told_to_the_person(cli: Cli) -> None:
         )
         return any("exit status 3: no bus" in str(each) for each in mail)
 
-    wait_for(is_told)
+    until(is_told)
     assert cli("set", "notify", "off", agent="human").status == 0
 
 
@@ -127,7 +107,7 @@ def test_a_script_waits_for_an_event(cli: Cli, tmp_path: Path) -> None:
         cli("claim-task", "1", agent="bob")
         return False
 
-    wait_for(fail_until_heard)
+    until(fail_until_heard)
     said, problems = waiting.communicate(timeout=60)
     assert waiting.returncode == 0, problems
     assert json.loads(said)["events"][0]["id"] == "task-1"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,48 +90,6 @@ def hook(cli: Cli, agent: str, path: Path, tool: str = "Edit", client: str = "cl
     answer = cli("hook", client, agent=agent, stdin=json.dumps(event).encode())
     assert answer.status == 0 and answer.stderr == "", answer
     return dict(json.loads(answer.stdout or "{}").get("hookSpecificOutput", {}))
-
-
-READS = """
-import json, os, sys
-from teams_cli.hooks import entry
-for number, path in enumerate(sys.argv[1:]):
-    tool, said = (("Read", {"file_path": path}), ("Grep", {"pattern": "one", "path": path}),
-                  ("Glob", {"pattern": path}), ("Bash", {"command": f"cat {path}"}))[number % 4]
-    event = {"hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": said, "cwd": os.path.dirname(path)}
-    end, begin = os.pipe()
-    os.write(begin, json.dumps(event).encode())
-    os.close(begin)
-    os.dup2(end, 0)
-    os.close(end)
-    assert entry.main(["claude"]) == 0
-"""
-
-
-def reads(cli: Cli, agent: str, paths: list[Path]) -> str:
-    """What the hook says when an agent is about to read those, one after the other; answered by one process."""
-    words = [sys.executable, "-c", READS, *map(str, paths)]
-    done = subprocess.run(words, env=cli.environ(agent), capture_output=True, text=True, timeout=TIMEOUT)
-    assert done.returncode == 0 and done.stderr == "", done
-    return done.stdout
-
-
-@pytest.mark.slow
-def test_who_writes_a_file_that_anothers_branch_changed_is_told(start: Any, repository: Path) -> None:
-    """Each of 20 files, committed or not, and nobody who reads it, or writes another file of that directory."""
-    cli = start.cli
-    tree = start("ann", f"for n in $(seq 0 2 18); do echo ann > f$n.py; done; {COMMIT}; echo new > new.py")
-    cli.ok("wait", "--agent", "ann", agent="lea")
-    for number in range(1, 20, 2):
-        (tree / f"f{number}.py").write_text("not committed")
-    for number in range(20):
-        said = hook(cli, "mia", repository / f"f{number}.py").get("additionalContext", "")
-        assert f"ann has changed f{number}.py on its branch teams/alpha/ann" in said
-    assert "new.py" in hook(cli, "mia", repository / "new.py", "Write")["additionalContext"]
-    assert hook(cli, "mia", repository / "f0.py") == {}, "it is told once"
-    assert reads(cli, "mia", [repository / f"f{number % 20}.py" for number in range(200)]) == ""
-    assert hook(cli, "mia", repository / "other.py", "Write") == {}
-    assert hook(cli, "ann", tree / "f3.py") == {}, "one's own changes are no news"
 
 
 def test_who_writes_a_file_that_anothers_task_touches_is_told(start: Any, repository: Path) -> None:

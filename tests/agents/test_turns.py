@@ -131,22 +131,6 @@ def test_a_client_with_json_lines_and_its_own_session_id(cli: Cli) -> None:
 
 
 @pytest.mark.slow
-def test_a_client_that_may_have_no_hooks_is_told_in_its_first_prompt_who_it_is(cli: Cli) -> None:
-    with_client(cli)
-    config = json.loads((cli.root / "config.json").read_text())
-    config["harness"]["scripted"]["introduced"] = True
-    (cli.root / "config.json").write_text(json.dumps(config))
-    cli.ok("announce", "the parser", agent="bob")
-    run_agent(cli, "say first", "--harness", "scripted", "--agent-id", "zoe")
-    cli.ok("send-message", "zoe", "say more", agent="bob")
-    first, second = (json.loads(line) for line in lines(cli, ended(cli, "zoe", 2).session_id))
-    prompt, who, *others = first.splitlines()[:1] + first.splitlines()[2:]
-    assert (prompt, "You are zoe in team alpha" in who) == ("say first", True)
-    assert "- bob: the parser (idle)" in others and "teams announce" in others[-1]
-    assert "You are zoe" not in second
-
-
-@pytest.mark.slow
 def test_a_client_says_several_megabytes(cli: Cli) -> None:
     """Its session id, at the beginning, and its answer, at the end, are found; a long answer keeps its end."""
     with_client(cli)

@@ -12,11 +12,7 @@ from tests.support.agents import NEEDS_PROC, place, session
 from tests.support.cli import Cli
 from tests.support.waits import until
 
-pytestmark = [
-    pytest.mark.slow,
-    NEEDS_PROC,
-    pytest.mark.usefixtures("each_engine"),
-]
+pytestmark = [pytest.mark.slow, NEEDS_PROC]
 _ONE = {"from": "lines", "match": {"type": "done"}, "input": ["in", "hit"], "cached": ["hit"], "output": ["out"]}
 _EACH = {"from": "json", "each": "by", "input": ["in"], "output": ["out"], "grows": True}
 

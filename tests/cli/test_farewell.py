@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import teams_cli
-from teams_cli.errors import WaitRanOut
 from tests.support.cli import Cli, add_tasks, make_team
-from tests.support.waits import until
+from tests.support.waits import until_asleep
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks /proc who catches which signal")
 
 
 @pytest.fixture
-def cli(tmp_path: Path, each_engine: str) -> Cli:
+def cli(tmp_path: Path) -> Cli:
     return make_team(tmp_path / "root", "bob", "mia")
 
 
 def terminated(process: Any) -> tuple[str, str]:
     """What it said in all when it was told to end while it slept, of which it died."""
-    status = Path(f"/proc/{process.pid}/status")
-    until(lambda: int(status.read_text().partition("SigCgt:")[2].split()[0], 16) & 1 << (signal.SIGTERM - 1))
+    until_asleep(process)
     process.terminate()
     out, err = process.communicate(timeout=120)
     assert process.returncode == -signal.SIGTERM
@@ -60,24 +55,3 @@ def test_what_was_done_before_the_wait_was_said(cli: Cli) -> None:
     )
     add_tasks(cli, "two")
     assert cli.ok("wait", "--claim", agent="bob")["claimed"]["id"] == "task-3"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("words", ["wait", "wait --task 1"])
-def test_a_wait_ends_as_it_would_where_another_version_was_installed_meanwhile(
-    tmp_path: Path, each_engine: str, words: str
-) -> None:
-    """Or none: what it says at its end it had before it slept."""
-    cli = make_team(tmp_path / "root", "bob")
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
-    installed = tmp_path / "installed" / "teams_cli"
-    shutil.copytree(Path(teams_cli.__file__).parent, installed)
-    command = [sys.executable, "-m", "teams_cli", *words.split(), "--timeout", "4"]
-    environ = cli.environ("bob", PYTHONPATH=str(installed.parent))
-    process = subprocess.Popen(command, cwd=tmp_path, env=environ, stderr=subprocess.PIPE, text=True)
-    status = Path(f"/proc/{process.pid}/status")
-    until(lambda: int(status.read_text().partition("SigCgt:")[2].split()[0], 16) & 1 << (signal.SIGTERM - 1))
-    installed.rename(tmp_path / "installed" / "gone")
-    said = process.communicate(timeout=120)[1]
-    assert re.search("(within|after) 4 s", said) and process.returncode == WaitRanOut.status, said

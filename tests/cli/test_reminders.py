@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import COMMAND, TIMEOUT, Cli, add_tasks, make_team
+from tests.support.cli import COMMAND, TIMEOUT, Cli, make_team
 
 
 @pytest.fixture
-def cli(tmp_path: Path, each_engine: str) -> Cli:
+def cli(tmp_path: Path) -> Cli:
     return make_team(tmp_path / "root", "bob", "mia")
 
 
@@ -39,14 +39,6 @@ def test_a_short_letter_is_read_with_it_unless_nobody_hears_it(cli: Cli) -> None
     assert cli("get-tasks", agent="lea").stderr == "msg-2 from bob: left\n"
     assert cli.ok("read-messages", agent="lea") == []
     cli.ok("reply", "msg-2", "thanks", agent="lea")
-
-
-def test_what_the_system_says_is_told_in_its_words(cli: Cli) -> None:
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--status", "completed", "--result", "it works", agent="bob")
-    assert cli("get-tasks", agent="lea").stderr == "task-1 (one) completed by bob: it works\n"
-    assert cli("get-tasks", agent="lea").stderr == ""
 
 
 def test_who_read_it_and_programs_and_others_are_told_nothing(cli: Cli) -> None:

@@ -69,19 +69,6 @@ def test_a_cancelled_call_takes_no_letter(cli: Cli) -> None:
         assert (answer := line.read())["id"] == again and "LETTER" not in str(answer)
 
 
-@pytest.mark.slow
-def test_a_client_that_is_gone_takes_no_letter(cli: Cli) -> None:
-    line = Line(cli, "bob")
-    line.hello()
-    assert line.process.stdout and line.process.stdin and line.process.stderr
-    line.process.stdout.close()
-    line.use("read_messages")
-    line.process.stdin.close()
-    line.process.wait(TIMEOUT)
-    line.process.stderr.close()
-    assert "LETTER" in cli("read-messages", agent="bob").stdout
-
-
 def test_a_letter_is_read_once_over_http(cli: Cli) -> None:
     with serving(cli) as server:
         found = [server.ask("POST", f"/api/read-messages?as=bob&team={ALPHA}", {}).body for _ in range(2)]

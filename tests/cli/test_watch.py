@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import re
 import select
@@ -13,7 +12,6 @@ import subprocess
 import termios
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -36,14 +34,12 @@ def cli(tmp_path: Path) -> Cli:
 
 def test_once(cli: Cli) -> None:
     """One frame, in lines or as one document, and the end."""
-    answer = cli("watch", "--once")
-    lines = answer.stdout.splitlines()
+    lines = cli("watch", "--once").stdout.splitlines()
     assert lines[:2] == [
         "team alpha (leader lea)",
         "0 %: 0 of 2 done, 1 in progress, 0 ready, 1 blocked, 0 failed; "
         "no estimate: fewer than 3 tasks were completed lately",
     ]
-    assert (lines[2], lines[6]) == ("agents: 2", "tasks: 1 pending, 1 in_progress")
     assert lines[7:12] == [
         "longest chain of tasks: task-1, task-2",
         "TASK    STATUS       PRIORITY  OWNER  TITLE",
@@ -51,7 +47,6 @@ def test_once(cli: Cli) -> None:
         "task-2  blocked      normal    -      second",
         "messages:",
     ]
-    assert lines[12].split() == ["MESSAGE", "AT", "FROM", "TO", "TEXT"]
     assert re.fullmatch(r"msg-1 +[0-9:]+  lea   bob  hello there", lines[13])
     frame = cli.ok("watch", "--once")
     shown = ["course", "waiting", "failed", "agents", "taskCounts", "tasks", "messages"]
@@ -76,18 +71,6 @@ def test_lines_are_added_where_there_is_no_terminal(cli: Cli) -> None:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, out, err) == (130, b"", b"\nteams: interrupted\n")
-
-
-def test_frames_for_a_script(cli: Cli) -> None:
-    with cli.start("watch", "--json", bufsize=0) as process:
-        first: dict[str, Any] = json.loads(read_line(process))
-        cli.ok("send-message", "lea", "done", agent="bob")
-        second = json.loads(read_line(process))
-        process.kill()
-        process.communicate(timeout=TIMEOUT)
-    assert "changes" not in first and len(first["messages"]) == 1
-    assert [entry["what"] for entry in second["changes"]] == ["message sent"]
-    assert second["messages"][-1]["message"] == "done"
 
 
 def test_a_picture_on_a_terminal(cli: Cli) -> None:

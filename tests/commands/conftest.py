@@ -1,9 +1,14 @@
-"""A team to be asked for what can't be."""
+"""A team to be asked for what can't be, and copies of the program with something added."""
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
+import teams_cli
+from teams_cli import extensions
 from teams_cli.membership import shutdowns
 from teams_cli.messages import messages
 from teams_cli.tasks import claims, plans
@@ -30,3 +35,25 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
     plans.approve(store, ALPHA, Caller("lea"), "2")
     shutdowns.request(store, ALPHA, Caller("lea"), "mia")
     return cli
+
+
+Edits = list[tuple[str, str]]
+
+
+def changed_program(top: Path, added: dict[str, str], changed: dict[str, Edits]) -> Cli:
+    """A team of lea and bob, and a copy of the program with files added, and texts in others replaced."""
+    package = top / "program" / "teams_cli"
+    shutil.copytree(Path(teams_cli.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for path, text in added.items():
+        assert not (package / path).exists()
+        (package / path).write_text(text)
+    for path, edits in changed.items():
+        if path.startswith("extensions/http") and "http" not in extensions.every():
+            continue
+        text = (package / path).read_text()
+        for old, new in edits:
+            assert text.count(old) == 1, f"{path}: {old!r} is there {text.count(old)} times"
+            text = text.replace(old, new)
+        (package / path).write_text(text)
+    root = make_team(top / "root", "bob").root
+    return Cli(root, "lea", ALPHA, PYTHONPATH=str(package.parent), PYTHONSAFEPATH="1")

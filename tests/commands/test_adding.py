@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-import teams_cli
-from tests.support.cli import ALPHA, Cli, add_tasks, make_team
-from tests.support.mcp_client import call, client_of, names, refusal, within
+from tests.commands.conftest import changed_program
+from tests.support.cli import add_tasks
+from tests.support.mcp_client import call, client_of, names, within
 from tests.support.serving import serving
 
 OPERATION = '''"""Hurrying: a task is put before the others."""
@@ -71,69 +70,42 @@ FILES = {
 
 
 ROWS = {
-    "commands/__init__.py": ('    "note": "updates",\n', '    "hurry-task": "hurrying",\n'),
-    "teams/rights.py": ('    "heartbeat": EVERYBODY,\n', '    "hurry-task": LEADERS,\n'),
+    "commands/__init__.py": [('    "note": "updates",\n', '    "note": "updates",\n    "hurry-task": "hurrying",\n')],
+    "teams/rights.py": [('    "heartbeat": EVERYBODY,\n', '    "heartbeat": EVERYBODY,\n    "hurry-task": LEADERS,\n')],
 }
-"""The row that is added to each table, behind which other."""
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    """A team, and the program with one more command: three files are added to it, and a row to two tables."""
-    package = tmp_path / "program" / "teams_cli"
-    shutil.copytree(Path(teams_cli.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    for path, text in FILES.items():
-        assert not (package / path).exists()
-        (package / path).write_text(text)
-    for path, (before, row) in ROWS.items():
-        text = (package / path).read_text()
-        assert text.count(before) == 1
-        (package / path).write_text(text.replace(before, before + row))
-    made = make_team(tmp_path / "root", "bob")
-    add_tasks(made, "t", "u")
-    return Cli(made.root, "lea", ALPHA, PYTHONPATH=str(package.parent), PYTHONSAFEPATH="1")
 
 
 @pytest.mark.slow
-def test_the_command_line_has_it(cli: Cli) -> None:
+def test_every_face_has_it(tmp_path: Path) -> None:
+    """The command line, the roles, MCP and HTTP."""
+    cli = changed_program(tmp_path, FILES, ROWS)
+    add_tasks(cli, "t", "u")
     assert cli("hurry-task", "2").stdout == "task-2: comes first now\n"
-    assert cli.ok("hurry-task", "2")["priority"] == "high"
     assert cli.ok("claim-task", "--next", agent="bob")["id"] == "task-2"
     assert "\n  hurry-task ID: put one before all others\n" in cli("help").stdout
     assert "There is none of that id" in cli("help", "hurry-task").stdout
     assert "hurry-task" in cli("hury-task").stderr
     assert cli.refused("hurry-task", "9") == (10, "task_not_found")
-
-
-def test_the_roles_know_it(cli: Cli) -> None:
     denied = cli("hurry-task", "2", agent="bob")
     assert denied.status == 13 and "Allowed to: team-leader, human." in denied.stderr
     cli.ok("define-role", "scout", "--allow", "hurry-task")
     cli.ok("join-team", "--role", "scout", agent="sue")
     assert cli.ok("hurry-task", "2", agent="sue")["priority"] == "high"
-    cli.ok("close-team", "--force")
-    assert cli.refused("hurry-task", "2") == (11, "wrong_state")
 
-
-@pytest.mark.slow
-def test_the_mcp_server_has_it(cli: Cli) -> None:
-    async def test() -> None:
+    async def over_mcp() -> None:
         async with client_of(cli, "lea", "--tools", "daily") as client:
-            listed = {tool.name: tool for tool in (await client.list_tools()).tools}["hurry_task"]
-            assert listed.description == "Put a task before the others." and listed.input_schema["required"] == ["task"]
-            assert listed.annotations and listed.annotations.idempotent_hint
+            tool = {tool.name: tool for tool in (await client.list_tools()).tools}["hurry_task"]
+            assert tool.description == "Put a task before the others." and tool.input_schema["required"] == ["task"]
+            assert tool.annotations and tool.annotations.idempotent_hint
             assert (await call(client, "hurry_task", task=2))["priority"] == "high"
         async with client_of(cli, "bob", "--tools", "daily") as client:
             assert "hurry_task" not in await names(client)
-            assert (await refusal(client, "hurry_task", task=2))["code"] == "not_allowed"
 
-    within(test)
-
-
-@pytest.mark.slow
-def test_the_http_api_has_it(cli: Cli) -> None:
+    within(over_mcp)
     with serving(cli) as server:
         described = server.ask("GET", "/openapi.json").json["paths"]["/api/hurry-task"]["post"]
         answer = described["responses"]["200"]["content"]["application/json"]["schema"]
         assert answer == {"$ref": "#/components/schemas/Task"}
         assert server.post("/api/hurry-task", {"task": "2"})["priority"] == "high"
+    cli.ok("close-team", "--force")
+    assert cli.refused("hurry-task", "2") == (11, "wrong_state")

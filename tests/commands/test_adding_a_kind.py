@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-import teams_cli
-from tests.support.cli import ALPHA, Cli, make_team
+from tests.commands.conftest import changed_program
+from tests.support.cli import ALPHA, Cli
 
 NOUN = '''"""Reservations: a thing that one has for oneself."""
 
@@ -61,31 +60,13 @@ CHANGED = {
 }
 
 
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    """A team, and the program with one more kind: two files are added to it, and three tables are changed."""
-    package = tmp_path / "program" / "teams_cli"
-    shutil.copytree(Path(teams_cli.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    for path, text in ADDED.items():
-        assert not (package / path).exists()
-        (package / path).write_text(text)
-    for path, changes in CHANGED.items():
-        content = (package / path).read_text()
-        for old, new in changes:
-            assert content.count(old) == 1
-            content = content.replace(old, new)
-        (package / path).write_text(content)
-    assert len(ADDED) + len(CHANGED) == 5
-    made = make_team(tmp_path / "root", "bob")
-    return Cli(made.root, "bob", ALPHA, PYTHONPATH=str(package.parent), PYTHONSAFEPATH="1")
-
-
 @pytest.mark.slow
-def test_it_is_made_examined_and_copied(cli: Cli, tmp_path: Path) -> None:
+def test_it_is_made_examined_and_copied(tmp_path: Path) -> None:
     """What it says is checked, and what is damaged of it is named; it goes where its team goes."""
-    assert cli.ok("reserve", "printer") == {"thing": "printer", "owner": "bob"}
-    assert cli.ok("reserve", "printer", agent="lea")["owner"] == "lea"
-    assert cli.ok("copy-team", "--to", str(tmp_path / "there"), agent="lea")["copied"]["reservation"] == 1
+    cli = changed_program(tmp_path, ADDED, CHANGED)
+    assert cli.ok("reserve", "printer", agent="bob") == {"thing": "printer", "owner": "bob"}
+    assert cli.ok("reserve", "printer")["owner"] == "lea"
+    assert cli.ok("copy-team", "--to", str(tmp_path / "there"))["copied"]["reservation"] == 1
     (file,) = (tmp_path / "there").rglob("printer.json")
     file.write_text(file.read_text().replace('"lea"', "7"))
     there = Cli(tmp_path / "there", "bob", ALPHA, **cli.more)

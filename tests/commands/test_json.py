@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-from teams_cli import commands
-from teams_cli.commands.declaration import Command
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -293,41 +291,9 @@ def test_a_field_written_by_hand_is_shown_and_survives(tmp_path: Path) -> None:
     assert json.loads(file.read_text())["ticket"] == {"id": 7}
 
 
-def test_what_is_damaged_is_named_beside_the_rest(tmp_path: Path) -> None:
-    """Of many the others are listed, with status 0; one alone is refused with 15. Nothing is overwritten."""
-    cli = make_team(tmp_path / "root", "bob")
-    add_tasks(cli, "one", "two")
-    file = cli.root / "tasks/alpha/task-1.json"
-    file.write_text('{"id": "task-1", "title": 3}')
-    listed = cli("get-tasks", "--json", agent="bob")
-    assert [row["id"] for row in listed.json] == ["task-2"] and str(file) in listed.stderr
-    for words in (["show-task", "1"], ["claim-task", "1"], ["update-task", "1", "--title", "x"]):
-        answer = cli(*words, "--json", agent="bob")
-        assert answer.status == 15 and str(file) in answer.error["message"] and "teamName" in answer.error["message"]
-    assert cli.ok("claim-task", "--next", agent="bob")["id"] == "task-2"
-    assert file.read_text() == '{"id": "task-1", "title": 3}'
-    cli.ok("spawn-team", "beta", agent="zoe")
-    (cli.root / "teams/alpha/team.json").write_text("[]")
-    listed = cli("discover-teams", "--json")
-    assert [row["name"] for row in listed.json] == ["beta"] and "alpha/team.json" in listed.stderr
-    assert cli("show-team", "alpha", "--json").status == 15
-
-
 def test_json_goes_anywhere_on_the_line(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     for words in (["get-tasks", "--json"], ["get-tasks", "--json", "--ready"], ["get-tasks", "--limit", "1", "--json"]):
         assert cli(*words).json == []
     assert cli("send-message", "--json", "bob", "--", "--json", agent="lea").json["message"] == "--json"
     assert cli("send-message", "bob", "--", "--json", agent="lea").stdout == "msg-2: sent to bob\n"
-
-
-EVERY = sorted(commands.every())
-
-
-def test_every_command_takes_what_all_take() -> None:
-    for name in EVERY:
-        command: Command = commands.find(name)
-        flags = {flag for parameter in command.parameters for flag in parameter.flags}
-        assert {"--json", "--root"} <= flags
-        assert not command.in_team or {"--team", "-t", "--as"} <= flags
-        assert command.doc.strip() and command.doc.strip()[0].isupper()

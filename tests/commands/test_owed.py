@@ -55,19 +55,10 @@ def a_shutdown(cli: Cli) -> None:
 
 CHANGES = {
     "failed": (a_task_in_progress, "bob", "update-task 1 --status failed", "lea", "task-1 (t) failed by bob"),
-    "handed over": (a_task_in_progress, "bob", "update-task 1 --owner mia", "mia", "bob gave you task-1"),
     "expired, claimed": (a_lease_that_is_over, "mia", "claim-task 1", "lea", "task-1 (t) is free again"),
-    "expired, seen": (a_lease_that_is_over, "mia", "get-tasks", "lea", "task-1 (t) is free again"),
-    "proposed": (lambda cli: None, "bob", "propose-plan p", "lea", "bob proposes plan-1"),
     "approved": (a_plan, "lea", "approve-plan 1 --note go", "bob", "plan-1 was approved by lea: go"),
-    "rejected": (a_plan, "lea", "reject-plan 1 --feedback no", "bob", "plan-1 was rejected by lea: no"),
-    "shutdown requested": (lambda cli: None, "lea", "request-shutdown bob", "bob", "lea asks you to shut down"),
     "shutdown approved": (a_shutdown, "bob", "approve-shutdown 1", "lea", "bob approved shutdown-1"),
-    "shutdown rejected": (a_shutdown, "bob", "reject-shutdown 1 --reason no", "lea", "bob rejected shutdown-1: no"),
 }
-
-
-QUICK = ("failed", "approved")
 
 
 def broken(cli: Cli, how: str, agent: str, words: str) -> subprocess.CompletedProcess[bytes]:
@@ -82,10 +73,7 @@ def told(cli: Cli, agent: str, begin: str) -> list[str]:
     return [message["message"] for message in found if message["message"].startswith(begin)]
 
 
-EVENTS = [event if event in QUICK else pytest.param(event, marks=pytest.mark.slow) for event in CHANGES]
-
-
-@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("event", CHANGES)
 def test_a_kill_behind_the_commit_loses_no_notice(tmp_path: Path, event: str) -> None:
     """Whoever comes next sends it, once; the repeat of the command answers that it is done."""
     prepare, agent, words, recipient, begin = CHANGES[event]
@@ -110,24 +98,19 @@ def test_whoever_comes_next_sends_it(tmp_path: Path, words: str) -> None:
     assert "task-1 (t) failed by bob" in sent.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("words", "others", "what"), [((), 0, "settled"), (("--completed", "1"), 1, "completed")])
-def test_who_hears_that_so_many_tasks_are_over_hears_what_the_last_came_to(
-    words: tuple[str, ...], others: int, what: str, tmp_path: Path
-) -> None:
+def test_who_hears_that_all_is_settled_hears_what_the_last_task_resulted_in(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     a_task_in_progress(cli)
-    for _ in range(others):
-        cli.ok("create-task", "another", agent="lea")
-    with cli.start("wait", *words, "--timeout", "60", "--json", agent="lea") as waiting:
+    with cli.start("wait", "--timeout", "60", "--json", agent="lea") as waiting:
         until(lambda: presence.load(cli.store(), "alpha", "lea").last_seen)
         assert broken(cli, "kill", "bob", "update-task 1 --status completed --result done").returncode == -9
         found = json.loads(waiting.communicate(timeout=TIMEOUT)[0])
-    assert [each["what"] for each in found["happened"]] == [what]
+    assert [each["what"] for each in found["happened"]] == ["settled"]
     assert [each["message"] for each in found["messages"]] == ["task-1 (t) completed by bob: done"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("event", CHANGES)
+@pytest.mark.parametrize("event", ["failed", "expired, claimed"])
 def test_nor_does_one_in_a_database(tmp_path: Path, on_postgres: str, event: str) -> None:
     """Whoever changes something is killed before the server hears of the notice."""
     prepare, agent, words, recipient, begin = CHANGES[event]
@@ -146,7 +129,7 @@ def test_nor_does_one_in_a_database(tmp_path: Path, on_postgres: str, event: str
     assert len(told(cli, recipient, begin)) == 1
 
 
-@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("event", ["failed", "approved"])
 def test_after_the_commit_nothing_refuses(tmp_path: Path, event: str) -> None:
     """A disk that is full for what follows: the change is made, so it is done, and its notice is sent later."""
     prepare, agent, words, recipient, begin = CHANGES[event]

@@ -70,16 +70,6 @@ def test_after_it_nothing_is_changed_by_the_member(team: Store) -> None:
         messages.send(team, ALPHA, LEA, "bob", "hi")
 
 
-def test_words_alone_are_the_reason(tmp_path: Path) -> None:
-    """Of a shutdown as of a plan; with the id before them, too."""
-    cli = make_team(tmp_path / "root", "bob")
-    for words in (["Still working"], ["2", "Still working"], ["--reason", "Still working"]):
-        cli.ok("request-shutdown", "bob", agent="lea")
-        assert cli.ok("reject-shutdown", *words, agent="bob")["answer"] == "Still working"
-    cli.ok("request-shutdown", "bob", agent="lea")
-    assert cli.refused("reject-shutdown", "4", agent="bob") == (2, "wrong_usage")
-
-
 def test_a_rejection_says_why_and_changes_nothing_else(team: Store) -> None:
     shutdowns.request(team, ALPHA, LEA, "bob")
     assert shutdowns.reject(team, ALPHA, BOB, None, "busy").answer == "busy"
@@ -112,12 +102,6 @@ def test_only_its_target_answers(team: Store) -> None:
         with pytest.raises(NotAllowed):
             shutdowns.reject(team, ALPHA, caller, "1", "no")
     assert teams.get(team, ALPHA).active_names() == ["lea", "bob", "mia"]
-
-
-def test_the_leader_is_not_shut_down(team: Store) -> None:
-    with pytest.raises(WrongState) as refusal:
-        shutdowns.request(team, ALPHA, HUMAN, "lea")
-    assert "hand-over" in refusal.value.hint
 
 
 KILLED = """
@@ -164,3 +148,14 @@ def test_who_is_asked_to_shut_down_does_not_take_over_the_team(tmp_path: Path) -
     cli.ok("reject-shutdown", "--reason", "busy", agent="bob")
     cli.ok("hand-over", "bob", agent="lea")
     assert cli.ok("show-team")["leader"] == "bob"
+
+
+def test_several_are_asked_to_shut_down_at_once_or_none(tmp_path: Path) -> None:
+    """Words alone are the reason of a refusal; a leader is not shut down."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    assert cli.refused("request-shutdown", "bob", "lea", agent="lea") == (2, "invalid_value")
+    assert cli.refused("request-shutdown", "bob", "nobody", agent="lea") == (10, "agent_not_found")
+    assert [each["id"] for each in cli.ok("request-shutdown", "bob,mia", agent="lea")] == ["shutdown-1", "shutdown-2"]
+    assert cli.ok("reject-shutdown", "1", "Still working", agent="bob")["answer"] == "Still working"
+    assert cli.ok("reject-shutdown", "Still working", agent="mia")["answer"] == "Still working"
+    assert "hand-over" in cli("request-shutdown", "lea", agent="human").stderr

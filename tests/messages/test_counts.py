@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from teams_cli.errors import TeamsError
@@ -42,6 +41,7 @@ def made(tmp_path: Path) -> FileStore:
 
 
 def test_of_each_what_it_has_not_read(tmp_path: Path) -> None:
+    """A notice counts, unless it only informs."""
     store = made(tmp_path)
     for n in range(5):
         messages.send(store, "alpha", LEA, "bob", f"m{n}")
@@ -50,25 +50,8 @@ def test_of_each_what_it_has_not_read(tmp_path: Path) -> None:
     assert counted(store) == {"lea": 1, "bob": 6, "mia": 2}
     read(store, BOB, limit=2)
     assert counted(store) == {"lea": 1, "bob": 4, "mia": 2}
-    messages.send(store, "alpha", MIA, "bob", "late")
+    messages.notify(store, "alpha", "bob", "something happened", "event-1")
+    messages.notify(store, "alpha", "bob", "by the way", "event-2", "info")
     assert counted(store) == {"lea": 1, "bob": 5, "mia": 2}
     reading.handle(store, "alpha", BOB, [])
     assert counted(store)["bob"] == 5
-
-
-def test_notices_count_and_what_only_informs_does_not(tmp_path: Path) -> None:
-    store = made(tmp_path)
-    messages.notify(store, "alpha", "bob", "something happened", "event-1")
-    messages.notify(store, "alpha", "bob", "by the way", "event-2", "info")
-    assert counted(store) == {"lea": 0, "bob": 1, "mia": 0}
-
-
-def test_one_that_can_t_be_read_counts(tmp_path: Path) -> None:
-    store = made(tmp_path)
-    number = messages.send(store, "alpha", LEA, "bob", "whole").number
-    path = next((tmp_path / "root/teams/alpha/messages/0").glob(f"{number}.*"))
-    whole = path.read_bytes()
-    path.write_text(json.dumps({"broken": True}))
-    assert inboxes.unread_counts(store, "alpha", NAMES)["bob"] == 1
-    path.write_bytes(whole)
-    assert counted(store)["bob"] == 1

@@ -13,8 +13,7 @@ from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team
 
 
 @pytest.fixture
-def cli(tmp_path: Path, each_engine: str) -> Cli:
-    """A team on each engine."""
+def cli(tmp_path: Path) -> Cli:
     return make_team(tmp_path / "root", "bob", "ann")
 
 
@@ -124,19 +123,6 @@ def test_to_the_owners_of_tasks(cli: Cli) -> None:
     assert cli.refused("send-message", "--to-owners-of", "9", "x", agent="lea") == (10, "task_not_found")
 
 
-def test_replies_repeat_nothing(cli: Cli) -> None:
-    cli.ok("send-message", "bob", "how far?", agent="lea")
-    cli.ok("read-messages", agent="bob")
-    said = "msg-2: sent to lea; msg-1 is handled\nnext: teams wait --claim --timeout 540\n"
-    assert cli("reply", "1", "half", agent="bob").stdout == said
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("send-message", "bob", "and now?", agent="lea")
-    assert cli("reply", "3", "most of it", agent="bob").stdout == "msg-4: sent to lea; msg-3 is handled\n"
-    told = cli("wait", "--timeout", "0", agent="lea").stdout
-    assert told.endswith("| most of it\nnext: teams wait --needed --timeout 540\n")
-
-
 @pytest.fixture
 def asked(cli: Cli) -> Any:
     """A question of lea's to bob, which came to him as a message, and the command that waits for its answer."""
@@ -146,14 +132,6 @@ def asked(cli: Cli) -> Any:
     yield asking
     asking.kill()
     asking.communicate()
-
-
-def test_answering_handles_the_message(cli: Cli, asked: subprocess.Popen[bytes]) -> None:
-    (message,) = cli.ok("read-messages", agent="bob")
-    assert (message["type"], message["about"]) == ("question", "ask-1")
-    cli.ok("answer", "1", "8080", agent="bob")
-    assert read(cli) == [] and handled(cli) == ["msg-1"]
-    assert b"8080" in asked.communicate(timeout=TIMEOUT)[0]
 
 
 def test_replying_to_the_message_answers_the_question(cli: Cli, asked: subprocess.Popen[bytes]) -> None:
@@ -179,3 +157,23 @@ def test_who_left_or_was_shut_down_reads_no_mail(cli: Cli) -> None:
         answer = cli("send-message", name, "hello", agent="lea")
         assert answer.status == 10 and how in answer.stderr, answer
     assert cli.store().last(ALPHA, MESSAGE) == 2
+
+
+def test_what_needs_no_answer_does_not_stay_open(cli: Cli) -> None:
+    """What all were told, orders that were carried out, and what is about a task that is over; a request stays."""
+    cli.ok("join-team", agent="mia")
+    add_tasks(cli, "one", "two")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("broadcast-message", "commit often", agent="lea")
+    cli.ok("send-message", "bob", "take port 80, please", agent="lea")
+    cli.ok("send-message", "bob", "who has the key?", agent="mia")
+    cli.ok("send-message", "mia", "task-1 is nearly done: wait for it", agent="bob")
+    assert "reply msg-1" not in cli("read-messages", agent="bob").stdout
+    cli.ok("read-messages", agent="mia")
+    assert [m["id"] for m in cli.ok("read-messages", agent="bob")] == ["msg-2", "msg-3"]
+    assert [m["id"] for m in cli.ok("read-messages", agent="mia")] == ["msg-4"]
+    cli.ok("update-task", "1", "--status", "completed", "--result", "on port 80", agent="bob")
+    assert [m["id"] for m in cli.ok("read-messages", agent="bob")] == ["msg-3"]
+    assert cli.ok("brief", agent="mia")["unhandled"] == []
+    cli.ok("send-message", "mia", "was task-1 hard?", agent="lea")
+    assert "next: teams reply msg-6 TEXT" in cli("wait", "--timeout", "0", agent="mia").stdout

@@ -23,15 +23,6 @@ if TYPE_CHECKING:
 LEA, BOB, MIA = Caller("lea"), Caller("bob"), Caller("mia")
 
 
-def test_numbers_count_from_one_whoever_sends(team: Store) -> None:
-    sent = [messages.send(team, ALPHA, sender, to, "x") for sender, to in ((LEA, "bob"), (BOB, "lea"), (BOB, "human"))]
-    assert [(m.id, m.number, m.from_, m.to) for m in sent] == [
-        ("msg-1", 1, "lea", "bob"),
-        ("msg-2", 2, "bob", "lea"),
-        ("msg-3", 3, "bob", "human"),
-    ]
-
-
 def test_an_unknown_recipient_is_told_who_there_is(team: Store) -> None:
     with pytest.raises(AgentNotFound) as refusal:
         messages.send(team, ALPHA, LEA, "bbo", "hi")
@@ -109,13 +100,6 @@ def test_texts_come_out_as_they_went_in(tmp_path: Path) -> None:
         assert cli.ok("send-message", "bob", "-", agent="lea", stdin=text.encode() + b"\n")["message"] == text
     read = cli.ok("read-messages", agent="bob")
     assert [message["message"] for message in read] == texts
-
-
-def test_words_that_start_with_a_hyphen(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
-    assert cli("send-message", "bob", "--json", "--", "-1", agent="lea").json["message"] == "-1"
-    assert cli("send-message", "bob", "--", "--help", agent="lea").status == 0
-    assert cli("announce", "--json", "--", "--as", agent="lea").json["status"] == "--as"
 
 
 def test_a_file_in_the_log_is_readable_by_people(tmp_path: Path) -> None:

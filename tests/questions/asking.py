@@ -14,6 +14,7 @@ from typing import Any
 from teams_cli.membership import joining
 from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, make_team
+from tests.support.waits import until
 
 
 def ask(cli: Cli, *words: str, agent: str = "bob") -> dict[str, Any]:
@@ -54,12 +55,7 @@ class Person:
         os.close(self.end)
 
 
-def wait_for(condition: Any, within: float = TIMEOUT) -> Any:
-    give_up = time.monotonic() + within
-    while not (found := condition()):
-        assert time.monotonic() < give_up, "did not come about"
-        time.sleep(0.05)
-    return found
+wait_for = until
 
 
 def team_that_answers(directory: Path) -> Cli:

@@ -74,37 +74,6 @@ def test_a_question_to_the_human_beside_those_to_agents_is_not_deferred(cli: Cli
     assert "human_qa_history" not in cli.ok("show-question", "1")
 
 
-def test_a_question_that_nobody_waits_for_comes_last(cli: Cli) -> None:
-    """And the person is told so."""
-    gone = cli.start("ask-others", "which colour?", "--human", agent="bob")
-    wait_for(lambda: cli.ok("get-questions", "--open"))
-    gone.kill()
-    gone.communicate()
-    asking = cli.start("ask-others", "which size?", "--human", "--json", agent="ann")
-    wait_for(lambda: len(cli.ok("get-questions", "--open")) == 2)
-    assert [row.get("leftAlone", False) for row in cli.ok("get-questions")] == [True, False]
-    first = cli("human", "--once", stdin=b"small\n").stdout
-    assert "which size?" in first and "which colour?" not in first
-    assert "bob no longer waits" in cli("human", "--once", stdin=b"blue\n").stdout
-    assert by_responder(json.loads(asking.communicate(timeout=TIMEOUT)[0]))["human"]["content"] == "small"
-    assert cli.ok("show-question", "1")["answers"][0]["content"] == "blue"
-
-
-def test_deferred_then_asked_when_the_question_is_another(cli: Cli, person: Person) -> None:
-    cli.ok("set", "broadcast", "human", agent="lea")
-    asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
-    person.sees("which colour?")
-    person.types("blue")
-    asking.communicate(timeout=TIMEOUT)
-    assert ask(cli, "which size?", "--human", agent="ann")["status"] == "deferred"
-    assert ask(cli, "which size?", "--human", agent="ann")["status"] == "deferred"
-    asking = cli.start("ask-others", "which size exactly?", "--human", "--json", agent="ann")
-    person.sees("which size exactly?")
-    person.types("42")
-    found = json.loads(asking.communicate(timeout=TIMEOUT)[0])
-    assert by_responder(found)["human"]["content"] == "42" and "human_qa_history" not in found
-
-
 def test_enter_skips_at_once_and_is_no_answer(cli: Cli, person: Person) -> None:
     asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
     person.sees("Enter to skip")
@@ -115,38 +84,6 @@ def test_enter_skips_at_once_and_is_no_answer(cli: Cli, person: Person) -> None:
     person.sees("BROADCAST FROM ANN")
     person.types("red")
     assert json.loads(again.communicate(timeout=TIMEOUT)[0])["status"] == "complete"
-
-
-@pytest.mark.slow
-def test_the_seconds_count_down_and_the_time_runs_out_once(cli: Cli, person: Person) -> None:
-    asking = cli.start("ask-others", "quick?", "--human", "--timeout", "6", "--json", agent="bob")
-    for _ in range(2):  # a busy machine shows not each of them
-        person.sees("You have ")
-    found = json.loads(asking.communicate(timeout=TIMEOUT)[0])
-    assert (found["status"], found["responses"]) == ("timeout", [])
-    person.sees("time has ended")
-
-
-def test_an_answer_from_any_shell_does_as_well(cli: Cli) -> None:
-    asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
-    wait_for(lambda: cli.ok("get-questions", "--open"))
-    cli.ok("answer", "1", "green", agent="human")
-    assert by_responder(json.loads(asking.communicate(timeout=TIMEOUT)[0]))["human"]["content"] == "green"
-
-
-def test_the_human_skips_from_any_shell_as_well(cli: Cli) -> None:
-    asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
-    wait_for(lambda: cli.ok("get-questions", "--open"))
-    assert cli.ok("skip-question", "1", agent="human")["status"] == "complete"
-    found = json.loads(asking.communicate(timeout=TIMEOUT)[0])
-    assert found["responses"] == [] and found["skipped"] is True
-    assert cli.refused("skip-question", "1", agent="human") == (11, "wrong_state")
-
-
-def test_the_human_alone_skips(cli: Cli) -> None:
-    ask(cli, "which colour?", "--human", "--no-wait")
-    assert cli.refused("skip-question", "1", agent="bob") == (13, "not_allowed")
-    assert cli.refused("skip-question", "2", agent="human") == (10, "question_not_found")
 
 
 def test_closed_standard_input_is_no_answer(cli: Cli) -> None:
@@ -220,16 +157,6 @@ def test_what_was_typed_before_a_question_does_not_answer_it(cli: Cli, person: P
     assert by_responder(json.loads(asking.communicate(timeout=TIMEOUT)[0]))["human"]["content"] == "blue"
 
 
-def test_a_question_is_skipped_from_any_shell(cli: Cli) -> None:
-    """Once, and while it waits."""
-    ask(cli, "which colour?", "--human", "--no-wait")
-    answer = cli("skip-question", "1", agent="human")
-    assert (answer.status, answer.stdout) == (0, "ask-1: complete, from bob: which colour?\n")
-    assert cli.refused("skip-question", "1", agent="human") == (11, "wrong_state")
-    ask(cli, "which size?", "--human", "--timeout", "0.1")
-    assert cli.refused("skip-question", "2", agent="human") == (11, "wrong_state")
-
-
 def test_the_console_of_a_secure_team_asks_for_the_token_of_the_human(tmp_path: Path) -> None:
     """Else every agent could answer, and allow itself, in the name of the person."""
     cli = Cli(tmp_path / "root", team=ALPHA)
@@ -241,14 +168,6 @@ def test_the_console_of_a_secure_team_asks_for_the_token_of_the_human(tmp_path: 
     assert cli.ok("show-question", "1", agent="")["answers"] == []
     assert cli("human", "--once", agent="", stdin=b"that\n", TEAMS_TOKEN=made["humanToken"]).status == 0
     assert cli.ok("show-question", "1", agent="")["answers"][0]["content"] == "that"
-
-
-def test_the_console_does_not_answer_in_a_closed_team(cli: Cli) -> None:
-    ask(cli, "which?", "--human", "--no-wait")
-    cli.ok("close-team", agent="lea")
-    answer = cli("human", "--once", stdin=b"that\n")
-    assert answer.status == 11 and "closed" in answer.stderr
-    assert [row["answers"] for row in cli.ok("get-questions")] == [[]]
 
 
 def test_a_question_waits_for_nobody_that_has_left(tmp_path: Path) -> None:
@@ -263,3 +182,13 @@ def test_a_question_waits_for_nobody_that_has_left(tmp_path: Path) -> None:
     cli.ok("leave-team", agent="ann")
     found = json.loads(waiting.communicate(timeout=TIMEOUT)[0])
     assert [each["content"] for each in found["responses"]] == ["the second"]
+
+
+def test_the_human_alone_skips_from_any_shell(cli: Cli) -> None:
+    asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
+    wait_for(lambda: cli.ok("get-questions", "--open"))
+    assert cli.refused("skip-question", "1", agent="bob") == (13, "not_allowed")
+    assert cli.ok("skip-question", "1", agent="human")["status"] == "complete"
+    found = json.loads(asking.communicate(timeout=TIMEOUT)[0])
+    assert found["responses"] == [] and found["skipped"] is True
+    assert cli.refused("skip-question", "1", agent="human") == (11, "wrong_state")

@@ -13,14 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.membership import joining
-from teams_cli.questions import asking
-from teams_cli.teams import settings, teams
-from teams_cli.teams.permission import Caller
 from tests.support.agents import end_all, team_of_agents
-from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, make_team
+from tests.support.cli import COMMAND, TIMEOUT, Cli, make_team
 from tests.support.mcp_client import client_of, within
-from tests.support.stores import new_store
 
 
 class Terminal:
@@ -86,27 +81,6 @@ def test_the_person_in_front_of_run_agent_is_asked_there(agents: Cli, tmp_path: 
     assert '"content": "blue"' in terminal.shown
 
 
-@pytest.mark.slow
-def test_the_person_in_front_of_run_is_asked_there(agents: Cli, tmp_path: Path) -> None:
-    workflow = tmp_path / "ask.md"
-    run = "$PYTHON -m teams_cli ask-others 'Which size?' --human --json"
-    lines = [
-        "name: ask",
-        "description: Asks.",
-        "agents: [{name: worker}]",
-        f'tasks: [{{id: one, title: Ask, run: "{run}"}}]',
-    ]
-    workflow.write_text("\n".join(["---", *lines, "---", "By hand."]))
-    terminal = Terminal(agents, "run", str(workflow))
-    terminal.sees("BROADCAST FROM")
-    terminal.sees("Enter to skip): ")
-    terminal.types("small\n")
-    assert terminal.status() == 0, terminal.shown
-    (team,) = (name for name in agents.store().teams() if name != ALPHA)
-    (question,) = agents.ok("get-questions", team=team)
-    assert question["answers"][0]["content"] == "small"
-
-
 def test_the_person_in_front_of_watch_answers_there(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     cli.ok("ask-others", "Which colour?", "--human", "--no-wait", agent="bob")
@@ -142,19 +116,6 @@ def test_who_types_at_a_terminal_is_the_human(tmp_path: Path) -> None:
     assert cli.ok("get-plans")[0]["status"] == "approved"
     assert cli.ok("show-question", "1")["answers"][0]["responder"] == "human"
     assert Terminal(cli, "answer", "1", "that", TEAMS_AGENT_ID="bob").status() == 13
-
-
-def test_how_readily_to_ask_is_told_in_other_words_for_each_level() -> None:
-    store = new_store()
-    joining.spawn_team(store, ALPHA, Caller("lea"))
-    assert asking.invitation(teams.get(store, ALPHA)) == ""
-    told = set()
-    for whom in ("agents", "human"):
-        settings.change(store, ALPHA, Caller("lea"), "broadcast", whom)
-        for level in ("low", "medium", "high"):
-            settings.change(store, ALPHA, Caller("lea"), "broadcast_sensitivity", level)
-            told.add(asking.invitation(teams.get(store, ALPHA)))
-    assert len(told) == 6 and all("teams ask-others" in text for text in told)
 
 
 @pytest.mark.slow

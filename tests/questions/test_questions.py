@@ -54,12 +54,6 @@ def test_polling(cli: Cli) -> None:
     assert done["waitingFor"] == [] and len(done["responses"]) == 2
 
 
-def test_who_can_t_be_copied_is_asked_before_the_command_returns(cli: Cli) -> None:
-    ask(cli, "why?", "--no-wait", "--to", "lea", "--to", "ann")
-    (asked,) = cli.ok("read-messages", agent="lea")
-    assert asked["type"] == "question" and asked["message"].startswith("why?")
-
-
 def test_the_parent_is_told_and_not_woken(cli: Cli) -> None:
     """What the shadow said comes as information: no unread mail that keeps an agent from finishing."""
     ask(cli, "why?", "--to", "ann")
@@ -69,7 +63,7 @@ def test_the_parent_is_told_and_not_woken(cli: Cli) -> None:
 
 
 def test_each_answers_once_and_a_late_answer_changes_nothing(cli: Cli) -> None:
-    asked = ask(cli, "why?", "--no-wait", "--to", "lea", "--to", "ann", "--timeout", "1")["requestId"]
+    asked = ask(cli, "why?", "--no-wait", "--to", "lea", "--to", "ann", "--timeout", "0.5")["requestId"]
     wait_for(lambda: cli.ok("show-question", asked)["status"] == "timeout")
     late = cli.ok("answer", asked, "too late", agent="lea")
     assert late["status"] == "timeout" and late["answers"][-1]["late"] is True
@@ -133,30 +127,3 @@ def test_who_collects_answers_is_started_again_when_it_is_killed(cli: Cli, tmp_p
     assert found["status"] == "complete" and by_responder(found)["slow"]["content"] == "yes"
     assert (tmp_path / "asked").read_text().count("\n") == 2
     assert len(cli.ok("show-question", "1")["answers"]) == 2
-
-
-@pytest.mark.slow
-def test_an_answer_that_can_t_be_written_down_at_once_is_written_later(cli: Cli, tmp_path: Path) -> None:
-    """It was given, and its asker waits for it."""
-    answer = f"until test -e {tmp_path}/go; do sleep 0.05; done; echo yes"
-    joining.join(cli.store(), ALPHA, Caller("slow"), answer=answer)
-    log = cli.root / "logs/alpha/ask-1.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    asking = cli.start("ask-others", "why?", "--to", "slow", "--json", agent="bob")
-    wait_for(lambda: collectors(cli))
-    lock = cli.root / "teams/alpha/questions/.lock"
-    lock.unlink()
-    lock.mkdir()
-    (tmp_path / "go").touch()
-    wait_for(lambda: "is not a lock file" in log.read_text())
-    lock.rmdir()
-    found = json.loads(asking.communicate(timeout=TIMEOUT)[0])
-    assert by_responder(found)["slow"]["content"] == "yes"
-
-
-def test_a_time_out_of_bounds_is_refused(cli: Cli) -> None:
-    for seconds in ["0", "86401", "inf", "nan"]:
-        assert cli.refused("ask-others", "why?", "--to", "ann", "--timeout", seconds, agent="bob") == (
-            2,
-            "invalid_value",
-        )

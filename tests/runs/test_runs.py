@@ -23,8 +23,6 @@ from tests.support.workflow_runs import (
     write_workflow,
 )
 
-# What a run does
-
 
 def test_a_run_hands_results_on_and_reports(cli: Cli, tmp_path: Path) -> None:
     """The document, whole but for what differs from run to run."""
@@ -107,14 +105,6 @@ def test_on_a_terminal_progress_is_a_bar_with_who_does_what(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_runs_get_the_next_free_team(cli: Cli, tmp_path: Path) -> None:
-    path = write_workflow(tmp_path, "tasks: [{id: a, title: A, run: 'true'}]")
-    cli.ok("spawn-team", "SMALL-1", agent="lea")
-    assert [run(cli, path)["team"] for _ in range(2)] == ["small-2", "small-3"]
-    assert cli.refused("run", str(path), "--team", "small-2") == (11, "already_exists")
-
-
-@pytest.mark.slow
 def test_who_runs_it_leads_it(cli: Cli, tmp_path: Path) -> None:
     path = write_workflow(tmp_path, "tasks: [{id: a, title: A, run: 'true'}]")
     led = cli.ok("run", str(path), agent="lea")["team"]
@@ -166,21 +156,6 @@ def test_the_repository_is_not_searched_for_modules(cli: Cli, tmp_path: Path) ->
     assert results(run(cli, path, "--var", f"repo={foreign}"))["a"] == "done\n"
 
 
-@pytest.mark.slow
-def test_a_long_result_keeps_its_end_and_says_so(cli: Cli, tmp_path: Path) -> None:
-    path = write_workflow(
-        tmp_path,
-        """
-tasks:
-  - {id: long, title: L, run: 'head -c 3000000 /dev/zero | tr "\\0" x; echo; echo end'}
-  - {id: binary, title: B, run: 'head -c 1000000 /dev/zero | tr "\\0" "\\377"'}""",
-    )
-    found = results(run(cli, path))
-    assert found["long"].startswith("[3000005 bytes of text; all but the last ") and found["long"].endswith("x\nend\n")
-    assert found["binary"].startswith("[3000000 bytes of text; all but") and "\ufffd" in found["binary"]
-    assert all(len(text.encode()) <= 1 << 20 for text in found.values())
-
-
 def test_what_a_command_leaves_running_ends_with_it(cli: Cli, tmp_path: Path) -> None:
     path = write_workflow(tmp_path, "tasks: [{id: a, title: A, run: 'sleep 300 & setsid sleep 300 & echo done'}]")
     assert results(run(cli, path)) == {"a": "done\n"}
@@ -194,9 +169,6 @@ def test_a_task_is_heartbeat_while_it_runs(cli: Cli, tmp_path: Path) -> None:
     path = write_workflow(tmp_path, "agents: 2\ntasks: [{id: a, title: A, run: 'sleep 3.5; echo done'}]")
     found = run(cli, path)
     assert results(found) == {"a": "done\n"} and found["tasks"][0]["claim"] == 1
-
-
-# What is refused
 
 
 @pytest.mark.slow
@@ -214,14 +186,9 @@ tasks: [{id: a, title: A, require: [two], run: 'true'}]""",
         (),
         ("--var", "must"),
         ("--var", "other=1"),
-        ("--var", "must=" + "x" * 70_000),
         ("--var", "must=1", "--agents", "1"),
-        ("--var", "must=1", "--agents", "0"),
-        ("--var", "must=1", "--agents", "65"),
         ("--var", "must=1", "--harness", "other"),
         ("--var", "must=1", "--report", f"{tmp_path}/none/report.md"),
-        ("--var", "must=1", "--report", str(tmp_path)),
-        ("--var", "must=1", "--team", "no/name"),
         ("--var", "must=1", "--var", f"repo={tmp_path}/none"),
     ]:
         assert cli.refused("run", path, *words) == (2, "invalid_value"), words
@@ -279,9 +246,6 @@ def test_workers_that_may_not_work_end_the_run(cli: Cli, tmp_path: Path) -> None
     died = r"worker-(\d) died \(exit status 13: worker-\1 is a team-member, which may not claim-task"
     assert {*re.findall(died, found["text"])} == {"1", "2"}  # also of who ends when the other is known to have
     assert "* A: no worker was left to do it" in found["text"]
-
-
-# The program around it
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def repository(tmp_path: Path) -> Path:
     return made
 
 
-@pytest.mark.parametrize("name", ["code-review", "parallel-refactor", "feature-factory", "council"])
+@pytest.mark.parametrize("name", ["code-review", "council"])
 def test_a_shipped_workflow(cli: Cli, repository: Path, name: str) -> None:
     document = run(cli, name, "--harness", "scripted", "--var", f"repo={repository}")
     assert document["status"] == "completed"
@@ -120,23 +120,18 @@ tasks:
 
 def test_a_model_sums_up_what_models_found(cli: Cli, tmp_path: Path) -> None:
     """Never the script that was made for workers: it would say that nothing was found."""
-    scripted(cli, "f", CLAIMING.replace("SUM", "echo 'Verdict: changes are needed'; echo; echo a.py is bad"))
+    seen = tmp_path / "seen"
+    answer = f"cat >{seen}; echo 'Verdict: changes are needed'; echo; echo a.py is bad"
+    scripted(cli, "f", CLAIMING.replace("cat >/dev/null; SUM", answer))
     document = run(cli, write_workflow(tmp_path / "w", TWO), "--harness", "f")
     assert document["status"] == "completed" and document["verdict"] == "changes are needed"
     assert "a.py is bad" in document["text"] and "nothing was found" not in document["text"]
-    told = cli.ok("recall", "--team", document["team"], agent="leader")
-    assert {row["name"] for row in told["agents"]} == {"leader", "worker", "synthesis"}
+    shown = cli.ok("recall", "--team", document["team"], agent="leader")
+    assert {row["name"] for row in shown["agents"]} == {"leader", "worker", "synthesis"}
     assert "teams show-task task-1" in document["tasks"][1]["prompt"]
-
-
-def test_the_leader_is_given_what_was_found_and_what_failed(cli: Cli, tmp_path: Path) -> None:
-    """In its prompt, whatever the length."""
-    seen = tmp_path / "seen"
-    scripted(cli, "f", CLAIMING.replace("cat >/dev/null; SUM", f"cat >{seen}; echo 'Verdict: so so'"))
-    document = run(cli, write_workflow(tmp_path / "w", TWO), "--harness", "f")
     prompt = seen.read_text()
     assert "Make a verdict of it." in prompt and prompt.count("it calls eval") == 2
-    assert "b (B), completed, by worker:" in prompt and document["verdict"] == "so so"
+    assert "b (B), completed, by worker:" in prompt
 
 
 def test_a_leader_without_a_verdict_fails_the_run(cli: Cli, tmp_path: Path) -> None:
@@ -160,15 +155,6 @@ id=$(printf %s "$task" | {sys.executable} -c 'import json, sys; print(json.load(
     document = run(cli, write_workflow(tmp_path / "w", front), "--harness", "f", status=1)
     assert statuses(document) == {"a": "failed", "b": "pending"}
     assert "claimed 2 times, and released each time: not for me" in document["text"]
-
-
-def test_a_task_that_nobody_takes_fails(cli: Cli, tmp_path: Path) -> None:
-    """Though the agents are called for it, they only talk."""
-    scripted(cli, "f", "cat >/dev/null; echo I looked at it")
-    document = run(
-        cli, write_workflow(tmp_path / "w", "tasks: [{id: a, title: A, prompt: x}]"), "--harness", "f", status=1
-    )
-    assert statuses(document) == {"a": "failed"} and "nobody claim" in document["text"]
 
 
 def test_a_client_that_is_not_there_changes_nothing(cli: Cli, tmp_path: Path) -> None:
@@ -219,12 +205,6 @@ tasks:
     shown = cli.ok("show-team", team, agent="lea")
     assert shown["settings"]["broadcast"] == "agents" and shown["settings"]["response_depth"] == "high"
     assert shown["state"] == "closed"
-
-
-def test_an_agent_that_may_not_make_a_setting_of_the_workflow_makes_no_team(cli: Cli, tmp_path: Path) -> None:
-    path = write_workflow(tmp_path / "w", "settings: {notify: say}\ntasks: [{id: a, title: A, run: 'true'}]")
-    assert cli.refused("run", str(path), "--team", "new", agent="lea") == (13, "not_allowed")
-    assert "new" not in {row["name"] for row in cli.ok("discover-teams", "--all", agent="lea")}
 
 
 def test_the_work_in_a_worktree_is_seen_merged_and_removed(cli: Cli, tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from tests.support.cli import TIMEOUT, Cli
@@ -17,6 +19,12 @@ def until(ready: Callable[[], Any], what: str | Callable[[], Any] = "", timeout:
         assert time.monotonic() < give_up, (what() if callable(what) else what) or ready
         time.sleep(0.02)
     return found
+
+
+def until_asleep(process: Any) -> None:
+    """Wait until a command that waits has looked, and sleeps: it catches the signal that ends it then."""
+    status = Path(f"/proc/{process.pid}/status")
+    until(lambda: int(status.read_text().partition("SigCgt:")[2].split()[0], 16) & 1 << (signal.SIGTERM - 1))
 
 
 def begin(cli: Cli, agent: str, *words: str) -> Any:

@@ -6,18 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.cli import Cli, add_tasks, make_team
+from tests.tasks.conftest import told
 
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
     """A team, with a task-manager."""
     return make_team(tmp_path / "root", "bob", "ann", "mia", roles={"mia": "task-manager"})
-
-
-def told(cli: Cli, agent: str) -> list[str]:
-    """The texts of the agent's new messages."""
-    return [message["message"] for message in cli.ok("read-messages", agent=agent)]
 
 
 def test_what_is_kept_for_one_is_left_by_the_others(cli: Cli) -> None:
@@ -63,24 +59,6 @@ def test_being_told_when_it_becomes_ready(cli: Cli) -> None:
     assert cli.ok("claim-task", "--next", agent="bob")["id"] == "task-3"
 
 
-def test_the_last_two_blockers_at_the_same_moment_are_told_of_once(cli: Cli) -> None:
-    """Both were completed, and each is to tell of it: no message could be written meanwhile."""
-    add_tasks(cli, "one", "two")
-    cli.ok("create-task", "last", "--for", "bob", "--blocked-by", "1", "--blocked-by", "2", agent="lea")
-    told(cli, "bob")
-    for task in ("1", "2"):
-        cli.ok("claim-task", task, agent="ann")
-    log = cli.root / "teams" / ALPHA / "messages"
-    aside = log.rename(log.with_name("aside"))
-    log.write_text("")
-    for task in ("1", "2"):
-        cli("update-task", task, "--status", "completed", agent="ann")
-    log.unlink()
-    aside.rename(log)
-    assert [task["status"] for task in cli.ok("get-tasks")[:2]] == ["completed", "completed"]
-    assert told(cli, "bob") == ["task-3 (last), assigned to you, is ready: teams claim-task --next"]
-
-
 def test_who_handed_it_in_and_who_reviews_hear_that_it_is_out_of_review(cli: Cli) -> None:
     """Also where its owner stays the same."""
     cli.ok("create-task", "t", "--review-by", "ann", agent="lea")
@@ -90,13 +68,6 @@ def test_who_handed_it_in_and_who_reviews_hear_that_it_is_out_of_review(cli: Cli
     cli.ok("update-task", "1", "--owner", "bob", agent="mia")
     assert "task-1 (t) is yours again, withdrawn from review by mia" in told(cli, "bob")[-1]
     assert "task-1 (t) no longer waits for your review: mia" in told(cli, "ann")[-1]
-
-
-def test_a_cancelled_task_is_nobodys(cli: Cli) -> None:
-    cli.ok("create-task", "t", agent="lea")
-    cli.ok("update-task", "1", "--status", "cancelled", agent="mia")
-    answer = cli("update-task", "1", "--result", "x", agent="human")
-    assert answer.status == 13 and "task-1 is cancelled, and nobody's" in answer.stderr
 
 
 def test_taking_it_back(cli: Cli) -> None:
@@ -119,11 +90,6 @@ def test_who_is_gone_keeps_nothing(cli: Cli) -> None:
     assert said.startswith("task-1 (t) was assigned to bob, and anybody may claim it now: ") and "bob" in said[40:]
 
 
-def test_the_skills_are_asked_of_whom_it_is_kept_for(cli: Cli) -> None:
-    assert cli.refused("create-task", "t", "--require", "rust", "--for", "bob", agent="lea") == (13, "not_allowed")
-    assert cli.ok("get-tasks") == []
-
-
 def test_a_task_is_kept_for_one_who_has_yet_to_join(cli: Cli) -> None:
     """Alone, in a list, and once it is there; who comes is told, and claims it first."""
     assert "pending, for eve, who has yet to join: t" in cli("create-task", "t", "--for", "eve", agent="lea").stdout
@@ -136,9 +102,3 @@ def test_a_task_is_kept_for_one_who_has_yet_to_join(cli: Cli) -> None:
     cli.ok("leave-team", agent="ann")
     refused = cli("create-task", "t", "--for", "ann", agent="lea")
     assert refused.status == 10 and "it left" in refused.stderr
-
-
-def test_where_nobody_joined_yet_an_error_offers_the_person(tmp_path: Path) -> None:
-    cli = Cli(tmp_path / "root", "human", "alpha")
-    cli.ok("spawn-team", "alpha")
-    assert cli("send-message", "ann", "hi there").stderr.endswith("Members: human.\n")

@@ -1,12 +1,18 @@
-"""A task waits for its blockers, whatever state these are in: one that can't be read, or is gone, blocks."""
+"""A task waits for its blockers, whatever their state; files of others or of an older version are tasks too."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
-from tests.support.cli import Cli, add_tasks, make_team
+from teams_cli.errors import TeamsError
+from teams_cli.tasks import claims
+from teams_cli.teams.permission import Caller
+from teams_cli.views import board
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 
 
 @pytest.fixture
@@ -26,17 +32,10 @@ def test_an_unreadable_blocker_blocks_its_task_and_no_other(cli: Cli) -> None:
     refused = cli("claim-task", "2", "--json", agent="bob")
     assert refused.status == 11
     assert "task-1 (unreadable)" in refused.error["message"]
-    listed = cli("get-tasks", "--json", agent="bob").json
-    assert {row["id"]: row["openBlockers"] for row in listed}["task-2"] == ["task-1"]
+    listed = cli("get-tasks", "--json", agent="bob")
+    assert {row["id"]: row["openBlockers"] for row in listed.json}["task-2"] == ["task-1"] and "task-1" in listed.stderr
     assert [row["id"] for row in cli("get-tasks", "--ready", "--json", agent="bob").json] == []
     assert cli("brief", "--json", agent="bob").json["next"] != "teams claim-task --next"
-
-
-def test_the_report_of_damage_goes_beside_the_answer(cli: Cli) -> None:
-    """Who claims is not kept from it, and hears of the damage from whoever lists the tasks."""
-    (cli.root / "tasks/alpha/task-1.json").write_text("{")
-    answer = cli("get-tasks", "--json", agent="bob")
-    assert answer.status == 0 and "task-1" in answer.stderr
 
 
 def test_a_task_starts_any_time_and_is_completed_after_others(tmp_path: Path) -> None:
@@ -64,3 +63,43 @@ def test_a_task_starts_any_time_and_is_completed_after_others(tmp_path: Path) ->
     cli.ok("update-task", "1", *ends, agent="ann")
     assert "task-3 (three) can be completed now: task-1 (one) is" in cli("show-task", "3", agent="bob").stderr
     assert cli.ok("update-task", "3", *ends, agent="bob")["status"] == "completed"
+
+
+MARK = b',\n  "checksum": "'
+
+
+def sealed(path: Path, old: bytes, new: bytes) -> None:
+    """Change a file, with the checksum that makes it look like one of ours."""
+    body = path.read_bytes().rpartition(MARK)[0]
+    assert old in body
+    body = body.replace(old, new)
+    path.write_bytes(b'%s%s%08x"\n}\n' % (body, MARK, crc32(body)))
+
+
+def test_what_lacks_a_part_within_is_named_beside_the_others(tmp_path: Path) -> None:
+    """Whoever gave it the checksum: it is no task, and holds up none."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("create-task", "a", agent="lea")
+    cli.ok("create-task", "b", agent="lea")
+    claims.claim(cli.store(), ALPHA, Caller("bob"), "1")
+    cli.ok("update-task", "1", "--append", "more", agent="lea")
+    sealed(cli.root / "tasks/alpha/task-1.json", b'"by": "lea",', b"")
+    shown = cli("get-tasks", "--json", agent="lea")
+    assert [row["id"] for row in json.loads(shown.stdout)] == ["task-2"]
+    assert "task-1.json" in shown.stderr and "by: Field required" in shown.stderr
+
+
+def test_what_an_older_version_did_not_write_is_shown_as_it_is_understood(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("create-task", "a", agent="lea")
+    cli.ok("create-task", "b", "--blocked-by", "1", agent="lea")
+    path = cli.root / "tasks/alpha/task-1.json"
+    path.write_text(
+        json.dumps({"id": "task-1", "teamName": "alpha", "title": "a", "createdAt": "2030-01-01T00:00:00.000Z"})
+    )
+    first, second = cli.ok("get-tasks", agent="lea")
+    assert (first["status"], first["blockedBy"], first["blocked"]) == ("pending", [], False)
+    assert second["openBlockers"] == ["task-1"]
+    assert cli.ok("show-task", "1", agent="lea")["title"] == "a"
+    problems: list[TeamsError] = []
+    assert board.frame(cli.store(), ALPHA, problems) and not problems

@@ -16,7 +16,7 @@ PICTURE = bytes(range(256))
 
 
 @pytest.fixture
-def cli(tmp_path: Path, each_engine: str) -> Cli:
+def cli(tmp_path: Path) -> Cli:
     """Bob handed in a report and a picture, and both files are gone."""
     made = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(made, "t")

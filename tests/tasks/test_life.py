@@ -14,52 +14,19 @@ import pytest
 from teams_cli.clock import later, rfc3339
 from teams_cli.tasks.tasks import TASK
 from teams_cli.teams import presence
-from teams_cli.teams.presence import AGENT, Agent
-from tests.support.cli import TIMEOUT, Cli, add_tasks, lapse, make_team
+from teams_cli.teams.presence import AGENT
+from tests.support.cli import TIMEOUT, Cli, add_tasks, lapse
 from tests.support.waits import until
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    """A team, with a task."""
-    cli = make_team(tmp_path / "root", "bob", "ann")
-    add_tasks(cli, "t")
-    return cli
 
 
 def lease(cli: Cli) -> Any:
     return cli.store().get("alpha", TASK, "task-1")[0].lease_until
 
 
-READS = """
-import os, sys
-from teams_cli.__main__ import main
-
-opened, file = [], "agents/bob.json"
-sys.addaudithook(lambda event, given: event == "open" and str(given[0]).endswith(file) and opened.append(1))
-leave = os._exit
-def count(status):
-    sys.stderr.write(f"{len(opened)} reads")
-    sys.stderr.flush()
-    leave(status)
-os._exit = count
-try:
-    main()
-except SystemExit:
-    count(0)
-"""
-
-
-def test_a_sign_of_life_reads_of_the_agent_what_it_needs(tmp_path: Path) -> None:
-    """Whoever waits gives one a minute, ten on each machine of a fleet: once to know whether it is due, then to change
-    it, under the lock to see that nobody else did, and for what it was told of; not for what it has just written.
-    """
-    cli = make_team(tmp_path / "root", "bob")
-    long_ago = Agent(agent="bob", last_seen="2020-01-01T00:00:00.000Z", renewed_at="2020-01-01T00:00:00.000Z")
-    cli.store().create("alpha", AGENT, "bob", long_ago)
-    words = [sys.executable, "-c", READS, "send-message", "lea", "hello"]
-    done = subprocess.run(words, env=cli.environ("bob"), cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT)
-    assert done.stderr.endswith("4 reads"), done.stderr
+@pytest.fixture
+def cli(cli: Cli) -> Cli:
+    add_tasks(cli, "t")
+    return cli
 
 
 @pytest.mark.slow
@@ -90,19 +57,6 @@ def test_who_lost_a_task_and_who_takes_it_over_are_told(cli: Cli) -> None:
     assert said.startswith("task-1 (t) is no longer yours: ") and said.endswith("; ann has it now.")
     (heard,) = [m["message"] for m in cli.ok("read-messages", agent="lea") if "free again" in m["message"]]
     assert "ann has it now" in heard
-
-
-@pytest.mark.slow
-def test_a_command_that_is_refused_renews_too(cli: Cli) -> None:
-    """It is a sign of life; and nothing is written as long as the lease is nearly whole."""
-    cli.ok("set", "staleAfterSeconds", "8", agent="lea")
-    cli.ok("claim-task", "1", agent="bob")
-    before = lease(cli)
-    assert cli("show-plan", "9", agent="bob").status == 10
-    assert lease(cli) == before
-    time.sleep(2.5)
-    assert cli("claim-task", "99", agent="bob").status == 10
-    assert lease(cli) > before
 
 
 LONG_AGO = "2020-01-01T00:00:00.000Z"
@@ -178,32 +132,6 @@ def test_a_file_that_changes_in_its_worktree_is_a_sign_of_life(
     lapse(cli.store())
     taken = cli.ok("claim-task", "1", agent="ann")["uncommitted"]
     assert [(file["path"], file["by"]) for file in taken] == [(str(tree / "half.py"), "bob")]
-
-
-def test_in_a_shared_checkout_the_files_that_it_touches_are_signs_of_life(
-    cli: Cli, tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    main = tree.parent / "main"
-    monkeypatch.chdir(main)
-    cli.ok("create-task", "u", "--touches", "src/*.py", agent="lea")
-    cli.ok("claim-task", "2", agent="bob")
-    store = cli.store()
-
-    def is_in_grace_after(path: str) -> bool:
-        (main / path).parent.mkdir(exist_ok=True)
-        (main / path).write_text("x\n")
-        task, revision = store.get("alpha", TASK, "task-2")
-        store.replace("alpha", TASK, "task-2", task.having(lease_until=1.0, claimed_at=LONG_AGO), revision)
-        agent, revision = store.get("alpha", AGENT, "bob")
-        store.replace("alpha", AGENT, "bob", agent.having(last_seen=LONG_AGO), revision)
-        assert cli("claim-task", "2", agent="ann").status == 11
-        return store.get("alpha", TASK, "task-2")[0].in_grace
-
-    assert is_in_grace_after("docs.md")
-    assert not is_in_grace_after("src/a.py")
-    lapse(store, "task-2")
-    shown = cli("claim-task", "2", agent="ann").stdout
-    assert f"uncommitted: {main}/src/a.py, changed 0 s ago by bob" in shown and "docs.md" not in shown
 
 
 def test_a_turn_that_runs_is_a_sign_of_life_as_long_as_its_process_is_there(cli: Cli) -> None:

@@ -66,17 +66,3 @@ def test_the_index_of_an_older_version_is_brought_up_to_date(store: FileStore) -
         mark.rename(index / "pending-normal" / mark.name)
     assert as_counted(store) == as_read(store)
     assert len(overviews.overview(store, ALPHA).found) == 7
-
-
-def test_no_task_is_said_to_be_free_of_which_none_is(store: FileStore) -> None:
-    """As after edits by hand: who is sent to claim one would find none."""
-    for path in (Path(store.root) / f"tasks/{ALPHA}").glob("task-*.json"):
-        path.write_text(path.read_text().replace('"pending"', '"completed"'))
-    assert as_counted(store)[2] == 0
-
-
-def test_few_are_read(store: FileStore) -> None:
-    for number in range(50, MANY + 1):
-        (Path(store.root) / f"tasks/{ALPHA}/task-{number}.json").unlink()
-    assert as_counted(store) == as_read(store)
-    assert len(overviews.overview(store, ALPHA).found) == 49

@@ -1,4 +1,4 @@
-"""`teams update-task 7,8`: one change of several tasks, all or none; and a completion that an edit came before."""
+"""`update-task 7,8` changes several tasks, all or none; `agree` is for the owners of tasks that meet."""
 
 from __future__ import annotations
 
@@ -51,14 +51,6 @@ def test_what_one_refuses_none_has(cli: Cli) -> None:
         assert cli.refused("update-task", *words, agent="lea") == refused, words
 
 
-def test_each_owner_hears_of_a_change_of_several(cli: Cli) -> None:
-    for who, task in (("bob", "1"), ("mia", "2")):
-        cli.ok("claim-task", task, agent=who)
-    cli.ok("update-task", "1,2", "--append", "With separators", agent="lea")
-    for who, task in (("bob", "task-1 (a)"), ("mia", "task-2 (b)")):
-        assert f"lea edited {task}: added: With separators" in cli("heartbeat", agent=who).stderr
-
-
 def test_an_edit_that_its_owner_had_not_seen_when_it_completed_the_task(cli: Cli) -> None:
     """It is refused once, with the change; who was shown the task has seen it."""
     for task in ("1", "2"):
@@ -75,15 +67,36 @@ def test_an_edit_that_its_owner_had_not_seen_when_it_completed_the_task(cli: Cli
     assert cli("update-task", "2", "--status", "completed", agent="bob").status == 0
 
 
-def test_what_came_behind_an_edit_that_was_seen_hides_none_and_is_none(cli: Cli) -> None:
-    """A note of another is no edit; an edit by the owner itself does not make up for one that it has not seen."""
-    for task in ("1", "2"):
-        cli.ok("claim-task", task, agent="bob")
-    cli.ok("update-task", "1", "--append", "With separators", agent="lea")
-    assert "lea edited task-1" in cli("heartbeat", agent="bob").stderr
-    cli.ok("note", "1", "Seen", agent="mia")
-    assert "unseenEditBy" not in cli.ok("update-task", "1", "--status", "completed", agent="bob")
-    cli.ok("update-task", "2", "--append", "With separators", agent="lea")
-    end = ("update-task", "2", "--title", "two", "--status", "completed")
-    assert cli(*end, agent="bob").status == 11
-    cli.ok(*end, agent="bob")
+def test_two_owners_agree_with_a_command_each(tmp_path: Path) -> None:
+    """The other is asked, with the command to confirm; another text is a new version, which takes a new word."""
+    cli = make_team(tmp_path / "root", "bob", "mia", "tom")
+    add_tasks(cli, "one")
+    cli.ok("create-task", "two", "--agree-with", "1", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("claim-task", "2", agent="mia")
+    assert cli.refused("update-task", "2", "--status", "completed", agent="mia")[1] == "conflict"
+    assert cli.refused("agree", "1,2", agent="mia") == (10, "page_not_found")
+    assert cli.refused("agree", "1,2", "--text", "mine", agent="tom") == (13, "not_allowed")
+    assert cli.refused("agree", "1", "--text", "mine", agent="bob")[0] == 2
+    cli("agree", "1,2", "--text", "bob: Editor.edit", agent="bob")
+    asked = cli("read-messages", agent="mia").stdout
+    assert "| bob proposes for task-1 and task-2: bob: Editor.edit" in asked
+    assert "next: teams agree 1,2 --version 1" in asked
+    cli("agree", "2,1", "--text", "bob: Editor.edit; mia: main", agent="mia")
+    assert cli.refused("agree", "1,2", "--version", "1", agent="bob") == (11, "stale_version")
+    assert "mia has not confirmed" not in cli("update-task", "2", "--status", "completed", agent="mia").stderr
+    assert cli("show-task", "2", "--json", agent="mia").json["status"] == "in_progress"
+    page = cli("agree", "1,2", "--version", "2", "--json", agent="bob").json
+    assert page["author"] == "mia" and page["agreed"] == ["bob"] and page["version"] == 2
+    assert "bob agrees to agree-1-2, version 2" in cli("read-messages", agent="mia").stdout
+    assert cli("update-task", "2", "--status", "completed", "--json", agent="mia").json["status"] == "completed"
+    assert "agree-1-2" in cli("shared", agent="tom").stdout
+
+
+def test_who_claims_a_task_sees_what_was_agreed(tmp_path: Path) -> None:
+    cli: Cli = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(cli, "one", "two")
+    cli.ok("claim-task", "1", agent="bob")
+    cli("agree", "1,2", "--text", "bob: Editor.edit", agent="bob")
+    said = cli("claim-task", "2", agent="mia").stdout
+    assert "page agree-1-2 (version 1 by bob): bob: Editor.edit: teams shared agree-1-2" in said

@@ -15,7 +15,6 @@ from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, make_team
-from tests.support.waits import at_once
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
@@ -48,13 +47,6 @@ def in_status(store: Store, status: str, number: str = "1") -> None:
         claims.claim(store, ALPHA, BOB, number)
         if status != "in_progress":
             change(store, BOB, number, status=status)
-
-
-def test_numbers_count_from_one_in_each_team(team: Store) -> None:
-    joining.spawn_team(team, "beta", LEA)
-    assert add(team, "a", "b") == ["task-1", "task-2"]
-    other = tasks.create(team, "beta", LEA, Task(team_name="beta", title="x", created_at=""))
-    assert other.id == "task-1"
 
 
 MOVES = {
@@ -104,17 +96,6 @@ def test_reopening_frees_the_task_and_keeps_what_happened(team: Store) -> None:
     assert claims.claim(team, ALPHA, MIA, "1").claim == 2
     with pytest.raises(StaleClaim):
         change(team, BOB, status="completed")
-
-
-def test_a_failed_task_is_told_to_the_leader(team: Store) -> None:
-    from teams_cli.messages import reading
-    from teams_cli.messages.reading import Selection
-
-    in_status(team, "in_progress")
-    for _ in range(2):
-        change(team, BOB, status="failed", result="no disk")
-    (notice,) = reading.read(team, ALPHA, LEA, Selection(), [], at_once)
-    assert "task-1" in notice["message"] and notice["from"] == "system"
 
 
 def test_several_changes_are_one(team: Store) -> None:
@@ -183,14 +164,6 @@ def test_circles_are_refused_however_long(team: Store) -> None:
         change(team, LEA, "1", block=["99"])
 
 
-def test_the_same_blocker_twice_is_one(team: Store) -> None:
-    add(team, "a", "b")
-    change(team, LEA, "2", block=["1", "#1", "task-1"])
-    before = tasks.get(team, ALPHA, "2")
-    assert before.blocked_by == ["task-1"]
-    assert change(team, LEA, "2", block=["1"]) == before
-
-
 def test_no_task_is_given_to_who_could_not_claim_it(tmp_path: Path) -> None:
     """The skills that a task asks for are asked of a new owner too."""
     cli = make_team(tmp_path / "root", "bob")
@@ -234,32 +207,3 @@ def test_lists_and_filters(tmp_path: Path) -> None:
     assert ids("--blocked") == [13]
     assert ids("--status", "pending", "--limit", "100") == [1, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13]
     assert ids("--status", "failed", "--owner", "nobody") == []
-
-
-def test_waits_end(tmp_path: Path) -> None:
-    """When a task is finished by another process, and when all are settled."""
-    cli = make_team(tmp_path / "root", "bob")
-    store = cli.store()
-    add(store, "a")
-    add(store, "b", blocked_by=["task-1"])
-    claims.claim(store, ALPHA, BOB, "1")
-    waiting = [cli.start("wait", *words, "--timeout", "60") for words in (["--task", "1"], ["--all-tasks"])]
-    change(store, BOB, "1", status="failed")
-    for process in waiting:
-        out, err = process.communicate(timeout=60)
-        assert (process.returncode, err) == (0, b""), out
-
-
-def test_waiting_for_tasks_ends_when_the_team_is_closed(tmp_path: Path) -> None:
-    """Nobody could finish them any more; what is finished is still told."""
-    cli = make_team(tmp_path / "root", "bob")
-    cli.ok("create-task", "t", agent="lea")
-    waiting = [cli.start("wait", *words, "--timeout", "60") for words in (["--task", "1"], ["--all-tasks"])]
-    cli.ok("close-team", agent="lea")
-    for process in waiting:
-        _, err = process.communicate(timeout=60)
-        assert process.returncode == 11 and b"team alpha is closed" in err, err
-    cli.ok("restore-team", ALPHA, agent="lea")
-    cli.ok("update-task", "1", "--status", "cancelled", agent="human")
-    cli.ok("close-team", agent="lea")
-    assert cli.ok("wait", "--all-tasks")["taskCounts"]["cancelled"] == 1

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, TeamsError, WrongState
+from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, TeamsError
 from teams_cli.membership import joining
 from teams_cli.teams import pages
 from teams_cli.teams.pages import PageNotFound, StaleVersion
@@ -60,28 +59,6 @@ def test_who_lost_the_answer_can_ask_again(team: Store) -> None:
         pages.share(team, ALPHA, MIA, "api", "one", 0)
 
 
-def test_of_many_at_once_one_has_the_version(team: Store) -> None:
-    pages.share(team, ALPHA, LEA, "count", "0")
-    won: list[str] = []
-
-    def count(name: str) -> None:
-        while len(won) < 12:
-            page = pages.get(team, ALPHA, "count")
-            try:
-                pages.share(team, ALPHA, Caller(name), "count", str(int(page.text or "") + 1), page.version)
-                won.append(name)
-            except StaleVersion:
-                continue
-
-    threads = [threading.Thread(target=count, args=(name,)) for name in ("lea", "bob", "mia")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    page = pages.get(team, ALPHA, "count")
-    assert page.text == str(len(won)) and page.version == len(won) + 1
-
-
 def test_a_page_that_was_taken_away_comes_back_with_the_next_version(team: Store) -> None:
     pages.share(team, ALPHA, BOB, "api", "one")
     assert pages.share(team, ALPHA, MIA, "api", None).text is None
@@ -91,12 +68,6 @@ def test_a_page_that_was_taken_away_comes_back_with_the_next_version(team: Store
         pages.share(team, ALPHA, BOB, "api", None)
     assert pages.all_of(team, ALPHA, []) == [] and told(team, LEA) == []
     assert pages.share(team, ALPHA, BOB, "api", "two", 0).version == 3
-
-
-def test_keys_are_names(team: Store) -> None:
-    for key in ["", "a b", "../x", "-x", "x" * 65, "con", "ä"]:
-        with pytest.raises(InvalidValue):
-            pages.share(team, ALPHA, BOB, key, "text")
 
 
 def test_there_is_an_end_to_them(team: Store) -> None:
@@ -132,22 +103,6 @@ def test_who_has_not_looked_is_told_once(team: Store) -> None:
     assert told(team, MIA) == [] and told(team, LEA) == ["api"]
 
 
-def test_of_many_that_changed_some_are_named(team: Store) -> None:
-    for number in range(9):
-        pages.share(team, ALPHA, BOB, f"p{number}", "text")
-    assert brief.brief(team, ALPHA, LEA, at_once)["morePages"] == 5
-    assert len(told(team, MIA)) == 6 and told(team, MIA) == told(team, LEA) == []
-
-
-def test_a_change_ends_a_wait(team: Store) -> None:
-    found: list[dict[str, object]] = []
-    waiting = threading.Thread(target=lambda: found.append(concerns.wait(team, ALPHA, MIA, 30, at_once)))
-    waiting.start()
-    pages.share(team, ALPHA, BOB, "api", "one")
-    waiting.join(30)
-    assert [each["next"] for each in found[0]["happened"]] == ["teams shared api"]  # type: ignore[attr-defined]
-
-
 def test_they_are_searched(team: Store) -> None:
     pages.share(team, ALPHA, BOB, "api", "A zebra eats grass.")
     pages.share(team, ALPHA, BOB, "gone", "A zebra sleeps.")
@@ -160,16 +115,6 @@ def test_they_are_searched(team: Store) -> None:
     assert found("zebra") == found("zeb", "api") == ["api"] and found("lion") == []
 
 
-def test_the_pages_of_a_closed_team_can_be_read(team: Store) -> None:
-    from teams_cli import closing
-
-    pages.share(team, ALPHA, BOB, "api", "one")
-    closing.close(team, ALPHA, LEA)
-    with pytest.raises(WrongState):
-        pages.share(team, ALPHA, BOB, "api", "two")
-    assert pages.get(team, ALPHA, "api").text == "one"
-
-
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
     return make_team(tmp_path / "root", "bob", "mia")
@@ -177,15 +122,10 @@ def cli(tmp_path: Path) -> Cli:
 
 def test_the_commands(cli: Cli) -> None:
     page = cli.ok("share", "api", "-", "--if-version", "0", agent="bob", stdin=b"# One\n")
-    assert {key: page[key] for key in ("key", "text", "version", "author")} == {
-        "key": "api",
-        "text": "# One",
-        "version": 1,
-        "author": "bob",
-    }
+    assert {"key": "api", "text": "# One", "version": 1, "author": "bob"}.items() <= page.items()
     assert cli.refused("share", "api", "x", "--if-version", "0", agent="mia") == (11, "stale_version")
     assert cli.refused("share", "api", "x", "--remove", agent="mia") == (2, "wrong_usage")
-    assert cli.refused("share", "api", "x", agent="") == (2, "no_identity")
+    assert cli.refused("share", "a b", "x", agent="mia") == (2, "invalid_value")
     assert cli.refused("shared", "nix") == (10, "page_not_found")
     assert cli.ok("shared", "api")["text"] == "# One"
     assert [(page["key"], page["version"], page["line"]) for page in cli.ok("shared")] == [("api", 1, "One")]

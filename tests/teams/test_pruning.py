@@ -8,8 +8,6 @@ import pytest
 
 from tests.support.cli import Cli
 
-pytestmark = pytest.mark.usefixtures("each_engine")
-
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:

@@ -88,15 +88,6 @@ def test_members_make_no_teams_whatever_they_say_of_themselves(tmp_path: Path) -
     assert cli.ok("spawn-team", "third", agent="bob")["leader"] == "bob"
 
 
-def test_the_human_is_asked_for_those_who_are_no_leaders(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
-    cli.ok("set", "broadcast_timeout", "0.2", agent="lea")
-    rules = {"spawn-team": {"team-leader": "allow", "*": "ask"}}
-    (cli.root / "config.json").write_text(json.dumps({"permission": {"tool": rules}}))
-    assert cli("spawn-team", "second", "--json", agent="bob").error["code"] == "needs_human"
-    assert cli.ok("spawn-team", "second", agent="lea")["leader"] == "lea"
-
-
 def test_an_agent_is_told_what_its_role_makes_of_it(tmp_path: Path) -> None:
     """In `whoami`, in its first brief, and by its client's hook when that begins."""
     cli = make_team(tmp_path / "root")

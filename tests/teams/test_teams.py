@@ -16,21 +16,12 @@ from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import teams
 from teams_cli.teams.permission import Caller
-from tests.support.cli import ALPHA, Cli, add_tasks, make_team, tree
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
 
-LEA, BOB, MIA = Caller("lea"), Caller("bob"), Caller("mia")
-
-
-def test_the_brief_of_a_closed_team_says_that_nothing_is_left_and_names_what_tells_of_its_end(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
-    cli.ok("create-task", "t", agent="lea")
-    cli.ok("close-team", agent="lea")
-    for agent in ("lea", "bob"):
-        assert cli.ok("brief", agent=agent)["next"] == "teams show-team alpha"
-    assert "you are done" in cli("brief", agent="lea").stdout
+LEA, BOB = Caller("lea"), Caller("bob")
 
 
 def test_a_leader_whom_a_file_by_another_hand_leaves_out_is_shown_like_others(tmp_path: Path) -> None:
@@ -43,39 +34,6 @@ def test_a_leader_whom_a_file_by_another_hand_leaves_out_is_shown_like_others(tm
     assert [row["name"] for row in cli.ok("list-agents")["agents"]] == ["agentA", "bob"]
     assert cli.ok("recall", "agentA")["agents"][0]["name"] == "agentA"
     assert cli.ok("join-team")["agentId"] == "agentB"
-
-
-def test_the_only_open_team_need_not_be_named(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
-    cli.ok("spawn-team", "beta", agent="eve", team="")
-    assert cli("get-tasks", team="").status == 2
-    cli.ok("close-team", "--team", "beta", agent="eve", team="")
-    assert cli.ok("whoami", agent="bob", team="")["team"] == ALPHA
-    cli.ok("create-task", "t", agent="lea", team="")
-    assert [task["title"] for task in cli.ok("get-tasks", team="")] == ["t"]
-
-
-def test_the_brief_says_what_was_not_answered(tmp_path: Path) -> None:
-    """Messages that were read and left, and questions: else one would wait for what is there already."""
-    cli = make_team(tmp_path / "root", "bob")
-    cli.ok("send-message", "bob", "hi", agent="lea")
-    assert cli.ok("brief", agent="bob")["next"] == "teams read-messages"
-    cli.ok("read-messages", agent="bob")
-    found = cli.ok("brief", agent="bob")
-    assert (found["unhandled"], found["next"]) == (["msg-1"], "teams reply msg-1 TEXT")
-    cli.ok("ack", "1", agent="bob")
-    assert cli.ok("brief", agent="bob")["next"] == "teams wait"
-    cli.ok("send-message", "lea", "which?", agent="bob")
-    cli.ok("read-messages", agent="lea")
-    cli.ok("reply", "2", "the first", agent="lea")
-    cli.ok("read-messages", agent="bob")
-    found = cli.ok("brief", agent="bob")
-    assert (found["unhandled"], found["next"]) == ([], "teams wait")  # an answer wants none
-    cli.ok("set", "broadcast", "human", agent="lea")
-    cli.ok("ask-others", "which?", "--no-wait", agent="lea")
-    found = cli.ok("brief", agent="human")
-    assert (found["questions"], found["next"]) == (["ask-1"], "teams human")
-    assert "questions to you: ask-1" in cli("brief", agent="human").stdout
 
 
 def test_a_team_that_lost_its_file_is_not_begun_anew(tmp_path: Path) -> None:
@@ -141,16 +99,6 @@ def test_who_left_may_come_back_in_another_role(team: Store) -> None:
     assert joining.join(team, ALPHA, BOB, "task-manager")[0].role == "task-manager"
     assert [m.agent_id for m in teams.get(team, ALPHA).members] == ["lea", "bob"]
     assert tasks.get(team, ALPHA, "1").owner is None
-
-
-def test_leaving_gives_a_reason_and_leaves_the_messages(team: Store) -> None:
-    tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at=""))
-    claims.claim(team, ALPHA, BOB, "1")
-    messages.send(team, ALPHA, BOB, "lea", "bye")
-    leaving.leave(team, ALPHA, BOB)
-    note = tasks.get(team, ALPHA, "1").notes[-1]
-    assert (note.what, note.by, note.reason) == ("released", "bob", "its owner left the team")
-    assert team.last(ALPHA, messages.MESSAGE) == 1
 
 
 def test_the_leader_does_not_leave(team: Store) -> None:
@@ -265,11 +213,6 @@ def test_the_root_is_for_its_owner_alone(tmp_path: Path) -> None:
     for path in [cli.root, *cli.root.rglob("*")]:
         assert path.stat().st_mode & 0o077 == 0, path
     assert (cli.root / "README").read_text().strip()
-
-
-def test_looking_at_nothing_makes_nothing(tmp_path: Path) -> None:
-    cli = Cli(tmp_path / "root")
-    assert cli.ok("discover-teams") == [] and tree(cli.root) is None
 
 
 def test_the_history_is_told_in_words(tmp_path: Path) -> None:

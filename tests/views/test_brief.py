@@ -9,14 +9,9 @@ import pytest
 from teams_cli.tasks import claims
 from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.teams.permission import Caller
-from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.cli import ALPHA, Cli, add_tasks
 
 DECIDE = "teams approve-plan {0}, or teams reject-plan {0} --feedback WHY"
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return make_team(tmp_path / "root", "bob", "mia")
 
 
 def after(cli: Cli, agent: str, *words: str, by: str | None = None) -> str:
@@ -156,23 +151,3 @@ def test_who_has_little_of_its_lease_left_is_warned(cli: Cli) -> None:
     assert (task["leaseEndsSoon"], task["leaseSeconds"] <= 900) == (True, True)
     cli.ok("heartbeat", agent="bob")
     assert ", soon: any command" not in cli("brief", agent="bob").stdout
-
-
-def test_what_was_kept_for_one_that_took_it_is_not_told(cli: Cli) -> None:
-    """Neither that it is kept nor how it is claimed, though the notice was never read."""
-    cli.ok("create-task", "one", "--for", "bob", agent="lea")
-    assert "task-1 (one) is assigned to you and ready" in cli("brief", agent="bob").stdout
-    cli.ok("create-task", "two", "--for", "bob", agent="lea")
-    cli.ok("claim-task", "2", agent="bob")
-    shown = cli("brief", agent="bob").stdout
-    assert "yours: task-2 two" in shown
-    assert "task-2 (two) is kept" not in shown
-    assert "unread" not in shown
-
-
-def test_what_waits_is_told_with_how_much_more_there_is(cli: Cli) -> None:
-    """And the command that lists it."""
-    for number in range(6):
-        cli.ok("propose-plan", f"plan {number}", agent="bob")
-    said = cli("brief", agent="lea").stdout
-    assert "plans waiting for you: plan-1, plan-2, plan-3, plan-4 and 2 more: teams get-plans --open\n" in said

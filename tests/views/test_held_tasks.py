@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import Cli, add_tasks, make_team
+from tests.support.cli import Cli, add_tasks
 
 GO_ON = "teams update-task task-1 --status completed --result RESULT --next --wait 540"
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    cli = make_team(tmp_path / "root", "bob", "mia")
+def cli(cli: Cli) -> Cli:
     add_tasks(cli, "one", "two")
     cli.ok("claim-task", "1", agent="bob")
     return cli
@@ -61,13 +60,6 @@ def test_who_asked_something_waits_for_the_answer(cli: Cli) -> None:
     assert told(cli) == ["held"]
 
 
-def test_who_answers_waits_for_nothing(cli: Cli) -> None:
-    cli.ok("send-message", "bob", "which?", agent="mia")
-    assert told(cli) == ["mail"]
-    cli.ok("reply", "1", "the first", agent="bob")
-    assert told(cli) == ["held"]
-
-
 def test_what_waits_for_a_plan_is_held_up_until_that_is_decided(cli: Cli) -> None:
     cli.ok("propose-plan", "so", "--task", "1", agent="bob")
     assert told(cli) == []
@@ -88,26 +80,8 @@ def test_what_waits_for_another_task_is_held_up(cli: Cli) -> None:
     assert told(cli) == ["held"]
 
 
-def test_who_asked_the_others_waits_for_their_answers(cli: Cli) -> None:
-    cli.ok("set", "broadcast", "agents", agent="lea")
-    cli.ok("ask-others", "which?", "--to", "mia", "--no-wait", agent="bob")
-    assert told(cli) == []
-    cli.ok("answer", "1", "the first", agent="mia")
-    assert told(cli) == ["mail"]
-    assert told(cli) == ["held"]
-
-
-def test_who_is_asked_to_end_answers_that_first(cli: Cli) -> None:
-    cli.ok("request-shutdown", "bob", agent="lea")
-    assert told(cli) == ["mail"]
-    assert told(cli) == []
-    assert "task-1 is yours" not in cli("wait", "--timeout", "0", agent="bob").stderr
-
-
-def test_what_cannot_be_noted_is_told_with_a_warning_and_told_again(tmp_path: Path) -> None:
-    cli, temporary = make_team(tmp_path / "root", "bob"), tmp_path / "root/tmp"
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
+def test_what_cannot_be_noted_is_told_with_a_warning_and_told_again(cli: Cli, tmp_path: Path) -> None:
+    temporary = tmp_path / "root/tmp"
     temporary.rename(tmp_path / "kept")
     temporary.write_text("nothing can be written here")
     answer = cli("wait", "--claim", "--timeout", "0", agent="bob")

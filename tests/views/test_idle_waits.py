@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from teams_cli.teams import presence
-from tests.support.cli import ALPHA, Cli, add_tasks, make_team
-from tests.support.waits import begin, ended, until
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return make_team(tmp_path / "root", "bob", "mia")
+from tests.support.cli import ALPHA, Cli, add_tasks
+from tests.support.waits import begin, ended, until, until_asleep
 
 
 def test_a_wait_takes_the_task_that_ends_it(cli: Cli) -> None:
@@ -106,41 +99,6 @@ def test_who_ends_a_task_takes_the_next_with_that(cli: Cli) -> None:
     assert cli.refused("update-task", "3", "--priority", "high", "--next", agent="lea") == (2, "wrong_usage")
 
 
-@pytest.mark.slow
-def test_who_ends_a_task_may_wait_for_the_next_one_with_that(cli: Cli) -> None:
-    """What else concerns it ends the wait; that the task is ended holds, whatever comes then."""
-    add_tasks(cli, "one", "two")
-    for name, task in (("bob", "1"), ("mia", "2")):
-        cli.ok("claim-task", task, agent=name)
-    add_tasks(cli, "three", blocked_by=["task-2"])
-    end = ("--status", "completed", "--result", "r", "--next", "--wait")
-    bob, mia = cli.start("update-task", "1", *end, "60", agent="bob", text=True), ("update-task", "2", *end)
-    until(lambda: presence.load(cli.store(), ALPHA, "bob").waiting)
-    assert (
-        cli("update-task", "2", *end, "0", agent="mia").stdout
-        == "task-2: completed by mia: two\nnext: teams wait --claim --timeout 540\n"
-    )
-    said, _ = bob.communicate(timeout=120)
-    assert said.startswith("task-1: completed by bob: one\ntask-3: in_progress by bob: three\n")
-    assert said.endswith("\nnext: teams update-task task-3 --status completed --result RESULT --next --wait 540\n")
-    cli.ok("send-message", "mia", "how?", agent="lea")
-    found = cli.ok(*mia, "60", agent="mia")
-    assert (found["status"], found["messages"][0]["message"], "claimed" in found) == ("completed", "how?", False)
-    waiting = cli.start(*mia, "60", agent="mia", text=True)
-    until(lambda: presence.load(cli.store(), ALPHA, "mia").waiting)
-    cli.ok("update-task", "3", "--status", "completed", agent="bob")
-    end = "task-2: completed by mia: two\nall tasks are settled: you are done\n"
-    assert (waiting.communicate(timeout=120), waiting.returncode) == ((end, ""), 0)
-    cli.ok("close-team", agent="lea")
-    assert cli.refused("update-task", "2", "--status", "completed", "--wait", "5", agent="mia") == (2, "wrong_usage")
-
-
-def test_who_was_told_of_a_task_can_still_wait_to_have_it(cli: Cli) -> None:
-    add_tasks(cli, "one")
-    assert ended(begin(cli, "bob"))["happened"][0]["id"] == "task-1"
-    assert cli.ok("wait", "--claim", "--timeout", "60", agent="bob")["claimed"]["id"] == "task-1"
-
-
 def test_joining_and_the_first_task_are_one_command(tmp_path: Path) -> None:
     """Before there is a team, too. Who has a task already goes on with it."""
     cli = Cli(tmp_path / "root", team=ALPHA)
@@ -166,7 +124,7 @@ def test_a_leader_is_called_once_so_many_tasks_are_completed(cli: Cli) -> None:
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("update-task", "1", "--status", "completed", agent="bob")
     waiting = begin(cli, "lea", "wait", "--completed", "2", "--timeout", "60")
-    until(lambda: presence.load(cli.store(), ALPHA, "lea").last_seen)
+    until_asleep(waiting)
     for task in ("2", "3"):
         assert waiting.poll() is None
         cli.ok("claim-task", task, agent="bob")

@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from teams_cli.names import HUMAN
-from teams_cli.store.retrying import upsert
 from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.tasks.tasks import TASK
-from teams_cli.teams import history, presence, teams
 from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
-from tests.support.waits import begin, ended, nothing
+from tests.support.waits import nothing
 
 MANY = 40
 SEEN = 10
@@ -36,21 +34,9 @@ def told(cli: Cli, agent: str = "bob") -> str:
     return " | ".join(each["text"] for each in found["happened"])
 
 
-def take(cli: Cli, task: str, agent: str = "mia") -> None:
-    cli.ok("claim-task", task, agent=agent)
-    cli.ok("update-task", task, "--status", "completed", agent=agent)
-
-
 def cancel(cli: Cli, *numbers: int) -> None:
     for number in numbers:
         change_task(cli.store(), ALPHA, Caller(HUMAN), str(number), Edit(status="cancelled"))
-
-
-@pytest.mark.slow
-def test_what_comes_into_sight_as_others_take_tasks_is_no_news(cli: Cli) -> None:
-    for number in range(1, 6):
-        take(cli, str(number))
-        nothing(cli, "bob")
 
 
 def test_what_goes_before_them_is_news(cli: Cli) -> None:
@@ -81,13 +67,6 @@ def test_one_that_was_given_back_is_news(cli: Cli) -> None:
     nothing(cli, "bob")
 
 
-def test_all_are_news_to_who_took_one(cli: Cli) -> None:
-    """Also one behind those that it was told of."""
-    take(cli, "35", "bob")
-    assert "is ready" in told(cli)
-    nothing(cli, "bob")
-
-
 def test_when_few_are_left_they_are_told_of_once(cli: Cli) -> None:
     """Those behind the first ones were not told of by name, and one among them may have become ready since."""
     cancel(cli, *range(1, MANY - 5))
@@ -106,16 +85,6 @@ def test_one_that_becomes_ready_among_many_is_told_of_when_few_are_left(cli: Cli
     assert told(cli) == f"task-{MANY + 1} is ready: waits"
 
 
-def test_one_that_becomes_ready_before_them_is_news(cli: Cli) -> None:
-    add_tasks(cli, "first", "waits", priority="high")
-    cli.ok("update-task", str(MANY + 2), "--blocked-by", str(MANY + 1), agent="lea")
-    cli.ok("claim-task", str(MANY + 1), agent="mia")
-    nothing(cli, "bob")
-    cli.ok("update-task", str(MANY + 1), "--status", "completed", agent="mia")
-    assert f"task-{MANY + 2} is ready: waits" in told(cli)
-    nothing(cli, "bob")
-
-
 def test_what_was_left_to_another_is_news_when_that_is_over(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, *(f"number {number}" for number in range(MANY)))
@@ -126,20 +95,6 @@ def test_what_was_left_to_another_is_news_when_that_is_over(tmp_path: Path) -> N
     nothing(cli, "bob")
 
 
-def test_who_waits_behind_many_that_were_told_of_others_is_told_of_one_at_once(tmp_path: Path) -> None:
-    """What each was told of is left to it, and one more, as it waits again."""
-    names = [f"a{number}" for number in range(1, 17)]
-    cli = make_team(tmp_path / "root", *names, "zoe")
-    add_tasks(cli, *(f"number {number}" for number in range(MANY)))
-    store = cli.store()
-    now = teams.now(store)
-    for number, name in enumerate(names, start=1):
-        known = {"waiting": True, "offered": f"ready:task-{number}:0", "offered_at": now, "last_seen": now}
-        agent = presence.Agent(agent=name)
-        upsert(store, ALPHA, presence.AGENT, name, agent, lambda agent, known=known: agent.having(**known))
-    assert "is ready" in told(cli, "zoe")
-
-
 def test_many_that_are_kept_for_one_are_told_of_once(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     add_tasks(cli, *(f"number {number}" for number in range(MANY)), assignee="bob")
@@ -147,21 +102,6 @@ def test_many_that_are_kept_for_one_are_told_of_once(tmp_path: Path) -> None:
     for number in range(1, 4):
         cancel(cli, number)
         nothing(cli, "bob")
-
-
-def test_one_that_was_handed_over_counts_as_taken(cli: Cli) -> None:
-    cli.ok("claim-task", "35", agent="mia")
-    cli.ok("update-task", "35", "--owner", "bob", agent=HUMAN)
-    cli.ok("release-task", "35", agent=HUMAN)
-    assert "task-1 is ready" in told(cli)
-    nothing(cli, "bob")
-
-
-def test_much_later_they_are_told_of_again(cli: Cli) -> None:
-    for number in range(101):
-        history.note(cli.store(), ALPHA, "mia", "status announced", status=f"at {number}")
-    assert "task-1 is ready" in told(cli)
-    nothing(cli, "bob")
 
 
 def test_one_without_a_label_is_found_among_many(tmp_path: Path) -> None:
@@ -175,44 +115,3 @@ def test_one_without_a_label_is_found_among_many(tmp_path: Path) -> None:
     (mark,) = (cli.root / "tasks" / ALPHA / "index").rglob("task-7")
     mark.rename(mark.parents[1] / ".DS_Store")
     assert told(cli) == "task-7 is ready: number 6"
-
-
-def test_tasks_that_meet_one_in_work_come_and_go_unsaid(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob", "mia")
-    add_tasks(cli, *(f"number {number}" for number in range(10)), touches=["src/x.py"])
-    add_tasks(cli, *(f"other {number}" for number in range(8)))
-    add_tasks(cli, "mine", touches=["src/x.py"], assignee="mia")
-    told(cli)
-    for _ in range(2):
-        cli.ok("claim-task", "19", agent="mia")
-        cli("wait", "--timeout", "0", agent="bob")
-        cli.ok("release-task", "19", agent="mia")
-        cli.ok("update-task", "19", "--owner", "mia", agent="lea")
-        cli("wait", "--timeout", "0", agent="bob")
-    cli.ok("claim-task", "19", agent="mia")
-    nothing(cli, "bob")
-
-
-def test_one_that_came_back_from_review_counts_as_taken(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob", "mia")
-    add_tasks(cli, "one", "two")
-    cli.ok("create-task", "reviewed", "--review-by", "mia", "--priority", "high", agent="lea")
-    take(cli, "3", "bob")
-    assert "task-1 is ready" in told(cli)
-    nothing(cli, "bob")
-    cli.ok("review-task", "3", "--reject", "no tests", agent="mia")
-    cli.ok("read-messages", agent="bob")
-    cli.ok("update-task", "3", "--status", "completed", agent="bob")
-    assert "task-1 is ready" in told(cli)
-    nothing(cli, "bob")
-
-
-def test_who_waits_with_a_task_hears_of_others_once_it_has_none(tmp_path: Path) -> None:
-    """Also of one that is made after the other ended."""
-    cli = make_team(tmp_path / "root", "bob", "mia")
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
-    waiting = begin(cli, "bob", "wait", "--timeout", "600")  # at the end of a wait all is looked at
-    cli.ok("update-task", "1", "--owner", "mia", agent="bob")
-    add_tasks(cli, "two")
-    assert [each["text"] for each in ended(waiting)["happened"]] == ["task-2 is ready: two"]

@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from teams_cli.errors import WaitRanOut
 from teams_cli.membership import joining
+from teams_cli.messages import messages
 from teams_cli.store.contract import Store
 from teams_cli.tasks import changes, claims, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import settings
+from teams_cli.teams import presence, settings
 from teams_cli.teams.permission import Caller
 from teams_cli.views import concerns
 from teams_cli.views.concerns import Wanted
+from teams_cli.views.reminders import reminder
 from tests.conftest import FakeClock
 from tests.support.cli import ALPHA
 from tests.support.waits import at_once
 
 LEA, BOB, MIA, ANN = (Caller(name) for name in ("lea", "bob", "mia", "ann"))
 TOLD = "task-1, which blocks 3 tasks: bob, silent for 4 min; its lease ends in 59 s"
-
-
-@pytest.fixture
-def team(store: Store) -> Store:
-    """Two tasks in work; for the first wait all others but one."""
-    joining.spawn_team(store, ALPHA, LEA)
-    settings.change(store, ALPHA, LEA, "staleAfterSeconds", "300")
-    for caller in (BOB, MIA):
-        joining.join(store, ALPHA, caller)
-    for title, blockers in (
-        ("one", []),
-        ("two", []),
-        ("three", ["task-1"]),
-        ("four", ["task-3"]),
-        ("five", ["task-4"]),
-    ):
-        tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title=title, created_at="", blocked_by=blockers))
-    tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title="six", created_at="", blocked_by=["task-2"]))
-    claims.claim(store, ALPHA, BOB, "1")
-    claims.claim(store, ALPHA, MIA, "2")
-    return store
 
 
 def told(team: Store, completed: int | None = None) -> list[str]:
@@ -52,11 +35,35 @@ def told(team: Store, completed: int | None = None) -> list[str]:
     return [each["text"] for each in found["happened"]]
 
 
-def test_it_hears_once_of_each_claim_for_which_most_wait(team: Store, clock: FakeClock) -> None:
+@pytest.fixture
+def silence(store: Store) -> Callable[..., Store]:
+    """A team whose tasks wait for others as is said; bob has the first, and leases last so many seconds."""
+
+    def begin(blockers: list[list[str]], *, lease: int = 300, members: tuple[Caller, ...] = (BOB, MIA)) -> Store:
+        joining.spawn_team(store, ALPHA, LEA)
+        for seconds in (300, lease):
+            settings.change(store, ALPHA, LEA, "staleAfterSeconds", str(seconds))
+        for caller in members:
+            joining.join(store, ALPHA, caller)
+        for before in blockers:
+            tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at="", blocked_by=before))
+        claims.claim(store, ALPHA, BOB, "1")
+        return store
+
+    return begin
+
+
+def test_it_hears_once_of_each_claim_for_which_most_wait(silence: Callable[..., Store], clock: FakeClock) -> None:
+    """A sign of life keeps it from hearing."""
+    team = silence([[], [], ["task-1"], ["task-3"], ["task-4"], ["task-2"]])
+    claims.claim(team, ALPHA, MIA, "2")
     clock.advance(239)
     assert told(team) == []
+    claims.heartbeat(team, ALPHA, BOB)
+    clock.advance(239)
+    assert TOLD not in told(team)
     clock.advance(2)
-    assert told(team) == [TOLD]
+    assert TOLD in told(team)
     clock.advance(10)
     assert told(team) == []
     claims.heartbeat(team, ALPHA, BOB)
@@ -64,25 +71,9 @@ def test_it_hears_once_of_each_claim_for_which_most_wait(team: Store, clock: Fak
     assert told(team) == []
 
 
-def test_a_sign_of_life_keeps_it_from_hearing(team: Store, clock: FakeClock) -> None:
-    clock.advance(239)
-    claims.heartbeat(team, ALPHA, BOB)
-    clock.advance(239)
-    assert TOLD not in told(team)
-    clock.advance(2)
-    assert TOLD in told(team)
-
-
-def test_it_hears_of_one_for_whom_others_stand_idle(store: Store, clock: FakeClock) -> None:
+def test_it_hears_of_one_for_whom_others_stand_idle(silence: Callable[..., Store], clock: FakeClock) -> None:
     """Long before its lease ends, once of each claim; and not while there is something else to do."""
-    joining.spawn_team(store, ALPHA, LEA)
-    settings.change(store, ALPHA, LEA, "staleAfterSeconds", "300")
-    settings.change(store, ALPHA, LEA, "staleAfterSeconds", "1800")
-    for caller in (BOB, MIA):
-        joining.join(store, ALPHA, caller)
-    for title, blockers in (("one", []), ("two", ["task-1"]), ("three", [])):
-        tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title=title, created_at="", blocked_by=blockers))
-    claims.claim(store, ALPHA, BOB, "1")
+    store = silence([[], ["task-1"], []], lease=1800)
     clock.advance(241)
     assert told(store) == []
     claims.claim(store, ALPHA, MIA, "3")
@@ -99,17 +90,9 @@ def test_it_hears_of_one_for_whom_others_stand_idle(store: Store, clock: FakeClo
 
 
 @pytest.fixture
-def four(store: Store) -> Store:
+def four(silence: Callable[..., Store]) -> Store:
     """Two tasks in work with leases of 30 minutes; the others wait for them."""
-    joining.spawn_team(store, ALPHA, LEA)
-    settings.change(store, ALPHA, LEA, "staleAfterSeconds", "300")
-    settings.change(store, ALPHA, LEA, "staleAfterSeconds", "1800")
-    for caller in (BOB, MIA, ANN):
-        joining.join(store, ALPHA, caller)
-    for title, blockers in (("one", []), ("two", []), ("all", ["task-1", "task-2"]), ("few", ["task-1"])):
-        tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title=title, created_at="", blocked_by=blockers))
-    claims.claim(store, ALPHA, BOB, "1")
-    return store
+    return silence([[], [], ["task-1", "task-2"], ["task-1"]], lease=1800, members=(BOB, MIA, ANN))
 
 
 def minutes(store: Store, clock: FakeClock, count: int, completed: int | None = None) -> list[str]:
@@ -140,40 +123,36 @@ def test_one_that_waits_for_so_many_completed_hears_only_of_the_end_of_a_lease(f
     assert minutes(four, clock, 2) == []
 
 
-def test_it_hears_of_others_that_are_silent_with_the_first(four: Store, clock: FakeClock) -> None:
-    assert minutes(four, clock, 4) == []
-    claims.claim(four, ALPHA, MIA, "2")
-    idle, *heard = minutes(four, clock, 6)
-    assert idle.startswith("everything waits for task-1. In progress: ")
-    assert [each.partition(", which blocks")[0] for each in heard] == ["task-1", "task-2"]
-    assert ["silent for 10 min" in heard[0], "silent for 6 min" in heard[1]] == [True, True]
-    assert minutes(four, clock, 12) == []
-
-
-def test_it_hears_of_the_last_task_of_all(store: Store, clock: FakeClock) -> None:
-    joining.spawn_team(store, ALPHA, LEA)
-    settings.change(store, ALPHA, LEA, "staleAfterSeconds", "300")
-    for caller in (BOB, MIA):
-        joining.join(store, ALPHA, caller)
-    tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title="one", created_at=""))
-    claims.claim(store, ALPHA, BOB, "1")
-    clock.advance(241)
-    assert told(store) == []
-    claims.heartbeat(store, ALPHA, MIA)
-    said = "bob, silent for 4 min; its lease ends in 59 s; idle: mia"
-    assert told(store) == [f"task-1, which blocks all others: {said}"]
-    assert told(store) == []
-
-
-def test_it_hears_once_of_a_member_that_is_lost_without_a_task(store: Store, clock: FakeClock) -> None:
-    joining.spawn_team(store, ALPHA, LEA)
-    settings.change(store, ALPHA, LEA, "staleAfterSeconds", "300")
-    for caller in (BOB, MIA):
-        joining.join(store, ALPHA, caller)
-    tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title="one", created_at=""))
-    claims.claim(store, ALPHA, BOB, "1")
+def test_it_hears_once_of_a_member_that_is_lost_without_a_task(silence: Callable[..., Store], clock: FakeClock) -> None:
+    store = silence([[]])
     clock.advance(200)
     claims.heartbeat(store, ALPHA, BOB)
     clock.advance(101)
     assert told(store) == ["mia, who has no task, was silent for 300 s"]
     assert told(store) == []
+
+
+def reminded(store: Store) -> str:
+    """The line for bob, noted as told when it is out."""
+    return reminder(store, ALPHA, "bob", lambda note: note()).text
+
+
+def to_mia(store: Store, count: int) -> None:
+    for number in range(count):
+        messages.send(store, ALPHA, Caller("lea"), "mia", f"number {number}")
+
+
+def test_mail_is_told_of_also_behind_many_messages_for_others(team: Store) -> None:
+    """Of a few the envelopes are looked at; of more the inbox is asked, and how far that was is noted."""
+    joining.join(team, ALPHA, Caller("mia"))
+    to_mia(team, 5)
+    assert reminded(team) == ""
+    assert presence.load(team, ALPHA, "bob").told_to is None
+    messages.send(team, ALPHA, Caller("lea"), "bob", "hello")
+    assert reminded(team) == "msg-6 from lea: hello (teams reply msg-6 TEXT)"
+    to_mia(team, 40)
+    assert reminded(team) == ""
+    assert presence.load(team, ALPHA, "bob").told_to == 46
+    messages.broadcast(team, ALPHA, Caller("lea"), "all of you")
+    assert reminded(team) == "msg-47 from lea: all of you"
+    assert reminded(team) == ""

@@ -6,10 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import claims
@@ -17,7 +14,7 @@ from teams_cli.teams import presence
 from teams_cli.teams.permission import Caller
 from teams_cli.views.concerns import Lookout
 from tests.conftest import FakeClock
-from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team
+from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks
 from tests.support.waits import at_once
 
 BOB, MIA = Caller("bob"), Caller("mia")
@@ -40,11 +37,6 @@ class Slow(FileStore):
         if noted:
             noted()
         return stored
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return make_team(tmp_path / "root", "bob", "mia")
 
 
 def told(found: dict[str, Any]) -> list[str]:

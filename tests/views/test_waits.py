@@ -5,18 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from teams_cli.records.records import Owed
-from teams_cli.tasks.plans import PLAN, Plan
-from teams_cli.teams import presence, teams
-from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from teams_cli.messages.messages import MESSAGE
+from teams_cli.teams import presence
+from tests.support.cli import ALPHA, Cli, add_tasks
 from tests.support.waits import begin, ended, nothing, until
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return make_team(tmp_path / "root", "bob", "mia")
 
 
 def texts(found: dict[str, Any]) -> list[str]:
@@ -57,15 +49,6 @@ def test_a_task_that_becomes_ready_ends_the_waits_of_those_who_may_claim_it(cli:
     assert texts(ended(waiting)) == ["task-1 is ready: one"]
 
 
-def test_a_task_becomes_ready_by_the_end_of_what_it_waited_for(cli: Cli) -> None:
-    add_tasks(cli, "one")
-    add_tasks(cli, "two", blocked_by=["task-1"])
-    cli.ok("claim-task", "1", agent="bob")
-    waiting = begin(cli, "mia")
-    cli.ok("update-task", "1", "--status", "completed", agent="bob")
-    assert texts(ended(waiting)) == ["task-2 is ready: two"]
-
-
 def test_a_claim_that_runs_out_ends_the_wait_of_another(cli: Cli) -> None:
     """Nobody has to claim for that, and nothing else changes."""
     cli.ok("set", "staleAfterSeconds", "1", agent="lea")
@@ -98,12 +81,6 @@ def test_a_leader_hears_of_plans_and_of_the_end_of_all(cli: Cli) -> None:
     nothing(cli, "lea")
 
 
-def test_a_request_to_shut_down_ends_it(cli: Cli) -> None:
-    waiting = begin(cli, "bob")
-    cli.ok("request-shutdown", "bob", agent="lea")
-    assert "shutdown-1" in ended(waiting)["messages"][0]["message"]
-
-
 def test_who_ends_the_work_is_told_when_the_last_one_ended(cli: Cli) -> None:
     add_tasks(cli, "one")
     cli.ok("claim-task", "1", agent="bob")
@@ -118,14 +95,6 @@ def test_who_ends_the_work_is_told_when_the_last_one_ended(cli: Cli) -> None:
     found = ended(waiting)
     assert [each["message"] for each in found["messages"]] == ["bob approved shutdown-1", "mia approved shutdown-2"]
     assert found["next"] == "teams close-team"
-
-
-def test_who_ends_the_work_is_told_of_a_refusal(cli: Cli) -> None:
-    for name in ("bob", "mia"):
-        cli.ok("request-shutdown", name, agent="lea")
-    waiting = begin(cli, "lea", "wait", "--needed", "--timeout", "60")
-    cli.ok("reject-shutdown", "--reason", "busy", agent="bob")
-    assert "busy" in ended(waiting)["messages"][0]["message"]
 
 
 def test_the_human_waits_for_questions_plans_and_mail(cli: Cli) -> None:
@@ -173,39 +142,6 @@ def test_any_of_several_conditions_ends_it_and_is_named(cli: Cli) -> None:
     assert cli("wait", "--task", "1", agent="mia").stdout == "task-1: completed by bob\n  it works\n"
 
 
-def test_a_decision_is_told_with_its_reason(cli: Cli) -> None:
-    cli.ok("propose-plan", "so", agent="bob")
-    cli.ok("reject-plan", "1", "--feedback", "too long", agent="lea")
-    assert cli("wait", "--plan", "1", agent="bob").stdout == "plan-1: rejected by lea: too long\n"
-
-
-def test_a_plan_that_is_told_before_its_message_is_there_is_told_once(cli: Cli) -> None:
-    waiting, store = begin(cli, "lea"), cli.store()
-    until(lambda: presence.load(store, ALPHA, "lea").last_seen)
-    draft = Plan(team_name=ALPHA, from_="bob", plan="so", created_at=teams.now(store))
-    store.create(ALPHA, PLAN, None, draft.having(owed=[Owed(to="lea", message="", uid="")]))
-    assert texts(ended(waiting)) == ["plan-1 from bob:\nso"]
-    nothing(cli, "lea")
-    assert cli("approve-plan", "1", "--feedback", "well thought", agent="lea").status == 0
-    (told,) = ended(begin(cli, "bob"))["messages"]
-    assert told["message"] == "plan-1 was approved by lea: well thought"
-
-
-def test_who_waits_for_anything_hears_of_a_decision_with_what_follows(cli: Cli) -> None:
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("propose-plan", "so", "--task", "1", agent="bob")
-    assert "plan" in {each["what"] for each in cli.ok("wait", "--timeout", "0", agent="lea")["happened"]}
-    cli.ok("reject-plan", "1", "--feedback", "too long", agent="lea")
-    (rejected,) = cli.ok("wait", "--timeout", "0", agent="bob")["messages"]
-    assert rejected["next"] == "teams propose-plan TEXT --task task-1 --revises plan-1 --wait 540"
-    cli.ok("propose-plan", "better", "--task", "1", "--revises", "1", agent="bob")
-    cli.ok("approve-plan", "2", agent="lea")
-    (approved,) = cli.ok("wait", "--timeout", "0", agent="bob")["messages"]
-    assert approved["next"] == "teams update-task task-1 --status completed --result RESULT --next --wait 540"
-    nothing(cli, "bob")
-
-
 def test_the_next_task_is_waited_for(cli: Cli) -> None:
     waiting = begin(cli, "bob", "claim-task", "--next", "--wait", "60")
     add_tasks(cli, "one")
@@ -223,15 +159,6 @@ def test_each_of_several_ready_tasks_is_offered_to_another(cli: Cli) -> None:
     add_tasks(cli, "one", "two")
     assert texts(ended(begin(cli, "bob"))) == ["task-1 is ready: one (and 1 more)"]
     assert texts(ended(begin(cli, "mia"))) == ["task-2 is ready: two"]
-
-
-def test_what_was_ready_before_is_news_to_who_finished_its_task(cli: Cli) -> None:
-    add_tasks(cli, "one", "two")
-    ended(begin(cli, "bob"))
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--status", "completed", agent="bob")
-    assert texts(ended(begin(cli, "bob"))) == ["task-2 is ready: two"]
-    nothing(cli, "bob")
 
 
 def test_of_those_who_wait_one_is_woken_for_a_task(cli: Cli) -> None:
@@ -276,17 +203,6 @@ def test_what_stood_at_the_end_of_an_answer_ends_no_wait(cli: Cli) -> None:
     nothing(cli, "bob")
 
 
-def test_a_decision_ends_a_wait_though_it_stood_at_the_end_of_an_answer(cli: Cli) -> None:
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("propose-plan", "so", "--task", "1", agent="bob")
-    cli.ok("approve-plan", "1", agent="lea")
-    assert "plan-1 was approved by lea" in cli("announce", "at it", agent="bob").stderr
-    found = ended(begin(cli, "bob"))
-    assert found["next"] == "teams update-task task-1 --status completed --result RESULT --next --wait 540"
-    nothing(cli, "bob")
-
-
 def test_what_a_wait_for_one_thing_told_ends_no_other(cli: Cli) -> None:
     add_tasks(cli, "one", "two")
     cli.ok("claim-task", "1", agent="bob")
@@ -315,15 +231,6 @@ def test_an_answer_ends_the_wait_of_who_asked_and_went_on(cli: Cli) -> None:
     nothing(cli, "bob")
 
 
-def test_a_wait_for_one_of_several_tasks_ends_with_the_first(cli: Cli) -> None:
-    """And says which."""
-    add_tasks(cli, "one", "two")
-    cli.ok("claim-task", "2", agent="bob")
-    cli.ok("update-task", "2", "--status", "completed", agent="bob")
-    found = cli.ok("wait", "--task", "1,2", "--timeout", "0")
-    assert (found["task"]["id"], found["because"]) == ("task-2", ["task"])
-
-
 def test_a_wait_for_mail_or_work_says_what_follows(cli: Cli) -> None:
     add_tasks(cli, "one")
     assert cli("wait", "--ready", agent="bob").stdout == "ready: task-1\nnext: teams claim-task --next\n"
@@ -331,3 +238,28 @@ def test_a_wait_for_mail_or_work_says_what_follows(cli: Cli) -> None:
     said = cli("wait", "--message", "--ready", agent="bob").stdout
     mail = 'msg-1\n[From agent "lea"]:\n| how?\nnext: teams reply msg-1 TEXT\n'
     assert said == f"{mail}ready: task-1\nnext: teams claim-task --next\n"
+
+
+def test_whose_answer_is_waited_for_hears_that_the_other_is_blocked(cli: Cli) -> None:
+    """Once, and no more once it is answered; of a question, with that."""
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("send-message", "mia", "which port?", agent="bob")
+    cli.ok("read-messages", agent="mia")
+    waiting = begin(cli, "bob")
+    found = cli.ok("wait", "--timeout", "60", agent="mia")
+    assert found["messages"][0]["message"] == "bob is BLOCKED waiting for your answer to msg-1"
+    assert found["next"] == "teams reply msg-1 TEXT"
+    cli.ok("reply", "1", "8080", agent="mia")
+    assert ended(waiting)["messages"][0]["message"] == "8080"
+    cli.ok("send-message", "mia", "and which host?", agent="bob")
+    waiting = begin(cli, "bob", "wait", "--message", "--timeout", "60")
+    until(lambda: cli.store().last(ALPHA, MESSAGE) == 5)
+    cli.ok("reply", "4", "this one", agent="mia")
+    nothing(cli, "mia")
+    ended(waiting)
+    cli.ok("set", "broadcast", "agents", agent="lea")
+    asking = cli.start("ask-others", "which?", "--to", "mia", agent="bob")
+    assert "(bob is BLOCKED waiting for your answer. Answer within " in cli("wait", "--message", agent="mia").stdout
+    cli.ok("answer", "1", "the second", agent="mia")
+    asking.communicate(timeout=60)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-
-import pytest
 
 from teams_cli.clock import later, rfc3339
 from teams_cli.store.retrying import update, upsert
@@ -14,11 +11,6 @@ from teams_cli.tasks import tasks
 from teams_cli.teams import presence, teams
 from teams_cli.teams.teams import TEAM
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return make_team(tmp_path / "root", "bob", "mia")
 
 
 def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
@@ -66,17 +58,6 @@ def test_who_leads_hears_that_a_member_has_had_nothing_to_do_for_a_while(cli: Cl
     assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14
 
 
-def test_who_leads_hears_that_nothing_is_left_to_wait_for(cli: Cli) -> None:
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--status", "completed", agent="bob")
-    assert cli.ok("wait", "--needed", "--timeout", "0", agent="lea")["next"] == "teams close-team"
-    said = cli("wait", "--needed", "--timeout", "0", agent="lea").stderr
-    assert said.endswith("\n  All tasks are settled: teams close-team\n")
-    cli.ok("request-shutdown", "bob", agent="lea")
-    assert "\n  Keep waiting: teams wait --needed" in cli("wait", "--needed", "--timeout", "0", agent="lea").stderr
-
-
 def test_who_leads_nobody_hears_it_when_the_wait_begins(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root")
     nobody = "teams: no member has joined yet (teams join-team, or teams run-agent)\n"
@@ -89,28 +70,6 @@ def test_who_leads_nobody_hears_it_when_the_wait_begins(tmp_path: Path) -> None:
     cli.ok("join-team", agent="bob")
     assert not cli("wait", "--timeout", "0.2", agent="bob").stderr.startswith("teams: no member")
     assert cli("wait", "--needed", "--timeout", "0.2", agent="lea").stderr.startswith("teams: nothing for you happened")
-
-
-def test_who_waited_in_vain_for_the_next_task_hears_that_the_time_is_over(cli: Cli) -> None:
-    """The change that it waits behind is made all the same."""
-    add_tasks(cli, "one", "two")
-    for agent, task in (("mia", "1"), ("bob", "2")):
-        cli.ok("claim-task", task, agent=agent)
-    ending = ("update-task", "2", "--status", "completed", "--next", "--wait", "0.2")
-    said = cli(*ending, agent="bob").stdout.splitlines()
-    assert (said[0], said[2]) == ("task-2: completed by bob: two", "next: teams wait --claim --timeout 540")
-    assert re.fullmatch(
-        r"nothing happened within 0.2 s\. In progress: task-1 \(mia, [\d.]+ m?s\); no other task is left\.", said[1]
-    ), said[1]
-    cli.ok("update-task", "1", "--status", "completed", agent="mia")
-    assert cli("wait", "--claim", "--timeout", "0", agent="mia").stdout == "all tasks are settled: you are done\n"
-    said = cli("wait", "--claim", "--timeout", "0", agent="mia").stderr
-    assert said.endswith("\n  All tasks are settled: you are done\n")
-    add_tasks(cli, "three")
-    cli.ok("claim-task", "3", agent="mia")
-    again = cli(*ending, "--json", agent="bob")
-    assert json.loads(again.stdout)["status"] == "completed"
-    assert again.stderr.startswith("teams: nothing happened within 0.2 s. In progress: task-3 (mia, ")
 
 
 def in_vain(cli: Cli, *words: str, agent: str = "lea") -> str:

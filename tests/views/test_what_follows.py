@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.views import steps
 from tests.support.cli import ALPHA, COMMAND, Cli
 from tests.support.waits import begin, ended, until
 
@@ -43,23 +42,6 @@ def test_who_joins_a_closed_team_hears_who_closed_it_and_what_it_came_to(cli: Cl
         f"  To reopen it (leader or human): teams restore-team {ALPHA}\n"
     )
     assert f"team {ALPHA} is closed, by lea" in cli("claim-task", "1", agent="bob").stderr
-
-
-@pytest.mark.slow
-def test_from_a_team_to_its_end(cli: Cli) -> None:
-    for words in (("spawn-team", ALPHA), ("brief",)):
-        assert cli(*words, agent="lea").stdout.endswith(f"\nnext: {steps.CREATE}\n")
-    assert last(cli, "lea", "create-task", "--from", UNCHECKED) == "next: teams wait --needed --timeout 540"
-    assert last(cli, "bob", "join-team") == "next: teams wait --claim --timeout 540"
-    cli.ok("claim-task", "--next", agent="bob")
-    assert last(cli, "bob", "update-task", "1", "--status", "completed") == "next: teams wait --claim --timeout 540"
-    cli.ok("claim-task", "--next", agent="bob")
-    assert last(cli, "bob", "update-task", "2", "--status", "completed") == "all tasks are settled: you are done"
-    assert cli("wait", "--all-tasks", agent="lea").stdout == "settled: 2 completed\nnext: teams close-team\n"
-    assert cli("wait", "--all-tasks", agent="bob").stdout == "settled: 2 completed\n"
-    cli.ok("close-team", agent="lea")
-    end = f"teams: team {ALPHA} is closed, by lea (2 of 2 tasks completed)\n"
-    assert cli("wait", agent="bob").stderr.startswith(end)
 
 
 def test_who_waits_for_the_next_task_hears_of_the_end_of_the_team_in_its_answer(cli: Cli) -> None:
@@ -113,33 +95,6 @@ def test_mail_comes_before_work_and_says_what_it_asks_for(cli: Cli) -> None:
     assert last(cli, "bob", "ack") == "next: teams wait --claim --timeout 540"
 
 
-def test_where_a_check_is_run_is_shown(cli: Cli) -> None:
-    cli.ok("spawn-team", ALPHA, agent="lea")
-    cli.ok("create-task", "--from", TASKS, agent="lea")
-    where = cli.ok("show-task", "1")["checkIn"]
-    assert f"check: true (in {where})\n" in cli("show-task", "1").stdout and where.endswith("/sub")
-
-
-def test_a_decision_that_was_read_says_what_follows_before_what_others_ask(cli: Cli) -> None:
-    """A wait would not tell of it again."""
-    cli.ok("spawn-team", ALPHA, agent="lea")
-    cli.ok("create-task", "one", "--plan-required", agent="lea")
-    cli.ok("join-team", agent="bob")
-    cli.ok("join-team", agent="mia")
-    cli.ok("claim-task", "1", agent="mia")
-    cli.ok("propose-plan", "so", "--task", "1", agent="mia")
-    assert last(cli, "lea", "read-messages").startswith("next: teams approve-plan plan-1, or ")
-    cli.ok("send-message", "mia", "which way?", agent="bob")
-    cli.ok("reject-plan", "1", "how is it tested?", agent="lea")
-    revising = "next: teams propose-plan TEXT --task task-1 --revises plan-1 --wait 540"
-    assert last(cli, "mia", "read-messages") == revising
-    cli.ok("propose-plan", "by tests", "--task", "1", "--revises", "1", agent="mia")
-    cli.ok("approve-plan", "2", agent="lea")
-    done = "next: teams update-task task-1 --status completed --result RESULT --next --wait 540"
-    assert last(cli, "mia", "read-messages").startswith(done)
-    assert last(cli, "lea", "read-messages", "--all") != "next: teams approve-plan plan-2"
-
-
 def test_who_proposes_a_plan_may_wait_for_the_decision_with_it(cli: Cli) -> None:
     """In words as in JSON; where none comes in time it is told to wait on, and the plan is proposed all the same."""
     cli.ok("spawn-team", ALPHA, agent="lea")
@@ -165,24 +120,6 @@ def test_who_proposes_a_plan_may_wait_for_the_decision_with_it(cli: Cli) -> None
         "| plan-3 was approved by lea",
         "next: teams update-task task-1 --status completed --result RESULT --next --wait 540",
     ]
-
-
-def test_several_are_asked_to_shut_down_at_once_or_none(cli: Cli) -> None:
-    cli.ok("spawn-team", ALPHA, agent="lea")
-    cli.ok("join-team", agent="bob")
-    cli.ok("join-team", agent="mia")
-    assert cli.refused("request-shutdown", "bob", "lea", agent="lea") == (2, "invalid_value")
-    assert cli.refused("request-shutdown", "bob", "nobody", agent="lea") == (10, "agent_not_found")
-    assert cli.refused("request-shutdown", ",", agent="lea") == (2, "wrong_usage")
-    assert cli("wait", "--timeout", "0", agent="bob").status == 14
-    assert cli("request-shutdown", "bob", "mia", agent="lea").stdout == (
-        "shutdown-1: requested, for bob, asked by lea\nshutdown-2: requested, for mia, asked by lea\n"
-        "next: teams wait --needed --timeout 540\n"
-    )
-    again = cli.ok("request-shutdown", "bob,mia", agent="lea")
-    assert [(each["id"], each["agent"]) for each in again] == [("shutdown-1", "bob"), ("shutdown-2", "mia")]
-    assert cli.ok("approve-shutdown", agent="bob")["status"] == "approved"
-    assert cli.ok("request-shutdown", "mia", agent="lea")["id"] == "shutdown-2"
 
 
 def test_an_approved_plan_holds_for_who_takes_the_task_over(cli: Cli) -> None:

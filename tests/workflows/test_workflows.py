@@ -33,9 +33,6 @@ def review(cli: Cli, word: str, repository: Path, *words: str, status: int = 0) 
     return run(cli, word, "--var", f"repo={repository}", *words, status=status)
 
 
-# Finding, listing, checking
-
-
 @pytest.mark.slow
 def test_the_shipped_workflows_are_listed_and_valid(cli: Cli) -> None:
     rows = {row["name"]: row for row in cli.ok("list-workflows")}
@@ -45,20 +42,6 @@ def test_the_shipped_workflows_are_listed_and_valid(cli: Cli) -> None:
         assert cli.ok("check-workflow", name)["path"] == row["path"]
         assert cli.ok("check-workflow", row["path"])["valid"] is True
     assert {row["pattern"] for row in rows.values()} == {"leader", "council", "pipeline", "swarm"}
-
-
-@pytest.mark.slow
-def test_a_shipped_workflow_says_what_a_person_needs(cli: Cli) -> None:
-    for name in SHIPPED:
-        text = Path(cli.ok("check-workflow", name)["path"]).read_text()
-        for heading in ("## Required roles", "## By hand", "## Success criteria", "## Customization"):
-            assert heading in text
-
-
-def test_an_unknown_workflow_is_not_found(cli: Cli) -> None:
-    assert cli.refused("run", "no-such") == (10, "workflow_not_found")
-    assert cli.refused("check-workflow", "no/such.md") == (10, "workflow_not_found")
-    assert cli.refused("run") == (2, "wrong_usage")
 
 
 def test_a_file_beside_one_needs_no_more_than_its_name(tmp_path: Path) -> None:
@@ -115,14 +98,9 @@ def test_a_wrong_workflow_is_refused(cli: Cli, tmp_path: Path) -> None:
         ("tasks: [{id: a, title: A, prompt: '{{result.b}}'}, {id: b, title: B, run: x}]", "is not there"),
         ("tasks: []", "tasks: list should have at least 1 item"),
         ("settings: {broadcast: some}\ntasks: [{id: a, title: A, run: x}]", "is not a valid value of broadcast"),
-        ("settings: {depth: low}\ntasks: [{id: a, title: A, run: x}]", "there is no setting 'depth'"),
         ("tasks: [{id: a, title: A, run: x, touches: [/etc/passwd]}]", "is outside the repository"),
-        ("tasks: [{id: a, title: A, run: x, each: {run: y, items: [z]}}]", "give a list, or {run: COMMAND}"),
         ("tasks: [{id: a, title: A, run: x, each: [z]}, {id: a-1, title: B, run: x}]", "is what `each` makes of 'a'"),
-        ("agents: 65\ntasks: [{id: a, title: A, run: x}]", "agents.0.count"),
         ("agents: [{role: team-leader}]\ntasks: [{id: a, title: A, run: x}]", "a worker can't lead"),
-        ("variables: {item: 1}\ntasks: [{id: a, title: A, run: x}]", "is a word of its own"),
-        ("tasks: [{id: a, title: A, run: x}]\n\tx: 1", "is not valid YAML"),
         ("tasks: !!python/object/apply:os.system [exit]", "is not valid YAML"),
         ("- a list", "must be a dictionary"),
     ]:
@@ -133,14 +111,6 @@ def test_a_wrong_workflow_is_refused(cli: Cli, tmp_path: Path) -> None:
         assert (answer.status, answer.error["code"]) == (2, "invalid_value"), front
         assert what.lower() in answer.error["message"].lower(), front
     assert cli.refused("run", str(path)) == (2, "invalid_value")
-
-
-@pytest.mark.slow
-def test_a_file_that_is_no_workflow_is_refused(cli: Cli, tmp_path: Path) -> None:
-    for content in (b"# No front matter\n", b"---\nname: x\n", b"---\n\xff\n---\n", b"---\n\1\n---\n"):
-        (tmp_path / "a.md").write_bytes(content)
-        assert cli.refused("check-workflow", str(tmp_path / "a.md")) == (2, "invalid_value")
-    assert cli.refused("check-workflow", f"{tmp_path}/") == (2, "invalid_value")
 
 
 def test_a_configuration_of_massgen_is_told_our_words(cli: Cli, tmp_path: Path) -> None:
@@ -180,16 +150,11 @@ orchestrator:
 
 def test_a_short_file_that_stands_for_millions_of_values_is_refused(cli: Cli, tmp_path: Path) -> None:
     """Aliases repeat what they name, and so do those in it."""
-    for how in ["itself", "list", "map", "merge"]:
-        parts = {"list": "[*{0}, *{0}, *{0}, *{0}, *{0}, *{0}]", "map": "{{a: *{0}, b: *{0}, c: *{0}, d: *{0}}}"}
-        parts["merge"] = "{{<<: [*{0}, *{0}, *{0}, *{0}]}}"
-        lines = ["x0: &x0 {a: 1}"]
-        if how == "itself":
-            lines.append("x1: &x1 [*x0, *x1]")
-        else:
-            lines += [f"x{n}: &x{n} {parts[how].format(f'x{n - 1}')}" for n in range(1, 12)]
+    lists = [f"x{n}: &x{n} [{f'*x{n - 1},' * 6}]" for n in range(1, 12)]
+    merges = [f"x{n}: &x{n} {{<<: [{f'*x{n - 1},' * 4}]}}" for n in range(1, 12)]
+    for lines in (["x1: &x1 [*x0, *x1]"], lists, merges):
         path = tmp_path / "bomb.md"
-        path.write_text("\n".join(["---", *lines, "---", ""]))
+        path.write_text("\n".join(["---", "x0: &x0 {a: 1}", *lines, "---", ""]))
         answer = cli("check-workflow", str(path), "--json")
         assert answer.status == 2 and "100000 values" in answer.error["message"]
 
@@ -201,9 +166,6 @@ def test_what_is_no_regular_file_is_no_workflow(cli: Cli, tmp_path: Path) -> Non
     for name in ("pipe.md", "device.md"):
         answer = cli("check-workflow", str(tmp_path / name), "--json")
         assert answer.status == 2 and "not a regular file" in answer.error["message"]
-
-
-# code-review
 
 
 @pytest.mark.slow
@@ -231,24 +193,6 @@ def test_code_review_of_a_change_with_everything_in_it(cli: Cli, tmp_path: Path)
     assert "## Verdict: changes are needed" in head and "no model and no person did" in head
     assert "**app.py:1**: syntax error" in found["text"] and "### What was looked at" in found["text"]
     assert Path(found["report"]).read_text() == found["text"]
-
-
-@pytest.mark.slow
-def test_code_review_with_strict_fails_where_it_is_serious(cli: Cli, tmp_path: Path) -> None:
-    repository = make_repository(tmp_path / "repo", {"app.py": "x = (\n"})
-    found = review(cli, "code-review", repository, "--var", "strict=yes", status=1)
-    assert found["status"] == "failed"
-    assert [step for step, status in statuses(found).items() if status == "failed"] == ["parse"]
-    assert "SERIOUS app.py:1" in found["text"] and "## Failed" in found["text"]
-
-
-@pytest.mark.slow
-def test_code_review_of_one_commit_without_python(cli: Cli, tmp_path: Path) -> None:
-    """There is nothing to compare with: everything is the change."""
-    repository = make_repository(tmp_path / "repo", {"a b.txt": "one\n"})
-    found = review(cli, "code-review", repository)
-    assert results(found)["change"].startswith("1 file, +1 -0 lines since nothing")
-    assert "no file of a known form" in found["text"] and "nothing was found" in found["text"]
 
 
 @pytest.mark.slow
@@ -287,9 +231,6 @@ def test_a_shipped_workflow_needs_a_git_checkout(cli: Cli, tmp_path: Path) -> No
         assert cli.refused("run", name, "--var", f"repo={tmp_path}") == (2, "invalid_value")
         assert "is not a git checkout" in cli("run", name, "--var", f"repo={tmp_path}").stderr
     assert cli.refused("run", SHIPPED[0], "--var", f"repo={tmp_path}/none") == (2, "invalid_value")
-
-
-# The others
 
 
 @pytest.mark.slow
@@ -350,15 +291,6 @@ def test_feature_factory_delivers_a_patch_that_works(cli: Cli, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_feature_factory_stops_at_the_phase_that_fails(cli: Cli, tmp_path: Path) -> None:
-    repository = make_repository(tmp_path / "repo", {"a.txt": "x\n"})
-    found = review(cli, "feature-factory", repository, "--var", "expression=len(text)", status=1)
-    assert list(statuses(found).values()) == ["completed"] * 3 + ["failed", "pending", "pending"]
-    assert "was not delivered" in found["text"] and "FAILED (failures=2)" in found["text"]
-    assert "* Document word\\_count: waits for test (FAILED)" in found["text"]
-
-
-@pytest.mark.slow
 def test_council_asks_all_and_ranks_their_replies(cli: Cli, tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repo", {**ODD, "core.py": "# TODO\n" * 30, "small.py": "x\n"})
     commit(repository, {"core.py": "# FIXME\n" * 40})
@@ -385,31 +317,14 @@ def test_what_workers_cannot_do_is_refused_before_anything_is_made(cli: Cli, tmp
 
 
 @pytest.mark.slow
-def test_council_speaks_of_sources_alone(cli: Cli, tmp_path: Path) -> None:
-    """Whatever changes most often: what describes, tests or configures them is not meant."""
-    files: dict[str, str | bytes] = {
-        "core.py": "x = 1\n",
-        "CHANGES.rst": "# TODO\n" * 300,
-        "tests/test_a.py": "y\n" * 300,
-    }
-    repository = make_repository(tmp_path / "repo", files)
-    for number in range(5):
-        commit(repository, {"CHANGES.rst": f"# TODO {number}\n" * 300})
-    found = review(cli, "council", repository)
-    assert "**core.py**" in found["text"] and "CHANGES" not in found["text"] and "test_a" not in found["text"]
-    assert "The members have no model" in found["text"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("apply", ["no", "yes"])
-def test_parallel_refactor_runs_the_tests_of_what_it_changes(cli: Cli, tmp_path: Path, apply: str) -> None:
+def test_parallel_refactor_runs_the_tests_of_what_it_changes(cli: Cli, tmp_path: Path) -> None:
     """On a copy that has the patch: `twice` is renamed where it is made, and not where it is tested."""
     test = "import unittest\n\nfrom lib import twice\n\n\nclass T(unittest.TestCase):\n"
     test += "    def test_twice(self):\n        self.assertEqual(twice(1), 2)\n"
     repository = make_repository(
         tmp_path / "repo", {"lib.py": "def twice(x):\n    return 2 * x\n", "test_lib.py": test}
     )
-    words = ("pattern=\\btwice\\b", "replacement=double", "glob=lib.py", f"apply={apply}")
+    words = ("pattern=\\btwice\\b", "replacement=double", "glob=lib.py", "apply=yes")
     found = review(cli, "parallel-refactor", repository, *(part for word in words for part in ("--var", word)))
     assert "## Tests fail with this change" in found["text"] and "a test fails since this change" in found["text"]
-    assert ("def double" in (repository / "lib.py").read_text()) == (apply == "yes")
+    assert "def double" in (repository / "lib.py").read_text()

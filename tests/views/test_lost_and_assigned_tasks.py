@@ -1,0 +1,135 @@
+"""Who lost a task is told so, once, and who has it then."""
+
+from __future__ import annotations
+
+import re
+
+from tests.support.cli import Cli, add_tasks, lapse
+from tests.support.waits import begin, ended, nothing
+
+
+def test_who_leads_takes_a_task_from_an_owner_at_work_only_by_force(cli: Cli) -> None:
+    """It hears that the owner is at work; with --force one command hands the task over, and the owner hears at once."""
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    for words in (("release-task", "1"), ("update-task", "1", "--owner", "mia")):
+        assert cli.refused(*words, agent="lea") == (11, "conflict")
+        refused = cli(*words, agent="lea").stderr
+        assert re.match(r"teams: bob is at work on task-1: last seen [\d.]+ s ago; nothing was changed\n", refused)
+        assert refused.endswith(f"teams {' '.join(words)} --force\n".replace(" 1", " task-1"))
+    waiting = begin(cli, "bob")
+    handed = cli.ok("update-task", "1", "--owner", "mia", "--force", agent="lea")
+    assert (handed["owner"], handed["claim"]) == ("mia", 2)
+    said = "task-1 (one) is no longer yours: lea gave it away; mia has it now."
+    assert ended(waiting)["messages"][-1]["message"] == said
+
+
+def test_the_first_answer_after_a_loss_begins_with_it(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--owner", "mia", "--force", agent="lea")
+    first = cli("get-tasks", agent="bob")
+    assert first.stdout.startswith("task-1 (one) is no longer yours: lea gave it away; mia has it now.\nTASK")
+    assert "no longer yours" not in first.stderr + cli("get-tasks", agent="bob").stdout
+
+
+def test_who_takes_again_what_it_lost_is_told_so_in_one_line(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    lapse(cli.store())
+    said = cli("wait", "--claim", agent="bob").stdout.splitlines()
+    assert said[0] == "task-1: in_progress by bob: one"
+    assert re.match(r"1[45] min left, renewed by any `teams` command; ", said[2])
+    assert re.fullmatch(r"it was yours before, until the lease of bob ended [\d:]+ UTC", said[1])
+    assert said[3].startswith("next: teams update-task task-1 ") and len(said) == 4
+    assert "no longer yours" not in cli("brief", agent="bob").stdout
+
+
+def test_who_releases_what_another_has_meanwhile_hears_whose_it_was(cli: Cli) -> None:
+    """It may have been claimed anew since one last looked; who has a result says what to do with that."""
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="mia")
+    said = cli("release-task", "1", "--reason", "bob is silent", "--force", agent="lea").stdout
+    assert said.startswith("task-1: pending, taken from mia: one\n")
+    refused = cli("update-task", "1", "--status", "completed", agent="mia")
+    assert refused.status == 11
+    assert "Keep your result: teams claim-task task-1, and complete it again" in refused.stderr
+    cli.ok("claim-task", "1", agent="bob")
+    refused = cli("update-task", "1", "--status", "completed", agent="mia")
+    note = "Keep your result: teams note task-1 TEXT; its files are bob's now. Continue: teams wait --claim"
+    assert (refused.status, refused.stderr.splitlines()[-1].strip()) == (11, note)
+
+
+def test_what_is_kept_for_a_member_that_is_lost_ends_the_wait_of_another(cli: Cli) -> None:
+    """It is anybody's by then; and who leads is told."""
+    cli.ok("set", "staleAfterSeconds", "1", agent="lea")
+    cli.ok("create-task", "one", "--for", "bob", agent="lea")
+    leading = begin(cli, "lea", "wait", "--needed", "--timeout", "60")
+    assert ended(begin(cli, "mia", "wait", "--claim", "--timeout", "60"))["claimed"]["id"] == "task-1"
+    ended(leading)
+    told = [each["message"] for each in cli.ok("read-messages", "--all", agent="lea")]
+    assert any(text.startswith("task-1 (one) was assigned to bob, and anybody may claim it now") for text in told)
+
+
+def test_what_was_kept_for_who_leads_now_is_anybodys(cli: Cli) -> None:
+    cli.ok("create-task", "one", "--for", "bob", agent="lea")
+    cli.ok("hand-over", "bob", agent="lea")
+    assert cli.ok("wait", "--claim", "--timeout", "0", agent="mia")["claimed"]["id"] == "task-1"
+    said = cli("wait", "--timeout", "0", agent="bob").stdout
+    assert (
+        "was assigned to bob, and anybody may claim it now: bob leads the team now" in said
+        and "is kept for you" not in said
+    )
+
+
+def test_a_wait_for_mail_ends_with_the_team(cli: Cli) -> None:
+    """Also one that begins then; mail that is there is read all the same."""
+    words = ("read-messages", "--wait", "60")
+    waiting = cli.start(*words, agent="bob")
+    cli.ok("send-message", "mia", "one more thing", agent="lea")
+    cli.ok("close-team", agent="lea")
+    _, err = waiting.communicate(timeout=60)
+    assert waiting.returncode == 11 and b"team alpha is closed" in err
+    assert cli(*words, agent="bob").status == 11
+    assert cli(*words, agent="mia").status == 0
+
+
+def test_an_edit_of_a_task_that_is_kept_and_waits_is_told_with_the_task(cli: Cli) -> None:
+    """It ends no wait and stands at the end of no answer."""
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="mia")
+    cli.ok("create-task", "two", "--for", "bob", "--blocked-by", "1", agent="lea")
+    (notice,) = ended(begin(cli, "bob"))["messages"]
+    assert ("you will be notified when it is ready" in notice["message"], notice["next"]) == (True, None)
+    cli.ok("update-task", "2", "--append", "\nand faster", agent="lea")
+    nothing(cli, "bob")
+    assert cli("heartbeat", agent="bob").stderr == ""
+    waiting = begin(cli, "bob", "wait", "--claim", "--timeout", "60")
+    cli.ok("update-task", "1", "--status", "completed", agent="mia")
+    found = ended(waiting)
+    assert (found["messages"], found["happened"], found["claimed"]["id"]) == ([], [], "task-2")
+    assert found["claimed"]["description"] == "and faster"
+    nothing(cli, "bob")
+
+
+def test_who_claims_a_task_that_was_edited_is_shown_what_it_says(cli: Cli) -> None:
+    """Who names a task has read it, but not what was edited since; so the notice of that is not told again."""
+    for title in ("one", "two"):
+        cli.ok("create-task", title, "--for", "bob", "--description", "slowly", agent="lea")
+    ended(begin(cli, "bob"))
+    assert "slowly" not in cli("claim-task", "1", agent="bob").stdout
+    cli.ok("update-task", "2", "--description", "fast", agent="lea")
+    claimed = cli("claim-task", "2", agent="bob")
+    assert "\n  fast\n" in claimed.stdout and claimed.stderr == ""
+    nothing(cli, "bob")
+
+
+def test_an_edit_of_a_task_that_is_assigned_and_ready_ends_the_wait(cli: Cli) -> None:
+    waiting = begin(cli, "bob")
+    cli.ok("create-task", "one", "--for", "bob", agent="lea")
+    found = ended(waiting)
+    assert [each["text"] for each in found["happened"]] == ["task-1, assigned to you, is ready: one"]
+    nothing(cli, "bob")
+    cli.ok("update-task", "1", "--append", "and faster", agent="lea")
+    (edit,) = ended(begin(cli, "bob"))["messages"]
+    assert edit["message"] == "lea edited task-1 (one): added: and faster"
