@@ -256,7 +256,7 @@ COMMANDS = table(
         switch("--peek", "Mark nothing.", seldom=True),
         option("--from", "Only from this sender.", metavar="AGENT", name="from_", seldom=True),
         option("--since", "Only messages after this one.", metavar="MESSAGE", seldom=True),
-        option("--wait", "How long to wait for one.", type=float, metavar="SECONDS"),
+        option("--wait", "How long to wait for one.", metavar="SECONDS"),
         option("--limit", "Show at most N.", type=int, metavar="N", default=20, seldom=True),
         doc=_READ,
         words="messages:read",

@@ -204,7 +204,7 @@ COMMANDS = table(
         option("--type", "Your specialty; it counts as a skill.", metavar="SPECIALTY"),
         option("--name", "Your name for people.", metavar="DISPLAY", name="display", called="agent_name"),
         option("--answer", "A command that answers questions for you.", metavar="COMMAND"),
-        option("--wait", "How long to wait for the team.", type=float, metavar="SECONDS"),
+        option("--wait", "How long to wait for the team.", metavar="SECONDS"),
         switch("--claim", "Also claim a task; with --wait, once one is ready."),
         doc=joining.join,
         words="teams:joined",

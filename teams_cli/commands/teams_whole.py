@@ -182,7 +182,6 @@ COMMANDS = table(
         option(
             "--older-than",
             "Closed at least this long ago: days, or 12h.",
-            type=float,
             metavar="DAYS",
             default=30.0,
         ),

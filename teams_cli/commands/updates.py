@@ -161,7 +161,7 @@ COMMANDS = table(
         option("--claim", "Only if this is its claim.", type=int, metavar="N", seldom=True),
         option("--reason", "Why, for the record.", metavar="TEXT", text=True),
         switch("--next", "Then claim the next task."),
-        option("--wait", "How long to wait for it.", type=float, metavar="SECONDS"),
+        option("--wait", "How long to wait for it.", metavar="SECONDS"),
         option(
             "--evidence",
             "Attach this file; at most 20.",

@@ -227,7 +227,7 @@ COMMANDS = table(
         switch("--claim", "Claim the task that you can, at once."),
         switch("--needed", "Ignore tasks that others complete.", seldom=True),
         option("--completed", "Like --needed, and once N more are done.", type=int, metavar="N", seldom=True),
-        option("--timeout", "How long to wait; by default for ever.", type=float, metavar="SECONDS"),
+        option("--timeout", "How long to wait; by default for ever.", metavar="SECONDS"),
         doc=_WAIT,
         changes=False,
         words="messages:waited",

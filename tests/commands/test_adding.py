@@ -71,7 +71,7 @@ FILES = {
 
 
 ROWS = {
-    "commands/__init__.py": ('    "note": "updates",\n', '    "hurry-task": "hurrying",\n'),
+    "commands/__init__.py": ('    ("updates", "update-task note"),\n', '    ("hurrying", "hurry-task"),\n'),
     "teams/rights.py": ('    "heartbeat": EVERYBODY,\n', '    "hurry-task": LEADERS,\n'),
 }
 """The row that is added to each table, behind which other."""
