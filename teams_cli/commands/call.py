@@ -17,12 +17,14 @@ from teams_cli.teams.teams import Team
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, Protocol
+    from typing import Any, Protocol, TypeVar
 
     from teams_cli.agents.overlaps import Teller
     from teams_cli.teams.config import Config
     from teams_cli.teams.permission import Caller
     from teams_cli.teams.presence import OnceTold
+
+    T = TypeVar("T")
 
     class Person(Protocol):
         """The person at the terminal, as the console sees them."""
@@ -251,12 +253,13 @@ class Call:
         except errors.TeamsError as problem:
             self.problems.append(problem)
 
-    def try_to(self, follow_up: Callable[[], object]) -> None:
-        """Do what follows a change that is made: failing is told, and is no refusal."""
+    def try_to(self, follow_up: Callable[[], T]) -> T | None:
+        """Do what follows a change that is made, and return its value: failing is reported, and is no refusal."""
         try:
-            follow_up()
+            return follow_up()
         except errors.TeamsError as problem:
             self.problems.append(problem)
+            return None
 
     def once_told(self, note: Callable[[], object]) -> None:
         """Have *note*, which notes that the caller was told something, be run once the answer is out."""

@@ -53,6 +53,8 @@ class Parameter:
     name = ""
     """The argument of the function that runs the command; by default its first flag."""
     default: Any = None
+    least: int | None = None
+    """The least number that it takes."""
 
     def __init__(self, flags: str, help: str, **options: Any) -> None:
         self.flags = flags.split()
@@ -292,6 +294,9 @@ class Command:
         """Run the command, once for each id where a parameter that takes one got several; the documents of all."""
         of_ids: Parameter | None = None
         for own in self.own:
+            if own.least is not None and values[own.name] is not None and values[own.name] < own.least:
+                shown = f"{values[own.name]} is not a valid {own.name}"
+                raise errors.WrongUsage(shown, f"Give a number from {own.least}.")
             if not (own.is_id and values[own.name]):
                 continue
             if own.many:

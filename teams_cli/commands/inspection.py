@@ -57,8 +57,6 @@ _STORE = "store"
 
 def _history(call: Call, since: str | None, limit: int | None, follow: bool) -> Any:
     team = call.load_team().name
-    if limit is not None and limit < 1:
-        raise errors.WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
     moment = history.moment(since, call.store.now()) if since else None
     if follow:
         return Stream(_follow(call, team, moment, limit))
@@ -275,7 +273,7 @@ COMMANDS = table(
         "history",
         _history,
         option("--since", "Only from this time on.", metavar="TIME"),
-        option("--limit", "Show at most the newest N.", type=int, metavar="N"),
+        option("--limit", "Show at most the newest N.", type=int, least=1, metavar="N"),
         switch("--follow", "Continue with new changes until interrupted.", at_shell=True),
         doc=_HISTORY,
         reads=True,
