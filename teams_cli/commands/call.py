@@ -142,10 +142,14 @@ class Call:
             self._meant_unsaid = known[0]
         return self.said_team
 
+    def given(self, setting: str) -> str:
+        """The value of `team` or `agent`, if the command line has it as an option; else empty."""
+        value, source = self.sources.get(setting, ("", ""))
+        return value if source == "flag" else ""
+
     def next_command(self) -> str:
         """What follows, with the team in it where the caller could mean another by saying none."""
-        said, source = self.sources.get("team", ("", ""))
-        unsaid = "" if source == "flag" else said
+        unsaid = "" if self.given("team") else self.sources.get("team", ("", ""))[0]
         if not (self.follows and self.said_team) or self.said_team in (unsaid, self._meant_unsaid):
             return self.follows
         if not unsaid and self.only_team() == self.said_team:
