@@ -1,6 +1,6 @@
 """The commands, each declared once: its words, what it runs, and what it answers; every face derives from this.
 
-A command is declared in one of the modules beside this one, in its table `COMMANDS`; `MODULES` says which.
+A command is declared in one of the modules beside this one, in its table `COMMANDS`; `_DECLARED` says which.
 """
 
 from __future__ import annotations
@@ -26,102 +26,43 @@ GROUPS = (
 
 _LOOKING = ("get", "list", "show")
 """The first words of commands that look: agents say any of them, so each means what another is declared with."""
-MODULES = {
+_DECLARED = (
     # Teams
-    "whoami": "knowledge",
-    "brief": "knowledge",
-    "prune": "teams_whole",
-    "up": "teams_whole",
-    "down": "teams_whole",
-    "spawn-team": "teams",
-    "discover-teams": "teams",
-    "show-team": "teams",
-    "join-team": "teams",
-    "leave-team": "teams",
-    "hand-over": "teams",
-    "define-role": "teams",
-    "close-team": "teams_whole",
-    "restore-team": "teams_whole",
-    "copy-team": "teams_whole",
-    "set-up-roles": "teams_whole",
+    ("knowledge", "whoami brief"),
+    ("teams_whole", "prune up down"),
+    ("teams", "spawn-team discover-teams show-team join-team leave-team hand-over define-role"),
+    ("teams_whole", "close-team restore-team copy-team set-up-roles"),
     # Tasks
-    "get-evidence": "tasks",
-    "create-task": "tasks",
-    "get-tasks": "tasks",
-    "show-task": "tasks",
-    "claim-task": "claims",
-    "release-task": "claims",
-    "heartbeat": "claims",
-    "review-task": "plans",
-    "update-task": "updates",
-    "note": "updates",
+    ("tasks", "get-evidence create-task get-tasks show-task"),
+    ("claims", "claim-task release-task heartbeat"),
+    ("plans", "review-task"),
+    ("updates", "update-task note"),
     # Messages
-    "send-message": "messages",
-    "broadcast-message": "messages",
-    "announce": "messages",
-    "read-messages": "inbox",
-    "show-message": "inbox",
-    "sent": "inbox",
-    "reply": "inbox",
-    "ack": "inbox",
-    "list-agents": "inbox",
-    "attend": "inbox",
-    "agree": "knowledge",
-    "share": "knowledge",
-    "shared": "knowledge",
+    ("messages", "send-message broadcast-message announce"),
+    ("inbox", "read-messages show-message sent reply ack list-agents attend"),
+    ("knowledge", "agree share shared"),
     # Questions
-    "ask-others": "questions",
-    "answer": "questions",
-    "skip-question": "questions",
-    "show-question": "questions",
-    "get-questions": "questions",
-    "human": "questions",
-    "respond-to-broadcast": "questions",
+    ("questions", "ask-others answer skip-question show-question get-questions human respond-to-broadcast"),
     # Agents
-    "run-agent": "agents",
-    "spawn": "agents",
-    "interject": "agents",
-    "pause-agent": "agents",
-    "resume-agent": "agents",
-    "restart-agent": "agents",
-    "stop-agent": "agents",
-    "recall": "agents",
-    "logs": "agents",
-    "before-complete": "agents",
-    "diff": "worktrees",
-    "overlaps": "worktrees",
-    "usage": "worktrees",
-    "wait": "waiting",
-    "worktree": "worktrees",
+    ("agents", "run-agent spawn interject pause-agent resume-agent restart-agent stop-agent"),
+    ("agents", "recall logs before-complete"),
+    ("worktrees", "diff overlaps usage"),
+    ("waiting", "wait"),
+    ("worktrees", "worktree"),
     # Plans and shutdown
-    "propose-plan": "plans",
-    "get-plans": "plans",
-    "show-plan": "plans",
-    "approve-plan": "plans",
-    "reject-plan": "plans",
-    "request-shutdown": "plans",
-    "approve-shutdown": "plans",
-    "reject-shutdown": "plans",
+    ("plans", "propose-plan get-plans show-plan approve-plan reject-plan"),
+    ("plans", "request-shutdown approve-shutdown reject-shutdown"),
     # Workflows
-    "run": "workflows",
-    "list-workflows": "workflows",
-    "check-workflow": "workflows",
+    ("workflows", "run list-workflows check-workflow"),
     # Connect
-    "hook": "connect",
-    "install": "connect",
-    "uninstall": "connect",
-    "here": "connect",
+    ("connect", "hook install uninstall here"),
     # Inspect
-    "history": "inspection",
-    "doctor": "inspection",
-    "set": "inspection",
-    "settings": "inspection",
-    "version": "inspection",
-    "search": "knowledge",
-    "watch": "inspection",
-    "on": "inspection",
-}
-"""The module beside this one that declares each command, in the order of the help."""
+    ("inspection", "history doctor set settings version"),
+    ("knowledge", "search"),
+    ("inspection", "watch on"),
+)
+"""Each module beside this one with the commands that it declares, in the order of the help."""
+MODULES = {name: module for module, names in _DECLARED for name in names.split()}
 
 _every: dict[str, Command] = {}
 
@@ -130,15 +71,15 @@ def find(name: str) -> Command | None:
     """The command of that name, or of one that begins with another word for looking, as `list-tasks` for `get-tasks`;
     None if there is none. Only the module that declares it is imported.
     """
-    meant = meaning_the_same(name)
-    for known in meant:
-        if known in MODULES:
-            return _declared_in(f"{__name__}.{MODULES[known]}")[known]
+    synonyms = meaning_the_same(name)
+    for synonym in synonyms:
+        if synonym in MODULES:
+            return _declared_in(f"{__name__}.{MODULES[synonym]}")[synonym]
     brought = dict(extensions.commands())
-    for known in meant:
-        if known in brought:
-            return _declared_in(brought[known])[known]
-        extensions.refuse_missing(known)
+    for synonym in synonyms:
+        if synonym in brought:
+            return _declared_in(brought[synonym])[synonym]
+        extensions.refuse_missing(synonym)
     return None
 
 

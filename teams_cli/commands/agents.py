@@ -56,35 +56,33 @@ class NotFinished(errors.Conflict):
     """The caller may not finish yet."""
 
 
-def _request(call: Call, prompt: str, agent_id: str | None, cwd: str, **wish: Any) -> StartRequest:
-    return StartRequest(prompt, agent=agent_id, directory=cwd, environ=call.environ, **wish)
+def _request(call: Call, prompt: str, agent_id: str | None, cwd: str, **options: Any) -> StartRequest:
+    return StartRequest(prompt, agent=agent_id, directory=cwd, environ=call.environ, **options)
 
 
-def _run(call: Call, detach: bool, **wish: Any) -> Any:
-    request = _request(call, **wish)
-    started = starting.run_agent(call.store, call.team, call.caller, request)
+def _run(call: Call, detach: bool, **options: Any) -> Any:
+    started = starting.run_agent(call.store, call.team, call.caller, _request(call, **options))
     if detach:
         return _started(started)
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
+
+    def report(sessions: list[Session]) -> None:
+        for session in sessions:
+            state = session.outcome_or_state if session.ended else session.state
+            if reported.get(session.agent) != state:
+                reported[session.agent] = state
+                call.say(f"{session.agent}: {state} ({session.description})")
+
     try:
         with console.beside(call, call.team):
-            found = waking.wait_for_run(call.store, call.team, started.run, lambda seen: _tell(call, seen, told))
+            ended = waking.wait_for_run(call.store, call.team, started.run, report)
     except KeyboardInterrupt:
         call.say(f"{started.agent} continues: teams wait --agent {started.agent}, or teams stop-agent {started.agent}")
         raise
-    first = next(session for session in found if session.agent == started.agent)
+    first = next(session for session in ended if session.agent == started.agent)
     call.once_told(lambda: settle_output(call, first))
-    document = {**result_of(call, first), "agents": [_summary(call, session) for session in found]}
+    document = {**result_of(call, first), "agents": [_summary(call, session) for session in ended]}
     return Outcome(document, 0 if first.outcome == "completed" else 1)
-
-
-def _tell(call: Call, found: list[Session], told: dict[str, str]) -> None:
-    """Say what changed since it was last said."""
-    for session in found:
-        state = session.outcome_or_state if session.ended else session.state
-        if told.get(session.agent) != state:
-            told[session.agent] = state
-            call.say(f"{session.agent}: {state} ({session.description})")
 
 
 def settle_output(call: Call, session: Session) -> None:
@@ -93,9 +91,8 @@ def settle_output(call: Call, session: Session) -> None:
         reading.settle(call.store, call.team, session.caller, {message.number}, also_closed=True)
 
 
-def _spawn(call: Call, wait: bool, **wish: Any) -> Any:
-    request = _request(call, **wish)
-    started = starting.spawn(call.store, call.team, call.caller, request)
+def _spawn(call: Call, wait: bool, **options: Any) -> Any:
+    started = starting.spawn(call.store, call.team, call.caller, _request(call, **options))
     if not wait:
         return _started(started)
     done = waking.wait_for(call.store, call.team, started.agent)
@@ -145,25 +142,21 @@ def _logs(call: Call, of: str, lines: int, follow: bool) -> Any:
 
 
 def _follow(call: Call, team: str, session: Session, lines: int) -> Iterator[dict[str, Any]]:
-    """What it printed last, and then what it prints until it is done."""
+    """The newest output of the agent, and then its output until it is done."""
     follower = logs.Follower(call.store, team, session.agent)
     try:
-        yield from _followed(call, team, session, lines, follower)
+        printed = follower.lines(session.turns)
+        yield {"agent": session.agent, "lines": printed[-lines:] if lines else []}
+        has_ended = False
+        while not has_ended:
+            session = sessions.get(call.store, team, session.agent)
+            has_ended = session.ended and not session.keeper_lives
+            if printed := follower.lines(session.turns, has_ended):
+                yield {"agent": session.agent, "lines": printed}
+            if not has_ended:
+                time.sleep(_LOOK_AGAIN)
     finally:
         follower.close()
-
-
-def _followed(call: Call, team: str, session: Session, lines: int, follower: logs.Follower) -> Iterator[dict[str, Any]]:
-    found = follower.lines(session.turns)
-    yield {"agent": session.agent, "lines": found[-lines:] if lines else []}
-    ended = False
-    while not ended:
-        session = sessions.get(call.store, team, session.agent)
-        ended = session.ended and not session.keeper_lives
-        if found := follower.lines(session.turns, ended):
-            yield {"agent": session.agent, "lines": found}
-        if not ended:
-            time.sleep(_LOOK_AGAIN)
 
 
 def _summary(call: Call, session: Session) -> dict[str, Any]:
@@ -192,9 +185,7 @@ def _stop(call: Call, to: str) -> Any:
         ended = {"outcome": "stopped", "output": None, "failure": "its client was ended", "exitStatus": None}
         return {"agent": to, **ended}
     stopped = interrupting.stop(call.store, call.team, call.caller, to)
-    output: list[str | None] = []
-    call.try_to(lambda: output.append(logs.find(call.store, call.team, to)))
-    return _result(stopped, output[0] if output else None)
+    return _result(stopped, call.try_to(lambda: logs.find(call.store, call.team, to)))
 
 
 def _pause(call: Call, to: str) -> Any:
@@ -202,9 +193,9 @@ def _pause(call: Call, to: str) -> Any:
 
 
 def _resume(call: Call, to: str) -> Any:
-    resumed = [interrupting.resume(call.store, call.team, call.caller, to)]
-    call.try_to(lambda: resumed.append(interrupting.wake(call.store, call.team, call.known, resumed[0], call.environ)))
-    return _resting(resumed[-1])
+    resumed = interrupting.resume(call.store, call.team, call.caller, to)
+    woken = call.try_to(lambda: interrupting.wake(call.store, call.team, call.known, resumed, call.environ))
+    return _resting(woken or resumed)
 
 
 def _resting(session: Session) -> dict[str, Any]:
@@ -242,14 +233,19 @@ def _recalled(call: Call, name: str, session: Session | None, output: bool) -> d
 
 def _before_complete(call: Call, look: bool = False) -> Any:
     going, unread = ending.unfinished(call.store, teams.get(call.store, call.team).name, call.agent)
+    if look:
+        document = {
+            "agent": call.agent,
+            "mayFinish": not (going or unread),
+            "waitForSessions": going,
+            "unread": unread,
+        }
+        return {**document, "resumePrompt": f"{len(unread)} unread: teams read-messages"} if unread else document
     reasons = [f"{name} still works for you" for name in going]
     reasons += [f"unread messages: {', '.join(unread)}"] if unread else []
-    if look:
-        found = {"agent": call.agent, "mayFinish": not reasons, "waitForSessions": going, "unread": unread}
-        return {**found, "resumePrompt": f"{len(unread)} unread: teams read-messages"} if unread else found
     if reasons:
-        said = f"{call.agent} may not finish yet: {'; '.join(reasons)}"
-        raise NotFinished(said, "Wait: teams read-messages --wait 60")
+        message = f"{call.agent} may not finish yet: {'; '.join(reasons)}"
+        raise NotFinished(message, "Wait: teams read-messages --wait 60")
     return {"agent": call.agent, "mayFinish": True}
 
 

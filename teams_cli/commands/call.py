@@ -17,12 +17,14 @@ from teams_cli.teams.teams import Team
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, Protocol
+    from typing import Any, Protocol, TypeVar
 
     from teams_cli.agents.overlaps import Teller
     from teams_cli.teams.config import Config
     from teams_cli.teams.permission import Caller
     from teams_cli.teams.presence import OnceTold
+
+    T = TypeVar("T")
 
     class Person(Protocol):
         """The person at the terminal, as the console sees them."""
@@ -140,10 +142,14 @@ class Call:
             self._meant_unsaid = known[0]
         return self.said_team
 
+    def given(self, setting: str) -> str:
+        """The value of `team` or `agent`, if the command line has it as an option; else empty."""
+        value, source = self.sources.get(setting, ("", ""))
+        return value if source == "flag" else ""
+
     def next_command(self) -> str:
         """What follows, with the team in it where the caller could mean another by saying none."""
-        said, source = self.sources.get("team", ("", ""))
-        unsaid = "" if source == "flag" else said
+        unsaid = "" if self.given("team") else self.sources.get("team", ("", ""))[0]
         if not (self.follows and self.said_team) or self.said_team in (unsaid, self._meant_unsaid):
             return self.follows
         if not unsaid and self.only_team() == self.said_team:
@@ -251,12 +257,13 @@ class Call:
         except errors.TeamsError as problem:
             self.problems.append(problem)
 
-    def try_to(self, follow_up: Callable[[], object]) -> None:
-        """Do what follows a change that is made: failing is told, and is no refusal."""
+    def try_to(self, follow_up: Callable[[], T]) -> T | None:
+        """Do what follows a change that is made, and return its value: failing is reported, and is no refusal."""
         try:
-            follow_up()
+            return follow_up()
         except errors.TeamsError as problem:
             self.problems.append(problem)
+            return None
 
     def once_told(self, note: Callable[[], object]) -> None:
         """Have *note*, which notes that the caller was told something, be run once the answer is out."""

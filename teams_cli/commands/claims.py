@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from teams_cli import errors
 from teams_cli.clock import length
@@ -41,30 +42,31 @@ def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
 
 
 def _claimed_in_time(call: Call, wait: float) -> Task:
-    """The best task that is ready for the caller, once there is one, unless it has mail to read before."""
+    """Claim the best task that is ready for the caller, once there is one, unless it has mail to read before."""
     from teams_cli.messages import inboxes
     from teams_cli.store import pace
 
-    found: list[Task] = []
+    claimed: Task | None = None
     unread: list[int] = []
     alarm = pace.Alarm()
 
-    def ready() -> bool:
+    def is_over() -> bool:
+        nonlocal claimed, unread
         try:
-            found[:] = [choosing.claim_next(call.store, call.team, call.caller)]
+            claimed = choosing.claim_next(call.store, call.team, call.caller)
         except errors.NothingReady:
-            unread[:] = inboxes.unread(call.store, call.team, call.agent)
+            unread = inboxes.unread(call.store, call.team, call.agent)
             choosing.release_lost(call.store, call.load_team(), alarm)
-        return bool(found or unread)
+        return bool(claimed or unread)
 
     topics = {"team", f"message/{call.agent}", *FREED}
-    came = pace.sleep_until(call.store, call.team, ready, wait, topics, alarm, call.say)
-    if found:
-        return found[0]
-    if came:
-        named = ", ".join(f"msg-{number}" for number in unread)
+    pace.sleep_until(call.store, call.team, is_over, wait, topics, alarm, call.say)
+    if claimed:
+        return claimed
+    if unread:
+        names = ", ".join(f"msg-{number}" for number in unread)
         raise errors.WaitRanOut(
-            f"no task is ready yet, but you have messages: {named}", "Read it first: teams read-messages"
+            f"no task is ready yet, but you have messages: {names}", "Read it first: teams read-messages"
         )
     raise errors.WaitRanOut(
         f"no task became ready within {length(wait)}", "Wait for anything that concerns you: teams wait"
@@ -92,87 +94,69 @@ _ID = argument("ID", "The task: 7, #7 or task-7.", name="task")
 
 
 def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
-    """The answer to a change that is made, with the next task of the caller, who may have none: the best that is ready,
-    under `claimed`; with *wait* also one that becomes ready so many seconds later, unless something else concerns the
-    caller before. Asked again who was given one has that one.
+    """The answer to a change that is made, with the next task of the caller, if it has none: the best that is ready,
+    under `claimed`. With *wait*, wait so many seconds for one, unless something else concerns the caller before.
 
-    Nothing refuses any more: that the team is closed is the end of the answer, and what else goes wrong is told beside
-    it.
+    Nothing refuses any more: a closed team ends the answer, and every other failure is reported beside it.
     """
-    return document | _tried(call, lambda: _next(call, document, wait))
+
+    def find() -> Found:
+        if choosing.is_free(call.store, call.load_team(), call.known):
+            if wait is not None:
+                from teams_cli.views.concerns import ANYTHING
+
+                return _in_time(call, document, wait, lambda: awaited(call, ANYTHING, wait))
+            with suppress(errors.NothingReady):
+                return {"claimed": taken(call, choosing.claim_next(call.store, call.team, call.caller))}
+        call.say_what_follows()
+        return {}
+
+    return document | _unless_closed(call, find)
 
 
 def and_wait(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any]:
     """The answer to a change that is made, with what concerns the caller then, if that comes within so many seconds."""
-    return document | _tried(call, lambda: _in_time(call, document, wait, _concerning))
+    from teams_cli.views import concerns, steps
+
+    def find() -> Found:
+        again = steps.WAIT_A_WHILE
+        return concerns.wait(call.store, call.team, call.known, wait, call.once_told, call.say, again=again)
+
+    return document | _unless_closed(call, lambda: _in_time(call, document, wait, find))
 
 
-def _tried(call: Call, find: Callable[[], Found]) -> Found:
-    """What is found behind a change; nothing in a closed team, where who closed it is told."""
-    found: Found = {}
+def _unless_closed(call: Call, find: Callable[[], Found]) -> Found:
+    """What *find* returns; in a closed team nothing, and the answer says who closed it."""
 
-    def look() -> None:
+    def look() -> Found:
         try:
-            found.update(find())
-        except errors.WrongState as over:
+            return find()
+        except errors.WrongState as closed:
             if call.load_team().state != "closed":
                 raise
-            call.more = f"{over.message}. You are done."
+            call.more = f"{closed.message}. You are done."
+            return {}
 
-    call.try_to(look)
-    return found
+    return call.try_to(look) or {}
 
 
-def _in_time(call: Call, document: dict[str, Any], wait: float, what: Callable[[Call, float], Found]) -> Found:
-    """What a wait behind the change brings; where it is in vain, it is said that the time is over, how the work stands,
-    and what follows.
-    """
+def _in_time(call: Call, document: dict[str, Any], wait: float, find: Callable[[], Found]) -> Found:
+    """What *find* waits for; if it does not come, the answer says that the time has run out, and the next step."""
     if call.begin_answer(document):  # whatever ends the wait, that the change is made was said
         call.words = "messages:came"
         call.problems += call.note_told()  # or the wait would end with what was just said
     try:
-        return what(call, wait)
-    except errors.WaitRanOut as over:
+        return find()
+    except errors.WaitRanOut as ran_out:
         if wait:
-            call.more = f"{over.message}. {(over.hint or '').partition('Keep waiting: ')[0]}".rstrip()
+            call.more = f"{ran_out.message}. {(ran_out.hint or '').partition('Keep waiting: ')[0]}".rstrip()
         call.say_what_follows()
         return {}
-
-
-def _concerning(call: Call, wait: float) -> Found:
-    from teams_cli.views import concerns, steps
-
-    return concerns.wait(call.store, call.team, call.known, wait, call.once_told, call.say, again=steps.WAIT_A_WHILE)
-
-
-def _next(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
-    """What comes behind the change that the document tells of: nothing for who has a task."""
-    is_free = choosing.is_free(call.store, call.load_team(), call.known)
-    if is_free and wait is not None:
-        return _in_time(call, document, wait, _for_work)
-    found = _at_once(call) if is_free else {}
-    if not found:
-        call.say_what_follows()
-    return found
-
-
-def _at_once(call: Call) -> dict[str, Any]:
-    """The best task that is ready, claimed."""
-    try:
-        return {"claimed": taken(call, choosing.claim_next(call.store, call.team, call.caller))}
-    except errors.NothingReady:
-        return {}
-
-
-def _for_work(call: Call, wait: float) -> Found:
-    from teams_cli.views.concerns import ANYTHING
-
-    return awaited(call, ANYTHING, wait)
 
 
 def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]:
-    """What concerns the caller; a task that it may take is claimed with that, also one that it was told of before,
-    unless something else is to be done first. Where another was faster, the wait goes on.
+    """What concerns the caller. A task that it may take is claimed at once, unless something else is to be done first.
+    If another agent was faster, the wait goes on.
 
     Raises:
         WaitRanOut: Nothing came within *timeout* seconds.
@@ -186,43 +170,44 @@ def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]
     of_these = Wanted(wanted.needed, True, wanted.completed, for_work=True)
     while True:
         notes: list[Callable[[], object]] = []
-        found = concerns.wait(call.store, call.team, call.known, left, notes.append, call.say, of_these, again)
-        others = [each for each in found["happened"] if each["what"] != "ready"]
-        beside = [*found["messages"], *others]
+        news = concerns.wait(call.store, call.team, call.known, left, notes.append, call.say, of_these, again)
+        events = [event for event in news["happened"] if event["what"] != "ready"]
+        beside = [*news["messages"], *events]
         if any(map(_comes_first, beside)) or not choosing.is_free(call.store, call.load_team(), call.known):
             break
         try:
             task = choosing.claim_next(call.store, call.team, call.caller)
         except errors.NothingReady:
             if beside:
-                step = next(filter(None, (each["next"] for each in beside)), None)
+                step = next(filter(None, (entry["next"] for entry in beside)), None)
                 step = step or work.next_step(call.store, call.load_team(), call.known)
-                found = {**found, "happened": others, "next": step}
+                news = {**news, "happened": events, "next": step}
                 break
             for note in notes:  # nothing is told: the task was taken by another
                 note()
             left = None if timeout is None else max(0.0, round(timeout - time.monotonic() + began, 1))
             of_these = Wanted(wanted.needed, False, wanted.completed, for_work=True)
             continue
-        shown = taken(call, task)
-        mail = [each for each in found["messages"] if each["from"] != SYSTEM or not _is_shown_with(each, task)]
-        found = {**found, "messages": mail, "happened": others, "claimed": shown, "next": call.follows}
+        document = taken(call, task)
+        mail = [notice for notice in news["messages"] if not _is_shown_with(notice, task)]
+        news = {**news, "messages": mail, "happened": events, "claimed": document, "next": call.follows}
         break
     for note in notes:
         call.once_told(note)
-    return found
+    return news
 
 
-def _comes_first(each: dict[str, Any]) -> bool:
-    """Whether what concerns the caller comes before a task that it takes; mail that it may answer comes with that."""
+def _comes_first(entry: dict[str, Any]) -> bool:
+    """Whether the entry is to be handled before a task is claimed; mail that needs only a reply comes with the task."""
     from teams_cli.views import steps
 
-    return bool(each["next"]) and each["next"] != steps.reply(each["id"])
+    return bool(entry["next"]) and entry["next"] != steps.reply(entry["id"])
 
 
-def _is_shown_with(notice: dict[str, Any], task: Task) -> bool:
-    """Whether the notice goes without saying for who is shown the task that it has now: of its loss, or of an edit."""
-    return leases.tells_of_loss(notice["message"], task) or notice.get("about") == f"{EDIT}{task.id}"
+def _is_shown_with(message: dict[str, Any], task: Task) -> bool:
+    """Whether the task itself shows what the message is a notice of: its loss, or an edit."""
+    is_notice = message["from"] == SYSTEM
+    return is_notice and (leases.tells_of_loss(message["message"], task) or message.get("about") == f"{EDIT}{task.id}")
 
 
 COMMANDS = table(
@@ -232,12 +217,7 @@ COMMANDS = table(
         _claim,
         argument("ID", "The task: 7, #7 or task-7.", name="task", required=False),
         switch("--next", "The best task that is ready for you."),
-        option(
-            "--wait",
-            "With --next: how long to wait for a task or a message.",
-            type=float,
-            metavar="SECONDS",
-        ),
+        option("--wait", "With --next: how long to wait for a task or a message.", metavar="SECONDS"),
         doc=claims.claim,
         words="tasks:claimed",
         answers=Task,
@@ -277,7 +257,7 @@ COMMANDS = table(
         _heartbeat,
         option("--task", "Only this task.", metavar="ID", seldom=True),
         option("--note", "What you are doing, in a line.", text=True, seldom=True),
-        option("--for", "How long you will be silent.", type=float, metavar="SECONDS", name="silent_for"),
+        option("--for", "How long you will be silent.", metavar="SECONDS", name="silent_for"),
         doc=claims.heartbeat,
         changes=False,
         words="tasks:beat",

@@ -12,35 +12,9 @@ from teams_cli.store.retrying import meanwhile
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Any, TypedDict, Unpack
+    from typing import Any
 
     from teams_cli.commands.call import Call
-
-    Run = Callable[..., Any]
-
-    class Traits(TypedDict, total=False):
-        """What a declaration may say of its command beside the words; each is told where the command has it."""
-
-        want: str
-        held: str
-        words: str
-        answers: Any
-        gist: Sequence[str]
-        newest_last: bool
-        in_team: bool
-        changes: bool
-        reads: bool
-        at_shell: bool
-        long: bool
-        sleeps: bool
-        repeatable: bool
-        adding: bool
-        daily: bool
-        outside: bool
-        quiet: bool
-        whole: bool
-        moves: bool
-        for_person: bool
 
 
 _IN_OTHER_SYSTEMS = {key: f"{key}_id" for key in ("task", "plan", "agent", "message", "question", "shutdown")}
@@ -48,54 +22,51 @@ _IN_OTHER_SYSTEMS = {key: f"{key}_id" for key in ("task", "plan", "agent", "mess
 
 
 class Parameter:
-    """One parameter of a command. *type* is `str`, `int` or `float`, and one of SECONDS may be
-    typed with a unit; *text* ones take `-` for standard input. What is *at_shell* has no sense in the requests of
-    programs, and of what is *seldom* given they are not told each day. What is *needed* has to be said, but can be said
-    in another way at the shell; of what is left out *else_all* are meant. A *listed* one may be
-    several ids in one word, which the command takes apart itself. Other systems say *also* for it.
-    """
+    """One parameter of a command, with what any face has to know of it."""
 
-    def __init__(
-        self,
-        flags: str,
-        help: str,
-        *,
-        type: type = str,
-        choices: Iterable[str] = (),
-        required: bool = False,
-        many: bool = False,
-        flag: bool = False,
-        text: bool = False,
-        at_shell: bool = False,
-        seldom: bool = False,
-        needed: bool = False,
-        else_all: bool = False,
-        listed: bool = False,
-        called: str = "",
-        also: str = "",
-        metavar: str = "",
-        name: str = "",
-        default: Any = None,
-    ) -> None:
+    type: type = str
+    """`str`, `int` or `float`; one of SECONDS or DAYS is a `float`, and may be typed with a unit."""
+    choices: tuple[str, ...] = ()
+    required = False
+    needed = False
+    """It is required, but can be given in another way at the shell."""
+    many = False
+    """It may be given several times."""
+    listed = False
+    """It may be several ids in one word, which the command separates itself."""
+    flag = False
+    """It takes no value."""
+    text = False
+    """`-` reads it from standard input."""
+    at_shell = False
+    """It has no sense in the requests of programs."""
+    seldom = False
+    """Agents are not told of it each day."""
+    else_all = False
+    """Where it is left out, all are meant."""
+    called = ""
+    """Its key in requests, where that is not its word in small letters."""
+    also = ""
+    """What other systems call it in requests."""
+    metavar = ""
+    """The word for its value in help; by default its first flag in capitals."""
+    name = ""
+    """The argument of the function that runs the command; by default its first flag."""
+    default: Any = None
+    least: int | None = None
+    """The least number that it takes."""
+
+    def __init__(self, flags: str, help: str, **options: Any) -> None:
         self.flags = flags.split()
         self.positional = not flags.startswith("-")
         self.help = help
-        self.type = type
-        self.choices = tuple(choices)
-        self.required = required
-        self.many = many
-        self.flag = flag
-        self.text = text
-        self.at_shell = at_shell
-        self.seldom = seldom
-        self.needed = needed
-        self.else_all = else_all
-        self.listed = listed
-        self.called = called
-        self.also = also
-        self.metavar = metavar or ("" if flag else self.flags[0].lstrip("-").upper().replace("-", "_"))
-        self.name = name or self.flags[0].lstrip("-").replace("-", "_")
-        self.default = () if many else False if flag else default
+        _take(self, options)
+        word = self.flags[0].lstrip("-").replace("-", "_")
+        self.metavar = self.metavar or ("" if self.flag else word.upper())
+        self.name = self.name or word
+        self.choices = tuple(self.choices)
+        self.type = float if self.duration else self.type
+        self.default = () if self.many else False if self.flag else self.default
 
     def is_given(self, value: Any) -> bool:
         """Whether that is another value than the one that it has where nothing was said."""
@@ -153,6 +124,14 @@ class Parameter:
         return seconds_in(word) if self.duration else self.type(word)
 
 
+def _take(declared: Parameter | Command, values: dict[str, Any]) -> None:
+    """Set the attributes; one that the class does not declare is a mistake in the declaration."""
+    for name, value in values.items():
+        if not hasattr(type(declared), name):
+            raise TypeError(f"{type(declared).__name__} declares no {name}")
+        setattr(declared, name, value)
+
+
 def argument(word: str, help: str, **options: Any) -> Parameter:
     """A parameter known by its place; required unless said otherwise."""
     options.setdefault("required", True)
@@ -183,10 +162,9 @@ AS = option("--as", "Who you are, instead of $TEAMS_AGENT_ID.", metavar="AGENT",
 class Command:
     """One command: all that any face has to know of it.
 
-    *run* takes a `Call` and the own parameters, and returns the document to answer with; one that needs much is named,
-    `package.module:function`, and imported when it runs. Its help shows the *example*. Those who type a word of *also*,
-    which is no command, are told of this one, or how it is to be written; `word/ID` and `word/TO` are for who names
-    a task behind it, or an agent and more.
+    *run* takes a `Call` and the own parameters, and returns the document to answer with. Its help shows the *example*.
+    A word of *also* is no command; whoever types it is shown this one, or how to write it. `word/ID` is for a word
+    with a task behind it, and `word/TO` for one with an agent and more.
     """
 
     group = ""
@@ -238,22 +216,22 @@ class Command:
     def __init__(
         self,
         name: str,
-        run: Run | str,
+        run: Callable[..., Any],
         *parameters: Parameter,
         doc: Callable[..., Any] | str,
         example: str,
         also: str | Mapping[str, str] = "",
-        **traits: Unpack[Traits],
+        **traits: Any,
     ) -> None:
         self.name = name
         self.own = parameters
         self.doc = doc if isinstance(doc, str) else doc.__doc__ or ""
         self.example = example
-        said = {also: ""} if isinstance(also, str) else also
-        self.also = {word: how or self.usage for words, how in said.items() for word in words.split()}
-        vars(self).update(traits)
+        synonyms = {also: ""} if isinstance(also, str) else also
+        self.also = {word: how or self.usage for words, how in synonyms.items() for word in words.split()}
+        _take(self, traits)
         self.changes = self.changes and not self.reads
-        self._run = run
+        self.run = run
 
     @property
     def parameters(self) -> list[Parameter]:
@@ -266,11 +244,6 @@ class Command:
         places = (parameter for parameter in self.own if parameter.positional)
         return " ".join([self.name, *(place.usage for place in places if place.required or place.needed)])
 
-    @property
-    def run(self) -> Run:
-        """The function that answers."""
-        return named(self._run) if isinstance(self._run, str) else self._run
-
     def goes_beyond_held(self, values: Mapping[str, Any]) -> bool:
         """Whether that is more than the declaration simply opens to an agent that is held to a level."""
         opened = () if self.held is None else self.held.split()
@@ -278,9 +251,9 @@ class Command:
         return self.held is None or any(name not in opened for name in given)
 
     def answer(self, call: Call, values: dict[str, Any]) -> Any:
-        """Run the command; *values* has exactly its own parameters. What earlier changes owe is sent before.
+        """Run the command; *values* has exactly its own parameters. Send first what earlier changes owe.
 
-        Whoever calls is alive, also while it waits.
+        The caller counts as alive, also while it waits.
 
         Raises:
             NotAllowed: An agent calls that is held to a level, and the declaration does not open this to it.
@@ -290,62 +263,63 @@ class Command:
             from teams_cli.commands import held
 
             held.refuse(self, call, values)
-        if self.reads and self.in_team:
-            call.refuse_reading(self.name)
         if self.in_team:
+            if self.reads:
+                call.refuse_reading(self.name)
             call.settle()
             call.note_return()
-        waiting, meanwhile.act = meanwhile.act, call.keep_alive
-        before = call.store.changed
+        notes_caller = self.changes or not self.at_shell
+        act_before, meanwhile.act = meanwhile.act, call.keep_alive
+        changes_before = call.store.changed
         try:
             document = self._run_each(call, values)
-        except (errors.StorageFailed, errors.Busy) as failure:
-            if call.store.changed == before or isinstance(failure, errors.OutcomeUnknown):
-                raise
-            raise _after_a_change(failure) from None
         except OSError as failure:
             if failure.errno in _OURS:
                 raise
             refused = errors.StorageFailed(f"the system refused: {failure.strerror}", "Check the disk and its limits.")
-            if call.store.changed == before:
-                raise refused from None
-            raise _after_a_change(refused) from None
+            raise (refused if call.store.changed == changes_before else _after_a_change(refused)) from None
+        except (errors.StorageFailed, errors.Busy) as failure:
+            if call.store.changed == changes_before or isinstance(failure, errors.OutcomeUnknown):
+                raise
+            raise _after_a_change(failure) from None
         except errors.TeamsError:
-            if self.changes or not self.at_shell:
+            if notes_caller:
                 call.note_seen(refused=True)  # it is alive, too
             raise
         finally:
-            meanwhile.act = waiting
-        if self.changes or not self.at_shell:
+            meanwhile.act = act_before
+        if notes_caller:
             call.note_seen(reading=not self.changes)
         return document
 
     def _run_each(self, call: Call, values: dict[str, Any]) -> Any:
-        """What the command answers; where several are named of what it is about, what it answers of each."""
-        one: Parameter | None = None
+        """Run the command, once for each id where a parameter that takes one got several; the documents of all."""
+        of_ids: Parameter | None = None
         for own in self.own:
+            if own.least is not None and values[own.name] is not None and values[own.name] < own.least:
+                shown = f"{values[own.name]} is not a valid {own.name}"
+                raise errors.WrongUsage(shown, f"Give a number from {own.least}.")
             if not (own.is_id and values[own.name]):
                 continue
             if own.many:
                 values[own.name] = tuple(each_name(values[own.name]))
             elif not own.listed and (own.positional or own.name == "task"):
-                one = own
-        ids = each_name([values[one.name]]) if one else []
-        if one is None or len(ids) < 2 or not all(map(is_like_id, ids)):
+                of_ids = own
+        ids = each_name([values[of_ids.name]]) if of_ids else []
+        if of_ids is None or len(ids) < 2 or not all(map(is_like_id, ids)):
             return self.run(call, **values)
-        found: list[Any] = []
+        documents: list[Any] = []
         for key in dict.fromkeys(ids):
             try:
-                document = self.run(call, **{**values, one.name: key})
+                document = self.run(call, **{**values, of_ids.name: key})
             except errors.TeamsError as refused:
-                if found and self.changes:
-                    done = ", ".join(ids[: ids.index(key)])
-                    refused.message = f"{refused.message} ({done}: done)"
+                if documents and self.changes:
+                    refused.message = f"{refused.message} ({', '.join(ids[: ids.index(key)])}: done)"
                 raise
-            found += document if isinstance(document, list) else [getattr(document, "document", document)]
+            documents += document if isinstance(document, list) else [getattr(document, "document", document)]
             if not isinstance(document, list) and not call.words.startswith(EACH):
                 call.words = f"{EACH}{call.words or self.words}"
-        return found
+        return documents
 
 
 EACH = "each "
@@ -365,8 +339,8 @@ def _after_a_change(failure: errors.TeamsError) -> errors.OutcomeUnknown:
 def named(place: str) -> Callable[..., Any]:
     """The function that is called `package.module:function` below the program."""
     module, _, function = place.partition(":")
-    found: Callable[..., Any] = getattr(__import__(f"teams_cli.{module}", fromlist=[function]), function)
-    return found
+    value: Callable[..., Any] = getattr(__import__(f"teams_cli.{module}", fromlist=[function]), function)
+    return value
 
 
 def table(group: str, *commands: Command) -> dict[str, Command]:

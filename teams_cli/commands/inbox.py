@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.messages import reading
@@ -69,22 +71,27 @@ def _read(
     wait: float | None,
     limit: int | None,
 ) -> Any:
-    if limit is not None and limit < 1:
-        raise errors.WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
     after = number_of(since, "msg") if since else 0
     selection = Selection(from_ or "", after, limit or 0, handled=all, room=call.room)
     if not (all or peek) and call.caller:
         from teams_cli.views import work
 
         call.try_to(lambda: work.close_over(call.store, call.team, call.agent))
-    found = _found(call, selection, peek, wait)
-    if found.more:
-        call.more = f"{found.more} more: teams read-messages{_rest(found, all)}{f' --from {from_}' if from_ else ''}"
-    elif found and not (all or peek):
+    if wait is None or all:
+        once_told = None if peek else call.once_told
+        messages = reading.read(call.store, call.team, call.caller, selection, call.problems, once_told)
+    else:
+        messages = _wait_and_read(call, selection, peek, wait)
+    if messages.more:
+        rest = f" --all --since {messages[-1]['id']}" if all else ""
+        if not (all or messages.unread):
+            rest = f" --limit {len(messages) + messages.more}"
+        call.more = f"{messages.more} more: teams read-messages{rest}{f' --from {from_}' if from_ else ''}"
+    elif messages and not (all or peek):
         from teams_cli.views import steps
 
-        call.follows = steps.after_reading(found, lambda message: _matter_of(call, message))
-    return found
+        call.follows = steps.after_reading(messages, lambda message: _matter_of(call, message))
+    return messages
 
 
 def _matter_of(call: Call, message: dict[str, Any]) -> dict[str, Any] | None:
@@ -96,133 +103,7 @@ def _matter_of(call: Call, message: dict[str, Any]) -> dict[str, Any] | None:
     return work.matter_of(call.store, call.team, about)
 
 
-def _rest(found: Reading, all: bool) -> str:
-    """The options that show what was left out."""
-    if all:
-        return f" --all --since {found[-1]['id']}"
-    return "" if found.unread else f" --limit {len(found) + found.more}"
-
-
-def _found(call: Call, selection: Selection, peek: bool, wait: float | None) -> Reading:
-    if wait is None or selection.handled:
-        once_told = None if peek else call.once_told
-        return reading.read(call.store, call.team, call.caller, selection, call.problems, once_told)
-    return wait_and_read(call, selection, peek, wait)
-
-
-def _ack(call: Call, message: list[str]) -> Any:
-    handled = reading.handle(call.store, call.team, call.caller, list(message))
-    call.try_to(call.say_what_follows)
-    return {"handled": [found.id for found in handled]}
-
-
-_TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name="text", text=True)
-
-
-def show(call: Call, message: str) -> Any:
-    """Show how far a message got."""
-    from teams_cli.views import agents
-
-    team = require(call.store, call.team, call.caller, "read-messages").team
-    return agents.to_document(call.store, call.team, f"msg-{number_of(message, 'msg')}", _eyes(call, team))
-
-
-def sent(call: Call, to: str | None, open: bool, limit: int) -> Any:
-    """The caller's own messages, with how far they got."""
-    from teams_cli.views import agents
-
-    if limit < 1:
-        raise errors.WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
-    at = require(call.store, call.team, call.caller, "read-messages")
-    return agents.sent(call.store, at.team, at.caller.name, to or "", open, limit)
-
-
-def _eyes(call: Call, team: Team) -> str:
-    """Whose messages the caller may see; empty for all."""
-    return "" if call.agent in (HUMAN, team.leader) else call.agent
-
-
-def list_agents(call: Call) -> Any:
-    """List the members."""
-    from teams_cli.views import agents
-
-    team = call.load_team()
-    rows = agents.agent_rows(call.store, team, call.problems)
-    if any("session" not in row and _is_started(team, row["name"]) for row in rows):
-        rows = agents.agent_rows(call.store, _cleared(call, team), call.problems)
-    return {"self": call.caller.name if call.caller else None, "agents": rows}
-
-
-def _is_started(team: Team, name: str) -> bool:
-    member = team.find(name)
-    return member is not None and member.started_by is not None
-
-
-def _cleared(call: Call, team: Team) -> Team:
-    """The team without those that somebody was about to start when it was killed, if that can be written."""
-    from teams_cli.agents import starting
-
-    try:
-        starting.clear_away(call.store, team)
-    except errors.TeamsError:
-        return team
-    return call.load_team()
-
-
-def attend(call: Call) -> Any:
-    """What the next model call has to know."""
-    from teams_cli.agents import waking
-
-    team = call.team
-    return waking.payload(call.store, team, call.known, call.once_told)
-
-
-def reply(call: Call, message: str, text: str) -> Any:
-    """Answer a message; who replies to the message of a question has answered it."""
-    from teams_cli.questions import answering
-
-    question = answering.asked_by(call.store, call.team, call.caller, message)
-    if question:
-        return _answer(call, question, message, text)
-    answer, original = reading.reply(call.store, call.team, call.caller, message, text, call.problems)
-    _go_on(call)
-    return {**answer.to_json(), "repliedTo": original.to_json()}
-
-
-def _go_on(call: Call) -> None:
-    """Say how a member goes on that has no task: with one, it knows."""
-    from teams_cli.tasks import choosing
-
-    def say() -> None:
-        if choosing.is_free(call.store, call.load_team(), call.known):
-            call.say_what_follows()
-
-    call.try_to(say)
-
-
-def _answer(call: Call, question: Question, word: str, text: str) -> dict[str, Any]:
-    """Who replies to the message of a question has answered it; told in the form of a reply."""
-    from teams_cli.questions import answering
-
-    original = reading.received(call.store, call.team, call.agent, word)
-    answered = answering.answer(call.store, call.team, call.caller, question.id, text)
-    said = next(answer for answer in answered.answers if answer.responder == call.agent)
-    _go_on(call)
-    return {
-        "id": answered.id,
-        "from": call.agent,
-        "to": answered.from_,
-        "message": text,
-        "timestamp": said.at,
-        "type": "answer",
-        "replyTo": original.id,
-        "question": answered.id,
-        "status": answered.status,
-        "repliedTo": original.to_json(),
-    }
-
-
-def wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> Reading:
+def _wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> Reading:
     """Block until there is something new, and read it."""
     from teams_cli.agents import ending
     from teams_cli.store import pace
@@ -230,21 +111,106 @@ def wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> 
 
     alarm = pace.Alarm()
 
-    def sleep(ready: Any, timeout: float) -> bool:
+    def sleep(is_ready: Any, timeout: float) -> bool:
         def look() -> bool:
             started = ending.children(call.store, call.team, call.agent)  # the end of one that was killed is news too
             ending.set_alarm(call.store, call.team, started, alarm)
-            if ready():
+            if is_ready():
                 return True
             overviews.refuse_closed(call.store, call.load_team())
             return False
 
-        return pace.sleep_until(
-            call.store, call.team, look, timeout, ["team", f"message/{call.agent}"], alarm, call.say
-        )
+        topics = ["team", f"message/{call.agent}"]
+        return pace.sleep_until(call.store, call.team, look, timeout, topics, alarm, call.say)
 
     once_told = None if peek else call.once_told
     return reading.wait_and_read(call.store, call.team, call.caller, selection, call.problems, wait, sleep, once_told)
+
+
+def _ack(call: Call, message: list[str]) -> Any:
+    handled = reading.handle(call.store, call.team, call.caller, list(message))
+    call.try_to(call.say_what_follows)
+    return {"handled": [message.id for message in handled]}
+
+
+_TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name="text", text=True)
+
+
+def _show(call: Call, message: str) -> Any:
+    from teams_cli.views import agents
+
+    team = require(call.store, call.team, call.caller, "read-messages").team
+    only_of = "" if call.agent in (HUMAN, team.leader) else call.agent
+    return agents.to_document(call.store, call.team, f"msg-{number_of(message, 'msg')}", only_of)
+
+
+def _sent(call: Call, to: str | None, open: bool, limit: int) -> Any:
+    from teams_cli.views import agents
+
+    member = require(call.store, call.team, call.caller, "read-messages")
+    return agents.sent(call.store, member.team, member.caller.name, to or "", open, limit)
+
+
+def _list_agents(call: Call) -> Any:
+    from teams_cli.views import agents
+
+    team = call.load_team()
+    rows = agents.agent_rows(call.store, team, call.problems)
+    if any("session" not in row and _is_started(team, row["name"]) for row in rows):
+        from teams_cli.agents import starting
+
+        with suppress(errors.TeamsError):  # a store that can't be written shows them unchanged
+            starting.clear_away(call.store, team)
+            team = call.load_team()
+        rows = agents.agent_rows(call.store, team, call.problems)
+    return {"self": call.caller.name if call.caller else None, "agents": rows}
+
+
+def _is_started(team: Team, name: str) -> bool:
+    """Whether another agent started that one, or was killed before it could."""
+    member = team.find(name)
+    return member is not None and member.started_by is not None
+
+
+def _attend(call: Call) -> Any:
+    from teams_cli.agents import waking
+
+    return waking.payload(call.store, call.team, call.known, call.once_told)
+
+
+def _reply(call: Call, message: str, text: str) -> Any:
+    from teams_cli.questions import answering
+
+    if question := answering.asked_by(call.store, call.team, call.caller, message):
+        document = _answer_question(call, question, message, text)
+    else:
+        reply, original = reading.reply(call.store, call.team, call.caller, message, text, call.problems)
+        document = {**reply.to_json(), "repliedTo": original.to_json()}
+    from teams_cli.tasks import choosing
+
+    if call.try_to(lambda: choosing.is_free(call.store, call.load_team(), call.known)):
+        call.try_to(call.say_what_follows)
+    return document
+
+
+def _answer_question(call: Call, question: Question, message: str, text: str) -> dict[str, Any]:
+    """Answer the question that the message asks; the document has the form of a reply."""
+    from teams_cli.questions import answering
+
+    original = reading.received(call.store, call.team, call.agent, message)
+    answered = answering.answer(call.store, call.team, call.caller, question.id, text)
+    return {
+        "id": answered.id,
+        "from": call.agent,
+        "to": answered.from_,
+        "message": text,
+        "timestamp": next(answer.at for answer in answered.answers if answer.responder == call.agent),
+        "type": "answer",
+        "replyTo": original.id,
+        "question": answered.id,
+        "status": answered.status,
+        "repliedTo": original.to_json(),
+    }
 
 
 COMMANDS = table(
@@ -256,8 +222,8 @@ COMMANDS = table(
         switch("--peek", "Mark nothing.", seldom=True),
         option("--from", "Only from this sender.", metavar="AGENT", name="from_", seldom=True),
         option("--since", "Only messages after this one.", metavar="MESSAGE", seldom=True),
-        option("--wait", "How long to wait for one.", type=float, metavar="SECONDS"),
-        option("--limit", "Show at most N.", type=int, metavar="N", default=20, seldom=True),
+        option("--wait", "How long to wait for one.", metavar="SECONDS"),
+        option("--limit", "Show at most N.", type=int, least=1, metavar="N", default=20, seldom=True),
         doc=_READ,
         words="messages:read",
         answers=list[Message],
@@ -278,7 +244,7 @@ COMMANDS = table(
     ),
     Command(
         "show-message",
-        show,
+        _show,
         argument("ID", "The message: 7, #7 or msg-7.", name="message"),
         doc=_SHOW,
         words="messages:reached",
@@ -290,10 +256,10 @@ COMMANDS = table(
     ),
     Command(
         "sent",
-        sent,
+        _sent,
         option("--to", "Only messages to this member.", metavar="AGENT"),
         switch("--open", "Only messages that somebody has to handle."),
-        option("--limit", "Show at most the newest N.", type=int, metavar="N", default=20),
+        option("--limit", "Show at most the newest N.", type=int, least=1, metavar="N", default=20),
         doc=_SENT,
         words="messages:sent_before",
         answers=list[Message],
@@ -304,7 +270,7 @@ COMMANDS = table(
     ),
     Command(
         "reply",
-        reply,
+        _reply,
         argument("ID", "The message: 7, #7 or msg-7.", name="message"),
         _TEXT,
         doc=reading.reply,
@@ -337,7 +303,7 @@ COMMANDS = table(
     ),
     Command(
         "list-agents",
-        list_agents,
+        _list_agents,
         doc=_LIST,
         reads=True,
         words="messages:agents",
@@ -348,7 +314,7 @@ COMMANDS = table(
     ),
     Command(
         "attend",
-        attend,
+        _attend,
         doc=_ATTEND,
         words="messages:attention",
         adding=True,

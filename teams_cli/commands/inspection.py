@@ -57,8 +57,6 @@ _STORE = "store"
 
 def _history(call: Call, since: str | None, limit: int | None, follow: bool) -> Any:
     team = call.load_team().name
-    if limit is not None and limit < 1:
-        raise errors.WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
     moment = history.moment(since, call.store.now()) if since else None
     if follow:
         return Stream(_follow(call, team, moment, limit))
@@ -71,7 +69,7 @@ def _follow(call: Call, team: str, moment: datetime | None, limit: int | None) -
         position = behind
         yield entry
 
-    def more() -> bool:
+    def has_more() -> bool:
         return any(call.store.history(team, position))
 
     while True:
@@ -79,7 +77,7 @@ def _follow(call: Call, team: str, moment: datetime | None, limit: int | None) -
             position = behind
             if moment is None or history.is_since(entry, moment):
                 yield entry
-        pace.sleep_until(call.store, team, more, None)
+        pace.sleep_until(call.store, team, has_more, None)
 
 
 def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
@@ -138,25 +136,26 @@ def _version(call: Call) -> Any:
     return {"version": __version__, "python": python, "root": call.store.root, "store": call.store.address}
 
 
-def examine(call: Call, fix: bool, only: str | None, client: str | None, turn: bool, wake: bool) -> Any:
-    from teams_cli.doctor import clients, roots, teams
+def _doctor(call: Call, fix: bool, only: str | None, client: str | None, turn: bool, wake: bool) -> Any:
+    from teams_cli.doctor import clients, roots
+    from teams_cli.doctor import teams as of_teams
 
     if client:
-        found = list(clients.examine(client, call.store.root, call.config, call.environ, os.getcwd(), turn))
+        findings = list(clients.examine(client, call.store.root, call.config, call.environ, os.getcwd(), turn))
         wake = wake or (not turn and known.get(client).seat is not None)
-        if wake and found[0]["level"] == "good":
+        if wake and findings[0]["level"] == "good":
             see_it_wake = extensions.needed("see mail wake a client", "this examination", "terminals")
-            found.append(see_it_wake(client, call.config, call.environ, os.getcwd()))
+            findings.append(see_it_wake(client, call.config, call.environ, os.getcwd()))
     else:
         for team in call.store.teams():
             if only in (None, "", team):
                 call.settle(team)
         beneath = environment.opencode_directory(call.store.root, call.environ)
-        found = teams.examine(call.store, call.config, fix, only or "", beneath, call.environ)
-        found += roots.examine(call.store.root, call.environ)
-    bad = any(finding["level"] == "problem" for finding in found)
-    document = {"root": call.store.root, "store": call.store.address, "healthy": not bad, "findings": found}
-    return Outcome(document, 1 if bad else 0)
+        findings = of_teams.examine(call.store, call.config, fix, only or "", beneath, call.environ)
+        findings += roots.examine(call.store.root, call.environ)
+    is_bad = any(finding["level"] == "problem" for finding in findings)
+    document = {"root": call.store.root, "store": call.store.address, "healthy": not is_bad, "findings": findings}
+    return Outcome(document, 1 if is_bad else 0)
 
 
 _WATCH = """Watch the team: progress, what waits for you, failures, agents, tasks and messages.
@@ -174,8 +173,11 @@ with `event`, `kind`, `id`, `text`, `next`. To run a command without a terminal:
 """
 _EVENTS = ("waiting", "failed", "settled", "any")
 _TOGETHER = 0.05
+"""Seconds for more changes, which come in flocks and are shown as one."""
 _LOOK_AGAIN = 5.0
 _LINES = 500
+_REST = 0.2
+"""Seconds for more events, which are reported with the first."""
 
 
 def _watch(call: Call, once: bool) -> Any:
@@ -183,20 +185,20 @@ def _watch(call: Call, once: bool) -> Any:
     if once:
         return board.frame(call.store, team, call.problems)
     answer = partial(_answer, call, team) if console.has_person(call, team) else None
-    return Stream(_frames(call, team), live=True, output_of=lambda agent: _output(call, team, agent), answer=answer)
+    return Stream(_frames(call, team), live=True, output_of=partial(_output, call, team), answer=answer)
 
 
-def _answer(call: Call, team: str, key: str, text: str) -> str:
-    """Take what the person said to a question; what came of it, in a line."""
+def _answer(call: Call, team: str, question: str, text: str) -> str:
+    """Take the person's answer to a question; the outcome in a line."""
     try:
         console.require_person(call, team)
-        return f"{key}: {console.settle(call.store, questions.get(call.store, team, key), text)}"
+        return f"{question}: {console.settle(call.store, questions.get(call.store, team, question), text)}"
     except errors.TeamsError as refused:
         return f"{refused.message}. {refused.hint}"
 
 
 def _output(call: Call, team: str, agent: str) -> list[Any]:
-    """The last that an agent printed; of one that `teams` did not start the last that it did, from the history."""
+    """The newest output of an agent; of one that `teams` did not start, its newest entries of the history."""
     session = sessions.find(call.store, team, agent)
     if session:
         return list(logs.tail(call.store, team, agent, session.turns, _LINES))
@@ -204,69 +206,57 @@ def _output(call: Call, team: str, agent: str) -> list[Any]:
 
 
 def _frames(call: Call, team: str) -> Iterator[dict[str, Any]]:
-    """A frame for each time that something changed, with the history's lines of it; the first without."""
+    """The present frame, then one for each change, with the entries of the history since the last."""
     watch = call.store.watch(team)
     try:
-        position, _ = _changes(call, team, 0)
-        seen = board.frame(call.store, team, [])
-        yield seen
+        position = max((position for position, _ in call.store.history(team)), default=0)
+        shown = board.frame(call.store, team, [])
+        yield shown
         while True:
             watch.wait(_LOOK_AGAIN)
-            time.sleep(_TOGETHER)  # changes come in flocks: show them as one
-            position, changes = _changes(call, team, position)
-            now = board.frame(call.store, team, [])
-            if changes or _lasting(now) != _lasting(seen):
-                seen = now
-                yield {**now, "changes": changes}
+            time.sleep(_TOGETHER)
+            entries = list(call.store.history(team, position))
+            position = entries[-1][0] if entries else position
+            frame = board.frame(call.store, team, [])
+            if entries or _lasting(frame) != _lasting(shown):
+                shown = frame
+                yield {**frame, "changes": [entry for _, entry in entries]}
     finally:
         watch.close()
 
 
-def _lasting(found: dict[str, Any]) -> dict[str, Any]:
-    """What does not change by time alone, as the estimate of the end does."""
-    return {key: value for key, value in found.items() if key != "course"}
+def _lasting(frame: dict[str, Any]) -> dict[str, Any]:
+    """The frame without what changes by time alone, as the estimate of the end does."""
+    return {key: value for key, value in frame.items() if key != "course"}
 
 
-def _changes(call: Call, team: str, position: int) -> tuple[int, list[dict[str, Any]]]:
-    """What the history says since that position, and the position behind it."""
-    found = []
-    for behind, entry in call.store.history(team, position):
-        position = behind
-        found.append(entry)
-    return position, found
+def _on(call: Call, event: str, command: str | None, once: bool) -> Any:
+    return Stream(_events(call, notifying.EVENTS if event == "any" else (event,), command, once))
 
 
-_REST = 0.2
-"""Seconds for more to happen, which is told with the first."""
+def _events(call: Call, kinds: tuple[str, ...], command: str | None, once: bool) -> Iterator[dict[str, Any]]:
+    """The events that happen from now on; the command is run for each batch."""
 
+    def current() -> dict[str, dict[str, Any]]:
+        events = notifying.so_now(call.store, call.load_team())
+        return {key: event for key, event in events.items() if event["event"] in kinds}
 
-def on(call: Call, event: str, command: str | None, once: bool) -> Any:
-    """Tell what happens from now on, and run the command for it."""
-    return Stream(_told(call, notifying.EVENTS if event == "any" else (event,), command, once))
-
-
-def _told(call: Call, wanted: tuple[str, ...], command: str | None, once: bool) -> Iterator[dict[str, Any]]:
-    known = _now(call, wanted)
+    before = current()
     while True:
-        pace.sleep_until(call.store, call.team, lambda: not set(_now(call, wanted)).issubset(known), None)  # noqa: B023
+        pace.sleep_until(call.store, call.team, lambda: bool(current().keys() - before), None)  # noqa: B023
         time.sleep(_REST)
-        found = _now(call, wanted)
-        news = [event for word, event in found.items() if word not in known]
-        known = found
-        if not news:
+        events = current()
+        new = [event for key, event in events.items() if key not in before]
+        before = events
+        if not new:
             continue
-        given = notifying.document(call.team, news, teams.now(call.store))
-        problem = notifying.run(command, given, call.environ) if command else ""
+        document = notifying.document(call.team, new, teams.now(call.store))
+        problem = notifying.run(command, document, call.environ) if command else ""
         if problem:
             call.say(f"teams: the command failed: {problem}")
-        yield {**given, **({"failure": problem} if problem else {})}
+        yield {**document, **({"failure": problem} if problem else {})}
         if once:
             return
-
-
-def _now(call: Call, wanted: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    found = notifying.so_now(call.store, call.load_team())
-    return {word: event for word, event in found.items() if event["event"] in wanted}
 
 
 COMMANDS = table(
@@ -275,7 +265,7 @@ COMMANDS = table(
         "history",
         _history,
         option("--since", "Only from this time on.", metavar="TIME"),
-        option("--limit", "Show at most the newest N.", type=int, metavar="N"),
+        option("--limit", "Show at most the newest N.", type=int, least=1, metavar="N"),
         switch("--follow", "Continue with new changes until interrupted.", at_shell=True),
         doc=_HISTORY,
         reads=True,
@@ -287,7 +277,7 @@ COMMANDS = table(
     ),
     Command(
         "doctor",
-        examine,
+        _doctor,
         switch("--fix", "Repair what can be repaired."),
         option("--team -t", "Examine only this team.", name="only"),
         option("--client", "Test this client instead.", choices=known.installable()),
@@ -349,7 +339,7 @@ COMMANDS = table(
     ),
     Command(
         "on",
-        on,
+        _on,
         argument(
             "EVENT", "Something for the person, a failure, the end of all tasks, or any.", choices=_EVENTS, name="event"
         ),

@@ -109,8 +109,6 @@ def _search(
     since: str | None,
     limit: int | None,
 ) -> Any:
-    if limit is not None and limit < 1:
-        raise errors.WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
     team = call.load_team().name
     moment = history.moment(since, call.store.now()) if since else None
     wanted = search.Wanted(" ".join(words), sender, moment)
@@ -203,7 +201,7 @@ COMMANDS = (
             option("--in", "Only there; may be repeated.", choices=search.PLACES, many=True, name="places"),
             option("--from", "Only by this agent.", metavar="AGENT", name="sender"),
             option("--since", "Only from this time on.", metavar="TIME"),
-            option("--limit", f"At most N; {_HITS} unless given.", type=int, metavar="N"),
+            option("--limit", f"At most N; {_HITS} unless given.", type=int, least=1, metavar="N"),
             doc=_SEARCH,
             reads=True,
             words="inspection:hits",

@@ -48,24 +48,30 @@ def _show(call: Call, plan: str) -> Any:
 def _approve(call: Call, plan: str, note: str | None, page: str | None) -> Any:
     if page is not None:
         pages.check(call.store, call.team, call.caller, page, plans.get(call.store, call.team, plan).plan)
-    done = plans.approve(call.store, call.team, call.caller, plan, note)
+    approved = plans.approve(call.store, call.team, call.caller, plan, note)
     if page is not None:
-        call.try_to(lambda: pages.share(call.store, call.team, call.caller, page, done.plan))
-    _go_on(call)
-    return done.to_document()
+        call.try_to(lambda: pages.share(call.store, call.team, call.caller, page, approved.plan))
+    _say_next_step(call)
+    return approved.to_document()
 
 
-def _reject(call: Call, plan: str, feedback: str | None, said: str | None) -> Any:
-    why = said if feedback is None else feedback
-    if why is None or None not in (feedback, said):
-        raise errors.WrongUsage("give the reason once", 'Write: teams reject-plan ID "WHY"')
-    done = plans.reject(call.store, call.team, call.caller, plan, why)
-    _go_on(call)
-    return done.to_document()
+def _reject(call: Call, plan: str, feedback: str | None, feedback_option: str | None) -> Any:
+    why = _given_once(feedback, feedback_option, 'Write: teams reject-plan ID "WHY"')
+    rejected = plans.reject(call.store, call.team, call.caller, plan, why)
+    _say_next_step(call)
+    return rejected.to_document()
 
 
-def _go_on(call: Call) -> None:
-    """Say how an agent goes on that decided a plan or asked another to end: as leader it waits; the person knows."""
+def _given_once(place: str | None, option: str | None, usage: str) -> str:
+    """The reason, which is given in its place or as an option."""
+    reason = option if place is None else place
+    if reason is None or None not in (place, option):
+        raise errors.WrongUsage("give the reason once", usage)
+    return reason
+
+
+def _say_next_step(call: Call) -> None:
+    """Say what an agent does next that decided something; the person knows."""
     if not call.known.is_human:
         call.try_to(call.say_what_follows)
 
@@ -79,35 +85,32 @@ def _review(call: Call, task: str, accept: bool, reject: str | None) -> Any:
     from teams_cli.commands import task_documents, updates
 
     reviewed = reviews.review(call.store, call.team, call.caller, task, accept, reject)
-    return (
-        updates.landed_too(call, reviewed)
-        if reviewed.status == "completed"
-        else task_documents.to_document(call, reviewed)
-    )
+    to_document = updates.landed_too if reviewed.status == "completed" else task_documents.to_document
+    return to_document(call, reviewed)
 
 
 def _request(call: Call, to: list[str], reason: str | None) -> Any:
-    if not (named := each_name(to)):
+    names = each_name(to)
+    if not names:
         raise errors.WrongUsage("the agent is missing", "Write: teams request-shutdown AGENT")
-    asked = shutdowns.request_each(call.store, call.team, call.caller, named, reason)
-    _go_on(call)
-    return asked[0].to_document() if len(asked) == 1 else [each.to_document() for each in asked]
+    requests = shutdowns.request_each(call.store, call.team, call.caller, names, reason)
+    _say_next_step(call)
+    documents = [request.to_document() for request in requests]
+    return documents[0] if len(documents) == 1 else documents
 
 
 def _approve_shutdown(call: Call, shutdown: str | None) -> Any:
     from teams_cli.agents import logs
 
-    done, freed = shutdowns.approve(call.store, call.team, call.caller, shutdown)
+    approved, released = shutdowns.approve(call.store, call.team, call.caller, shutdown)
     call.try_to(lambda: logs.sweep(call.store, call.team))
-    return {**done.to_document(), "releasedTasks": freed}
+    return {**approved.to_document(), "releasedTasks": released}
 
 
-def _reject_shutdown(call: Call, shutdown: str | None, reason: str | None, said: str | None) -> Any:
+def _reject_shutdown(call: Call, shutdown: str | None, reason: str | None, reason_option: str | None) -> Any:
     if shutdown and not (is_id(shutdown, "shutdown") or is_number(shutdown.removeprefix("#"))):
         shutdown, reason = None, " ".join(filter(None, (shutdown, reason)))  # words alone are the reason
-    why = said if reason is None else reason
-    if why is None or None not in (reason, said):
-        raise errors.WrongUsage("give the reason once", 'Write: teams reject-shutdown "WHY"')
+    why = _given_once(reason, reason_option, 'Write: teams reject-shutdown "WHY"')
     return shutdowns.reject(call.store, call.team, call.caller, shutdown, why).to_document()
 
 
@@ -142,13 +145,7 @@ COMMANDS = table(
         argument("TEXT", "The plan; `-` reads it from standard input.", name="plan", also="plan", text=True),
         option("--task", "The task that it is for.", metavar="ID"),
         option("--revises", "The plan that it replaces.", metavar="PLAN"),
-        option(
-            "--wait",
-            "Then wait for the decision, or whatever else concerns you.",
-            type=float,
-            metavar="SECONDS",
-            seldom=True,
-        ),
+        option("--wait", "Then wait for the decision, or whatever else concerns you.", metavar="SECONDS", seldom=True),
         doc=plans.propose,
         words="messages:proposed",
         answers=Plan,
@@ -206,13 +203,13 @@ COMMANDS = table(
         argument(
             "FEEDBACK", "What its author should do better.", name="feedback", text=True, required=False, needed=True
         ),
-        option("--feedback", "The same, as an option.", text=True, name="said", at_shell=True),
+        option("--feedback", "The same, as an option.", text=True, name="feedback_option", at_shell=True),
         doc=plans.reject,
         words="questions:decided",
         answers=Plan,
         daily=True,
         for_person=True,
-        held="plan feedback said",
+        held="plan feedback feedback_option",
         example='reject-plan 3 "The tests come first"',
         also="decline-plan reject",
     ),
@@ -250,12 +247,12 @@ COMMANDS = table(
             "ID", "The request; your open one unless given.", name="shutdown", required=False, seldom=True, listed=True
         ),
         argument("REASON", "Why not.", name="reason", text=True, required=False, needed=True),
-        option("--reason", "The same, as an option.", text=True, name="said", at_shell=True),
+        option("--reason", "The same, as an option.", text=True, name="reason_option", at_shell=True),
         doc=shutdowns.reject,
         words="questions:shutdown",
         answers=Shutdown,
         daily=True,
-        held="shutdown reason said",
+        held="shutdown reason reason_option",
         example='reject-shutdown "two tasks are mine"',
         also="decline-shutdown",
     ),

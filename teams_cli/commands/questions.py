@@ -184,7 +184,7 @@ COMMANDS = table(
         ask,
         argument("QUESTION", "What you want to know.", name="question", text=True, called="text"),
         option("--to", "Ask only this member; may be repeated.", metavar="AGENT", many=True),
-        option("--timeout", "How long to wait.", type=float, metavar="SECONDS", seldom=True),
+        option("--timeout", "How long to wait.", metavar="SECONDS", seldom=True),
         switch("--no-wait", "Return at once; `show-question` has the answers later.", seldom=True),
         option("--depth", "How deep the answers should go.", choices=("low", "medium", "high"), seldom=True),
         switch("--human", "Ask the human, whatever the setting."),

@@ -6,25 +6,22 @@ import os
 
 from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.commands.task_documents import refuse_stopped, to_document, whole, with_blockers, with_lease, with_plan
+from teams_cli.commands.task_documents import refuse_stopped, to_document, with_blockers, with_lease, with_plan
 from teams_cli.names import each_name, id_of
 from teams_cli.tasks import checks, dependencies, leases, tasks
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from teams_cli.commands.call import Call
-    from teams_cli.records.types import Priority
 
 
 _MANY = (
     '[{id: a, title: "TITLE", description: "TEXT", check: "COMMAND", planRequired: true}, '
     '{title: "TITLE", blockedBy: [a], for: NAME}]'
 )
-"""Tasks as a list of many has them."""
 _GET = """List the tasks, by number, with their blockers.
 
 Expired claims are released first, and the leader is notified. A damaged task is named beside the others.
@@ -39,99 +36,92 @@ Raises:
 def _create(
     call: Call,
     title: str | None,
-    description: str | None,
-    priority: Priority,
     blocked_by: list[str],
     after: list[str],
     require: list[str],
     touches: list[str],
     agree_with: list[str],
-    run: str | None,
     plan_required: bool,
     keep_for: str | None,
     from_: str | None,
     check: str | None,
     check_in: str | None,
-    review_by: str | None,
+    **fields: Any,
 ) -> Any:
     if from_ is not None or title is None:
-        beside = (
-            title,
-            description,
-            *blocked_by,
-            *after,
-            *require,
-            *touches,
-            *agree_with,
-            run,
-            keep_for,
-            check,
-            check_in,
-            review_by,
-        )
-        return _create_many(call, from_, any(beside) or plan_required or priority != PRIORITIES[1])
+        of_one = (title, blocked_by, after, require, touches, agree_with, plan_required, keep_for, check, check_in)
+        is_one = any(of_one) or any(value and value != "normal" for value in fields.values())
+        return _create_many(call, from_, is_one)
     from teams_cli import text
 
     draft = Task(
         team_name=call.team,
         title=title,
-        description=description,
-        priority=priority,
         created_at="",
         blocked_by=list(dict.fromkeys(id_of(word, "task") for word in blocked_by)),
         after=list(dict.fromkeys(id_of(word, "task") for word in after)) or None,
         require=list(require),
         touches=text.file_patterns(touches) or None,
         agree_with=[id_of(word, "task") for word in each_name(agree_with)] or None,
-        run=run,
         plan_required=plan_required or None,
         check=check,
-        **_where_checked(call, check, check_in),
-        review_by=review_by,
+        check_in=check_in and os.path.abspath(os.path.join(call.directory, check_in)),
+        check_from=checks.set_from(check, call.said_directory),
+        **fields,
     )
-    return to_document(call, _created(call, draft, keep_for))
-
-
-def _created(call: Call, draft: Task, keep_for: str | None) -> Task:
-    """The task as it is created, for anybody or for whom it is kept."""
     if keep_for is None:
-        return tasks.create(call.store, call.team, call.caller, draft)
+        return to_document(call, tasks.create(call.store, call.team, call.caller, draft))
     from teams_cli.tasks import creating
 
     refuse_stopped(call, keep_for)
-    return creating.create_for(call.store, call.team, call.caller, draft, keep_for)
+    return to_document(call, creating.create_for(call.store, call.team, call.caller, draft, keep_for))
 
 
-def _where_checked(call: Call, check: str | None, check_in: str | None) -> dict[str, Any]:
-    """The fields of a task that say where its check is run."""
-    check_from = checks.set_from(check, call.said_directory)
-    return {"check_in": check_in and whole(call, check_in), "check_from": check_from}
-
-
-def _create_many(call: Call, from_: str | None, says_more: bool) -> Any:
-    if from_ is None:
+def _create_many(call: Call, listed: str | None, is_one: bool) -> Any:
+    """Create the tasks of a list: *listed* is its file, or its text."""
+    if listed is None:
         raise errors.WrongUsage(
             "the title is missing", 'Write: teams create-task "TITLE", or for several: teams create-task --from FILE'
         )
-    if says_more:
+    if is_one:
         raise errors.WrongUsage(
             "--from takes no title and no options of one task", "Write them in the file, for each task."
         )
-    created = created_from(call, from_)
+    if not listed.strip():
+        raise errors.WrongUsage(
+            "the list of tasks is empty", "Name a file, or give the list on standard input: - {title: TITLE}"
+        )
+    from teams_cli.tasks import creating
+    from teams_cli.workflows import files, roster
+
+    is_text = "\n" in listed or listed.startswith(("[", "{", "- "))
+    content = listed if is_text else files.content_of(os.path.join(call.directory, listed))
+    planned = []
+    for entry in roster.read_task_list(content, roster.ListedTask):
+        draft = creating.of_template(call.team, entry, call.directory)
+        if entry.keep_for:
+            refuse_stopped(call, entry.keep_for)
+        planned.append(creating.Planned(entry.id, draft, list(entry.blocked_by), entry.keep_for, list(entry.after)))
+    created = creating.create_all(call.store, call.team, call.caller, planned)
     call.try_to(call.say_what_follows)
     return [to_document(call, task) for task in created]
 
 
 def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked: bool, limit: int | None) -> Any:
-    if limit is not None and limit < 1:
-        raise errors.WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
+    team = call.load_team()
     rows: list[dict[str, Any]] = []
-    seen: dict[str, str] = {}  # most tasks wait for some before them
-    status_of = dependencies.stored(call.store, call.team, seen)
-    for document in _of_interest(call, seen, status, owner, ready or blocked):
+    statuses: dict[str, str] = {}  # most tasks wait for some before them
+    status_of = dependencies.stored(call.store, team.name, statuses)
+    for document in tasks.documents(call.store, team.name, call.problems):
+        if document["status"] == "in_progress":
+            document = with_lease(call, leases.current(call.store, team, Task.from_json(document)).to_document())
+        current = statuses[document["id"]] = document["status"]
+        if (status and current != status) or (owner and document.get("owner") != owner):
+            continue
+        if (ready or blocked) and current != "pending":
+            continue
         row = dependencies.with_open(document, status_of)
-        waits = row["blocked"]
-        if (ready and waits) or (blocked and not waits):
+        if (ready and row["blocked"]) or (blocked and not row["blocked"]):
             continue
         rows.append(row)
         if len(rows) == limit:
@@ -139,37 +129,24 @@ def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked
     return rows
 
 
-def _of_interest(
-    call: Call, seen: dict[str, str], status: str | None, owner: str | None, pending: bool
-) -> Iterator[dict[str, Any]]:
-    """The tasks of that status and owner as JSON, as they are once claims that are over are released. The status of
-    each that was looked at is noted as *seen*.
-    """
-    team = call.load_team()
-    for document in tasks.documents(call.store, call.team, call.problems):
-        if document["status"] == "in_progress":
-            document = with_lease(call, leases.current(call.store, team, Task.from_json(document)).to_document())
-        now = seen[document["id"]] = document["status"]
-        fits = now == (status or now) and (not owner or document.get("owner") == owner)
-        if fits and (not pending or now == "pending"):
-            yield document
+_LONG = ("description", "prompt", "run", "notes")
+"""The fields that the short form of a task leaves out."""
 
 
 def _show(call: Call, task: str, short: bool) -> Any:
     team = call.load_team()
-    found = leases.current(call.store, team, tasks.get(call.store, team.name, task))
-    document = with_plan(call, found, with_blockers(call, to_document(call, found)))
+    current = leases.current(call.store, team, tasks.get(call.store, team.name, task))
+    document = with_plan(call, current, with_blockers(call, to_document(call, current)))
     if short:
         call.words = "tasks:standing"
         return {key: value for key, value in document.items() if key not in _LONG}
     if call.caller:
         from teams_cli.tasks import editing
 
-        call.try_to(lambda: editing.note_shown(call.store, call.team, found, call.agent, call.once_told))
+        call.try_to(lambda: editing.note_shown(call.store, call.team, current, call.agent, call.once_told))
     return document
 
 
-_LONG = frozenset({"description", "prompt", "run", "notes"})
 _ID = argument("ID", "The task: 7, #7 or task-7.", name="task")
 _GET_EVIDENCE = """List the files attached to a task, or show one of them as it was attached.
 
@@ -185,63 +162,34 @@ Raises:
 def _get_evidence(call: Call, task: str, file: str | None, out: str | None) -> Any:
     from teams_cli.tasks import evidence
 
-    found = tasks.get(call.store, call.load_team().name, task)
+    owner = tasks.get(call.store, call.load_team().name, task)
     if file is None:
         if out is not None:
             raise errors.WrongUsage(
                 "the name of the file is missing", f"Write: teams get-evidence {task} NAME --out FILE"
             )
-        return [{**one.to_json(), "task": found.id} for one in found.evidence or ()]
-    one = evidence.find(found, file)
-    content = evidence.content(call.store, call.team, one)
-    document = {**one.to_json(), "task": found.id}
-    if out is not None:
-        call.words = "tasks:attachment_written"
-        return {**document, "path": _write(os.path.join(call.directory, out), content)}
-    call.words = "tasks:attachment"
-    return {**document, **_shown(content)}
+        return [{**attached.to_json(), "task": owner.id} for attached in owner.evidence or ()]
+    attached = evidence.find(owner, file)
+    content = evidence.content(call.store, call.team, attached)
+    document = {**attached.to_json(), "task": owner.id}
+    if out is None:
+        call.words = "tasks:attachment"
+        try:
+            return {**document, "text": content.decode()}
+        except UnicodeDecodeError:
+            from base64 import b64encode
 
-
-def _write(path: str, content: bytes) -> str:
-    """Write it to a new file; its path."""
+            return {**document, "base64": b64encode(content).decode()}
+    call.words = "tasks:attachment_written"
+    path = os.path.join(call.directory, out)
     try:
-        with open(path, "xb") as file:
-            file.write(content)
+        with open(path, "xb") as new:
+            new.write(content)
     except OSError as error:
         raise errors.InvalidValue(
             f"{path} can't be written: {error.strerror}", "Give the name of a new file."
         ) from None
-    return path
-
-
-def _shown(content: bytes) -> dict[str, str]:
-    """The content as JSON can have it: text as such, anything else in base 64."""
-    try:
-        return {"text": content.decode()}
-    except UnicodeDecodeError:
-        from base64 import b64encode
-
-        return {"base64": b64encode(content).decode()}
-
-
-def created_from(call: Call, said: str) -> list[Task]:
-    """The tasks of a list: in the file of that name, or what standard input had."""
-    from teams_cli.tasks import creating
-    from teams_cli.workflows import files, roster
-
-    if not said.strip():
-        raise errors.WrongUsage(
-            "the list of tasks is empty", "Name a file, or give the list on standard input: - {title: TITLE}"
-        )
-    as_text = "\n" in said or said.startswith(("[", "{", "- "))
-    content = said if as_text else files.content_of(os.path.join(call.directory, said))
-    planned = []
-    for one in roster.read_task_list(content, roster.ListedTask):
-        draft = creating.of_template(call.team, one, call.directory)
-        if one.keep_for:
-            refuse_stopped(call, one.keep_for)
-        planned.append(creating.Planned(one.id, draft, list(one.blocked_by), one.keep_for, list(one.after)))
-    return creating.create_all(call.store, call.team, call.caller, planned)
+    return {**document, "path": path}
 
 
 COMMANDS = table(
@@ -305,7 +253,7 @@ COMMANDS = table(
         option("--owner", "Only tasks of this member.", metavar="AGENT"),
         switch("--ready", "Only pending tasks without open blockers."),
         switch("--blocked", "Only pending tasks with open blockers.", seldom=True),
-        option("--limit", "Show at most N.", type=int, metavar="N", seldom=True),
+        option("--limit", "Show at most N.", type=int, least=1, metavar="N", seldom=True),
         doc=_GET,
         reads=True,
         words="tasks:rows",

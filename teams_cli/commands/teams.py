@@ -11,7 +11,7 @@ from teams_cli.commands.declaration import Command, argument, option, switch, ta
 from teams_cli.membership import joining, leaving
 from teams_cli.tasks import tasks
 from teams_cli.teams import role_definitions, settings, teams
-from teams_cli.teams.teams import MEMBER, Member, Team
+from teams_cli.teams.teams import MEMBER, Team
 from teams_cli.views import conditions, steps
 
 TYPE_CHECKING = False
@@ -53,20 +53,19 @@ def _spawn(call: Call, name: str, description: str | None, secure: bool) -> Any:
 
 
 def _discover(call: Call, all: bool) -> Any:
-    found = teams.all_of(call.store, call.problems)
-    return [_row(call, team) for team in found if all or team.state == "active"]
-
-
-def _row(call: Call, team: Team) -> dict[str, Any]:
-    return {
-        "name": team.name,
-        "leader": team.leader,
-        "memberCount": len(team.active_names()),
-        "createdAt": team.created_at,
-        "state": team.state,
-        "description": team.description,
-        "taskCounts": tasks.count(tasks.all_of(call.store, team.name, call.problems)),
-    }
+    return [
+        {
+            "name": team.name,
+            "leader": team.leader,
+            "memberCount": len(team.active_names()),
+            "createdAt": team.created_at,
+            "state": team.state,
+            "description": team.description,
+            "taskCounts": tasks.count(tasks.all_of(call.store, team.name, call.problems)),
+        }
+        for team in teams.all_of(call.store, call.problems)
+        if all or team.state == "active"
+    ]
 
 
 def _show(call: Call, team_name: str | None) -> Any:
@@ -90,12 +89,15 @@ def _join(
     if claim and call.known.is_human:
         raise errors.WrongUsage("the human claims no tasks", "Join without --claim.")
     if wait is not None:
-        named = call.agent if call.sources.get("agent", ("", ""))[1] == "flag" else ""
-        there = conditions.team_there(call.store, call.team, steps.join(team_name or "", named, claim))
+        there = conditions.team_there(call.store, call.team, steps.join(team_name or "", call.given("agent"), claim))
         conditions.wait(call.store, call.team, [there], wait, call.say)
     member, token = joining.join(call.store, call.team, call.caller, role, type, display, answer)
-    said = {**({"token": token} if token else {}), **_rules(call)}
-    document = {"team": call.team, **_as_shown(member), **said}
+    document = {"team": call.team, **{key: value for key, value in member.to_json().items() if key not in PRIVATE}}
+    if token:
+        document["token"] = token
+    # The caller is a member by now, whether or not the rules can be read.
+    if rules := call.try_to(lambda: settings.value(call.load_team(), settings.RULES)):
+        document["rules"] = rules
     if claim:
         from teams_cli.commands import claims
 
@@ -106,25 +108,11 @@ def _join(
     return document
 
 
-def _rules(call: Call) -> dict[str, Any]:
-    """What the team expects of its members. The caller is one by now, whether or not this can be read."""
-    try:
-        rules = settings.value(call.load_team(), settings.RULES)
-    except errors.TeamsError as problem:
-        call.problems.append(problem)
-        return {}
-    return {"rules": rules} if rules else {}
-
-
-def _as_shown(member: Member) -> dict[str, Any]:
-    return {key: value for key, value in member.to_json().items() if key not in PRIVATE}
-
-
 def _leave(call: Call) -> Any:
     team = call.team
-    freed = leaving.leave(call.store, team, call.caller, call.problems)
+    released = leaving.leave(call.store, team, call.caller, call.problems)
     call.try_to(lambda: logs.sweep(call.store, team))
-    return {"team": team, "agentId": call.agent, "left": True, "releasedTasks": freed}
+    return {"team": team, "agentId": call.agent, "left": True, "releasedTasks": released}
 
 
 def _hand_over(call: Call, to: str) -> Any:
@@ -204,7 +192,7 @@ COMMANDS = table(
         option("--type", "Your specialty; it counts as a skill.", metavar="SPECIALTY"),
         option("--name", "Your name for people.", metavar="DISPLAY", name="display", called="agent_name"),
         option("--answer", "A command that answers questions for you.", metavar="COMMAND"),
-        option("--wait", "How long to wait for the team.", type=float, metavar="SECONDS"),
+        option("--wait", "How long to wait for the team.", metavar="SECONDS"),
         switch("--claim", "Also claim a task; with --wait, once one is ready."),
         doc=joining.join,
         words="teams:joined",

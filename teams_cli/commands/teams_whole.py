@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 
 def _close(call: Call, force: bool) -> Any:
     closed = closing.close_with_clients(call.store, call.team, call.caller, force, call.environ)
-    left: list[Any] = []
-    call.try_to(lambda: left.extend(tree.to_json() for tree in worktrees.all_of(call.store, closed.team.name)))
-    clients = {"endedClients": closed.ended, "leftClients": closed.left}
-    said = {key: names for key, names in clients.items() if names}
-    return {**teams.to_document(closed.team), **said, **({"worktrees": left} if left else {})}
+    left = call.try_to(lambda: [tree.to_json() for tree in worktrees.all_of(call.store, closed.team.name)])
+    rest = {"endedClients": closed.ended, "leftClients": closed.left, "worktrees": left}
+    return {**teams.to_document(closed.team), **{key: value for key, value in rest.items() if value}}
 
 
 def _restore(call: Call, team_name: str | None) -> Any:
@@ -64,21 +62,17 @@ def _prune(call: Call, older_than: float, yes: bool) -> Any:
     names = [row["team"] for row in rows if not row["kept"]] + [kept.ref for kept in expired]
     agreed = bool(names) and (yes or _agrees(call, names))
     for row in rows:
-        row["removed"] = agreed and not row["kept"] and _removed(call, row)
+        row["removed"] = agreed and not row["kept"]
+        if row["removed"]:
+            try:
+                pruning.remove(call.store, row["team"], call.caller)
+            except errors.TeamsError as problem:  # the next has its turn
+                row.update(kept=problem.message, removed=False)
     for kept in expired:
         rows.append({"team": kept.team, "closedAt": None, "kept": None, "ref": kept.ref, "removed": agreed})
         if agreed:
             keeping.forget(kept)
     return rows
-
-
-def _removed(call: Call, row: dict[str, Any]) -> bool:
-    """Whether the team is removed; where it can't be, the row says why, and the next has its turn."""
-    try:
-        pruning.remove(call.store, row["team"], call.caller)
-    except errors.TeamsError as problem:
-        row["kept"] = problem.message
-    return not row["kept"]
 
 
 def _agrees(call: Call, names: list[str]) -> bool:
@@ -109,28 +103,23 @@ Raises:
 _FILE = option("--file", "The file, instead of the nearest `teams.yaml`.", metavar="FILE")
 
 
-def up(call: Call, file: str | None) -> Any:
+def _up(call: Call, file: str | None) -> Any:
     from teams_cli.runs import rosters
 
-    return rosters.up(call.store, call.caller, _path(call, file), call.config, call.environ, _name(call))
+    return rosters.up(call.store, call.caller, _roster(call, file), call.config, call.environ, call.given("team"))
 
 
-def down(call: Call, file: str | None) -> Any:
+def _down(call: Call, file: str | None) -> Any:
     from teams_cli.runs import rosters
 
-    return rosters.down(call.store, call.caller, _path(call, file), call.config, call.environ, _name(call))
+    return rosters.down(call.store, call.caller, _roster(call, file), call.config, call.environ, call.given("team"))
 
 
-def _path(call: Call, file: str | None) -> str:
+def _roster(call: Call, file: str | None) -> str:
+    """The path of the file that describes the team."""
     from teams_cli.workflows import roster
 
     return roster.place(call.directory) if file is None else os.path.join(call.directory, file)
-
-
-def _name(call: Call) -> str:
-    """The name that the team is given instead of that of the file."""
-    said, source = call.sources.get("team", ("", ""))
-    return said if source == "flag" else ""
 
 
 COMMANDS = table(
@@ -182,7 +171,6 @@ COMMANDS = table(
         option(
             "--older-than",
             "Closed at least this long ago: days, or 12h.",
-            type=float,
             metavar="DAYS",
             default=30.0,
         ),
@@ -196,7 +184,7 @@ COMMANDS = table(
     ),
     Command(
         "up",
-        up,
+        _up,
         _FILE,
         doc=_UP,
         at_shell=True,
@@ -207,7 +195,7 @@ COMMANDS = table(
     ),
     Command(
         "down",
-        down,
+        _down,
         _FILE,
         doc=_DOWN,
         at_shell=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from teams_cli import environment, errors, extensions
 from teams_cli.commands.call import Attempt
@@ -26,10 +27,10 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
     if wait is not None and not (next and wait >= 0):
         raise errors.WrongUsage("--wait needs --next, and seconds from 0", "To wait for a task: teams wait --claim")
     edit = changes.Edit(
-        **{key: value for key, value in values.items() if key not in ("blocked_by", "unblock", "after")},
-        block=list(values["blocked_by"]),
-        unblock=list(values["unblock"]),
-        after=list(values["after"]),
+        block=list(values.pop("blocked_by")),
+        unblock=list(values.pop("unblock")),
+        after=list(values.pop("after")),
+        **values,
     )
     edit.options = (" --next" if next else "") + (f" --wait {wait:g}" if wait is not None else "")
     edit.check_from = checks.set_from(values["check"], call.said_directory)
@@ -42,93 +43,73 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
 
 
 def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: bool, wait: float | None) -> Any:
-    named = each_name([task]) or [task]
-    task = named[0]
-    if len(named) > 1:
+    ids = each_name([task]) or [task]
+    if len(ids) > 1:
         edit.keeping = bool(files)
-        return [to_document(call, one) for one in changes.change_each(call.store, call.team, call.caller, named, edit)]
+        changed_tasks = changes.change_each(call.store, call.team, call.caller, ids, edit)
+        return [to_document(call, changed) for changed in changed_tasks]
     if edit.status == "completed" or files:
-        changed = _checked(call, task, edit, files)
+        changed = _checked(call, ids[0], edit, files)
     else:
-        changed = changes.change_task(call.store, call.team, call.caller, task, edit)
+        changed = changes.change_task(call.store, call.team, call.caller, ids[0], edit)
     document = landed_too(call, changed) if changed.status == "completed" else to_document(call, changed)
-    if edit.status in ("completed", "failed") and changed.owner == call.agent and not came_back(document):
-        from teams_cli.views import work
-
-        call.try_to(lambda: work.close_carried_out(call.store, call.load_team(), changed, call.agent))
     if edit.unseen:
         document["unseenEditBy"] = edit.unseen
-    if came_back(document):
+    if "lands" in document and document["lands"]["state"] in ("red", "conflict"):  # it is its owner's again
         from teams_cli.views import steps
 
         call.follows = steps.complete(document["id"])
         return document
+    ends_own = edit.status in ("completed", "failed") and changed.owner == call.agent
+    if ends_own:
+        from teams_cli.views import work
+
+        call.try_to(lambda: work.close_carried_out(call.store, call.load_team(), changed, call.agent))
     if next:
         from teams_cli.commands import claims
 
         return claims.after(call, document, wait)
-    if (edit.status in ("completed", "failed") or edit.result is not None) and changed.owner == call.agent:
+    if ends_own or (edit.result is not None and changed.owner == call.agent):
         call.try_to(call.say_what_follows)
     return document
 
 
-def _tell_overlaps(call: Call) -> None:
-    try:
-        call.tell_overlaps()
-    except errors.TeamsError:  # what refuses the caller says so when the task is changed
-        return
-
-
 def _checked(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Task:
-    """The task as it is changed once it passed its check, with the evidence in these files."""
-    from teams_cli.agents import checking
+    """Change the task if it passes its check, and attach the files as evidence."""
+    from teams_cli.agents import checking, checkouts
     from teams_cli.tasks import evidence
 
-    if not _lands_by_itself(call):  # else it is answered with what it conflicts with
-        _tell_overlaps(call)
-    handed_in = [evidence.read(os.path.join(call.directory, name)) for name in files]
-    place = checking.Workplace(_place(call), call.environ)
-    return checking.change_task(call.store, call.team, call.caller, task, edit, place, handed_in)
+    if not _lands_by_itself(call):  # else the answer says what it conflicts with
+        with suppress(errors.TeamsError):  # what refuses the caller says so when the task is changed
+            call.tell_overlaps()
+    attached = [evidence.read(os.path.join(call.directory, name)) for name in files]
+    directory = call.workplace
+    if not environment.checkout_around(directory):
+        directory = checkouts.seen_in(call.store, call.team, call.agent) or call.said_directory
+    place = checking.Workplace(directory, call.environ)
+    return checking.change_task(call.store, call.team, call.caller, task, edit, place, attached)
 
 
-def _place(call: Call) -> str:
-    """Where the caller works: the checkout that it is in, else the one that it was seen in last."""
-    from teams_cli.agents import checkouts
-
-    if environment.checkout_around(call.workplace):
-        return call.workplace
-    return checkouts.seen_in(call.store, call.team, call.agent) or call.said_directory
-
-
-def landed_too(call: Call, task: Task) -> Any:
-    """The task that was just completed; where such tasks land by themselves it is queued, and what became of that
-    within two seconds is under `lands`. What came back is its owner's again.
+def landed_too(call: Call, task: Task) -> dict[str, Any]:
+    """The task that was just completed. If completed tasks land by themselves, queue it, and report under `lands` what
+    became of that within two seconds.
     """
-    after: dict[str, Any] = {}
 
-    def land() -> None:
-        if _lands_by_itself(call):
-            outcome = extensions.needed("land a completed task", "landing", "landing")(call, task)
-            if outcome:
-                after["lands"] = outcome
-                after["task"] = tasks.get(call.store, call.team, task.id)
+    def land() -> Any:
+        return _lands_by_itself(call) and extensions.needed("land a completed task", "landing", "landing")(call, task)
 
-    call.try_to(land)
-    document = to_document(call, after.pop("task", task))
-    return {**document, **after}
+    outcome = call.try_to(land)
+    if not outcome:
+        return to_document(call, task)
+    current = call.try_to(lambda: tasks.get(call.store, call.team, task.id)) or task
+    return {**to_document(call, current), "lands": outcome}
 
 
 def _lands_by_itself(call: Call) -> bool:
-    """Whether what is completed is queued to land at once."""
+    """Whether completed tasks of the team are queued to land at once."""
     from teams_cli.teams import settings
 
-    is_on = settings.lands_by_itself(call.load_team())
-    return is_on and extensions.provided("land a completed task") is not None
-
-
-def came_back(document: Any) -> bool:
-    """Whether the completed task was given back to its owner by its landing."""
-    return "lands" in document and document["lands"]["state"] in ("red", "conflict")
+    return settings.lands_by_itself(call.load_team()) and extensions.provided("land a completed task") is not None
 
 
 def _note(call: Call, task: str, text: str) -> Any:
@@ -161,7 +142,7 @@ COMMANDS = table(
         option("--claim", "Only if this is its claim.", type=int, metavar="N", seldom=True),
         option("--reason", "Why, for the record.", metavar="TEXT", text=True),
         switch("--next", "Then claim the next task."),
-        option("--wait", "How long to wait for it.", type=float, metavar="SECONDS"),
+        option("--wait", "How long to wait for it.", metavar="SECONDS"),
         option(
             "--evidence",
             "Attach this file; at most 20.",

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.records.types import Permissions
-    from teams_cli.runs.conduct import Surroundings
-    from teams_cli.runs.leader import Ended
+    from teams_cli.runs.conduct import RunRequest
 
 
 _RUN = """Run a workflow: create a team and its tasks, start workers that do them, and report.
@@ -68,7 +67,7 @@ Raises:
 """
 
 
-def run(
+def _run(
     call: Call,
     workflow: str | None,
     var: tuple[str, ...],
@@ -79,108 +78,26 @@ def run(
     model: str | None,
     permissions: Permissions | None,
 ) -> Any:
-    levels.refuse_more(call.environ, levels.LEVELS[-1], "run a workflow, which runs commands")
-    around = _surroundings(call)
-    if report:
-        report = _writable(around.path(report))
-    assert call.person is not None
-    with ExitStack() as beside, call.person.progress() as shown:
-        shown.on_begin = lambda team: beside.enter_context(console.beside(call, team))
-        if resume:
-            return _answer(_resumed(call, workflow, var, agents, report or "", around, shown))
-        client = (harness, model, permissions)
-        return _answer(_started(call, workflow, var, agents, report or "", client, around, shown))
-
-
-def _surroundings(call: Call) -> Surroundings:
-    from teams_cli.runs.conduct import Surroundings
-
-    return Surroundings(call.environ, call.directory, sys.executable)
-
-
-def _writable(path: str) -> str:
-    """The path of the report, if one can be written there: found out before, not after the work."""
-    directory = os.path.dirname(path)
-    if os.path.isdir(path) or not os.path.isdir(directory) or not os.access(directory, os.W_OK):
-        raise errors.InvalidValue(
-            f"can't write a report to {path}", "Give a file in a directory that you may write to."
-        )
-    return path
-
-
-def _started(
-    call: Call,
-    word: str | None,
-    var: tuple[str, ...],
-    agents: int | None,
-    report: str,
-    client: tuple[str, str | None, Permissions | None],
-    around: Surroundings,
-    shown: Any,
-) -> Ended:
     from teams_cli.runs import conduct
-    from teams_cli.workflows import files
-
-    if not word:
-        raise errors.WrongUsage("the workflow is missing", "See: teams list-workflows")
-    path = files.path_of(word, around.directory)
-    workflow = files.read(path, call.config.agent)
-    team, source = call.sources.get("team", ("", ""))
-    request = conduct.RunRequest(
-        workflow, path, _variables(var), agents, team if source == "flag" else "", report, *client
-    )
-    caller = call.caller or Caller(conduct.LEADER_NAME, config=call.config)
-    return conduct.start(call.store, caller, request, around, shown)
-
-
-def _resumed(
-    call: Call,
-    word: str | None,
-    var: tuple[str, ...],
-    agents: int | None,
-    report: str,
-    around: Surroundings,
-    shown: Any,
-) -> Ended:
-    from teams_cli.runs import conduct
-
-    if var or agents is not None:
-        raise errors.WrongUsage("a resumed run keeps its variables and agents", "Leave --var and --agents out.")
-    return conduct.resume(call.store, call.caller, call.config, _interrupted_team(call, word), around, shown, report)
-
-
-def _interrupted_team(call: Call, word: str | None) -> str:
-    from teams_cli.runs import runs
-    from teams_cli.workflows import files
-
-    if call.sources.get("team", ("", ""))[1] == "flag":
-        return call.load_team().name
-    name = os.path.basename(word or "").removesuffix(".md")
-    found = runs.unfinished(call.store, name)
-    if not found and word and os.path.isfile(os.path.join(call.said_directory, word)):
-        found = runs.unfinished(
-            call.store, files.read(files.path_of(word, call.said_directory), call.config.agent).name
-        )
-    if not found:
-        raise errors.NotFound("no run can be resumed", "See: teams discover-teams; choose with --team NAME.")
-    if len(found) > 1:
-        raise errors.NoTeam("several runs can be resumed", f"Use --team NAME. Teams: {', '.join(found[:20])}.")
-    return found[0]
-
-
-def _variables(words: tuple[str, ...]) -> dict[str, str]:
-    values = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals:
-            raise errors.InvalidValue(f"{word!r} is not a variable with a value", "Write: --var NAME=VALUE")
-        values[name] = value
-    return values
-
-
-def _answer(ended: Ended) -> Any:
     from teams_cli.runs.orders import key_of
 
+    levels.refuse_more(call.environ, levels.LEVELS[-1], "run a workflow, which runs commands")
+    around = conduct.Surroundings(call.environ, call.directory, sys.executable)
+    report = around.path(report) if report else ""
+    if report:
+        _refuse_unwritable(report)
+    assert call.person is not None
+    with ExitStack() as beside, call.person.progress() as progress:
+        progress.on_begin = lambda team: beside.enter_context(console.beside(call, team))
+        if resume:
+            if var or agents is not None:
+                raise errors.WrongUsage("a resumed run keeps its variables and agents", "Leave --var and --agents out.")
+            team = _interrupted_team(call, workflow)
+            ended = conduct.resume(call.store, call.caller, call.config, team, around, progress, report)
+        else:
+            request = _request(call, workflow, var, agents, report, (harness, model, permissions))
+            caller = call.caller or Caller(conduct.LEADER_NAME, config=call.config)
+            ended = conduct.start(call.store, caller, request, around, progress)
     run = ended.run
     document = {
         "team": ended.team,
@@ -197,26 +114,77 @@ def _answer(ended: Ended) -> Any:
     return document if run.status == "completed" else Outcome(document, 1)
 
 
-def list_workflows(call: Call) -> Any:
+def _refuse_unwritable(path: str) -> None:
+    """Refuse a path to which no report can be written: before the work, not after it."""
+    directory = os.path.dirname(path)
+    if os.path.isdir(path) or not os.path.isdir(directory) or not os.access(directory, os.W_OK):
+        raise errors.InvalidValue(
+            f"can't write a report to {path}", "Give a file in a directory that you may write to."
+        )
+
+
+def _request(
+    call: Call,
+    workflow: str | None,
+    var: tuple[str, ...],
+    agents: int | None,
+    report: str,
+    client: tuple[str, str | None, Permissions | None],
+) -> RunRequest:
+    from teams_cli.runs import conduct
+    from teams_cli.workflows import files
+
+    if not workflow:
+        raise errors.WrongUsage("the workflow is missing", "See: teams list-workflows")
+    path = files.path_of(workflow, call.directory)
+    variables = {}
+    for word in var:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise errors.InvalidValue(f"{word!r} is not a variable with a value", "Write: --var NAME=VALUE")
+        variables[name] = value
+    content = files.read(path, call.config.agent)
+    return conduct.RunRequest(content, path, variables, agents, call.given("team"), report, *client)
+
+
+def _interrupted_team(call: Call, workflow: str | None) -> str:
+    """The team of the only run that can be resumed, of that workflow if one is named."""
+    from teams_cli.runs import runs
+    from teams_cli.workflows import files
+
+    if call.given("team"):
+        return call.load_team().name
+    teams = runs.unfinished(call.store, os.path.basename(workflow or "").removesuffix(".md"))
+    if not teams and workflow and os.path.isfile(os.path.join(call.said_directory, workflow)):
+        content = files.read(files.path_of(workflow, call.said_directory), call.config.agent)
+        teams = runs.unfinished(call.store, content.name)
+    if not teams:
+        raise errors.NotFound("no run can be resumed", "See: teams discover-teams; choose with --team NAME.")
+    if len(teams) > 1:
+        raise errors.NoTeam("several runs can be resumed", f"Use --team NAME. Teams: {', '.join(teams[:20])}.")
+    return teams[0]
+
+
+def _list(call: Call) -> Any:
     from teams_cli.workflows import files
 
     rows = [files.describe(path, call.problems) for path in files.paths(call.directory)]
     return [row for row in rows if row]
 
 
-def check(call: Call, workflow: str) -> Any:
+def _check(call: Call, workflow: str) -> Any:
     from teams_cli.workflows import files
 
     path = files.path_of(workflow, call.directory)
-    found = files.read(path, call.config.agent)
+    content = files.read(path, call.config.agent)
     return {
-        "name": found.name,
-        "pattern": found.pattern,
+        "name": content.name,
+        "pattern": content.pattern,
         "path": path,
         "valid": True,
-        "tasks": [task.id for task in found.tasks],
-        "variables": {name: variable.default for name, variable in found.variables.items()},
-        "agents": sum(agent.count for agent in found.agents),
+        "tasks": [task.id for task in content.tasks],
+        "variables": {name: variable.default for name, variable in content.variables.items()},
+        "agents": sum(agent.count for agent in content.agents),
     }
 
 
@@ -224,7 +192,7 @@ COMMANDS = table(
     "Workflows",
     Command(
         "run",
-        run,
+        _run,
         argument("WORKFLOW", "A workflow file, or the name of one.", name="workflow", required=False),
         option("--var", "Set a variable of the workflow.", metavar="NAME=VALUE", many=True),
         option("--agents", "The number of workers, instead of the workflow's.", type=int, metavar="N"),
@@ -242,7 +210,7 @@ COMMANDS = table(
     ),
     Command(
         "list-workflows",
-        list_workflows,
+        _list,
         doc=_LIST,
         in_team=False,
         changes=False,
@@ -253,7 +221,7 @@ COMMANDS = table(
     ),
     Command(
         "check-workflow",
-        check,
+        _check,
         argument("FILE", "A workflow file, or the name of one.", name="workflow"),
         doc=_CHECK,
         in_team=False,

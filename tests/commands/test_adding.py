@@ -70,7 +70,12 @@ FILES = {
 
 
 ROWS = {
-    "commands/__init__.py": [('    "note": "updates",\n', '    "note": "updates",\n    "hurry-task": "hurrying",\n')],
+    "commands/__init__.py": [
+        (
+            '    ("updates", "update-task note"),\n',
+            '    ("updates", "update-task note"),\n    ("hurrying", "hurry-task"),\n',
+        )
+    ],
     "teams/rights.py": [('    "heartbeat": EVERYBODY,\n', '    "heartbeat": EVERYBODY,\n    "hurry-task": LEADERS,\n')],
 }
 

@@ -24,8 +24,6 @@ FILES: dict[str, Edits] = {
         ),
     ],
     "commands/tasks.py": [
-        ("    priority: Priority,\n", "    priority: Priority,\n    estimate: int | None,\n"),
-        ("        priority=priority,\n", "        priority=priority,\n        estimate=estimate,\n"),
         ('        option("--blocked-by", "A task', OPTION + '        option("--blocked-by", "A task'),
     ],
     "commands/updates.py": [
