@@ -8,7 +8,7 @@ from teams_cli import environment, extensions
 from teams_cli.clients import known
 from teams_cli.commands.answers import Outcome
 from teams_cli.commands.call import Call
-from teams_cli.doctor import clients, roots, teams
+from teams_cli.doctor import clients, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def examine(call: Call, fix: bool, only: str | None, client: str | None, turn: b
                 call.settle(team)
         beneath = environment.opencode_directory(call.store.root, call.environ)
         found = teams.examine(call.store, call.config, fix, only or "", beneath, call.environ)
-        found += roots.examine(call.store.root, call.environ)
+        found += clients.roots_apart(call.store.root, call.environ)
     bad = any(finding["level"] == "problem" for finding in found)
     document = {"root": call.store.root, "store": call.store.address, "healthy": not bad, "findings": found}
     return Outcome(document, 1 if bad else 0)
