@@ -61,11 +61,7 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[U
 
 
 def of(store: Store, team: str, agent: str) -> Usage:
-    """What that agent took.
-
-    Raises:
-        DamagedRecord: It can't be read.
-    """
+    """What that agent took."""
     try:
         return store.get(team, USAGE, agent)[0]
     except errors.NotFound:
@@ -99,18 +95,18 @@ def record(
         tokens=counted,
     )
 
-    def add(found: Usage) -> Usage:
+    def add(usage: Usage) -> Usage:
         if counted is None or not grows(profile):
-            took, changed = turn, found
+            took, changed = turn, usage
         else:
-            earlier = {each.model: each for each in found.said} if found.session_id == session.session_id else {}
+            earlier = {each.model: each for each in usage.said} if usage.session_id == session.session_id else {}
             since = [each.minus(earlier[each.model]) if each.model in earlier else each for each in counted]
             if alone and sum(each.total for each in since) < alone.total:
                 earlier, since = {}, counted
             said = list({**earlier, **{each.model: each for each in counted}}.values())
             took = turn.having(tokens=since)
-            changed = found.having(session_id=session.session_id, said=said)
-        return owing(changed.having(turns=[*found.turns, took]), *owes(took))
+            changed = usage.having(session_id=session.session_id, said=said)
+        return owing(changed.having(turns=[*usage.turns, took]), *owes(took))
 
     added = upsert(store, team, USAGE.also_closed, session.agent, Usage(agent=session.agent), add)[1]
     deliver(store, team, USAGE.also_closed, added)
@@ -118,7 +114,6 @@ def record(
 
 
 def _worked_on(store: Store, team: str, agent: str, began: str) -> list[str]:
-    """The tasks that the agent has, or ended since."""
     since = parse_rfc3339(began)
     return [
         task.id
@@ -180,12 +175,6 @@ def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None
     return next((budget for budget in _with_taken(store, team, limits) if budget.used_up), None)
 
 
-def refuse_used_up(store: Store, team: Team, agent: str, run: str) -> None:
-    """Raises WrongState: No turn may begin, since a budget is used up; says whose, and how it is raised."""
-    if budget := used_up(store, team.name, agent, run):
-        raise errors.WrongState(f"no agent can start: {budget}", f"Raise it: {budget.raised_by}")
-
-
 def change(store: Store, team_name: str, caller: Caller | None, of: str, word: str) -> int:
     """Give the budget of one agent or one run another limit; 0 for none.
 
@@ -214,7 +203,7 @@ def warnings(store: Store, team_name: str, session: Session, took: TurnUsage) ->
     """
     team = teams.get(store, team_name)
     now = total([took])
-    told = []
+    notices = []
     for budget in _with_taken(store, team, _concerning(team, session.agent, session.run)):
         budget.taken += now
         if budget.taken < _WARNED_AT * budget.limit:
@@ -222,11 +211,11 @@ def warnings(store: Store, team_name: str, session: Session, took: TurnUsage) ->
         share = "100" if budget.used_up else "80"
         what = f"no new turn begins; raise it: {budget.raised_by}" if budget.used_up else "at the limit no turn begins"
         uid = f"budget-{budget.of}-{budget.limit}-{share}"
-        told += [
+        notices += [
             Owed(to=to, message=f"{budget}; {what}", uid=f"{uid}~{to}", by=session.agent)
             for to in dict.fromkeys((team.leader, HUMAN))
         ]
-    return told
+    return notices
 
 
 def _limits(team: Team) -> dict[str, int]:

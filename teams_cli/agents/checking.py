@@ -75,27 +75,31 @@ def change_task(
             owner has not seen a change of the task.
     """
     if edit.status == "completed" or files:
-        at = require(store, team_name, caller, "update-task", word)
+        standing = require(store, team_name, caller, "update-task", word)
         task = tasks.get(store, team_name, word)
         if task.status == "completed" and (after_landing := extensions.provided("a task after its landing")):
-            task = after_landing(store, at.team, task)
+            task = after_landing(store, standing.team, task)
         edit.keeping = bool(files)
         edit.refuse_senseless()
-        if edit.status == "completed" and (task.status, task.owner) == (IN_PROGRESS, at.name) and not place.as_it_is:
-            task_changes.refuse_finishing(store, at, task, edit)
-            editing.refuse_unseen(store, at.team, task, at.name)
+        if (
+            edit.status == "completed"
+            and (task.status, task.owner) == (IN_PROGRESS, standing.name)
+            and not place.as_it_is
+        ):
+            task_changes.refuse_finishing(store, standing, task, edit)
+            editing.refuse_unseen(store, standing.team, task, standing.name)
             from teams_cli.agents import merging
 
-            merging.refuse_unshared(store, at, task, place.directory, edit.options)
+            merging.refuse_unshared(store, standing, task, place.directory, edit.options)
         if task.check is not None and task.status == IN_PROGRESS and edit.status == "completed":
-            edit.checked = _checked(store, at, task, edit, place)
+            edit.checked = _checked(store, standing, task, edit, place)
             edit.claim = task.claim
         if task.review_by and task.status == IN_PROGRESS and edit.status == "completed":
-            edit.submitted = _submitted(store, at, edit, place)
+            edit.submitted = _submitted(store, standing, edit, place)
         if files:
             evidence.refuse_too_many(task, files)
-            task_changes.refuse_finishing(store, at, task, edit)
-            edit.evidence = [evidence.keep(store, team_name, task.id, at.name, file) for file in files]
+            task_changes.refuse_finishing(store, standing, task, edit)
+            edit.evidence = [evidence.keep(store, team_name, task.id, standing.name, file) for file in files]
     return task_changes.change_task(store, team_name, caller, word, edit)
 
 
@@ -108,20 +112,15 @@ def _submitted(store: Store, at: Standing, edit: Edit, place: Workplace) -> str 
 
 
 def _checked(store: Store, at: Standing, task: Task, edit: Edit, place: Workplace) -> Check:
-    """What comes of the task's check, which passed.
-
-    Raises:
-        CheckFailed: It failed.
-    """
     task_changes.refuse_finishing(store, at, task, edit)
     directory = checkouts.worktree_of(store, at.team.name, at.name)
-    found = _Examination(store, at.team, task, at.name, place).made(directory or "")
-    if not found.passed:
+    check = _Examination(store, at.team, task, at.name, place).made(directory or "")
+    if not check.passed:
         kept = checks.kept_result(task, at.name) if edit.result is None else edit.result
-        found = found.having(result=kept, claim=task.claim if kept else None)
-        note_failed(store, at.team, task, found)
-        checks.refuse_failed(task, found, edit.options)
-    return found
+        check = check.having(result=kept, claim=task.claim if kept else None)
+        note_failed(store, at.team, task, check)
+        checks.refuse_failed(task, check, edit.options)
+    return check
 
 
 class _Examination:
@@ -147,23 +146,20 @@ class _Examination:
             raise errors.InvalidValue(missing, "Complete it in your own checkout, or on the machine of that checkout.")
         checkout = checkouts.at(directory)
         if checkout and (worktree or not (self.task.check_in or self.place.as_it_is)):
-            found = self._on_commit(checkout)
-            return found if worktree or directory == self.place.directory else self._told_where(found, directory)
+            check = self._on_commit(checkout)
+            if check.passed or worktree or directory == self.place.directory:
+                return check
+            outside = f"where the check was set: {self.place.directory or 'its owner'} is not in a checkout"
+            return check.having(output=f"{check.output}\n[in {directory}, {outside}]")
         dirty = checkout and work.uncommitted(checkout)
-        found = self._run(directory)
-        return found.having(commit=checkout.head) if checkout and not dirty else found
+        check = self._run(directory)
+        return check.having(commit=checkout.head) if checkout and not dirty else check
 
     def _place(self) -> str:
         """Where it is run that has no place of its own: never outside of all checkouts what was set in one."""
         if self.place.as_it_is or environment.checkout_around(self.place.directory):
             return self.place.directory
         return self.task.check_from or self.place.directory
-
-    def _told_where(self, found: Check, directory: str) -> Check:
-        if found.passed:
-            return found
-        why = f"[in {directory}, where the check was set: {self.place.directory or 'its owner'} is not in a checkout]"
-        return found.having(output=f"{found.output}\n{why}")
 
     def _on_commit(self, checkout: Checkout) -> Check:
         """In the checkout, which has to be as it was committed: where others may be at work too, or git was told not to
@@ -176,30 +172,28 @@ class _Examination:
         refuse_dirty(self.task, names, checkout.top)
         if hidden := checkout.hidden(parse_rfc3339(self.team.created_at).timestamp()):
             return self._apart(checkout, hidden)
-        found = self._run(checkout.top)
+        check = self._run(checkout.top)
         after = checkouts.at(checkout.top) or checkout
         if after.head == checkout.head:
-            return found.having(commit=checkout.head, left=work.uncommitted(after)[:_MOST_LEFT] or None)
+            return check.having(commit=checkout.head, left=work.uncommitted(after)[:_MOST_LEFT] or None)
         if checkout.is_main:
             return self._apart(after, [])
         raise errors.Conflict(f"somebody committed in {checkout.top} during the check", "Complete the task again.")
 
     def _apart(self, checkout: Checkout, names: list[str]) -> Check:
         """On the commit alone; a failure says which files were no part of that."""
-        pass  # MERGED  # seldom wanted
-
         top, otherwise = checkout.top, f"{self.task.id} was not checked"
         with (
             own_place(self.store.root, self.team.name, top) as path,
             tree(self.team, top, checkout.head, path, self.place.environ, otherwise) as lacking,
         ):
-            found = self._run(path)
+            check = self._run(path)
         named = sorted(names, key=lambda name: name not in (self.task.check or ""))  # what it is about comes first
         left_out = f"; left out, as not committed here: {text.listed(named)}" if names else ""
-        said = f"[on the commit alone{left_out}; to include ignored files: the setting worktree.copy]"
-        said = f"{said}\n{lacking}" if lacking else said
-        output = found.output if found.passed else f"{found.output}\n{said}"
-        return found.having(commit=checkout.head, directory=None, output=output)
+        remark = f"[on the commit alone{left_out}; to include ignored files: the setting worktree.copy]"
+        remark = f"{remark}\n{lacking}" if lacking else remark
+        output = check.output if check.passed else f"{check.output}\n{remark}"
+        return check.having(commit=checkout.head, directory=None, output=output)
 
     def _run(self, directory: str) -> Check:
         place = Workplace(directory, self.place.environ)
@@ -314,8 +308,8 @@ CHOICES = (WAIT, RELEASE, settings.OFF)
 
 def until(store: Store, said: str) -> str | None:
     """When the provider gives more again, by what a failed client said; None if it failed otherwise."""
-    found = limited_until(said, store.now().astimezone())
-    return rfc3339(found.replace(microsecond=0) + timedelta(seconds=1)) if found else None
+    end = limited_until(said, store.now().astimezone())
+    return rfc3339(end.replace(microsecond=0) + timedelta(seconds=1)) if end else None
 
 
 def is_limited(store: Store, session: Session) -> bool:
@@ -336,20 +330,20 @@ def note(store: Store, team_name: str, session: Session, until: str, given: list
     team = teams.get(store, team_name)
     choice = on_limit(store, team_name)
     then = _WHAT_THEN.get(choice, _OTHERWISE).format(other=choice)
-    told = f"limited by its provider until {until}: {then}"
+    consequence = f"limited by its provider until {until}: {then}"
     uid = f"limited-{session.agent}-{''.join(filter(str.isdigit, until))}"
-    notice = Owed(to=team.leader, message=f"{session.agent} is {told}", uid=uid, by=session.agent)
+    notice = Owed(to=team.leader, message=f"{session.agent} is {consequence}", uid=uid, by=session.agent)
     owed = [] if choice in ("", RELEASE) and session.caller == team.leader else [notice]
 
-    def change(found: Session) -> Session:
-        return owing(found.having(limited_until=until, given=given or None), *owed)
+    def change(session: Session) -> Session:
+        return owing(session.having(limited_until=until, given=given or None), *owed)
 
     changed = update(store, team_name, SESSION.also_closed, session.agent, change)[1]
     history.note(store, team_name, session.agent, "agent limited", until=until)
     deliver(store, team_name, SESSION.also_closed, changed)
     if choice == RELEASE:
         claims.release_tasks_of(store, team, session.agent, session.agent, f"limited by its provider until {until}")
-    return told
+    return consequence
 
 
 _WHAT_THEN = {

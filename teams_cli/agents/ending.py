@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from teams_cli import errors, processes
 from teams_cli.agents.sessions import SESSION, Session, find
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from teams_cli.records.types import Outcome
     from teams_cli.store.pace import Alarm
+    from teams_cli.teams.teams import Team
 
 _LINGER = 5.0
 """Seconds to wait for a keeper that is about to end by itself."""
@@ -36,8 +38,8 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[S
 
 def children(store: Store, team: str, agent: str) -> list[Session]:
     """The sessions that the agent started itself."""
-    found = [session for session, _ in store.scan(team, SESSION, []) if session.caller == agent]
-    return [_settled(store, team, session) for session in found]
+    sessions = [session for session, _ in store.scan(team, SESSION, []) if session.caller == agent]
+    return [_settled(store, team, session) for session in sessions]
 
 
 def of_run(store: Store, team: str, run: str) -> list[Session]:
@@ -115,13 +117,17 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
     if not is_lost(store, team, session):
         return session
     silent = session.keeper_lives
-    said = _last_words(store, team, session)
+    from teams_cli.agents import logs
+
+    # A keeper that was killed may not have noted the turn that it had started.
+    ends = (logs.end_of_turn(store, team, agent, turn, logs.END) for turn in (session.turns + 1, session.turns))
+    last_words = next(filter(None, ends), "")
     why = f"its machine is silent, {session.host}" if silent else "its keeper was killed"
 
     def lose(found: Session) -> Session:
         if found.ended or found.outcome or found.held != session.held:  # another has taken it meanwhile
             return found
-        return found.having(outcome="lost", failure=f"{why}: {said}" if said and not silent else why)
+        return found.having(outcome="lost", failure=f"{why}: {last_words}" if last_words and not silent else why)
 
     lost = update(store, team, SESSION.also_closed, agent, lose)[1]
     if lost.ended or not lost.outcome:
@@ -129,15 +135,6 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
     if not silent:
         processes.end_tagged(session.tag, (("KILL", 2.0),))
     return finish(store, team, lost, "lost")
-
-
-def _last_words(store: Store, team: str, session: Session) -> str:
-    """The last that its client said. A keeper that was killed may not have noted the turn that it had started."""
-    from teams_cli.agents import logs
-
-    turns = (session.turns + 1, session.turns)
-    said = (logs.end_of_turn(store, team, session.agent, turn, logs.END) for turn in turns)
-    return next(filter(None, said), "")
 
 
 def linger(found: list[Session]) -> None:
@@ -185,30 +182,22 @@ def finish(
         history.note(store, team, session.agent, f"session {after.outcome}", generation=after.generation)
         if sent and logs.is_waited_for(settled):
             messages.wake_up(store, team, [after.caller], sent, after.agent)
-        _give_up_assigned(store, team, after)
-        if after.outcome == "completed" and after.branch:
-            _tell_peers(store, team, after)
+        with suppress(errors.TeamsError):  # it ended all the same
+            _tell_team(store, teams.get(store, team), after)
     return after
 
 
-def _tell_peers(store: Store, team: str, ended: Session) -> None:
-    """Tell the others, once, that the agent finished, and where its work is; who started it has its output."""
-    body = f"{ended.agent} finished; its work is on the branch {ended.branch} ({ended.worktree})"
-    try:
-        for name in teams.get(store, team).active_names():
-            if name not in (ended.agent, ended.caller):
-                messages.notify(store, team, name, body, f"finished~{ended.agent}~{name}", "info", wake=False)
-    except errors.TeamsError:  # it ended all the same
-        return
-
-
-def _give_up_assigned(store: Store, team: str, ended: Session) -> None:
-    """What is kept for an agent that nothing resumes is anybody's."""
+def _tell_team(store: Store, team: Team, ended: Session) -> None:
+    """Free the tasks kept for an agent that nothing resumes. Of one that finished tell the others, once, where its work
+    is; the agent that started it has its output.
+    """
     if ended.outcome in ("stopped", "lost"):
-        try:
-            assigning.free_all(store, teams.get(store, team), ended.agent, f"{ended.agent} was {ended.outcome}")
-        except errors.TeamsError:  # it ended all the same
-            return
+        assigning.free_all(store, team, ended.agent, f"{ended.agent} was {ended.outcome}")
+    if ended.outcome == "completed" and ended.branch:
+        body = f"{ended.agent} finished; its work is on the branch {ended.branch} ({ended.worktree})"
+        for name in team.active_names():
+            if name not in (ended.agent, ended.caller):
+                messages.notify(store, team.name, name, body, f"finished~{ended.agent}~{name}", "info", wake=False)
 
 
 def lapse(store: Store, team: str, session: Session) -> None:

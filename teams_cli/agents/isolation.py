@@ -6,7 +6,6 @@ all trees of a repository share. What other programs do in a shell is not seen; 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 
@@ -14,6 +13,7 @@ from teams_cli import errors, text
 from teams_cli.agents import checkouts, git
 from teams_cli.agents.sessions import Session
 from teams_cli.store.contract import Store
+from teams_cli.store.files import disk
 from teams_cli.teams import settings
 from teams_cli.teams.teams import Team
 
@@ -146,8 +146,14 @@ def _git_commands(command: str, directory: str) -> Iterator[tuple[list[str], str
 
 
 def _of_git(session: Session, words: list[str], place: str) -> str:
-    """Why this git command is not to be run; empty if it may."""
-    words, place = _behind_options(words, place)
+    while words and words[0].startswith("-"):
+        option, equals, value = words[0].partition("=")
+        taken = 1
+        if option in _WITH_VALUE and not equals:
+            value, taken = (words[1] if len(words) > 1 else ""), 2
+        if option in ("-C", "--work-tree", "--git-dir"):
+            place = os.path.normpath(os.path.join(place, value))
+        words = words[taken:]
     if not words or words[0] in _READING:
         return ""
     top, common = checkouts.repository_of(place)
@@ -159,35 +165,22 @@ def _of_git(session: Session, words: list[str], place: str) -> str:
     return _shared(session, words[0], words[1:])
 
 
-def _behind_options(words: list[str], place: str) -> tuple[list[str], str]:
-    """The command and its words, and where it runs by the options before it."""
-    while words and words[0].startswith("-"):
-        option, equals, value = words[0].partition("=")
-        taken = 1
-        if option in _WITH_VALUE and not equals:
-            value, taken = (words[1] if len(words) > 1 else ""), 2
-        if option in ("-C", "--work-tree", "--git-dir"):
-            place = os.path.normpath(os.path.join(place, value))
-        words = words[taken:]
-    return words, place
-
-
 def _shared(session: Session, command: str, words: list[str]) -> str:
     """Why a command in one's own tree is not to be run: it changes what belongs to another, or to all."""
-    said = [word for word in words if not word.startswith("-")]
+    arguments = [word for word in words if not word.startswith("-")]
     options = {word for word in words if word.startswith("-")}
-    if command == "worktree" and said[:1] not in ([], ["list"]):
-        return f"git worktree {said[0]} changes the trees of others"
-    if command == "stash" and said[:1] not in (["list"], ["show"]):
+    if command == "worktree" and arguments[:1] not in ([], ["list"]):
+        return f"git worktree {arguments[0]} changes the trees of others"
+    if command == "stash" and arguments[:1] not in (["list"], ["show"]):
         return "git stash is one for all worktrees: commit instead"
-    if command == "update-ref" and f"refs/heads/{session.branch}" not in said:
+    if command == "update-ref" and f"refs/heads/{session.branch}" not in arguments:
         return "git update-ref changes the branch of another"
     if command == "branch" and options & {"-d", "-D", "-m", "-M", "-f", "--delete", "--move", "--force"}:
-        others = [name for name in said if name != session.branch and not name.startswith(f"{session.branch}-")]
+        others = [name for name in arguments if name != session.branch and not name.startswith(f"{session.branch}-")]
         return f"git branch would change {others[0]}, which is not yours" if others else ""
     if command in ("checkout", "switch") and options & {"-B", "-C", "--force-create"}:
         return f"git {command} would move a branch that may be another's"
-    if command == "push" and said[:1] in (["."], ["./"]):
+    if command == "push" and arguments[:1] in (["."], ["./"]):
         return "git push to this repository would change the branch of another"
     return ""
 
@@ -205,54 +198,37 @@ def base_of(store: Store, team: str, agent: str) -> int:
     Raises:
         StorageFailed: All are taken, or what is noted of them can't be written.
     """
+    from filelock import FileLock  # dear, and only where an agent is started
+
     path = f"{store.root}/ports.json"
+    disk.prepare_root(store.root)
     try:
-        os.makedirs(store.root, 0o700, exist_ok=True)
-        lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        with FileLock(f"{path}.lock", mode=0o600):
+            teams = set(store.teams())
+            given = {name: base for name, base in _given(path).items() if name.partition("/")[0] in teams}
+            name = f"{team}/{agent}"
+            if name not in given:
+                taken = set(given.values())
+                given[name] = next((base for base in range(_FIRST, _END, EACH) if base not in taken), 0)
+                if not given[name]:
+                    raise errors.StorageFailed("all ranges of ports are taken", "Remove closed teams: teams prune")
+                disk.commit(disk.write_temp(f"{store.root}/tmp", json.dumps(given, indent=2).encode()), path)
+            return given[name]
     except OSError as error:
-        raise errors.StorageFailed(
-            f"can't note the ports of {agent} in {path}: {error.strerror}", "Look at the disk."
-        ) from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        there = set(store.teams())
-        given = {name: base for name, base in _given(path).items() if name.partition("/")[0] in there}
-        name = f"{team}/{agent}"
-        if name not in given:
-            given[name] = _free(set(given.values()))
-            _keep(path, given)
-        return given[name]
-    finally:
-        os.close(lock)
-
-
-def _free(taken: set[int]) -> int:
-    for base in range(_FIRST, _END, EACH):
-        if base not in taken:
-            return base
-    raise errors.StorageFailed("all ranges of ports are taken", "Remove closed teams: teams prune")
+        why = f"can't note the ports of {agent} in {path}: {error.strerror}"
+        raise errors.StorageFailed(why, "Look at the disk.") from None
 
 
 def _given(path: str) -> dict[str, int]:
     """The base of each agent; what can't be read was never given."""
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+            document = json.load(file)
     except (OSError, ValueError):
         return {}
-    return {str(name): base for name, base in found.items() if type(base) is int} if isinstance(found, dict) else {}
-
-
-def _keep(path: str, given: dict[str, int]) -> None:
-    temp = f"{path}.new"
-    try:
-        with open(temp, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            json.dump(given, file, indent=2)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temp, path)
-    except OSError as error:
-        raise errors.StorageFailed(f"can't write {path}: {error.strerror}", "Look at the disk.") from None
+    return (
+        {str(name): base for name, base in document.items() if type(base) is int} if isinstance(document, dict) else {}
+    )
 
 
 _END_OF_OUTPUT = 2000
@@ -280,11 +256,11 @@ def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str], otherwi
     seconds = float(settings.value(team, "checkTimeout"))
     done = shell.run(script, tree, environ, settings.WORKTREE_SETUP, seconds)
     if done.status:
-        said = (done.errors.strip() or done.output.strip())[-_END_OF_OUTPUT:]
+        output = (done.errors.strip() or done.output.strip())[-_END_OF_OUTPUT:]
         how = f"exit status {done.status}" if done.status > 0 else f"ended by signal {-done.status}"
         raise SetupFailed(
             f"{settings.WORKTREE_SETUP} failed in the new worktree ({how}), so {otherwise}"
-            + (f": {said}" if said else ""),
+            + (f": {output}" if output else ""),
             f"Try it in your own worktree; change it: teams set {settings.WORKTREE_SETUP} COMMAND",
         )
 

@@ -26,7 +26,7 @@ from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 
 PREFIX = "refs/teams/kept"
-_TRIES = 100
+_MOST_KEPT = 1_000_000
 _LINK = "160000"
 
 
@@ -76,7 +76,9 @@ def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any],
     try:
         _note_repository(store, work.store)
         commit = _commit(work, f"Kept: the work of {agent} in {team}", {**about, "holds": work.told()}, before)
-        for number in range(_next(work, team, agent), _TRIES**3):
+        listed = work.git("for-each-ref", "--format=%(refname)", f"{PREFIX}/{team}/{agent}/").split()
+        taken = [int(end) for name in listed if (end := name.rpartition("/")[2]).isdigit()]
+        for number in range(max(taken, default=0) + 1, _MOST_KEPT):
             ref = f"{PREFIX}/{team}/{agent}/{number}"
             done = git.run(work.path, "update-ref", ref, commit, "0" * len(commit))
             if done.returncode == 0:
@@ -89,11 +91,6 @@ def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any],
             "Fix what git names, and repeat the command. Was the repository moved? There: git worktree repair PATH",
         ) from None
     raise errors.Conflict(f"{agent} has too much kept work", "See: teams worktree list --kept")
-
-
-def _next(work: Work, team: str, agent: str) -> int:
-    listed = work.git("for-each-ref", "--format=%(refname)", f"{PREFIX}/{team}/{agent}/").split()
-    return max((int(name.rpartition("/")[2]) for name in listed if name.rpartition("/")[2].isdigit()), default=0) + 1
 
 
 def _commit(work: Work, title: str, about: dict[str, Any], before: Sequence[str] = ()) -> str:
@@ -112,6 +109,8 @@ def _commit(work: Work, title: str, about: dict[str, Any], before: Sequence[str]
         *(commit for _, commit in nested.values()),
         *before,
     ]
+    words = ("for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/tags")
+    references = work.git(*words) if work.has_store else ""
     about = {
         **about,
         "head": work.head,
@@ -119,7 +118,7 @@ def _commit(work: Work, title: str, about: dict[str, Any], before: Sequence[str]
         "staged": dict(zip((str(stage) for stage, _ in staged), stages, strict=True)),
         "stash": work.stashed,
         "bare": work.bare,
-        "refs": _references(work) if work.has_store else {},
+        "refs": dict(line.split(" ") for line in references.splitlines()),
         "nested": {name: commit for name, (_, commit) in nested.items()},
     }
     return _made(work, tree, f"{title}\n\n{json.dumps(about)}", list(dict.fromkeys(parents)))
@@ -139,19 +138,14 @@ def _taken_in(work: Work, nested: Work) -> str:
     return commit
 
 
-def _references(work: Work) -> dict[str, str]:
-    listed = work.git("for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/tags")
-    return dict(line.split(" ") for line in listed.splitlines())
-
-
 def _independent(work: Work, tips: Sequence[str], head: str) -> list[str]:
     """Those of the tips that can be found neither from HEAD nor from another of them."""
     if not tips:
         return []
     asked = "\n".join([*tips, *([f"^{head}"] if head else []), ""])
     lines = [line.split() for line in work.git("rev-list", "--parents", "--stdin", given=asked).splitlines()]
-    found = {commit for commit, *_ in lines} & set(tips)
-    return sorted(found - {parent for _, *parents in lines for parent in parents})
+    heads = {commit for commit, *_ in lines} & set(tips)
+    return sorted(heads - {parent for _, *parents in lines for parent in parents})
 
 
 def _staged(work: Work) -> Iterator[tuple[int, str]]:
@@ -225,11 +219,6 @@ def _not_checked_out(work: Work) -> Iterator[str]:
 
 
 def _note_repository(store: Store, repository: str) -> None:
-    """Note on this machine that the repository has kept work.
-
-    Raises:
-        StorageFailed: It can't be written.
-    """
     digest = md5(os.fsencode(repository), usedforsecurity=False).hexdigest()
     path = f"{store.root}/kept/{digest}"
     if not os.path.lexists(path):
@@ -240,12 +229,12 @@ def _note_repository(store: Store, repository: str) -> None:
 
 def all_of(store: Store, team: str = "") -> list[Kept]:
     """The kept work in the repositories of this machine, the oldest first; of one team if it is named."""
-    found: list[Kept] = []
+    every: list[Kept] = []
     for name in disk.names_in(f"{store.root}/kept"):
         repository = os.fsdecode(disk.read_file(f"{store.root}/kept/{name}"))
         if os.path.isdir(repository):
-            found += _kept_in(repository, f"{PREFIX}/{team}/" if team else f"{PREFIX}/")
-    return sorted(found, key=lambda one: (one.at, one.ref))
+            every += _kept_in(repository, f"{PREFIX}/{team}/" if team else f"{PREFIX}/")
+    return sorted(every, key=lambda one: (one.at, one.ref))
 
 
 def _kept_in(repository: str, pattern: str) -> Iterator[Kept]:
@@ -260,33 +249,25 @@ def _kept_in(repository: str, pattern: str) -> Iterator[Kept]:
 
 def _parsed(body: str) -> dict[str, Any]:
     try:
-        found = json.loads(body)
+        about = json.loads(body)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return about if isinstance(about, dict) else {}
 
 
 def find(store: Store, ref: str, directory: str) -> Kept:
-    """The kept work of that reference, in a repository that is known here or the one of the *directory*.
-
-    Raises:
-        NotFound: There is none.
-    """
+    """The kept work of that reference, in a repository that is known here or the one of the *directory*."""
     here = git.said(directory, "rev-parse", "--path-format=absolute", "--git-common-dir") if directory else ""
     name = ref if ref.startswith("refs/") else f"{PREFIX}/{ref}"
-    known: list[Kept] = [*(_kept_in(os.path.realpath(here), f"{PREFIX}/") if here else ()), *all_of(store)]
-    for one in known:
+    every: list[Kept] = [*(_kept_in(os.path.realpath(here), f"{PREFIX}/") if here else ()), *all_of(store)]
+    for one in every:
         if one.ref == name:
             return one
     raise errors.NotFound(f"there is no kept work {ref!r}", "See: teams worktree list --kept")
 
 
 def forget(kept: Kept) -> None:
-    """Remove what was kept, for good, unless it changed meanwhile.
-
-    Raises:
-        StorageFailed: git does not remove it.
-    """
+    """Remove what was kept, for good, unless it changed meanwhile."""
     git.must(kept.repository, "update-ref", "-d", kept.ref, kept.commit, variables={"GIT_DIR": kept.repository})
 
 
@@ -329,7 +310,6 @@ def _fill(path: str, commit: str, about: dict[str, Any]) -> None:
 
 
 def _bring_back_nested(around: str, path: str, commit: str, about: dict[str, Any]) -> None:
-    """A repository inside, in a store of its own."""
     place = path if not about.get("bare") else f"{around}/{os.path.basename(path)}.restored"
     os.makedirs(place, exist_ok=True)
     git.must(place, "init", "--quiet")

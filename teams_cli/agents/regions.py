@@ -73,9 +73,6 @@ class Snapshots:
     def of(self, worktree: str) -> str:
         """The commit of all that is in the worktree, made at the first call; HEAD where nothing is changed, or a merge
         is not finished.
-
-        Raises:
-            StorageFailed: git does not say.
         """
         if worktree not in self._commits:
             self._commits[worktree] = self._commit(worktree)
@@ -97,11 +94,7 @@ class Snapshots:
         return git.must(worktree, *words, variables={**variables, **git.NOBODY}).strip()
 
     def conflicts(self, directory: str, one: str, other: str) -> list[str]:
-        """The files in which two commits conflict.
-
-        Raises:
-            StorageFailed: This git can't tell.
-        """
+        """The files in which two commits conflict."""
         words = ("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", one, other)
         done = git.run(directory, *words, variables=self._objects)
         if done.returncode == 0:
@@ -125,11 +118,7 @@ class Snapshots:
         return git.names(directory, *words, variables=self._objects)
 
     def patch(self, directory: str, base: str, commit: str, paths: Sequence[str]) -> str:
-        """What the commit changes since *base*, in those files and directories, or in all.
-
-        Raises:
-            StorageFailed: git does not say.
-        """
+        """What the commit changes since *base*, in those files and directories, or in all."""
         words = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", base or commit, commit, "--")
         return git.must(directory, *words, *(f":(top,literal){path}" for path in paths), variables=self._objects)
 
@@ -158,11 +147,7 @@ class Snapshots:
 
 
 def state(worktree: str) -> str:
-    """What git says of the files that are not as in HEAD; empty if there is none.
-
-    Raises:
-        StorageFailed: git does not say.
-    """
+    """What git says of the files that are not as in HEAD; empty if there is none."""
     words = ("status", "--porcelain", "--untracked-files=all", "--ignore-submodules=dirty", "-z", "--no-renames")
     return git.must(worktree, *git.LOOKING, *words)
 
@@ -171,19 +156,14 @@ def _change(match: re.Match[str], names: list[tuple[int, int, str]] | None) -> C
     start, count, new, more = (int(each) if each else 1 for each in match.groups()[:4])
     changed = (new, new + max(more, 1) - 1)
     if names is None:
-        symbol = _symbol_in(match[5])
+        named = _NAMED.search(match[5]) or _CALLED.search(match[5])
+        symbol = named[1] if named else ""
     else:
         around = [name for first, last, name in names if first <= changed[0] <= last]
         symbol = around[-1] if around else ""
     # A hunk without old lines stands behind the line that it names.
     old = (start, start + count - 1) if count else (start + 1, start)
     return Change(old, changed, symbol)
-
-
-def _symbol_in(line: str) -> str:
-    """The name in the line of a definition, as git shows it."""
-    match = _NAMED.search(line) or _CALLED.search(line)
-    return match[1] if match else ""
 
 
 def _definitions(node: ast.AST, inside: str) -> Iterator[tuple[int, int, str]]:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.records.types import Count, Name, Object, Outcome, Permissions, SessionState, Text, Time, Word
-    from teams_cli.store.contract import Store
 
 
 BEGIN_AGAIN = "begin-again"
@@ -130,6 +129,10 @@ class Session(Record):
         started = processes.process_started(pid) or None
         return self.having(keeper_pid=pid, keeper_started=started, keeper_boot=processes.pid_scope(host))
 
+    def starts(self, session: Session) -> bool:
+        """Whether this is still the start of that generation of the session."""
+        return self.state == "starting" and self.generation == session.generation
+
     @property
     def held(self) -> tuple[int, int | None, str | None]:
         """Which generation is in the hands of which process."""
@@ -220,24 +223,13 @@ def take(store: Store, team: str, agent: str) -> Session:
 
 def hand_on(store: Store, team: str, session: Session, pid: int) -> None:
     """Give a session that is starting into the hands of the process that will be its keeper."""
-
-    def change(found: Session) -> Session:
-        if found.state != "starting" or found.generation != session.generation:
-            return found
-        return found.kept_by(pid, store.host)
-
-    update(store, team, SESSION.also_closed, session.agent, change)
+    kept = SESSION.also_closed
+    update(store, team, kept, session.agent, lambda now: now.kept_by(pid, store.host) if now.starts(session) else now)
 
 
 def leave_to(store: Store, team: str, session: Session, agent: str) -> None:
     """Leave a session that is starting to the keeper of that agent."""
-
-    def change(found: Session) -> Session:
-        if found.state != "starting" or found.generation != session.generation:
-            return found
-        return found.having(unstarted=agent)
-
-    update(store, team, SESSION, session.agent, change)
+    update(store, team, SESSION, session.agent, lambda now: now.having(unstarted=agent) if now.starts(session) else now)
 
 
 def left_to(store: Store, team: str, agent: str) -> list[Session]:
@@ -287,11 +279,7 @@ def is_session_id(text: str) -> bool:
 
 
 def note_started_here(store: Store, team: str, session: Session) -> None:
-    """Keep what the agent is started with, on this machine; an id of its session beside those before.
-
-    Raises:
-        StorageFailed: It can't be written.
-    """
+    """Keep what the agent is started with, on this machine; an id of its session beside those before."""
     if store.host:
         directory = f"{store.root}/started/{team}"
         digest, ids = _known(store, team, session.agent)
@@ -299,18 +287,18 @@ def note_started_here(store: Store, team: str, session: Session) -> None:
         kept = [*(ids if digest == now else ()), session.session_id]
         disk.prepare_root(store.root)
         disk.make_directories(directory, store.root)
-        said = "\n".join([now, *dict.fromkeys(kept)]).encode()
-        disk.commit(disk.write_temp(f"{store.root}/tmp", said), f"{directory}/{session.agent}")
+        lines = "\n".join([now, *dict.fromkeys(kept)]).encode()
+        disk.commit(disk.write_temp(f"{store.root}/tmp", lines), f"{directory}/{session.agent}")
 
 
 def check_started_here(store: Store, team: str, session: Session) -> None:
     """Raises NotAllowed: The session's record is not what this machine started the agent with."""
     if not is_session_id(session.session_id):
-        said = f"the session id {session.session_id[:60]!r} of {session.agent} is not valid"
-        raise errors.NotAllowed(said, "See who changed it (teams history), and start another agent: teams run-agent")
+        why = f"the session id {session.session_id[:60]!r} of {session.agent} is not valid"
+        raise errors.NotAllowed(why, "See who changed it (teams history), and start another agent: teams run-agent")
     if not is_started_here(store, team, session):
-        said = f"the record of {session.agent} in {store.address} differs from how this machine started it"
-        raise errors.NotAllowed(said, "See who changed it (teams history), and start another agent: teams run-agent")
+        why = f"the record of {session.agent} in {store.address} differs from how this machine started it"
+        raise errors.NotAllowed(why, "See who changed it (teams history), and start another agent: teams run-agent")
 
 
 def is_started_here(store: Store, team: str, session: Session) -> bool:
@@ -320,8 +308,8 @@ def is_started_here(store: Store, team: str, session: Session) -> bool:
     digest, ids = _known(store, team, session.agent)
     if not is_session_id(session.session_id):
         return False
-    if digest == _digest_of_old(session):  # noted by a version that kept no ids
-        return True
+    if not (session.model or session.permissions) and digest == _hash(_of_old(session)):
+        return True  # noted by a version that kept no ids
     return digest == _digest(session) and session.session_id in ids
 
 
@@ -339,10 +327,6 @@ def _digest(session: Session) -> str:
     return _hash([*_of_old(session), session.model, session.permissions, *kept])
 
 
-def _digest_of_old(session: Session) -> str:
-    return _hash(_of_old(session)) if not (session.model or session.permissions) else ""
-
-
 def _of_old(session: Session) -> list[object]:
     return [session.prompt, session.directory, session.harness, session.variables]
 
@@ -358,23 +342,23 @@ _KEYS = ("client", "sessionId", "directory", "host")
 
 def note_told(store: Store, team: str, agent: str, client: str, session_id: str, directory: str) -> None:
     """Note where the agent's client has its session, unless `teams` keeps one of that agent."""
-    told = dict(zip(_KEYS, (client, session_id, directory, store.host), strict=True))
-    known = presence.load(store, team, agent).client
-    if not is_session_id(session_id) or (known and told.items() <= known.items()):
+    place = dict(zip(_KEYS, (client, session_id, directory, store.host), strict=True))
+    before = presence.load(store, team, agent).client
+    if not is_session_id(session_id) or (before and place.items() <= before.items()):
         return
     if find(store, team, agent) is not None:
         return
-    found = {**told, "at": teams.now(store)}
-    upsert(store, team, presence.AGENT, agent, presence.Agent(agent=agent), lambda known: known.having(client=found))
-    note_started_here(store, team, _session(agent, found))
+    noted = {**place, "at": teams.now(store)}
+    upsert(store, team, presence.AGENT, agent, presence.Agent(agent=agent), lambda before: before.having(client=noted))
+    note_started_here(store, team, _session(agent, noted))
 
 
 def find_told(store: Store, team: str, agent: str) -> Session | None:
     """The session that the agent's client told of on this machine, and not another in its name; None if it did not."""
-    told = presence.load(store, team, agent).client
-    if not told or told.get("host", "") != store.host or not all(isinstance(told.get(key), str) for key in _KEYS):
+    noted = presence.load(store, team, agent).client
+    if not noted or noted.get("host", "") != store.host or not all(isinstance(noted.get(key), str) for key in _KEYS):
         return None
-    session = _session(agent, told)
+    session = _session(agent, noted)
     return session if is_started_here(store, team, session) else None
 
 

@@ -37,8 +37,8 @@ class Finished:
     def reason(self) -> str:
         """Why it failed, with the end of what it said on standard error."""
         how = f"exit status {self.status}" if self.status >= 0 else f"ended by signal {-self.status}"
-        said = self.errors.strip()[-_TOLD:]
-        return f"{how}: {said}" if said else how
+        errors = self.errors.strip()[-_TOLD:]
+        return f"{how}: {errors}" if errors else how
 
 
 class ShellCommand:
@@ -71,19 +71,16 @@ class ShellCommand:
         try:
             descriptor = os.pidfd_open(self._process.pid)
         except (AttributeError, OSError):  # not this system, or it is gone already
-            return self._wait_polling(seconds)
+            try:
+                self._process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                return False
+            return True
         try:
             select.select([descriptor], [], [], max(seconds, 0))
         finally:
             os.close(descriptor)
         return self._process.poll() is not None
-
-    def _wait_polling(self, seconds: float) -> bool:
-        try:
-            self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
 
     def end(self, grace: float = 2.0) -> None:
         """End it and its group: asked first, after *grace* seconds by force."""
@@ -101,9 +98,9 @@ class ShellCommand:
             self._signal(signal.SIGTERM)
             self.wait(2.0)
         self._signal(signal.SIGKILL)
-        found = Finished(self._process.wait(), _tail(self._output), _tail(self._errors))
+        finished = Finished(self._process.wait(), _tail(self._output), _tail(self._errors))
         self._close()
-        return found
+        return finished
 
     def _signal(self, number: int) -> None:
         try:
@@ -117,11 +114,7 @@ class ShellCommand:
 
 
 def run(script: str, directory: str, environment: Mapping[str, str], what: str, seconds: float = PATIENCE) -> Finished:
-    """Run a command to its end, at most so many *seconds*; if we are interrupted, it ends too.
-
-    Raises:
-        TaskFailed: It can't be started.
-    """
+    """Run a command to its end, at most so many *seconds*; if we are interrupted, it ends too."""
     try:
         command = ShellCommand(script, directory, environment)
     except OSError as error:

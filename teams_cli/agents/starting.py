@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import KW_ONLY, dataclass, field
 
 from teams_cli import environment, errors, names, processes, text
 from teams_cli.agents import budgets, ending, isolation, sessions
@@ -21,7 +22,6 @@ from teams_cli.teams.teams import TEAM, Member, Team
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from teams_cli.records.types import Permissions
 
@@ -30,40 +30,29 @@ _STARTING = 30.0
 """Seconds after which a member whose launcher is not known is taken for one that nobody starts."""
 
 
+@dataclass
 class StartRequest:
     """What is to be started: the prompt, and what was said of the agent.
 
     It inherits *environ* (when it is resumed, that of whoever does); *variables* are its own, and are kept.
     """
 
-    def __init__(
-        self,
-        prompt: str,
-        *,
-        agent: str | None = None,
-        description: str | None = None,
-        harness: str | None = None,
-        type: str | None = None,
-        worktree: bool = False,
-        answer: str | None = None,
-        model: str | None = None,
-        permissions: Permissions | None = None,
-        directory: str = ".",
-        environ: Mapping[str, str] | None = None,
-        variables: Mapping[str, str] | None = None,
-    ) -> None:
-        self.prompt = prompt
-        self.agent = agent
-        self.description = description
-        self.harness = harness
-        self.type = type
-        self.worktree = worktree
-        self.answer = answer
-        self.model = model
-        self.permissions = permissions
-        self.directory = os.path.abspath(directory)
-        self.environ = environ or {}
-        self.variables = variables
+    prompt: str
+    _: KW_ONLY
+    agent: str | None = None
+    description: str | None = None
+    harness: str | None = None
+    type: str | None = None
+    worktree: bool = False
+    answer: str | None = None
+    model: str | None = None
+    permissions: Permissions | None = None
+    directory: str = "."
+    environ: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        self.directory = os.path.abspath(self.directory)
 
     def check(self) -> None:
         """Raises InvalidValue: The prompt is blank or too long, the name can't be one, the directory is not there."""
@@ -81,21 +70,6 @@ class StartRequest:
                 f"the directory {self.directory} does not exist", "Create it, or give another --cwd."
             )
 
-    @property
-    def about(self) -> str:
-        """The description; unless given, the beginning of the prompt."""
-        return self.description or " ".join(self.prompt.split())[:_DESCRIPTION]
-
-    def fields(self, directory: str) -> dict[str, Any]:
-        """What a session keeps of it, for an agent that works in *directory*."""
-        return {
-            "prompt": self.prompt,
-            "description": self.about,
-            "model": self.model,
-            "directory": directory,
-            "variables": dict(self.variables) if self.variables else None,
-        }
-
 
 def run_agent(store: Store, team_name: str, caller: Caller | None, request: StartRequest) -> Session:
     """Start an agent as leader or human; it goes on by itself.
@@ -105,8 +79,8 @@ def run_agent(store: Store, team_name: str, caller: Caller | None, request: Star
         AlreadyExists: There is an agent of that name.
         NotAllowed: The caller's role starts no agents so.
     """
-    at = require(store, team_name, caller, "run-agent")
-    team, caller = at.team, at.caller
+    standing = require(store, team_name, caller, "run-agent")
+    team, caller = standing.team, standing.caller
     if environment.holder(request.environ) and (own := sessions.find(store, team_name, caller.name)):
         _take_after(request, own)
     return _start(store, team, caller, request, _new_run(team_name), depth=1)
@@ -122,8 +96,8 @@ def spawn(store: Store, team_name: str, caller: Caller | None, request: StartReq
         Conflict: It would be more than `max_depth` deep.
         NotAllowed: You lead the team or are the human; use `run-agent`.
     """
-    at = require(store, team_name, caller, "spawn")
-    team, caller = at.team, at.caller
+    standing = require(store, team_name, caller, "spawn")
+    team, caller = standing.team, standing.caller
     own = sessions.find(store, team_name, caller.name)
     depth = (own.depth if own else 1) + 1
     deepest = int(settings.value(team, "max_depth"))
@@ -152,27 +126,40 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     """Register the agent, so that it can be written to; then start its keeper."""
     request.check()
     profile = profiles.get(request.harness or str(settings.value(team, "harness")), caller.config)
-    level = _level(team, request, profile)
-    budgets.refuse_used_up(store, team, request.agent or "", run)
+    if request.model:
+        profiles.refuse_model(profile, request.model)
+    level = permissions.choose(profile, request.permissions, team, request.environ)
+    if budget := budgets.used_up(store, team.name, request.agent or "", run):
+        raise errors.WrongState(f"no agent can start: {budget}", f"Raise it: {budget.raised_by}")
     team = clear_away(store, team)
     if request.agent and team.find(request.agent) and not _never_ran(store, team, request.agent):
-        raise errors.AlreadyExists(
-            f"there is an agent {request.agent} already", "Choose another name, or leave it out."
-        )
+        raise _name_is_taken(request.agent)
     top = _repository(store, team, request) if request.worktree else ""
     member, token = _join(store, team, caller, request)
     presence.register_process(store, team.name, member.agent_id, os.getpid())
     try:
         port = isolation.base_of(store, team.name, member.agent_id)
         tree, branch = _worktree(store, team, member.agent_id, top, request, port) if top else (None, None)
-        draft = _draft(teams.now(store), profile, request, tree).having(
+        now = teams.now(store)
+        draft = Session(
             agent=member.agent_id,
             caller=caller.name,
             run=run,
             depth=depth,
+            harness=profile.name,
+            model=request.model,
             permissions=level,
+            prompt=request.prompt,
+            description=request.description or " ".join(request.prompt.split())[:_DESCRIPTION],
+            directory=tree or request.directory,
+            variables=dict(request.variables) if request.variables else None,
+            worktree=tree,
             branch=branch,
             port_base=port,
+            session_id=sessions.new_id(),
+            session_known=output.is_preset(profile) or None,
+            created_at=now,
+            started_at=now,
         )
         sessions.note_started_here(store, team.name, draft)
         session = _created(store, team.name, draft.kept_by(os.getpid(), store.host))
@@ -188,29 +175,6 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     return session
 
 
-def _draft(now: str, profile: profiles.Profile, request: StartRequest, tree: str | None) -> Session:
-    """The session that is asked for, still without whose it is and what it may do."""
-    return Session(
-        agent="",
-        caller="",
-        run="",
-        harness=profile.name,
-        worktree=tree,
-        session_id=sessions.new_id(),
-        session_known=output.is_preset(profile) or None,
-        created_at=now,
-        started_at=now,
-        **request.fields(tree or request.directory),
-    )
-
-
-def _level(team: Team, request: StartRequest, profile: profiles.Profile) -> Permissions | None:
-    """What the agent will be permitted to do; refuses what its client can't be asked for."""
-    if request.model:
-        profiles.refuse_model(profile, request.model)
-    return permissions.choose(profile, request.permissions, team, request.environ)
-
-
 def _never_ran(store: Store, team: Team, agent: str) -> bool:
     """Whether the agent's launcher was killed before a keeper had it: its name can be used again."""
     session = ending.current(store, team.name, agent)
@@ -220,14 +184,12 @@ def _never_ran(store: Store, team: Team, agent: str) -> bool:
 def _created(store: Store, team: str, draft: Session) -> Session:
     """The session, stored; in the place of one that never ran."""
 
-    def change(found: Session) -> Session:
-        if found is draft:
+    def change(session: Session) -> Session:
+        if session is draft:
             return draft.having(generation=1)
-        if found.outcome != "lost" or found.turns:
-            raise errors.AlreadyExists(
-                f"there is an agent {draft.agent} already", "Choose another name, or leave it out."
-            )
-        return draft.having(generation=found.generation + 1)
+        if session.outcome != "lost" or session.turns:
+            raise _name_is_taken(draft.agent)
+        return draft.having(generation=session.generation + 1)
 
     return upsert(store, team, SESSION, draft.agent, draft, change)[1]
 
@@ -248,10 +210,12 @@ def _join(store: Store, team: Team, caller: Caller, request: StartRequest) -> tu
         launcher=processes.identity(os.getpid(), store.host),
     )
     if member.started_by != caller.name:
-        raise errors.AlreadyExists(
-            f"there is an agent {member.agent_id} already", "Choose another name, or leave it out."
-        )
+        raise _name_is_taken(member.agent_id)
     return member, token
+
+
+def _name_is_taken(agent: str) -> errors.AlreadyExists:
+    return errors.AlreadyExists(f"there is an agent {agent} already", "Choose another name, or leave it out.")
 
 
 def _repository(store: Store, team: Team, request: StartRequest) -> str:
@@ -299,7 +263,7 @@ def _was_never_started(store: Store, team: Team, member: Member) -> bool:
 
 
 def _remove(store: Store, team: str, gone: Member) -> Team:
-    def without(found: Team) -> Team:
-        return found.having(members=[member for member in found.members if member != gone])
+    def without(team: Team) -> Team:
+        return team.having(members=[member for member in team.members if member != gone])
 
     return update(store, team, TEAM, team, without)[1]

@@ -28,6 +28,8 @@ _UNFINISHED = {
 }
 _DIRECTORIES = ("", "rebase-merge", "rebase-apply", "sequencer")
 _OTHERS_COMMITS = ("FETCH_HEAD", "index", "commondir", "gitdir")
+_OWN_REFERENCES = ("refs/bisect", "refs/worktree", "refs/rewritten")
+"""What git keeps for one checkout alone."""
 _MOST_READ = 1 << 24
 _LINK = "160000"
 _STATUS = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
@@ -62,11 +64,7 @@ class Work:
         self.problem = ""
 
     def git(self, *words: str, given: str | None = None, **variables: str) -> str:
-        """What git prints there.
-
-        Raises:
-            StorageFailed: It refuses.
-        """
+        """What git prints there."""
         if self.bare:  # its configuration names a checkout that is not there
             variables = {"GIT_DIR": self.path, "GIT_WORK_TREE": self.path, **variables}
         variables = {**self.settings, **variables}
@@ -81,9 +79,9 @@ class Work:
         """`unknown` where git does not answer, `work`, or `empty`."""
         if self.problem:
             return "unknown"
-        found = self.commits or self.changed or self.hidden or self.stashed or self.unfinished
+        own = self.commits or self.changed or self.hidden or self.stashed or self.unfinished
         below = {one.state for one in self.nested}
-        return "unknown" if "unknown" in below else "work" if found or "work" in below else "empty"
+        return "unknown" if "unknown" in below else "work" if own or "work" in below else "empty"
 
     @property
     def nested_work(self) -> bool:
@@ -97,22 +95,19 @@ class Work:
 
     def told(self) -> list[str]:
         """What it holds, a phrase each; nothing where it holds nothing."""
-        found = [f"may hold work: {self.problem}"] if self.problem else []
+        phrases = [f"may hold work: {self.problem}"] if self.problem else []
         counts = [
             (self.commits, "commit"),
             (len(self.changed), "uncommitted file"),
             (len(self.hidden), "hidden file"),
-            (len(self.stashed), "stash"),
         ]
-        found += [_counted(count, what) for count, what in counts if count]
-        found += [f"an unfinished {self.unfinished}"] if self.unfinished else []
+        phrases += [text.counted(count, what) for count, what in counts if count]
+        if self.stashed:
+            phrases.append("1 stash" if len(self.stashed) == 1 else f"{len(self.stashed)} stashes")
+        phrases += [f"an unfinished {self.unfinished}"] if self.unfinished else []
         for one in self.nested:
-            found += [f"{what} in {text.listed([one.name])}" for what in one.told()]
-        return found
-
-
-def _counted(count: int, what: str) -> str:
-    return text.counted(count, what) if what != "stash" or count == 1 else f"{count} stashes"
+            phrases += [f"{what} in {text.listed([one.name])}" for what in one.told()]
+        return phrases
 
 
 def of_worktree(path: str, branch: str, against: Sequence[str], origin: Origin) -> Work:
@@ -168,9 +163,10 @@ def _look(work: Work, branches: list[str], against: Sequence[str], origin: Origi
         )
     _identify(work)
     _look_at_files(work, origin)
-    known = [*branches, *_own_references(work)]
-    mine = [*([work.head] if work.head else []), *(name for name in known if _is_there(work, name))]
-    mine += _existing(work, _tokens(work, ("rebase-merge/orig-head", "rebase-merge/autostash", "MERGE_AUTOSTASH")))
+    references = [*branches, *work.git("for-each-ref", "--format=%(refname)", *_OWN_REFERENCES).split()]
+    mine = [*([work.head] if work.head else []), *(name for name in references if _is_there(work, name))]
+    for name in ("rebase-merge/orig-head", "rebase-merge/autostash", "MERGE_AUTOSTASH"):
+        mine += _existing(work, _COMMIT.findall(_read(f"{work.own}/{name}")))
     work.commits = _count(work, mine, against) if mine else 0
     work.stashed = list(_stashes_of(work, branches))
     work.nested = list(_nested(work, origin))
@@ -208,12 +204,6 @@ def _is_there(work: Work, reference: str) -> bool:
 def _count(work: Work, mine: Sequence[str], against: Sequence[str]) -> int:
     asked = "\n".join([*mine, *(f"^{one}" for one in against), ""])
     return int(work.git("rev-list", "--count", "--stdin", given=asked))
-
-
-def _own_references(work: Work) -> list[str]:
-    """The references that git keeps for this checkout alone."""
-    places = ("refs/bisect", "refs/worktree", "refs/rewritten")
-    return work.git("for-each-ref", "--format=%(refname)", *places).split()
 
 
 def _look_at_files(work: Work, origin: Origin) -> None:
@@ -271,14 +261,13 @@ def _by_rule(work: Work, names: list[str]) -> tuple[dict[str, tuple[str, str]], 
     if done.returncode > 1:
         raise errors.StorageFailed(f"git check-ignore: {done.stderr.strip()}", f"Try it in {work.path}.")
     fields = done.stdout.split("\0")
-    found = {fields[at + 3]: (fields[at], fields[at + 2]) for at in range(0, len(fields) - 3, 4)}
-    return {name: rule for name, rule in found.items() if rule[0]}, [
-        name for name, rule in found.items() if not rule[0]
+    rules = {fields[at + 3]: (fields[at], fields[at + 2]) for at in range(0, len(fields) - 3, 4)}
+    return {name: rule for name, rule in rules.items() if rule[0]}, [
+        name for name, rule in rules.items() if not rule[0]
     ]
 
 
 def _rules_before(work: Work, source: str, origin: Origin) -> set[str]:
-    """The rules that the file had when the worktree was made."""
     if os.path.basename(source) == ".gitignore" and not os.path.isabs(source):
         shown = git.run(work.path, "show", f"{origin.base or 'HEAD'}:{source}")
         return set(shown.stdout.splitlines()) if shown.returncode == 0 else set()
@@ -335,7 +324,7 @@ def _nested(work: Work, origin: Origin) -> Iterator[Work]:
             _distrust(one, work)
             _identify(one)
             seen.add(one.own)
-            one.has_store = any(_is_below(one.store, place) for place in (work.path, work.own))
+            one.has_store = any(one.store.startswith(os.path.realpath(place) + "/") for place in (work.path, work.own))
             inside.base = _recorded(work, name, origin.base)
             _look_at_files(one, inside)
             if one.has_store:
@@ -365,12 +354,12 @@ def _distrust(work: Work, around: Work) -> None:
     """
     named = _commands(work)
     trusted = _commands(around) if named else {}
-    told = {"core.hooksPath": os.devnull, "log.showSignature": "false"}
+    settings = {"core.hooksPath": os.devnull, "log.showSignature": "false"}
     for key, command in named.items():
         if trusted.get(key) != command:
-            told |= {key: "", f"{key.rpartition('.')[0]}.required": "false"}
-    work.settings = {"GIT_CONFIG_COUNT": str(len(told))}
-    for number, (key, value) in enumerate(told.items()):
+            settings |= {key: "", f"{key.rpartition('.')[0]}.required": "false"}
+    work.settings = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (key, value) in enumerate(settings.items()):
         work.settings |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
 
 
@@ -399,10 +388,6 @@ def _stores_in(place: str) -> Iterator[str]:
             yield os.path.realpath(directory)
 
 
-def _is_below(path: str, directory: str) -> bool:
-    return path.startswith(os.path.realpath(directory) + "/")
-
-
 def _recorded(work: Work, name: str, base: str) -> str:
     """The commit of the submodule in the commit *base*, which the agent did not make; empty if it is not known."""
     variables = {"GIT_LITERAL_PATHSPECS": "1"}
@@ -425,8 +410,8 @@ def _look_at_store(work: Work, recorded: str) -> None:
     mine = [commit for commit, name in listed if not name.startswith("refs/remotes/") and name not in cloned]
     mine += _existing(work, _heads_of(work.store))
     work.stashed = work.git("log", "-g", "--format=%H", "refs/stash").split() if _is_there(work, "refs/stash") else []
-    known = [*fetched, *_existing(work, {recorded} - {""})] if fetched else []
-    work.commits = _count(work, [*mine, *work.stashed], known) if mine else 0
+    elsewhere = [*fetched, *_existing(work, {recorded} - {""})] if fetched else []
+    work.commits = _count(work, [*mine, *work.stashed], elsewhere) if mine else 0
 
 
 def _heads_of(store: str) -> set[str]:
@@ -449,12 +434,7 @@ def _read(path: str) -> str:
         return file.read()
 
 
-def _tokens(work: Work, names: Sequence[str]) -> set[str]:
-    return {commit for name in names for commit in _COMMIT.findall(_read(f"{work.own}/{name}"))}
-
-
 def _existing(work: Work, commits: Sequence[str] | set[str]) -> list[str]:
-    """Those of the commits that the repository has."""
     if not commits:
         return []
     printed = work.git("cat-file", "--batch-check=%(objectname) %(objecttype)", given="\n".join([*commits, ""]))
@@ -477,9 +457,7 @@ def tips(work: Work) -> list[str]:
     files += [f"{own}/logs/HEAD" for own in places]
     found = {commit for path in files for commit in _COMMIT.findall(_read(path))}
     words = ["--format=%(refname) %(objectname) %(*objectname)"]
-    kept = work.git(
-        "for-each-ref", *words, *([] if work.has_store else ["refs/bisect", "refs/worktree", "refs/rewritten"])
-    )
+    kept = work.git("for-each-ref", *words, *(() if work.has_store else _OWN_REFERENCES))
     for line in kept.splitlines():
         name, *commits = line.split()
         found.update(commits if not name.startswith("refs/remotes/") else ())
@@ -488,5 +466,5 @@ def tips(work: Work) -> list[str]:
 
 def has_left_behind(work: Work, against: Sequence[str]) -> bool:
     """Whether the checkout stood on commits that are on none of its branches any more, nor part of those *against*."""
-    found = tips(work)
-    return bool(found and _count(work, found, [*against, *_branches_of(work)]))
+    commits = tips(work)
+    return bool(commits and _count(work, commits, [*against, *_branches_of(work)]))

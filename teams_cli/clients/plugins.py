@@ -43,11 +43,7 @@ def is_installed(root: str, client: str) -> bool:
 
 
 def install(root: str, client: str, plugin: PluginCommands, files: Iterable[str], environ: Mapping[str, str]) -> None:
-    """Have the client take the plugin in; what its *files* were is kept.
-
-    Raises:
-        StorageFailed: The client refused.
-    """
+    """Have the client take the plugin in; what its *files* were is kept."""
     before = {path: _text(path) for path in files}
     _run(commands(plugin, True), environ)
     os.makedirs(os.path.dirname(_record(root, client)), 0o700, exist_ok=True)
@@ -56,11 +52,7 @@ def install(root: str, client: str, plugin: PluginCommands, files: Iterable[str]
 
 
 def uninstall(root: str, client: str, plugin: PluginCommands, environ: Mapping[str, str]) -> None:
-    """Have the client take the plugin out; a file that says what it said before becomes what it was, byte for byte.
-
-    Raises:
-        StorageFailed: The client refused.
-    """
+    """Have the client take the plugin out; a file that says what it said before becomes what it was, byte for byte."""
     _run(commands(plugin, False), environ)
     kept: dict[str, str | None] = json.loads(disk.read_file(_record(root, client)))["files"]
     for path, before in kept.items():
@@ -91,10 +83,10 @@ def _run(wanted: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> None:
 def _said(text: str, beside: tuple[str, ...]) -> Any:
     """What the settings say, without keys *beside* what was there that have nothing but the plugin taken out."""
     try:
-        found = json.loads(text or "{}")
+        document = json.loads(text or "{}")
     except ValueError:
         return text.strip()
-    return {key: value for key, value in found.items() if key not in beside or value not in ({}, {_SOURCE: False})}
+    return {key: value for key, value in document.items() if key not in beside or value not in ({}, {_SOURCE: False})}
 
 
 def _text(path: str) -> str | None:

@@ -11,7 +11,7 @@ from teams_cli.store.files.engine import FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from teams_cli.clients.contract import Client
@@ -146,11 +146,7 @@ def brought(profile: Profile, python: str, variables: Iterable[str], level: str 
 
 
 def given_once(profile: Profile, python: str, directory: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that bring our hooks and our server to one run, with files of ours in *directory*.
-
-    Raises:
-        OSError: They can't be written.
-    """
+    """The variables that bring our hooks and our server to one run, with files of ours in *directory*."""
     client = known.find(profile.once)
     return client.once(python, directory, environ)[1] if client else {}
 
@@ -161,7 +157,9 @@ def fill(words: list[str], values: Mapping[str, str], brought: Mapping[str, Sequ
     """
     filled: list[str] = []
     given = brought or {}
-    for word in _spread(words, "{permissions}", given):
+    permits = given.get("permissions", ())
+    words = [part for word in words for part in (permits if word == "{permissions}" else (word,))]
+    for word in words:
         if word in ("{hooks}", "{mcp}", MODEL):
             filled += given.get(word[1:-1], ())
             continue
@@ -181,11 +179,6 @@ def of_place(root: str, variables: Mapping[str, str]) -> dict[str, str]:
     return {"root": root, "network": "true" if in_database else "false"}
 
 
-def _spread(words: list[str], place: str, brought: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    for word in words:
-        yield from brought.get(word[1:-1], ()) if word == place else (word,)
-
-
 def session_file(profile: Profile, session_id: str, variables: Mapping[str, str]) -> str | None:
     """The file that the client keeps the session in, *variables* being its environment; None if it is not there.
 
@@ -194,13 +187,13 @@ def session_file(profile: Profile, session_id: str, variables: Mapping[str, str]
     """
     from glob import escape, glob
 
-    known = {key: escape(value) for key, value in {**variables, "session_id": session_id}.items()}
+    values = {key: escape(value) for key, value in {**variables, "session_id": session_id}.items()}
     try:
-        found = glob((profile.session_file or "").format_map(known))
+        files = glob((profile.session_file or "").format_map(values))
     except (LookupError, ValueError, AttributeError) as error:
-        said = f"harness {profile.name}: sessionFile: {error} has no value in {profile.session_file}"
-        raise errors.InvalidValue(said, "Use {session_id} and variables of the environment.") from None
-    return max(found, key=os.path.getmtime, default=None)
+        why = f"harness {profile.name}: sessionFile: {error} has no value in {profile.session_file}"
+        raise errors.InvalidValue(why, "Use {session_id} and variables of the environment.") from None
+    return max(files, key=os.path.getmtime, default=None)
 
 
 _PATIENCE = 30

@@ -154,11 +154,7 @@ class Settings:
         self.comments = comments
 
     def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
-        """The file without anything of ours that was not there *before*; None when nothing is left.
-
-        Raises:
-            DamagedRecord: It is not what the client could read.
-        """
+        """The file without anything of ours that was not there *before*; None when nothing is left."""
         text, document = self._read(path, data)
         earlier = self._read(path, before)[1] if before else {}
         if before is None and not any(_hooks_of_ours(document)):  # the rules are somebody else's
@@ -186,17 +182,16 @@ class Settings:
         return _bytes(text)
 
     def _additions(self, path: str, document: dict[str, Any], ours: Ours) -> Iterator[tuple[Place, Any]]:
-        """What is added, and where."""
         hooks = document.get("hooks", {})
         for event, entry in ours.client.hook_entries(ours.hook).items() if self.hooks else ():
             if not isinstance(hooks.get(event, []), list):
                 raise errors.DamagedRecord(f"{path}: hooks.{event}: is not a list", "Correct the file.")
             yield ("hooks", event, len(hooks.get(event, []))), entry
-        found = _at(document, _ALLOWED)
-        if self.allowed and not isinstance(found, list | None):
+        rules = _at(document, _ALLOWED)
+        if self.allowed and not isinstance(rules, list | None):
             raise errors.DamagedRecord(f"{path}: permissions.allow: is not a list", "Correct the file.")
-        for number, rule in enumerate(rule for rule in self.allowed if rule not in (found or ())):
-            yield (*_ALLOWED, len(found or ()) + number), rule
+        for number, rule in enumerate(rule for rule in self.allowed if rule not in (rules or ())):
+            yield (*_ALLOWED, len(rules or ()) + number), rule
         if self.servers and ours.server:
             yield (self.servers, NAME), ours.client.server_entry(ours.server)
 
@@ -206,7 +201,6 @@ class Settings:
         return [_at(document, place)["command"] for place in _hooks_of_ours(document)]
 
     def _read(self, path: str, data: bytes) -> tuple[str, dict[str, Any]]:
-        """The file as text, and what it says."""
         text = data.decode(errors="surrogateescape")
         bare = json_edits.without_comments(text) if self.comments else text
         document = strict_json(_bytes(bare), path) if bare.strip() else {}
@@ -228,7 +222,6 @@ class Settings:
 
 
 def _hooks_of_ours(document: dict[str, Any]) -> Iterator[Place]:
-    """Where our hooks are in the settings."""
     for event, entries in document.get("hooks", {}).items():
         for number, entry in enumerate(entries if isinstance(entries, list) else ()):
             inner = entry.get("hooks") if isinstance(entry, dict) else None
@@ -354,19 +347,15 @@ def of_user(name: str, home: str, environ: Mapping[str, str]) -> list[SettingsFi
     if files.directory.startswith(".config/") and (config := config_base(environ)):
         base = config + files.directory.removeprefix(".config")
     said = environ.get(files.variable) and absolute(environ[files.variable], files.variable, environ)
-    found = []
+    files_of_user = []
     for file in files.files:
         top = said or (home if file.beside else base)
-        found.append(SettingsFile(client, f"{os.path.abspath(top)}/{file.of_user}", file.form))
-    return found
+        files_of_user.append(SettingsFile(client, f"{os.path.abspath(top)}/{file.of_user}", file.form))
+    return files_of_user
 
 
 def of_project(name: str, directory: str) -> list[SettingsFile]:
-    """Where the client has the settings of a project; the hooks are in the first.
-
-    Raises:
-        InvalidValue: There is no such client, or it has no settings.
-    """
+    """Where the client has the settings of a project; the hooks are in the first."""
     client, files = _known(name)
     top = os.path.abspath(directory)
     return [SettingsFile(client, f"{top}/{file.of_project}", file.form, top) for file in files.files]

@@ -137,7 +137,7 @@ def _version(call: Call) -> Any:
 
 
 def _doctor(call: Call, fix: bool, only: str | None, client: str | None, turn: bool, wake: bool) -> Any:
-    from teams_cli.doctor import clients, roots
+    from teams_cli.doctor import clients
     from teams_cli.doctor import teams as of_teams
 
     if client:
@@ -152,7 +152,7 @@ def _doctor(call: Call, fix: bool, only: str | None, client: str | None, turn: b
                 call.settle(team)
         beneath = environment.opencode_directory(call.store.root, call.environ)
         findings = of_teams.examine(call.store, call.config, fix, only or "", beneath, call.environ)
-        findings += roots.examine(call.store.root, call.environ)
+        findings += clients.roots_apart(call.store.root, call.environ)
     is_bad = any(finding["level"] == "problem" for finding in findings)
     document = {"root": call.store.root, "store": call.store.address, "healthy": not is_bad, "findings": findings}
     return Outcome(document, 1 if is_bad else 0)

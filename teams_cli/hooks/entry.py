@@ -127,9 +127,9 @@ def _answer_below(
     """Answer a client that runs below the client of a member: it is nobody; agents inside it are children."""
     standpoint.team, standpoint.agent, standpoint.token = parent.team, parent.agent, parent.token
     if standpoint.has_team and b'"agent_id"' in given and not environ.get("TEAMS_SHADOW"):
-        from teams_cli.hooks import subagents
+        from teams_cli.hooks import arrival
 
-        subagents.tell(client, given, standpoint, environ)
+        arrival.tell_child(client, given, standpoint, environ)
 
 
 def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]") -> None:
@@ -154,9 +154,9 @@ def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping
         arrival.tell(given, standpoint, environ)
         return
     if b'"agent_id"' in given:
-        from teams_cli.hooks import subagents
+        from teams_cli.hooks import arrival
 
-        subagents.tell(client, given, standpoint, environ)
+        arrival.tell_child(client, given, standpoint, environ)
     if not quiet.is_quiet(standpoint, given):
         from teams_cli.hooks import news
 
@@ -176,30 +176,27 @@ def _arrives(standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]")
     """
     begins = b'"SessionStart"' in given or (quiet.is_prompt(given) and not standpoint.has_terminal)
     return (
-        begins and standpoint.has_team and bool(standpoint.agent or environ.get("TEAMS_TEAM") or _here(standpoint.root))
+        begins
+        and standpoint.has_team
+        and bool(standpoint.agent or environ.get("TEAMS_TEAM") or bindings.team_here(standpoint.root, os.getcwd()))
     )
-
-
-def _here(root: str) -> str:
-    """The team of the directory that the client works in."""
-    return bindings.team_here(root, os.getcwd())
 
 
 def _flags(words: list[str]) -> "dict[str, str] | None":
     """The client and the flags; None if they are not as they should be."""
-    found = {"root": "", "store": "", "team": "", "agent": "", "client": "", "wait": "", "ask": ""}
+    flags = {"root": "", "store": "", "team": "", "agent": "", "client": "", "wait": "", "ask": ""}
     rest = iter(words)
     for word in rest:
         flag, equals, value = word.partition("=")
         if flag in _FLAGS:
-            found[_FLAGS[flag]] = value if equals else next(rest, "")
-        elif not found["client"] and word.isalnum() and os.path.exists(f"{_CLIENTS}/{word}.py"):
-            found["client"] = word
+            flags[_FLAGS[flag]] = value if equals else next(rest, "")
+        elif not flags["client"] and word.isalnum() and os.path.exists(f"{_CLIENTS}/{word}.py"):
+            flags["client"] = word
         elif word in ("--wait", "--ask"):
-            found[word[2:]] = word
+            flags[word[2:]] = word
         else:
             return None
-    return found if found["client"] else None
+    return flags if flags["client"] else None
 
 
 def _standard_input() -> bytes:
@@ -228,9 +225,12 @@ def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", given: by
         and bindings.is_below(os.getppid(), bindings.DAEMON)
     ):
         named = ""  # whoever started the daemon
-    team = environment.look_up("team", flags["team"], environ)[0] or ("" if binding else _here(root))
+    team = environment.look_up("team", flags["team"], environ)[0] or (
+        "" if binding else bindings.team_here(root, os.getcwd())
+    )
     if not team and not binding and store in ("", "files"):
-        team = _only_team(root)
+        names = [name for name in quiet.names(f"{root}/teams") if _is_plain(name)]
+        team = environment.only_team(names, lambda name: _is_open(f"{root}/teams/{name}/team.json"))
     return Standpoint(root, store, team, binding, named)
 
 
@@ -249,18 +249,12 @@ def _caller(client: str, given: bytes) -> str:
 def _binding(client: str, root: str, given: bytes, is_named: bool) -> "Binding | None":
     """Whose terminal the hook runs in; that of Codex, whose daemon runs the hooks of all, is known by its thread."""
     if client == "codex":
-        return bindings.of_thread(root, _session(given))
+        session_id = given.partition(b'"session_id"')[2][:200].partition(b'"')[2].partition(b'"')[0]
+        return bindings.of_thread(root, session_id.decode("ascii", "replace"))
     return None if is_named else bindings.above(root, os.getppid())
 
 
-def _session(given: bytes) -> str:
-    """The session that the event is of, without reading it as JSON."""
-    said = given.partition(b'"session_id"')[2][:200].partition(b'"')[2].partition(b'"')[0]
-    return said.decode("ascii", "replace")
-
-
 def _store(said: str, root: str, environ: "Mapping[str, str]") -> str:
-    """The address of the store, if it is said anywhere."""
     store = environment.store_address(said, environ, "")[0]
     if store:
         return store
@@ -278,11 +272,6 @@ def _store(said: str, root: str, environ: "Mapping[str, str]") -> str:
 
 def _is_plain(name: str) -> bool:
     return name.isascii() and name.replace("-", "").replace("_", "").isalnum()
-
-
-def _only_team(root: str) -> str:
-    names = [name for name in quiet.names(f"{root}/teams") if _is_plain(name)]
-    return environment.only_team(names, lambda name: _is_open(f"{root}/teams/{name}/team.json"))
 
 
 def _is_open(path: str) -> bool:

@@ -26,19 +26,8 @@ from teams_cli.workflows.model import REPO
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Protocol
 
-    from teams_cli.runs.conduct import LiveRun
-
-    class Fallen(Protocol):
-        """One who ended by something going wrong."""
-
-        name: str
-
-        def how_it_ended(self) -> str:
-            """What is known of its end."""
-
-    from teams_cli.runs.conduct import Surroundings
+    from teams_cli.runs.conduct import LiveRun, Surroundings
     from teams_cli.teams.config import Config
 
 
@@ -60,18 +49,6 @@ CALLS = 3
 _MORE = "Tasks are ready: teams claim-task --next"
 
 
-class CrewAgent:
-    """One agent of the crew."""
-
-    def __init__(self, name: str, session: Session | None) -> None:
-        self.name = name
-        self.session = session
-
-    def how_it_ended(self) -> str:
-        """What is known of its end."""
-        return (self.session and (self.session.failure or self.session.outcome)) or "it was not started"
-
-
 class AgentCrew:
     """The agents of a run that have a model, each started with its harness."""
 
@@ -83,11 +60,7 @@ class AgentCrew:
         self._calls: dict[tuple[str, str], int] = {}
 
     def start(self) -> None:
-        """Start all agents; one that an earlier attempt started is resumed when there is work for it.
-
-        Raises:
-            TeamsError: One can't be started.
-        """
+        """Start all agents; one that an earlier attempt started is resumed when there is work for it."""
         for assigned in self.ours:
             if sessions.find(self.run.store, self.run.team, assigned.name) is None:
                 starting.run_agent(self.run.store, self.run.team, self.run.leader, self._request(assigned))
@@ -125,13 +98,14 @@ class AgentCrew:
         """The names of the agents that work or can be called to."""
         return [name for name, session in self._sessions().items() if session and not _is_lost(session)]
 
-    def fallen(self) -> list[CrewAgent]:
-        """The agents that failed or were lost since this was asked last."""
+    def fallen(self) -> list[str]:
+        """The agents that failed or were lost since this was asked last, each with how it ended."""
         found = []
         for name, session in self._sessions().items():
             if (session is None or _is_lost(session)) and name not in self._missed:
                 self._missed.add(name)
-                found.append(CrewAgent(name, session))
+                how = session and (session.failure or session.outcome)
+                found.append(f"{name} died ({how or 'it was not started'})")
         return found
 
     def call(self, found: Iterable[Task]) -> None:
@@ -158,7 +132,8 @@ class AgentCrew:
         return left
 
     def _ready(self, found: Iterable[Task]) -> list[Task]:
-        return [task for task in found if task.status == "pending" and not self._waits(task)]
+        stored = dependencies.stored(self.run.store, self.run.team)
+        return [task for task in found if task.status == "pending" and not dependencies.open_blockers(task, stored)]
 
     def _may_be_called(self, team: teams.Team, name: str, task: Task) -> bool:
         return self._calls.get((name, task.id), 0) < CALLS and self._can(team, name, task)
@@ -167,15 +142,13 @@ class AgentCrew:
         member = team.member(name)
         return member is not None and roles.skills_of(member, team, self.run.leader.config).issuperset(task.require)
 
-    def _waits(self, task: Task) -> bool:
-        return bool(dependencies.open_blockers(task, dependencies.stored(self.run.store, self.run.team)))
-
     def wait(self, seconds: float) -> bool:
         """Wait until all agents have ended their turns, at most so long; whether they did."""
-        return pace.sleep_until(self.run.store, self.run.team, self._all_ended, seconds)
 
-    def _all_ended(self) -> bool:
-        return all(session is None or session.ended for session in self._sessions().values())
+        def have_ended() -> bool:
+            return all(session is None or session.ended for session in self._sessions().values())
+
+        return pace.sleep_until(self.run.store, self.run.team, have_ended, seconds)
 
     def stop(self) -> None:
         """End the agents that still work."""
@@ -188,7 +161,6 @@ class AgentCrew:
 
 
 def _is_lost(session: Session) -> bool:
-    """Whether nothing is to be expected of the agent any more."""
     return session.ended and session.outcome != "completed"
 
 
@@ -223,10 +195,10 @@ class WorkerProcess:
         how = f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
         try:
             with open(self.log, encoding="utf-8", errors="replace") as log:
-                said = log.read()[-2000:].strip().rpartition("\n")[2]
+                last_line = log.read()[-2000:].strip().rpartition("\n")[2]
         except OSError:
-            said = ""
-        return f"{how}: {said}" if said else how
+            last_line = ""
+        return f"{how}: {last_line}" if last_line else how
 
 
 class WorkerCrew:
@@ -238,11 +210,7 @@ class WorkerCrew:
         self._missed: set[str] = set()
 
     def start(self) -> None:
-        """Start all workers.
-
-        Raises:
-            StorageFailed: One can't be started.
-        """
+        """Start all workers."""
         record = self.run.record
         for assigned in record.agents:
             if record.harness_of(assigned) == SHELL:
@@ -252,13 +220,13 @@ class WorkerCrew:
         """The names of the workers whose processes run."""
         return [worker.name for worker in self.workers if worker.runs()]
 
-    def fallen(self) -> list[WorkerProcess]:
-        """The workers that ended by something going wrong since this was asked last; what they left behind ends too."""
+    def fallen(self) -> list[str]:
+        """The workers that failed since this was asked last, each with how it ended; what they left behind ends too."""
         found = [w for w in self.workers if not w.runs() and w.process.returncode and w.name not in self._missed]
         for worker in found:
             self._missed.add(worker.name)
             processes.end_tagged(worker.tag, _KILL)
-        return found
+        return [f"{worker.name} died ({worker.how_it_ended()})" for worker in found]
 
     def wait(self, seconds: float) -> bool:
         """Wait for the end of all workers, at most so long; whether they ended."""
@@ -299,11 +267,7 @@ class Crew:
         self.agents = AgentCrew(run)
 
     def start(self) -> None:
-        """Start all of them.
-
-        Raises:
-            TeamsError: One can't be started.
-        """
+        """Start all of them."""
         self.workers.start()
         self.agents.start()
 
@@ -319,8 +283,8 @@ class Crew:
         """The tasks that are ready and that nobody will take: workers do by themselves, while there are any."""
         return [] if self.workers.living() else self.agents.untaken(found)
 
-    def fallen(self) -> list[Fallen]:
-        """Those who ended by something going wrong since this was asked last."""
+    def fallen(self) -> list[str]:
+        """Those who failed since this was asked last, each with how it ended."""
         return [*self.workers.fallen(), *self.agents.fallen()]
 
     def wait(self, seconds: float) -> bool:
@@ -395,8 +359,8 @@ def _refuse_broken(profile: Profile, program: str, surroundings: Surroundings) -
     except (OSError, subprocess.TimeoutExpired) as error:
         raise errors.InvalidValue(f"{profile.start[0]} can't be started: {error}", _TRY) from None
     if done.returncode:
-        said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-        why = said[-1] if said else f"exit status {done.returncode}"
+        lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+        why = lines[-1] if lines else f"exit status {done.returncode}"
         raise errors.InvalidValue(f"{profile.start[0]} can't be started: {why}", _TRY)
 
 

@@ -63,15 +63,15 @@ def around(root: str, environ: Mapping[str, str], is_named: bool = False) -> Bin
 
 def above(root: str, pid: int) -> Binding | None:
     """Whose the nearest process is, from that one upward, that joined."""
-    found = client_above(root, pid)
-    return found and found[1]
+    client = client_above(root, pid)
+    return client and client[1]
 
 
 def client_above(root: str, pid: int) -> tuple[int, Binding] | None:
     """The nearest process, from that one upward, that joined, and whose it is."""
     for ancestor in upward(pid):
-        if found := of_process(root, ancestor):
-            return ancestor, found
+        if binding := of_process(root, ancestor):
+            return ancestor, binding
     return None
 
 
@@ -91,9 +91,9 @@ def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | N
         words = said_of_process(ancestor, "cmdline")
         if OWN_PROGRAM.encode() in words:
             return None
-        found = of_thread(root, environ.get(THREAD, "")) if DAEMON in words else of_process(root, ancestor)
-        if found:
-            return found
+        binding = of_thread(root, environ.get(THREAD, "")) if DAEMON in words else of_process(root, ancestor)
+        if binding:
+            return binding
     return None
 
 
@@ -105,8 +105,8 @@ def has_another_client(root: str, binding: Binding, client: int) -> bool:
         return False
     if client in pids and of_process(root, client):
         return False
-    found = (of_process(root, pid) for pid in pids)
-    return any(one and (one.team, one.agent) == (binding.team, binding.agent) for one in found)
+    joined = (of_process(root, pid) for pid in pids)
+    return any(one and (one.team, one.agent) == (binding.team, binding.agent) for one in joined)
 
 
 def is_below(pid: int, word: bytes) -> bool:
@@ -174,12 +174,7 @@ def kept(root: str, team: str, agent: str, what: str) -> str:
 
 def note_state(root: str, team: str, agent: str, state: str) -> None:
     """Have the state lie where the wrapper of the client sees it at once."""
-    path = kept(root, team, agent, "state")
-    temp = f"{path}.{os.getpid()}"
-    descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    os.write(descriptor, state.encode())
-    os.close(descriptor)
-    os.replace(temp, path)
+    _replace(kept(root, team, agent, "state"), state.encode())
 
 
 def bind_directory(root: str, path: str, team: str) -> None:
@@ -189,10 +184,8 @@ def bind_directory(root: str, path: str, team: str) -> None:
     if team:
         bound[path] = team
     os.makedirs(root, 0o700, exist_ok=True)
-    temp = f"{root}/.{DIRECTORIES}.{os.getpid()}"
-    with open(temp, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.writelines(f"{name} {where}\n" for where, name in bound.items())
-    os.replace(temp, f"{root}/{DIRECTORIES}")
+    lines = "".join(f"{name} {where}\n" for where, name in bound.items())
+    _replace(f"{root}/{DIRECTORIES}", lines.encode(errors="surrogateescape"))
 
 
 def team_here(root: str, path: str) -> str:
@@ -248,13 +241,18 @@ def _read(path: str, started: str) -> Binding | None:
 
 def _write(place: str, name: str, started: str, binding: Binding) -> None:
     os.makedirs(place, 0o700, exist_ok=True)
-    temp = f"{place}/.{name}.{os.getpid()}"
+    lines = [started, binding.team, binding.agent, binding.token, ""]
+    _replace(f"{place}/{name}", "\n".join(lines).encode())
+
+
+def _replace(path: str, data: bytes) -> None:
+    """Have the file hold just that, in one step; others see the one before or this."""
+    directory, _, name = path.rpartition("/")
+    temp = f"{directory}/.{name}.{os.getpid()}"
     descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        os.write(descriptor, "\n".join([started, binding.team, binding.agent, binding.token, ""]).encode())
-    finally:
-        os.close(descriptor)
-    os.replace(temp, f"{place}/{name}")
+    with open(descriptor, "wb") as file:
+        file.write(data)
+    os.replace(temp, path)
 
 
 def _discard(path: str) -> None:

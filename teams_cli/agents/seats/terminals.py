@@ -107,20 +107,18 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[T
 
 def of_session(store: Store, team: str, client: str, session_id: str) -> Terminal | None:
     """The terminal in which that session of the client was last; None if it is new here."""
-    found = (t for t in all_of(store, team, []) if (t.client, t.session_id) == (client, session_id))
-    return next(found, None)
+    matching = (t for t in all_of(store, team, []) if (t.client, t.session_id) == (client, session_id))
+    return next(matching, None)
 
 
 def state_of(store: Store, team: teams.Team, terminal: Terminal) -> str:
     """The state as it is now: what is known of it, unless it was woken and may work by now."""
     state = state_known(store, team, terminal)
-    return UNKNOWN if state == IDLE and terminal.is_awaited and _begins_silently(terminal.client) else state
-
-
-def _begins_silently(client: str) -> bool:
-    """Whether the client says nothing when it begins a turn that it was woken for."""
-    found = known.find(client)
-    return bool(found and found.seat and found.seat.begins_silently)
+    if state == IDLE and terminal.is_awaited:
+        client = known.find(terminal.client)
+        if client and client.seat and client.seat.begins_silently:
+            return UNKNOWN
+    return state
 
 
 def state_known(store: Store, team: teams.Team, terminal: Terminal) -> str:
@@ -149,27 +147,22 @@ def note(store: Store, team: str, agent: str, report: Report) -> Terminal:
     def change(terminal: Terminal) -> Terminal:
         if report.session_id and report.session_id != terminal.session_id:
             terminal = terminal.having(session_id=report.session_id)
-        return _heard(terminal, report, now, store)
+        asks = report.state == PERMISSION
+        if terminal.state != report.state:
+            began = terminal.turns + (report.state == WORKING)
+            fresh = {"state": report.state, "since": now, "leader_told": None, "turns": began}
+            return terminal.having(
+                **fresh, source=report.source, heard_at=now, waits_for=report.waits_for if asks else None
+            )
+        if asks and report.waits_for and terminal.waits_for is None:
+            return terminal.having(waits_for=report.waits_for, heard_at=now)
+        recent = not terminal.is_awaited and seconds_since(terminal.heard_at, store.now()) < _HEARD_EVERY
+        return terminal if recent else terminal.having(heard_at=now)
 
     before, terminal = update(store, team, TERMINAL.also_closed, agent, change)
     if before.state != terminal.state:
         presence.note_turn(store, team, agent, terminal.state in IN_TURN)
     return terminal
-
-
-def _heard(terminal: Terminal, report: Report, now: str, store: Store) -> Terminal:
-    """The terminal with what was said of it."""
-    asks = report.state == PERMISSION
-    if terminal.state != report.state:
-        began = terminal.turns + (report.state == WORKING)
-        fresh = {"state": report.state, "since": now, "leader_told": None, "turns": began}
-        return terminal.having(
-            **fresh, source=report.source, heard_at=now, waits_for=report.waits_for if asks else None
-        )
-    if asks and report.waits_for and terminal.waits_for is None:
-        return terminal.having(waits_for=report.waits_for, heard_at=now)
-    recent = not terminal.is_awaited and seconds_since(terminal.heard_at, store.now()) < _HEARD_EVERY
-    return terminal if recent else terminal.having(heard_at=now)
 
 
 def end(store: Store, team: str, agent: str, pid: int, source: str) -> None:
@@ -191,16 +184,15 @@ def describe(store: Store, team: teams.Team, terminal: Terminal, row: dict[str, 
     state = state_of(store, team, terminal)
     if row["state"] != "stopped":
         row["state"] = state
-    known = terminal.to_json()
-    said = {key: known[key] for key in _SHOWN if key in known}
+    document = terminal.to_json()
+    shown = {key: document[key] for key in _SHOWN if key in document}
     age = max(0.0, seconds_since(_since(terminal, state), store.now()))
-    row["terminal"] = {**said, "state": state, "age": round(age, 1)}
+    row["terminal"] = {**shown, "state": state, "age": round(age, 1)}
     if terminal.host:
         row["terminal"]["host"] = row["host"] = terminal.host
 
 
 def _since(terminal: Terminal, state: str) -> str:
-    """Since when it is in that state, as far as can be told."""
     if state == terminal.state:
         return terminal.since
     return terminal.woken_at if terminal.woken_at and terminal.is_awaited else terminal.heard_at
@@ -229,10 +221,10 @@ def process(seat: Seat, session_id: str) -> int:
 
     Of one whose tools and hooks a daemon runs, that is the terminal which the session belongs to, not the daemon.
     """
-    found = bindings.nearest_client(os.getppid())
-    if found and seat.daemon and seat.daemon.word in words_of(found):
-        return _behind_daemon(seat.daemon, found, session_id)
-    return found
+    client = bindings.nearest_client(os.getppid())
+    if client and seat.daemon and seat.daemon.word in words_of(client):
+        return _behind_daemon(seat.daemon, client, session_id)
+    return client
 
 
 def words_of(pid: int) -> list[str]:
@@ -279,7 +271,6 @@ def _behind_daemon(daemon: Daemon, its_pid: int, session_id: str) -> int:
 
 
 def _terminals(daemon: Daemon, program: str) -> Iterator[int]:
-    """The processes of that program that read from a terminal."""
     for name in os.listdir("/proc"):
         if not name.isdigit() or bindings.name_of(int(name)) != program[:15]:
             continue
