@@ -20,7 +20,7 @@ _CUT = "\n(cut here: it is too long for a task)"
 
 
 class Remark:
-    """What somebody noted on an item; the *key* is the same each time that it is read."""
+    """A comment on an item; its *key* is the same in every import."""
 
     def __init__(self, key: str, said: str) -> None:
         self.key = key
@@ -64,7 +64,8 @@ class Item:
         self.author = author
         self.foreign = foreign
         self.left = list(left)
-        self.task_title = _title(title, foreign)
+        line = text.clipped_line(title, _LONGEST_TITLE) or "(no title)"
+        self.task_title = f"[foreign {foreign}] {line}" if foreign else line
         self.task_description = self._described(description) or None
 
     def _described(self, said: str) -> str:
@@ -81,12 +82,6 @@ class Item:
             return said
         self.left.append("the end of a long description")
         return said.encode()[: text.MAX_MESSAGE - len(_CUT)].decode(errors="ignore") + _CUT
-
-
-def _title(said: str, foreign: str) -> str:
-    """The title that its task gets: one line; a foreign one behind a mark."""
-    line = text.clipped_line(said, _LONGEST_TITLE) or "(no title)"
-    return f"[foreign {foreign}] {line}" if foreign else line
 
 
 def sections(**parts: str | None) -> str:
@@ -127,7 +122,7 @@ def content_of(path: str) -> str:
 
 
 def parsed(content: str, where: str) -> Any:
-    """What the JSON says.
+    """Parse JSON.
 
     Raises:
         InvalidValue: It is none.

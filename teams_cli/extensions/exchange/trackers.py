@@ -45,6 +45,8 @@ class Tracker:
 
     program = ""
     repository = "repos/{owner}/{repo}"
+    paginates = False
+    """Whether the tool asks for all pages of a list by itself."""
 
     def __init__(self, directory: str, environ: Mapping[str, str]) -> None:
         self._directory = directory
@@ -76,11 +78,11 @@ class Tracker:
         raise NotImplementedError
 
     def _blockers(self, row: dict[str, Any]) -> list[dict[str, Any]]:
-        """The issues that one waits for."""
+        """The issues that this one waits for."""
         raise NotImplementedError
 
     def _own_name(self) -> str:
-        """The name of the repository."""
+        """Ask for the name of the repository."""
         return words_of(self._asked(self.repository)[0].get("full_name"))
 
     def _one(self, number: int, missing: bool = False) -> dict[str, Any]:
@@ -136,7 +138,7 @@ class Tracker:
         return _documents(done.stdout, self.program)
 
     def _command(self, path: str) -> list[str]:
-        return [self.program, "api", path]
+        return [self.program, "api", *(["--paginate"] if self.paginates and "?" in path else []), path]
 
     def _pages(self, path: str, **query: str) -> list[dict[str, Any]]:
         """The objects of all pages of a list, asked for one by one."""
@@ -151,9 +153,7 @@ class Tracker:
 
 class GitHub(Tracker):
     program = "gh"
-
-    def _command(self, path: str) -> list[str]:
-        return [self.program, "api", "--paginate", path] if "?" in path else super()._command(path)
+    paginates = True
 
     def _open(self, wanted: Wanted) -> list[dict[str, Any]]:
         query = {"state": "open", "per_page": "100", **({"labels": ",".join(wanted.labels)} if wanted.labels else {})}
@@ -169,10 +169,8 @@ class GitHub(Tracker):
 
 class GitLab(Tracker):
     program = "glab"
+    paginates = True
     repository = "projects/:fullpath"
-
-    def _command(self, path: str) -> list[str]:
-        return [self.program, "api", "--paginate", path] if "?" in path else super()._command(path)
 
     def _own_name(self) -> str:
         return words_of(self._asked(self.repository)[0].get("path_with_namespace"))
@@ -203,7 +201,7 @@ KINDS: dict[str, type[Tracker]] = {"github": GitHub, "gitlab": GitLab, "forgejo"
 
 
 def _key(url: str) -> str:
-    """What names an issue in every import: `owner/repository#12`.
+    """The name of an issue in every import: `owner/repository#12`.
 
     Raises:
         TrackerFailed: It is the address of no issue.

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from contextlib import suppress
-from queue import SimpleQueue
-
-import anyio
-
 from teams_cli import errors
 from teams_cli.agents import interrupting, logs, sessions
 from teams_cli.extensions.http import refusals
@@ -20,12 +13,9 @@ from teams_cli.views.agents import agent_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import Any
 
     from teams_cli.commands.call import Call
-
-    T = TypeVar("T")
 
 
 _YES, _NO = ("true", "1", "yes"), ("false", "0", "no", "")
@@ -60,25 +50,24 @@ def send(call: Call, name: str, given: dict[str, Any], interrupt: str | None, te
     if not (isinstance(body, str) and isinstance(sender, str) and body.strip() and sender):
         return _undelivered(400, "Missing message or sender")
     try:
-        call.said_team = team or _meant(call, name) or call.said_team
-        return _send(call, name, body, given.get("uid"), _flag(interrupt))
+        call.said_team = team or _team_for(call, name) or call.said_team
+        return _send(call, name, body, given.get("uid"), _interrupts(interrupt))
     except errors.AgentNotFound as missing:
         return _missing(call, name, missing, team)
 
 
-def _meant(call: Call, name: str) -> str:
-    """The team of a message where none is said: the only one that has both, or else that has who is written to; empty
-    where that does not tell.
+def _team_for(call: Call, name: str) -> str:
+    """The team of a message that names none: the only one with both, else the only one with the recipient; else empty.
 
     Raises:
         AgentNotFound: There are several teams, and none has one of that name.
     """
-    known = [teams.get(call.store, team) for team in call.open_teams()]
-    there = [team for team in known if _has(team, name)]
-    if len(known) > 1 and not there:
+    open_teams = [teams.get(call.store, team) for team in call.open_teams()]
+    with_recipient = [team for team in open_teams if _has(team, name)]
+    if len(open_teams) > 1 and not with_recipient:
         raise errors.AgentNotFound(f"no team has an agent {name!r}", "GET /api/agents lists those of all teams.")
-    meant = [team for team in there if _has(team, call.agent)] or there
-    return meant[0].name if len(meant) == 1 else ""
+    candidates = [team for team in with_recipient if _has(team, call.agent)] or with_recipient
+    return candidates[0].name if len(candidates) == 1 else ""
 
 
 def _has(team: Team, name: str) -> bool:
@@ -100,8 +89,8 @@ def _send(call: Call, name: str, body: str, uid: object, now: bool | None) -> Do
 
 def refused(error: Exception) -> Document:
     """The answer to a message that was not delivered."""
-    said = refusals.refused(error)
-    return _undelivered(said.status, said.message, said.headers, code=said.code, hint=said.hint)
+    refusal = refusals.refused(error)
+    return _undelivered(refusal.status, refusal.message, refusal.headers, code=refusal.code, hint=refusal.hint)
 
 
 def _undelivered(status: int, error: str, headers: dict[str, str] | None = None, **more: Any) -> Document:
@@ -109,15 +98,15 @@ def _undelivered(status: int, error: str, headers: dict[str, str] | None = None,
 
 
 def _missing(call: Call, name: str, missing: errors.AgentNotFound, team: str) -> Document:
-    known = [team] if team else call.open_teams()
-    available = [agent for team in known or [call.team] for agent in teams.get(call.store, team).active_names()]
+    names = [team] if team else call.open_teams()
+    available = [agent for team in names or [call.team] for agent in teams.get(call.store, team).active_names()]
     return _undelivered(404, f'Agent "{name}" not found', available=available, code=missing.code, hint=missing.hint)
 
 
-def _flag(word: str | None) -> bool | None:
-    if word is None or word.lower() in _YES + _NO:
-        return None if word is None else word.lower() in _YES
-    raise errors.InvalidValue(f"{word!r} is not true or false", "Use ?interrupt=true, or leave it out.")
+def _interrupts(value: str | None) -> bool | None:
+    if value is None or value.lower() in _YES + _NO:
+        return None if value is None else value.lower() in _YES
+    raise errors.InvalidValue(f"{value!r} is not true or false", "Use ?interrupt=true, or leave it out.")
 
 
 def log(call: Call, name: str, lines: str | None) -> dict[str, Any]:
@@ -136,81 +125,3 @@ def log(call: Call, name: str, lines: str | None) -> dict[str, Any]:
         "agent": session.agent,
         "lines": logs.tail(call.store, call.team, session.agent, session.turns, int(wanted)),
     }
-
-
-class Threads:
-    """Up to *most* threads for the jobs of one loop, each started when the others are busy.
-
-    They take half the processor time for a job that anyio's and the standard library's pools take, which also serve
-    several loops, and hand over contexts.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._jobs: SimpleQueue[_Job] = SimpleQueue()
-        self._started = 0
-        self._busy = 0
-
-    async def run(self, what: Callable[[], T]) -> T:
-        """What that returns, or raises, in a thread. Who is cancelled meanwhile is so once it has ended."""
-        job = _Job(what, asyncio.get_running_loop())
-        self._busy += 1
-        try:
-            self._start_another()
-            self._jobs.put(job)
-            found: T = await job.outcome
-        except asyncio.CancelledError:
-            await job.end()
-            raise
-        finally:
-            self._busy -= 1
-        return found
-
-    def _start_another(self) -> None:
-        """Start a thread if all are busy, and there may be more."""
-        if self._started < min(self._busy, self._most):
-            threading.Thread(target=self._work, name=f"request {self._started + 1}", daemon=True).start()
-            self._started += 1
-
-    def _work(self) -> None:
-        while self._jobs.get().run():
-            pass
-
-
-class _Job:
-    """Something to run in a thread, and what comes of it, in the loop."""
-
-    def __init__(self, what: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
-        self._what = what
-        self._loop = loop
-        self._has_ended = False
-        self.outcome: asyncio.Future[Any] = loop.create_future()
-
-    def run(self) -> bool:
-        """Run it; whether the loop is still there to hear of it."""
-        try:
-            ended: tuple[Any, BaseException | None] = self._what(), None
-        except BaseException as error:  # a future takes no StopIteration
-            ended = None, RuntimeError("it stopped") if isinstance(error, StopIteration) else error
-        try:
-            self._loop.call_soon_threadsafe(self._settle, *ended)
-        except RuntimeError:  # it is closed, and with it whoever waited
-            return False
-        return True
-
-    def _settle(self, found: Any, error: BaseException | None) -> None:
-        self._has_ended = True
-        if self.outcome.cancelled():
-            return
-        if error is None:
-            self.outcome.set_result(found)
-        else:
-            self.outcome.set_exception(error)
-
-    async def end(self) -> None:
-        """Wait for the end, whatever it is, of what nobody waits for any more."""
-        with anyio.CancelScope(shield=True):
-            while not self._has_ended:
-                self.outcome = self._loop.create_future()
-                with suppress(BaseException):
-                    await self.outcome

@@ -59,7 +59,7 @@ def _notices(team: Team, landing: Landing) -> list[Owed]:
 
 
 def said(landing: Landing, lands_by_itself: bool) -> str:
-    """What became of it, in words."""
+    """Say in a sentence what became of a landing."""
     what = f"{landing.id} of {landing.task} ({landing.title})"
     check = landing.result
     if landing.state == "landed":
@@ -92,7 +92,8 @@ def give_back(store: Store, team: Team, landing: Landing) -> Landing:
             return task
         known = task.having(landing=landing.id, checked=_checked(task, landing))
         if landing.state in _BACK and (task.status, task.claim) == ("completed", landing.claim):
-            return _reopened(store, team, known, landing)
+            again = reviews.given_back(store, team, known, SYSTEM, "reopened", _why(landing))
+            return again.having(owed=known.owed)  # its owner is told by the landing
         return known.noted(teams.now(store), SYSTEM, landing.state, _why(landing))
 
     try:
@@ -124,12 +125,6 @@ def up_to_date(store: Store, team: Team, task: Task) -> Task:
     return task
 
 
-def _reopened(store: Store, team: Team, task: Task, landing: Landing) -> Task:
-    """The task in progress again; its owner is told by the landing."""
-    again = reviews.given_back(store, team, task, SYSTEM, "reopened", _why(landing))
-    return again.having(owed=task.owed)
-
-
 def _why(landing: Landing) -> str:
     if landing.state == "landed":
         return f"{landing.id}: {_where(landing)}"
@@ -140,7 +135,7 @@ def _why(landing: Landing) -> str:
 
 
 def _where(landing: Landing) -> str:
-    """Where it is now."""
+    """Say what landed: the merged pull request, or branch and commit."""
     if landing.url:
         return f"{landing.url} was merged"
     return f"{landing.onto} is {(landing.merge or landing.head)[:10]}"
@@ -183,19 +178,14 @@ def forget_unmoved(store: Store, team: Team, queue: list[Landing]) -> bool:
     """Have none of the queue be about to move its branch that did not, as when who tried several together was
     ended: each has its turn again, behind those before it. Whether there was one.
     """
-    found = [one for one in queue if one.merge and not one.over and not _is_on_branch(one, one.merge)]
-    for landing in found:
-        update(store, team.name, LANDING, landing.id, _forget)
-    return bool(found)
-
-
-def _is_on_branch(landing: Landing, commit: str) -> bool:
-    tip = merging.tip_of(landing.repository, landing.onto)
-    return not tip or merging.holds(landing.repository, tip, commit)
-
-
-def _forget(landing: Landing) -> Landing:
-    return landing if landing.over else landing.having(merge=None)
+    unmoved = []
+    for landing in (one for one in queue if one.merge and not one.over):
+        tip = merging.tip_of(landing.repository, landing.onto)
+        if tip and not merging.holds(landing.repository, tip, str(landing.merge)):
+            unmoved.append(landing)
+    for landing in unmoved:
+        update(store, team.name, LANDING, landing.id, lambda now: now if now.over else now.having(merge=None))
+    return bool(unmoved)
 
 
 def refuse_over(landing: Landing) -> None:

@@ -66,12 +66,10 @@ def trusted(store: Store, team: str, said: Sequence[str], directory: str) -> lis
     here = checkouts.repository_of(directory)[1] if directory else ""
     common_of = {place: checkouts.repository_of(place)[1] for place in said}
     return [
-        place for place, common in common_of.items() if common and (common == here or _asked_in(store, team, common))
+        place
+        for place, common in common_of.items()
+        if common and (common == here or _is_known(store, team, common.removesuffix("/.git")))
     ]
-
-
-def _asked_in(store: Store, team: str, common: str) -> bool:
-    return _is_known(store, team, common.removesuffix("/.git"))
 
 
 def _is_known(store: Store, team: str, said: str) -> bool:
@@ -133,7 +131,7 @@ def land(
 
 
 def _way(at: Standing, via: str | None) -> str:
-    """How it lands: as the person set, or says now.
+    """Choose how to land: by the setting, or as the person says now.
 
     Raises:
         NotAllowed: An agent wants it otherwise.
@@ -212,7 +210,7 @@ def _refuse_unready(task: Task) -> None:
 
 
 def _refuse_unseen(store: Store, task: Task) -> None:
-    """Where others write to the same store, nothing lands of which nobody said what it was when it was reviewed."""
+    """In a shared store, refuse a reviewed task without a commit that was handed in for the review."""
     if store.host and task.review_by and not task.submitted:
         said = f"no commit of {task.id} was handed in for its review"
         raise errors.Conflict(

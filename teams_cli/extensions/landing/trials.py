@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def trial_commands(store: Store, team: Team, landing: Landing) -> list[str]:
-    """What the merge has to pass: the task's check, and the team's for whatever lands."""
+    """The commands that the merge must pass: the task's check, and the team's."""
     own = tasks.get(store, team.name, landing.task).check
     of_all = str(settings.value(team, "landingCheck"))
     return list(dict.fromkeys(command for command in (own, of_all) if command))
@@ -32,7 +32,7 @@ def trial_commands(store: Store, team: Team, landing: Landing) -> list[str]:
 def tried(
     store: Store, team: Team, landing: Landing, commit: str, wanted: list[str], environ: Mapping[str, str]
 ) -> list[Check]:
-    """What came of the checks on that commit, one by one, up to the first that failed."""
+    """Run the checks on a commit, up to the first that fails; their results."""
     if not wanted:
         return []
     path = place_of(store, team.name, landing)
@@ -89,7 +89,7 @@ def _may_join(landing: Landing, first: Landing) -> bool:
 
 
 def _touched(landing: Landing) -> set[str]:
-    """The files that it changes."""
+    """The files that a landing changes."""
     between = f"refs/heads/{landing.onto}...{landing.head}"
     printed = git.run(landing.repository, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", between).stdout
     return set(printed.split("\0")) - {""}
@@ -110,7 +110,7 @@ def step(store: Store, team: Team, group: list[Landing], environ: Mapping[str, s
     found = tried(store, team, first, commits[-1], every, environ)
     if not all(check.passed for check in found) or (checkout and merging.in_the_way(checkout, base, commits[-1])):
         return False
-    results = [_last(found, commands) for commands in wanted]
+    results = [next((check for check in reversed(found) if check.command in commands), None) for commands in wanted]
     group = [
         outcomes.about_to_move(store, team, landing, commit, check.to_json() if check else None)
         for landing, commit, check in zip(group, commits, results, strict=True)
@@ -134,8 +134,3 @@ def _merged(team: Team, group: list[Landing], base: str) -> list[str]:
         except merging.Clash:
             return []
     return commits[1:]
-
-
-def _last(found: list[Check], commands: list[str]) -> Check | None:
-    """What came of the last of the commands."""
-    return next((check for check in reversed(found) if check.command in commands), None)

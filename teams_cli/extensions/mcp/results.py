@@ -11,7 +11,8 @@ from mcp_types import CallToolResult, TextContent
 from teams_cli import commands, errors, text
 from teams_cli.commands.call import Call
 from teams_cli.extensions.mcp import messaging
-from teams_cli.extensions.mcp.messaging import DocumentedRefusal, Mail
+from teams_cli.extensions.mcp.messaging import DocumentedRefusal
+from teams_cli.messages import inboxes
 from teams_cli.names import SYSTEM
 
 TYPE_CHECKING = False
@@ -36,7 +37,7 @@ _CUT = "what is long was cut: ask again with full=true (messages that are handle
 
 
 def size(document: Any) -> int:
-    """How many bytes the document has as text."""
+    """The length of the document as text, in bytes."""
     return len(text_of(document).encode(errors="replace"))
 
 
@@ -46,7 +47,7 @@ def text_of(document: Any) -> str:
 
 
 def rows_that_fit(rows: Iterable[Any]) -> int:
-    """How many of these rows one answer can have: one at least."""
+    """The number of rows that fit into one answer, at least one."""
     count = total = 0
     for row in rows:
         total += size(row) + _MARK
@@ -103,7 +104,7 @@ _OTHERWISE = {**{words.command: words.name for words in messaging.WORDS}, "annou
 
 
 def tool_name(command: str) -> str:
-    """What the tool of a command is called."""
+    """The name of a command's tool."""
     return command.replace("-", "_")
 
 
@@ -129,7 +130,7 @@ def in_tools(text: str) -> str:
 
 
 def description(doc: str) -> str:
-    """What a docstring says to those who call: all before what is refused, in one paragraph."""
+    """The description of a tool: its command's docstring without `Raises:`, in one paragraph."""
     told = inspect.cleandoc(doc).partition("Raises:")[0]
     return in_tools(" ".join(told.split()))
 
@@ -157,7 +158,7 @@ def _worded(value: object) -> object:
     return value
 
 
-def answered(call: Call, tool: Tool, document: dict[str, Any], mail: Mail) -> CallToolResult:
+def answered(call: Call, tool: Tool, document: dict[str, Any]) -> CallToolResult:
     """The document of a tool. Beside it stand what was damaged on the way, and a line on unread mail: clients that
     have no hooks are told of it by nothing else.
     """
@@ -165,10 +166,19 @@ def answered(call: Call, tool: Tool, document: dict[str, Any], mail: Mail) -> Ca
     _word(whole)
     if call.problems:
         whole["problems"] = [problem.message for problem in call.problems]
-    count = 0 if tool.command.quiet else mail.unread(call)
-    if count:
-        whole["unread"] = f"{count} unread message{'s' * (count > 1)}: call read_messages"
+    if count := 0 if tool.command.quiet else _unread(call):
+        whole["unread"] = f"{text.counted(count, 'unread message')}: call read_messages"
     return _result(whole, has_data=tool.has_data)
+
+
+def _unread(call: Call) -> int:
+    """Count the caller's unread messages; 0 for the human, and where that fails."""
+    if call.caller is None or call.caller.is_human:
+        return 0
+    try:
+        return len(inboxes.unread(call.store, call.team, call.caller.name))
+    except errors.TeamsError:
+        return 0
 
 
 def _word(document: dict[str, Any]) -> None:
