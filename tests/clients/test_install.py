@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from teams_cli.clients import known, settings_files
-from teams_cli.clients.contract import COMMON
 from tests.clients.homes import SETTINGS, Home, hooks_in, in_project, refused
 from tests.support.cli import COMMAND, TIMEOUT, make_team, tree
 
@@ -62,22 +61,6 @@ def test_what_is_there_stays_and_comes_back_byte_for_byte(home: Home) -> None:
         assert path.read_bytes() == text.encode() and path.stat().st_mode & 0o777 == 0o640
 
 
-def test_what_was_changed_since_stays_changed(home: Home) -> None:
-    """Then only what is ours is taken out, also what an older version had put there."""
-    path = home.file("claude", '{"model": "opus"}\n')
-    home.change("install", "claude")
-    document = json.loads(path.read_text())
-    document["model"] = "sonnet"
-    document["hooks"]["Stop"][0]["hooks"].append({"type": "command", "command": "say done"})
-    document["hooks"]["PreCompact"] = [{"hooks": [{"type": "command", "command": "teams hook claude"}]}]
-    path.write_text(json.dumps(document))
-    home.change("install", "claude")
-    assert hooks_in(path)["Stop"][0] == "say done" and "PreCompact" not in hooks_in(path)
-    home.change("uninstall", "claude")
-    expected = {"model": "sonnet", "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}}
-    assert json.loads(path.read_text()) == expected
-
-
 def test_rules_that_spare_the_dialogs_are_added_and_taken_out(home: Home) -> None:
     """Those that the user had stay, whatever else was changed since."""
     text = '{\n  "permissions": {\n    "allow": ["Bash(make:*)", "Bash(teams:*)"],\n    "deny": []\n  }\n}\n'
@@ -125,13 +108,6 @@ def test_print_shows_and_changes_nothing(home: Home) -> None:
     assert home.cli("uninstall", "claude", "--print").stdout.endswith("nothing to change\n")
 
 
-def test_a_copy_of_what_was_there_is_kept_for_its_owner(home: Home) -> None:
-    home.file("claude", '{"apiKeyHelper": "secret"}')
-    backup = Path(home.change("install", "claude")["backup"])
-    assert json.loads(backup.read_text())["before"] == '{"apiKeyHelper": "secret"}'
-    assert backup.stat().st_mode & 0o077 == 0
-
-
 def test_settings_that_no_client_could_read_are_left_alone(home: Home) -> None:
     for text in ["{", "[]", "// mine\n{}", '{"hooks": []}', '{"hooks": {"Stop": {}}}', '{"a": 1, "a": 2}']:
         home.file("claude", text)
@@ -146,18 +122,6 @@ def test_elsewhere_by_the_clients_own_variables(home: Home, tmp_path: Path) -> N
         assert answer.json["path"].startswith(str(tmp_path / client))
     xdg = home.cli("install", "opencode", "--json", XDG_CONFIG_HOME=str(tmp_path / "xdg")).json["path"]
     assert xdg.startswith(str(tmp_path / "xdg/opencode/"))
-
-
-@pytest.mark.slow
-def test_a_projects_settings_name_no_path_of_this_machine(home: Home, tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    project.mkdir()
-    for client, path in SETTINGS.items():
-        in_project(home, project, "install", client)
-        waits = {f"teams hook {client} --wait"} if known.get(client).waiting else set()
-        assert commands_in(project / path) == {f"teams hook {client}"} | waits
-        in_project(home, project, "uninstall", client)
-    assert tree(project) == {}
 
 
 def test_the_loop_is_written_into_agents_md_and_taken_out(home: Home, tmp_path: Path) -> None:
@@ -185,25 +149,7 @@ def test_a_link_out_of_a_project_is_not_followed(home: Home, tmp_path: Path) -> 
     assert own.read_text() == "{}" and tree(home.path) == {".claude": "directory", ".claude/settings.json": b"{}"}
 
 
-def test_the_users_own_link_is_followed(home: Home, tmp_path: Path) -> None:
-    """Settings are often kept elsewhere and linked to."""
-    kept = tmp_path / "dotfiles.json"
-    kept.write_text("{}")
-    home.file("claude").parent.mkdir()
-    home.file("claude").symlink_to(kept)
-    home.change("install", "claude")
-    assert home.file("claude").is_symlink() and "PostToolBatch" in kept.read_text()
-    home.change("uninstall", "claude")
-    assert kept.read_text() == "{}"
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of others")
-def test_what_belongs_to_another_user_is_left_alone(home: Home) -> None:
-    os.chown(home.file("claude", "{}"), 12345, 12345)
-    assert refused(home, "install", "claude").status == 13
-
-
-@pytest.mark.parametrize("client", SETTINGS)
+@pytest.mark.parametrize("client", ["claude", "gemini"])
 def test_what_is_installed_answers(home: Home, tmp_path: Path, client: str) -> None:
     """The command in the settings, run as a client runs it, in a directory that tries to be in its way."""
     cli = make_team(tmp_path / "root", "bob")
@@ -267,19 +213,6 @@ def test_wrong_words(home: Home) -> None:
     assert home.cli("install", "claude", HOME="").status == 2
 
 
-def test_half_a_character_in_the_settings_stays_half_a_character(home: Home) -> None:
-    """Programs leave one that cut a text in the middle of an emoji."""
-    path = home.file("claude", '{"title": "cut \\ud83d", "hooks": {"Stop": [null, {"hooks": []}]}}')
-    before = path.read_bytes()
-    home.change("install", "claude")
-    document = json.loads(path.read_bytes())
-    assert document["title"] == "cut \ud83d" and document["hooks"]["Stop"][:2] == [None, {"hooks": []}]
-    document["later"] = 1
-    path.write_text(json.dumps(document))
-    home.change("uninstall", "claude")
-    assert json.loads(path.read_bytes()) == {**json.loads(before), "later": 1}
-
-
 def test_a_link_in_a_circle_is_refused(home: Home) -> None:
     path = home.file("claude", "{}")
     path.unlink()
@@ -333,18 +266,3 @@ def test_at_a_terminal_it_asks_first(home: Home, said: str, made: bool) -> None:
     assert process.wait(TIMEOUT) == 0
     assert home.file("claude").exists() is made
     assert (b"next: restart the client" if made else b"left as it is") in shown
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("client", known.installable())
-def test_doctor_has_the_client_take_a_turn_with_whole_words(home: Home, tmp_path: Path, client: str) -> None:
-    """No place in its command line is left open; what hooks do in the turn is seen."""
-    program = tmp_path / "bin" / client
-    program.parent.mkdir()
-    event = json.dumps({"hook_event_name": (known.get(client).dialect or COMMON).after_tool})
-    hook = f"echo '{event}' | {' '.join(COMMAND)} hook {client}"
-    program.write_text(f"#!/bin/sh\nfor word; do case $word in *'{{'[a-z_]*'}}') exit 9; esac; done\n{hook}\n")
-    program.chmod(0o755)
-    path = f"{program.parent}:{os.environ['PATH']}"
-    answer = home.cli("doctor", "--client", client, "--turn", "--json", PATH=path)
-    assert json.loads(answer.stdout)["findings"][-1]["what"] == "a hook fired in a turn of the client", answer

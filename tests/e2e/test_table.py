@@ -17,7 +17,6 @@ from tests.e2e.apis import Outside
 from tests.e2e.conftest import NEWEST, TO_START, Office
 from tests.e2e.model import Run, Say
 from tests.e2e.sitting import (
-    ALLOWING,
     ASKING,
     ASKING_BY,
     NAME,
@@ -27,8 +26,6 @@ from tests.e2e.sitting import (
     begun,
     history_of,
     install,
-    opened_again,
-    processes_of,
     row_of,
     seated,
     seats,
@@ -50,7 +47,6 @@ EVERY = (*WOKEN_NATIVELY, "gemini")
 NEW = tuple(f"{client}{NEWEST}" for client in EVERY)
 TYPED_FOR = ("gemini", f"gemini{NEWEST}")
 """Who has a line typed for it, as it knows no other way."""
-whole_row = seats("claude", "codex", beside=("opencode", "qwen", "gemini", *NEW))
 
 
 @seats(*WOKEN_NATIVELY, *(f"{client}{NEWEST}" for client in WOKEN_NATIVELY))
@@ -118,37 +114,6 @@ def test_twenty_messages_are_one_wake(office: Office, desk: Desk) -> None:
     assert [shown.count(f"| note {number}.") for number in range(20)] == [1] * 20
 
 
-@whole_row
-def test_eleven_wakes_in_a_row(office: Office, desk: Desk) -> None:
-    seat = begun(office, desk)
-    for number in range(11):
-        wait_for_state(office, NAME, "idle")
-        office.say("send-message", NAME, f"note {number}.")
-        wait_for_mail(office, seat, f"| note {number}.")
-    wait_for_state(office, NAME, "idle")
-    assert history_of(office).count("terminal woken") == 11
-
-
-@whole_row
-def test_two_side_by_side_each_get_their_own(office: Office, desk: Desk) -> None:
-    install(office)
-    names = {"[one]": "agentA", "[two]": "agentB"}
-    sitting = {}
-    for word, name in names.items():
-        office.model.script(word, Run("teams whoami"), *[Say("on it")] * 4)
-        sitting[word] = seated(office, desk, word[1:-1], *ALLOWING.get(office.client, ()))
-        sitting[word].say(f"{word} hi")
-        office.model.wait_for(word, 2)
-        wait_for_state(office, name, "idle")
-        assert f"{name}: team-member of team alpha" in office.model.requests[word][1].text
-    for name in names.values():
-        office.say("send-message", name, f"for {name} alone")
-    for word, name in names.items():
-        wait_for_mail(office, sitting[word], f"| for {name} alone", word)
-    for word, other in (("[one]", "agentB"), ("[two]", "agentA")):
-        assert f"for {other} alone" not in office.model.requests[word][-1].text
-
-
 @seats("claude", "codex", beside=("opencode", "qwen", *NEW[:-1]))
 def test_a_killed_client_is_gone_and_is_itself_when_it_is_resumed(office: Office, desk: Desk) -> None:
     """Its waiting hook ends with it; who writes to it is told; its session has its name again."""
@@ -163,31 +128,6 @@ def test_a_killed_client_is_gone_and_is_itself_when_it_is_resumed(office: Office
     again = back_in_session(office, desk.start("two", *resume))
     wait_for_mail(office, again, "| are you there?")
     assert row_of(office, NAME)["terminal"]["pid"] != row["terminal"]["pid"] and not row_of(office, "agentB")
-
-
-@seats("gemini", beside=(*WOKEN_NATIVELY, *NEW))
-def test_one_that_was_killed_is_opened_again_by_its_name(office: Office, desk: Desk) -> None:
-    """In its session, with what was said there, and with what came meanwhile."""
-    begun(office, desk)
-    gone = row_of(office, NAME)["terminal"]
-    os.kill(gone["pid"], signal.SIGKILL)
-    wait_for_state(office, NAME, "gone")
-    office.say("send-message", NAME, "are you there?")
-    again = opened_again(office, desk)
-    wait_for_mail(office, again, "| are you there?")
-    assert "[me] hi" in office.model.requests["[me]"][-1].text
-    found = row_of(office, NAME)["terminal"]
-    assert found["sessionId"] == gone["sessionId"] and found["pid"] != gone["pid"] and not row_of(office, "agentB")
-
-
-@seats("claude", beside=(*WOKEN_NATIVELY[1:], "gemini", *NEW))
-def test_a_killed_waker_is_no_loss(office: Office, desk: Desk) -> None:
-    seat = begun(office, desk)
-    for pid in processes_of(office, "agents.waking"):
-        os.kill(pid, signal.SIGKILL)
-    office.say("send-message", NAME, "first")
-    wait_for_mail(office, seat, "| first")
-    wait_for_state(office, NAME, "idle")
 
 
 @seats("claude", beside=("opencode", f"claude{NEWEST}", f"opencode{NEWEST}"))

@@ -37,16 +37,6 @@ def test_the_depth_reaches_the_shadow(cli: Cli) -> None:
     assert by_responder(ask(cli, "why?", "--to", "eve", "--depth", "high"))["eve"]["content"] == "high"
 
 
-def test_a_command_reads_what_its_agent_printed(cli: Cli) -> None:
-    """Also in the turn that is going on."""
-    answer = "cat $TEAMS_TRANSCRIPT"
-    cli.ok("run-agent", "echo so far; sleep 200", "--agent-id", "eve", "--answer", answer, "--detach", agent="lea")
-    wait_for(lambda: list((cli.root / "logs" / ALPHA).glob("eve.1.out")))
-    wait_for(lambda: (cli.root / "logs" / ALPHA / "eve.1.out").read_text() == "so far\n")
-    assert by_responder(ask(cli, "where are you?", "--to", "eve", "--timeout", "100"))["eve"]["content"] == "so far"
-    cli.ok("stop-agent", "eve", agent="lea")
-
-
 def test_shadows_have_none_of_the_rights_of_their_agent(cli: Cli) -> None:
     joining.join(cli.store(), ALPHA, Caller("eve"), answer="env | grep -E '^TEAMS_(AGENT|TOKEN|TEAM)' || echo none")
     assert by_responder(ask(cli, "why?", "--to", "eve"))["eve"]["content"] == "none"
@@ -74,27 +64,6 @@ def test_a_copy_can_be_made_of_the_file_that_the_client_keeps(cli: Cli, tmp_path
     wait_for(lambda: [row for row in cli.ok("read-messages", "--all", agent="fay") if row["type"] == "question"])
     cli.ok("answer", "2", "zither", agent="fay")
     assert by_responder(json.loads(asking.communicate(timeout=30)[0]))["fay"]["content"] == "zither"
-
-
-@pytest.mark.slow
-def test_an_agent_whose_client_just_starts_is_copied_once_it_can_be(cli: Cli, tmp_path: Path) -> None:
-    """Asked itself, it would not hear of the question before its turn is over."""
-    slowly = 'while ! test -e "$TOP/go"; do sleep 0.1; done; cat > "$TOP/kept-$0.log"; sleep 100'
-    profile = {
-        "start": ["sh", "-c", slowly, "{session_id}"],
-        "resume": ["true"],
-        "fork": ["cat", "{session_file}"],
-        "sessionFile": "{TOP}/kept-{session_id}.log",
-    }
-    (cli.root / "config.json").write_text(json.dumps({"harness": {"slow": profile}}))
-    cli.more["TOP"] = str(tmp_path)
-    cli.ok("spawn", "the word is xylophone", "--agent-id", "eve", "--harness", "slow", agent="bob")
-    asking = cli.start("ask-others", "which?", "--to", "eve", "--json", agent="bob")
-    wait_for(lambda: cli.ok("get-questions", "--open"))
-    (tmp_path / "go").touch()
-    (answer,) = json.loads(asking.communicate(timeout=60)[0])["responses"]
-    assert answer["content"] == "the word is xylophone"
-    cli.ok("stop-agent", "eve", agent="lea")
 
 
 ANSWERS = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
@@ -36,15 +35,6 @@ def test_who_waits_keeps_nobody(cli: Cli, server: Server) -> None:
     assert server.end() == 0
 
 
-def test_a_wait_for_anything_is_woken_by_what_concerns_it(cli: Cli, server: Server) -> None:
-    """Mail to another, and a task that is claimed by another, are no news to it."""
-    waiting = server.send("/api/wait?as=mia", {"timeout": 300})
-    server.post("/api/send-message?as=lea", {"to": "bob", "text": "not for mia"})
-    server.post("/api/send-message?as=lea", {"to": "mia", "text": "wake up"})
-    said = received(waiting)
-    assert b"wake up" in said and b"teams reply msg-2 TEXT" in said and b"not for mia" not in said
-
-
 def _threads(server: Server) -> int:
     return len(os.listdir(f"/proc/{server.pid}/task"))
 
@@ -57,21 +47,6 @@ def test_a_wait_ends_with_its_server(cli: Cli, server: Server) -> None:
         until(lambda: _threads(server) > before + 1)
         assert server.end() == 0
     assert received(waiting).startswith(b"HTTP/1.1 503")
-
-
-@pytest.mark.slow
-def test_the_person_gets_on_while_agents_wait_for_leave(cli: Cli, server: Server) -> None:
-    """Requests that the rules say to ask about wait, more of them than there are threads for the person's own."""
-    rules = {"permission": {"tool": {"broadcast-message": {"*": "ask"}}}}
-    (cli.root / "config.json").write_text(json.dumps(rules))
-    asking = [server.send("/api/broadcast-message?as=bob", {"text": f"to all {n}"}) for n in range(20)]
-    until(lambda: len(server.get("/api/board")["questions"]) == 20)
-    for n, question in enumerate(server.get("/api/board")["questions"]):
-        assert question["operation"] == "broadcast-message"
-        server.post("/api/answer", {"question": question["id"], "text": "deny" if n else "allow"})
-    statuses = [received(connection).split(b" ", 2)[1] for connection in asking]
-    assert sorted(statuses) == [b"200"] + [b"403"] * 19
-    assert [m["from"] for m in server.get("/api/board")["messages"]] == ["bob"]
 
 
 class _Delaying:

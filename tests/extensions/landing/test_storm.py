@@ -1,4 +1,4 @@
-"""Branches of eight agents land while what lands them is killed: see `landings`."""
+"""Branches of eight agents land while what lands them is killed."""
 
 from pathlib import Path
 
@@ -9,5 +9,5 @@ from tests.extensions.landing.storm import PROMISES, Storm
 
 @pytest.mark.slow
 def test_the_tip_is_never_red_and_nothing_is_lost(tmp_path: Path) -> None:
-    found = Storm(tmp_path, 16, seed=3).run()
-    assert [found[promise] for promise in PROMISES] == [0, 0, 0]
+    outcome = Storm(tmp_path, 16, seed=3).run()
+    assert [outcome[promise] for promise in PROMISES] == [0, 0, 0]

@@ -53,16 +53,6 @@ def test_the_line_on_top_tells_the_course_and_each_part_of_it_filters(cli: Cli, 
     page.until(lambda: page.tasks_in("in_progress") == ["task-2"])
 
 
-def test_when_it_will_be_done_is_told_where_there_is_a_basis(cli: Cli, page: Page) -> None:
-    add_tasks(cli, *(f"Task {number}" for number in range(1, 8)))
-    cli.ok("claim-task", "7", agent="mia")
-    page.reads("#course", "no estimate: fewer than 3 tasks were completed lately")
-    finished(cli, "bob", 1, 2, 3)
-    page.reads("#course", "left")
-    assert "no estimate" not in page.text("#course") and "a minute lately" in page.text("#course")
-    assert "3 tasks were completed in the last" in str(page.one("#course-end").get_attribute("title"))
-
-
 def test_what_failed_says_why_and_is_opened_again(cli: Cli, page: Page) -> None:
     stuck(cli)
     page.reads("#card-task-3 .reason", "The shop\nis closed")
@@ -91,25 +81,6 @@ def test_a_blocker_is_dropped_and_put_back(cli: Cli, page: Page) -> None:
     until(lambda: cli.ok("show-task", "4")["blockedBy"] == ["task-3"])
     page.gone(".undo")
     page.reads("#course", "1 failed, blocks 2")
-
-
-def test_a_failure_that_holds_up_nothing_is_put_out_of_sight(cli: Cli, page: Page) -> None:
-    add_tasks(cli, "Alone")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--status", "failed", agent="bob")
-    page.reads(".ask.failed .reason", "no reason was given")
-    page.click(".ask.failed button", "Seen")
-    page.gone(".ask.failed")
-    page.browser.refresh()
-    page.one("#card-task-1")
-    assert page.all(".ask.failed") == []
-
-
-def test_a_cancelled_task_that_holds_up_others_waits_for_the_person(cli: Cli, page: Page) -> None:
-    stuck(cli)
-    cli.ok("update-task", "4", "--status", "cancelled", agent="human")
-    page.reads("#asks", "task-4 was cancelled: Paint the wall")
-    page.one("#card-task-5 .chip.cancelled")
 
 
 def test_letters_are_answered_or_done_where_they_wait(cli: Cli, page: Page) -> None:
@@ -190,19 +161,6 @@ def test_a_skip_waits_and_can_be_taken_back(cli: Cli, page: Page) -> None:
     until(lambda: cli.ok("show-question", "1")["status"] != "pending")
 
 
-def test_what_is_done_is_opened_again_only_after_a_question(cli: Cli, page: Page) -> None:
-    add_tasks(cli, "One")
-    finished(cli, "bob", 1)
-    page.until(lambda: page.tasks_in("completed") == ["task-1"])
-    page.drag("#card-task-1", ".column[data-status=pending]")
-    page.reads("dialog", "It is completed.")
-    page.click("dialog button", "Cancel")
-    assert cli.ok("show-task", "1")["status"] == "completed"
-    page.drag("#card-task-1", ".column[data-status=pending]")
-    page.click("dialog button.primary", "Open again")
-    page.until(lambda: page.tasks_in("pending") == ["task-1"])
-
-
 def test_agents_in_trouble_look_so(cli: Cli, page: Page) -> None:
     cli.ok("run-agent", "echo no luck >&2; exit 3", "--agent-id", "kim", "--detach", agent="lea")
     page.reads(".agent.trouble-failed .state", "failed")
@@ -211,15 +169,6 @@ def test_agents_in_trouble_look_so(cli: Cli, page: Page) -> None:
     cli.ok("ask-others", "Which engine?", "--human", "--no-wait", agent="bob")
     page.reads(".agent.trouble-waiting .agent-why", "ask-1 waits for an answer from human")
     page.picture("agents-in-trouble")
-
-
-def test_an_agent_that_is_missed_is_told_from_one_that_rests(cli: Cli, page: Page) -> None:
-    cli.ok("set", "staleAfterSeconds", "1", agent="lea")
-    add_tasks(cli, "One")
-    cli.ok("claim-task", "1", agent="bob")
-    page.reads(".agent.trouble-silent", "it had task-1, and is silent since")
-    page.until(lambda: page.all(".agent.stale", "mia"))
-    assert page.all(".agent.trouble", "mia") == []
 
 
 def test_everything_has_a_link(cli: Cli, server: Serving, page: Page) -> None:
@@ -307,19 +256,6 @@ def test_tasks_are_filtered_by_owner_priority_and_skill(cli: Cli, page: Page) ->
     page.until(lambda: len(page.all(".card")) == 3)
 
 
-def test_an_empty_team_says_what_to_do_first(cli: Cli, page: Page) -> None:
-    page.reads("#no-tasks", "No task yet")
-    page.picture("empty")
-    assert page.barriers() == []
-    page.click("#no-tasks button", "New task")
-    page.type("dialog input[name=title]", "The first")
-    page.click("dialog button.primary")
-    page.reads("#card-task-1", "The first")
-    page.until(
-        lambda: not page.one("#no-tasks" if page.all("#no-tasks:not([hidden])") else "body").text.count("No task yet")
-    )
-
-
 def test_finished_runs_are_apart_from_what_is_alive(cli: Cli, page: Page) -> None:
     path = write_workflow(cli.root.parent / "flows", "agents: 1\ntasks:\n- {id: a, title: Greet, run: echo hello}")
     run = cli("run", str(path), "--json").json["team"]
@@ -334,32 +270,6 @@ def test_finished_runs_are_apart_from_what_is_alive(cli: Cli, page: Page) -> Non
     assert page.barriers() == []
 
 
-def test_older_messages_are_fetched(cli: Cli, page: Page) -> None:
-    for number in range(1, 211):
-        _say(cli, f"number {number}")
-    page.browser.refresh()
-    page.reads("#stream", "number 210")
-    assert len(page.all("#stream .message")) == 200
-    page.click("#older")
-    page.until(lambda: len(page.all("#stream .message")) == 210)
-    assert page.all("#older[hidden]")
-
-
-def _say(cli: Cli, text: str) -> None:
-    from teams_cli.messages import messages
-    from teams_cli.teams.permission import Caller
-
-    messages.send(cli.store(), ALPHA, Caller("bob"), "mia", text)
-
-
-def test_the_wait_of_others_is_apart(cli: Cli, page: Page) -> None:
-    cli.ok("request-shutdown", "zoe", "--reason", "enough hands", agent="lea")
-    page.reads("#between-frame summary", "Between the agents 1")
-    page.reads("#waiting-none", "Nothing waits for you")
-    page.click("#between-frame summary")
-    page.reads("#between", "lea asks zoe to shut down")
-
-
 def test_the_person_sees_how_far_a_message_got(cli: Cli, page: Page) -> None:
     """That it waits, was read, is overdue, and at last is handled."""
     cli.ok("set", "ack_timeout", "1", agent="human")
@@ -371,3 +281,51 @@ def test_the_person_sees_how_far_a_message_got(cli: Cli, page: Page) -> None:
     page.reads("#msg-1 .reach", "handled")
     cli.ok("send-message", "mia", "Freeze on Friday", "--ack-required", agent="bob")
     page.reads("#msg-2 .reach.lost", "not acknowledged in time")  # between agents, too
+
+
+def morning(cli: Cli) -> None:
+    """A team at work: four tasks are done, one is in work, one failed and holds up two, and somebody asks."""
+    add_tasks(cli, *(f"Part {number}" for number in range(1, 9)))
+    add_tasks(cli, "Join the parts", blocked_by=["task-6"])
+    add_tasks(cli, "Ship it", blocked_by=["task-9", "task-7"])
+    finished(cli, "bob", 1, 2, 3, 4)
+    cli.ok("claim-task", "5", agent="mia")
+    cli.ok("claim-task", "6", agent="zoe")
+    cli.ok("update-task", "6", "--status", "failed", "--result", "The staging database refuses us", agent="zoe")
+    cli.ok("ask-others", "Which database instead?", "--human", "--no-wait", agent="zoe")
+    cli.ok("send-message", "human", "Part 4 was harder than it looked.", agent="bob")
+    cli.ok("send-message", "mia", "Use the new logo.", agent="human")
+    cli.ok("read-messages", agent="mia")
+    cli.ok("propose-plan", "Part 5 in two halves.", "--task", "5", agent="mia")
+    cli.ok("announce", "at part 5", agent="mia")
+
+
+def test_the_board_answers_ten_questions(cli: Cli, server: Serving, page: Page) -> None:
+    morning(cli)
+    page.open(server.url, server.token)
+    page.reads("#course", "4 of 10 done")  # 1. How far is it?
+    page.reads("#course", "left")  # 2. When will it be done?
+    page.reads("#course", "1 failed, blocks 2")  # 3. Is something wrong?
+    page.reads(".ask.failed", "task-6 failed: Part 6")  # 4. Who is stuck, and why?
+    page.reads(".ask.failed", "The staging database refuses us")
+    page.reads("#agent-list", "ask-1 waits for an answer from human")
+    page.reads(".ask.question", "Which database instead?")  # 5. What waits for me?
+    page.reads(".ask.mail", "Part 4 was harder than it looked.")
+    page.reads("#agent-list", "plan-1 waits for a decision")
+    page.reads("#stream", "read")
+    page.reads("#agent-list", "at part 5")  # 6. Who does what now?
+    page.picture("ten-questions")
+    page.click(".part.ready")  # 7. What may be done now?
+    page.until(lambda: page.tasks_in("pending") == ["task-7", "task-8"] and page.tasks_in("in_progress") == [])
+    page.click(".part.ready")
+    page.click("#tab-graph")  # 8. What does the failure hold up?
+    page.until(lambda: [e.get_attribute("data-task") for e in page.all(".node.held")] == ["task-9", "task-10"])
+    page.click(".agent-name", "bob")
+    page.reads("dialog", "task-4 Part 4 completed after")
+    page.click("dialog button", "All its activity")
+    page.until(lambda: page.all("#view-activity select[aria-label=Agent] option[value=bob]:checked"))
+    page.click("#tab-activity")  # 9. What did bob do today?
+    page.choose("#view-activity select[aria-label=Agent]", "bob")
+    page.reads("#view-activity [role=status]", "4 \u00d7 task completed")
+    page.type("#search", "staging")  # 10. Where was that database?
+    page.reads("#found", "The staging database refuses us")
