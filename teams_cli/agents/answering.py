@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from typing import IO
 
     from teams_cli.agents.sessions import Session
-    from teams_cli.questions.questions import Question
-    from teams_cli.store.contract import Store
-    from teams_cli.teams.teams import Member
 
 
 SHADOW = "TEAMS_SHADOW"
@@ -73,10 +70,6 @@ class Shadow:
             return f"the fork can't be started: {error.strerror}", True
         finally:
             processes.end_descendants(self.tag, (("KILL", 2.0),))
-        return self.answer_in(done)
-
-    def answer_in(self, done: subprocess.CompletedProcess[str]) -> tuple[str, bool]:
-        """The answer in what the process said, or why there is none; and whether it failed."""
         if self.has_failed(done):
             return f"the fork failed with exit status {done.returncode}: {done.stderr.strip()[-SHORT:]}", True
         answer = self.said(done).strip()
@@ -201,7 +194,6 @@ def is_cut_off(store: Store, question: Question) -> bool:
 
 
 def _asked(question: Question, team: Team) -> list[Member]:
-    """The members of whom an answer is still to come."""
     return [member for name in question.waiting_for if (member := team.member(name)) is not None]
 
 
@@ -232,8 +224,16 @@ def collect(store: Store, team_name: str, key: str, user: Config) -> None:
 def _ask(store: Store, question: Question, member: Member, user: Config, writing: Lock) -> None:
     """Have one member's shadow answer, or ask the member itself; whatever goes wrong is its answer."""
     try:
-        shadow = _shadow(store, question, member, user)
-        content, failed = shadow.run(_patience(store, question)) if shadow else ("", True)
+        session = sessions.find(store, question.team_name, member.agent_id)
+        if session and not sessions.is_started_here(store, question.team_name, session):
+            session = None  # of another machine, or not as it was started here: what it says is not for us to run
+        copy_of = extensions.provided("a copy of an agent")
+        fork: Shadow | None = copy_of(store, question, member, session, user) if copy_of else None
+        here = member.answer_host in (None, store.host or None)
+        shadow = fork or (
+            AnswerCommand(store, question, member, os.environ, session) if member.answer and here else None
+        )
+        content, failed = shadow.run(max(0.1, questions.seconds_left(store, question))) if shadow else ("", True)
         if shadow is None or (failed and shadow.may_be_gone):
             _insist(store, question, lambda: _ask_itself(store, question, member))
             return
@@ -263,24 +263,8 @@ def _insist(store: Store, question: Question, write: Callable[[], None]) -> None
 
 
 def _complain(line: str) -> None:
-    """Write it into the log, if the disk takes it."""
     with suppress(OSError):
         sys.stderr.write(line)
-
-
-def _patience(store: Store, question: Question) -> float:
-    """How many seconds an answer may take: those until the question's time is over, but some at least."""
-    return max(0.1, questions.seconds_left(store, question))
-
-
-def _shadow(store: Store, question: Question, member: Member, user: Config) -> Shadow | None:
-    session = sessions.find(store, question.team_name, member.agent_id)
-    if session and not sessions.is_started_here(store, question.team_name, session):
-        session = None  # of another machine, or not as it was started here: what it says is not for us to run
-    copy_of = extensions.provided("a copy of an agent")
-    fork: Shadow | None = copy_of(store, question, member, session, user) if copy_of else None
-    here = member.answer_host in (None, store.host or None)
-    return fork or (AnswerCommand(store, question, member, os.environ, session) if member.answer and here else None)
 
 
 def _record(store: Store, question: Question, name: str, content: str, failed: bool, writing: Lock) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from functools import partial
 
@@ -118,10 +119,18 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
         sessions.check_started_here(store, team, session)
         profile = profiles.get(session.harness, config)
         log = logs.begin(store, team, session.agent)
-        own = profile.environment(environ, _identity(store, team, session))
+        member = teams.get(store, team).find(session.agent)
+        name = member.agent_name if member and member.agent_name else session.agent
+        type = (member.agent_type or member.role) if member else "team-member"
+        ours = {**store.variables, **environments.identity(team, session.agent, name, type)}
+        port = {isolation.VARIABLE: str(session.port_base)} if session.port_base else {}
+        own = profile.environment(environ, {**(session.variables or {}), **ours, **port})
         if level := permissions.held_to(profile, session.permissions):
             own[permissions.VARIABLE] = level  # also for those below it that clear their environment and its process
-        own["PATH"] = _path(own.get("PATH", os.defpath))
+        path = own.get("PATH", os.defpath)
+        if not shutil.which("teams", path=path):  # the agent is to call it
+            path = f"{path}{os.pathsep}{os.path.dirname(sys.executable)}"
+        own["PATH"] = path
         pid = processes.start_own("teams_cli.agents.keeper", [], own, log)
     except (OSError, errors.TeamsError) as error:
         ending.finish(store, team, session, "failed", f"its keeper can't be started: {error}")
@@ -131,24 +140,6 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
         start(store, team, environ)
 
 
-def _path(path: str) -> str:
-    """The search path; where it does not lead to `teams`, which the agent is to call, with our directory at its end."""
-    from shutil import which
-
-    own = os.path.dirname(sys.executable)
-    return path if which("teams", path=path) else f"{path}{os.pathsep}{own}"
-
-
-def _identity(store: Store, team: str, session: Session) -> dict[str, str]:
-    """The variables that say who the agent is, where the team is, and what else it was started with."""
-    member = teams.get(store, team).find(session.agent)
-    name = member.agent_name if member and member.agent_name else session.agent
-    type = (member.agent_type or member.role) if member else "team-member"
-    ours = {**store.variables, **environments.identity(team, session.agent, name, type)}
-    port = {isolation.VARIABLE: str(session.port_base)} if session.port_base else {}
-    return {**(session.variables or {}), **ours, **port}
-
-
 def start_left(store: Store, team: str, agent: str, config: Config | None, environ: Mapping[str, str]) -> None:
     """Start what the client of the agent started inside its sandbox, with no more permissions than it has itself."""
     for session in sessions.left_to(store, team, agent):
@@ -156,16 +147,11 @@ def start_left(store: Store, team: str, agent: str, config: Config | None, envir
         if taken is None:
             continue
         try:
-            _refuse_more(store, team, agent, taken)
+            own = {permissions.VARIABLE: sessions.get(store, team, agent).permissions or ""}
+            if taken.caller == agent:
+                level = taken.permissions or permissions.LEVELS[-1]
+                permissions.refuse_more(own, level, f"start one that may do more ({level})")
         except errors.TeamsError as error:
             ending.finish(store, team, taken, "failed", error.message)
         else:
             start_keeper(store, team, taken, config, environ)
-
-
-def _refuse_more(store: Store, team: str, agent: str, session: Session) -> None:
-    """Raises NotAllowed: The session may do more than the agent that started it."""
-    own = sessions.get(store, team, agent).permissions
-    if session.caller == agent:
-        level = session.permissions or permissions.LEVELS[-1]
-        permissions.refuse_more({permissions.VARIABLE: own or ""}, level, f"start one that may do more ({level})")

@@ -118,7 +118,6 @@ def record(
 
 
 def _worked_on(store: Store, team: str, agent: str, began: str) -> list[str]:
-    """The tasks that the agent has, or ended since."""
     since = parse_rfc3339(began)
     return [
         task.id

@@ -108,11 +108,6 @@ def _submitted(store: Store, at: Standing, edit: Edit, place: Workplace) -> str 
 
 
 def _checked(store: Store, at: Standing, task: Task, edit: Edit, place: Workplace) -> Check:
-    """What comes of the task's check, which passed.
-
-    Raises:
-        CheckFailed: It failed.
-    """
     task_changes.refuse_finishing(store, at, task, edit)
     directory = checkouts.worktree_of(store, at.team.name, at.name)
     found = _Examination(store, at.team, task, at.name, place).made(directory or "")
@@ -186,8 +181,6 @@ class _Examination:
 
     def _apart(self, checkout: Checkout, names: list[str]) -> Check:
         """On the commit alone; a failure says which files were no part of that."""
-        pass  # MERGED  # seldom wanted
-
         top, otherwise = checkout.top, f"{self.task.id} was not checked"
         with (
             own_place(self.store.root, self.team.name, top) as path,

@@ -115,13 +115,17 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
     if not is_lost(store, team, session):
         return session
     silent = session.keeper_lives
-    said = _last_words(store, team, session)
+    from teams_cli.agents import logs
+
+    # A keeper that was killed may not have noted the turn that it had started.
+    ends = (logs.end_of_turn(store, team, agent, turn, logs.END) for turn in (session.turns + 1, session.turns))
+    last_words = next(filter(None, ends), "")
     why = f"its machine is silent, {session.host}" if silent else "its keeper was killed"
 
     def lose(found: Session) -> Session:
         if found.ended or found.outcome or found.held != session.held:  # another has taken it meanwhile
             return found
-        return found.having(outcome="lost", failure=f"{why}: {said}" if said and not silent else why)
+        return found.having(outcome="lost", failure=f"{why}: {last_words}" if last_words and not silent else why)
 
     lost = update(store, team, SESSION.also_closed, agent, lose)[1]
     if lost.ended or not lost.outcome:
@@ -129,15 +133,6 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
     if not silent:
         processes.end_tagged(session.tag, (("KILL", 2.0),))
     return finish(store, team, lost, "lost")
-
-
-def _last_words(store: Store, team: str, session: Session) -> str:
-    """The last that its client said. A keeper that was killed may not have noted the turn that it had started."""
-    from teams_cli.agents import logs
-
-    turns = (session.turns + 1, session.turns)
-    said = (logs.end_of_turn(store, team, session.agent, turn, logs.END) for turn in turns)
-    return next(filter(None, said), "")
 
 
 def linger(found: list[Session]) -> None:

@@ -179,21 +179,20 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patien
         return after
 
     def stopped() -> bool:
-        _end_frozen(store, team_name, agent)
-        return _has_stopped(store, team_name, agent, name)
+        session = sessions.find(store, team_name, agent)
+        if session is not None and not session.ended and (pid := ending.frozen_keeper(session)):
+            processes.kill(pid)  # it would never hear that its agent is to end
+        session = ending.current(store, team_name, agent)
+        if session is None:
+            return True
+        # One that ended by itself just then is stopped after that.
+        return session.ended and _ask_to_stop(store, team_name, agent, name)[1].outcome == "stopped"
 
     if not pace.sleep_until(store, team_name, stopped, patience):
         raise errors.Conflict(
             f"{agent} did not end within {patience:g} seconds", "Try again, or look: teams list-agents"
         )
     return sessions.find(store, team_name, agent) or after
-
-
-def _end_frozen(store: Store, team: str, agent: str) -> None:
-    """Kill a keeper of this machine that stands still: it would never hear that its agent is to end."""
-    session = sessions.find(store, team, agent)
-    if session is not None and not session.ended and (pid := ending.frozen_keeper(session)):
-        processes.kill(pid)
 
 
 def _ask_to_stop(store: Store, team: str, agent: str, by: str) -> tuple[Session, Session]:
@@ -207,14 +206,6 @@ def _ask_to_stop(store: Store, team: str, agent: str, by: str) -> tuple[Session,
         return found.having(state="done", outcome="stopped", failure=f"{found.stop_asked or by} stopped it")
 
     return update(store, team, SESSION.also_closed, agent, ask)
-
-
-def _has_stopped(store: Store, team: str, agent: str, by: str) -> bool:
-    """Whether it ended for good. One that came to its own end just then is stopped after that."""
-    found = ending.current(store, team, agent)
-    if found is None:
-        return True
-    return found.ended and _ask_to_stop(store, team, agent, by)[1].outcome == "stopped"
 
 
 def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Session:
@@ -350,8 +341,12 @@ def restart(
         if asked and found.restarted == asked:
             told = _last_told(store, team, found)
             return found
-        again = _going_on(found, fresh, asked)
-        told = _told(store, team, found)
+        refuse_stopped(found)
+        sitting.refuse_taken(found)
+        again = resuming.going_on(found)
+        again = again if again.fresh or not fresh else again.having(fresh=True)
+        again = again.having(restarted=asked) if asked else again
+        told = None if found.interjected <= found.delivered else _last_told(store, team, found)
         return again if told or again.begins_again else _owing_the_word(again, body, at.caller.name)
 
     before, after = update(store, team, SESSION, agent, ask)
@@ -364,28 +359,10 @@ def restart(
     return message
 
 
-def _going_on(session: Session, fresh: bool, asked: str | None) -> Session:
-    """The session as it goes on, for who *asked* for it.
-
-    Raises:
-        WrongState: It was stopped, or taken over into a terminal.
-    """
-    refuse_stopped(session)
-    sitting.refuse_taken(session)
-    again = resuming.going_on(session)
-    again = again if again.fresh or not fresh else again.having(fresh=True)
-    return again.having(restarted=asked) if asked else again
-
-
 def _owing_the_word(session: Session, body: str, by: str) -> Session:
     """The session that owes its agent the word by which it begins again: one for each turn that it is after."""
     uid = f"{session.agent}~{BEGIN_AGAIN}-{session.generation}-{session.turns}"
     return owing(session, Owed(to=session.agent, message=body, uid=uid, by=by, about=BEGIN_AGAIN))
-
-
-def _told(store: Store, team: str, session: Session) -> Message | None:
-    """The message by which the agent is to begin again, if it was sent and is still to be its next turn."""
-    return None if session.interjected <= session.delivered else _last_told(store, team, session)
 
 
 def _last_told(store: Store, team: str, session: Session) -> Message | None:
@@ -406,7 +383,6 @@ def _tell(store: Store, team: str, session: Session, body: str) -> Message:
 
 
 def _words(store: Store, team: str, by: str, agent: str, fresh: bool) -> str:
-    """What the agent is told that begins again: by whom, its tasks, the pages, and where to look first."""
     lines = [f"{by} restarted you{' in a new session; your earlier work is in your directory' * fresh}."]
     lines += [
         f"Your task: {task.id}: {task.title}"

@@ -6,7 +6,6 @@ all trees of a repository share. What other programs do in a shell is not seen; 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 
@@ -14,6 +13,7 @@ from teams_cli import errors, text
 from teams_cli.agents import checkouts, git
 from teams_cli.agents.sessions import Session
 from teams_cli.store.contract import Store
+from teams_cli.store.files import disk
 from teams_cli.teams import settings
 from teams_cli.teams.teams import Team
 
@@ -146,8 +146,14 @@ def _git_commands(command: str, directory: str) -> Iterator[tuple[list[str], str
 
 
 def _of_git(session: Session, words: list[str], place: str) -> str:
-    """Why this git command is not to be run; empty if it may."""
-    words, place = _behind_options(words, place)
+    while words and words[0].startswith("-"):
+        option, equals, value = words[0].partition("=")
+        taken = 1
+        if option in _WITH_VALUE and not equals:
+            value, taken = (words[1] if len(words) > 1 else ""), 2
+        if option in ("-C", "--work-tree", "--git-dir"):
+            place = os.path.normpath(os.path.join(place, value))
+        words = words[taken:]
     if not words or words[0] in _READING:
         return ""
     top, common = checkouts.repository_of(place)
@@ -157,19 +163,6 @@ def _of_git(session: Session, words: list[str], place: str) -> str:
     if top != own:
         return f"git {words[0]} would change {top}"
     return _shared(session, words[0], words[1:])
-
-
-def _behind_options(words: list[str], place: str) -> tuple[list[str], str]:
-    """The command and its words, and where it runs by the options before it."""
-    while words and words[0].startswith("-"):
-        option, equals, value = words[0].partition("=")
-        taken = 1
-        if option in _WITH_VALUE and not equals:
-            value, taken = (words[1] if len(words) > 1 else ""), 2
-        if option in ("-C", "--work-tree", "--git-dir"):
-            place = os.path.normpath(os.path.join(place, value))
-        words = words[taken:]
-    return words, place
 
 
 def _shared(session: Session, command: str, words: list[str]) -> str:
@@ -205,32 +198,25 @@ def base_of(store: Store, team: str, agent: str) -> int:
     Raises:
         StorageFailed: All are taken, or what is noted of them can't be written.
     """
+    from filelock import FileLock  # dear, and only where an agent is started
+
     path = f"{store.root}/ports.json"
+    disk.prepare_root(store.root)
     try:
-        os.makedirs(store.root, 0o700, exist_ok=True)
-        lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        with FileLock(f"{path}.lock", mode=0o600):
+            teams = set(store.teams())
+            given = {name: base for name, base in _given(path).items() if name.partition("/")[0] in teams}
+            name = f"{team}/{agent}"
+            if name not in given:
+                taken = set(given.values())
+                given[name] = next((base for base in range(_FIRST, _END, EACH) if base not in taken), 0)
+                if not given[name]:
+                    raise errors.StorageFailed("all ranges of ports are taken", "Remove closed teams: teams prune")
+                disk.commit(disk.write_temp(f"{store.root}/tmp", json.dumps(given, indent=2).encode()), path)
+            return given[name]
     except OSError as error:
-        raise errors.StorageFailed(
-            f"can't note the ports of {agent} in {path}: {error.strerror}", "Look at the disk."
-        ) from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        there = set(store.teams())
-        given = {name: base for name, base in _given(path).items() if name.partition("/")[0] in there}
-        name = f"{team}/{agent}"
-        if name not in given:
-            given[name] = _free(set(given.values()))
-            _keep(path, given)
-        return given[name]
-    finally:
-        os.close(lock)
-
-
-def _free(taken: set[int]) -> int:
-    for base in range(_FIRST, _END, EACH):
-        if base not in taken:
-            return base
-    raise errors.StorageFailed("all ranges of ports are taken", "Remove closed teams: teams prune")
+        why = f"can't note the ports of {agent} in {path}: {error.strerror}"
+        raise errors.StorageFailed(why, "Look at the disk.") from None
 
 
 def _given(path: str) -> dict[str, int]:
@@ -241,18 +227,6 @@ def _given(path: str) -> dict[str, int]:
     except (OSError, ValueError):
         return {}
     return {str(name): base for name, base in found.items() if type(base) is int} if isinstance(found, dict) else {}
-
-
-def _keep(path: str, given: dict[str, int]) -> None:
-    temp = f"{path}.new"
-    try:
-        with open(temp, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            json.dump(given, file, indent=2)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temp, path)
-    except OSError as error:
-        raise errors.StorageFailed(f"can't write {path}: {error.strerror}", "Look at the disk.") from None
 
 
 _END_OF_OUTPUT = 2000

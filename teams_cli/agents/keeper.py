@@ -83,14 +83,11 @@ class Keeper:
         self.beat = min(_BEAT, teams.get(self.store, self.team).silence / 4)
         self.profile = profiles.get(self.session.harness, self.config)
         self.confined = permissions.is_confined(self.profile, self.session.permissions)
-        self.environment = {**os.environ, **self._token()}
+        # In a secure team, a new token: only the hash of the last one was kept.
+        token = joining.renew_token(self.store, self.team, self.agent)
+        self.environment = {**os.environ, **({"TEAMS_TOKEN": token} if token else {})}
         if self.session.turns and not self.session.session_known:
             self._learn_session(logs.of_turn(self.store, self.team, self.agent, self.session.turns, "out"))
-
-    def _token(self) -> dict[str, str]:
-        """In a secure team, a new token for the agent: of the one before only the hash was kept."""
-        token = joining.renew_token(self.store, self.team, self.agent)
-        return {"TEAMS_TOKEN": token} if token else {}
 
     def _keep(self) -> None:
         batch = self._batch()
@@ -126,7 +123,8 @@ class Keeper:
 
     def _failed(self, turn: Turn, batch: list[Message]) -> bool:
         """End as failed, unless its provider gives no more for now: then rest, wait, or take another client."""
-        why = self._why(turn)
+        said = logs.end_of_turn(self.store, self.team, self.agent, self._now().turns, logs.END)
+        why = f"{turn.ending}{': ' + said if said else ''}"
         until = checking.until(self.store, self._failure(turn)) if self.profile.has_provider else None
         if until is None:
             self._end("failed", why, turn.status)
@@ -160,7 +158,6 @@ class Keeper:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """Have the next turn begin another session of the client."""
         fresh: dict[str, Any] = {"session_id": sessions.new_id(), "fresh": True}
         fresh["session_known"] = output.is_preset(self.profile) or None
         self.session = self.session.having(**fresh)
@@ -194,7 +191,6 @@ class Keeper:
             waking.wake(self.store, team, self.config, [self.agent], mail[0].from_, os.environ)
 
     def _to_stop(self) -> Reason | None:
-        """Why the agent is to end now; None while it is not."""
         session = self._now()
         if session.ended or session.generation != self.session.generation:
             return Reason("it counted as lost while its machine was unreachable")
@@ -229,7 +225,6 @@ class Keeper:
         return self.store.get(self.team, SESSION, self.agent)[0]
 
     def _turn(self, batch: list[Message]) -> Turn:
-        """Run the client once, with the prompt or with a batch of messages."""
         if self._now().fresh and not self.session.fresh:
             self._begin_anew()
         told = self.session  # what its record says by now may be another's words
@@ -297,7 +292,6 @@ class Keeper:
             self._change(lambda s: s.having(session_id=found, session_known=True))
 
     def _start_left(self) -> None:
-        """Start what the client started inside its sandbox."""
         if self.confined:
             background.start_left(self.store, self.team, self.agent, self.config, os.environ)
 
@@ -315,10 +309,6 @@ class Keeper:
         """What the client itself says of a failed turn; the output of its tools may quote any error."""
         errors_printed = logs.of_turn(self.store, self.team, self.agent, self._now().turns, "err", _SAID)
         return f"{output.failure_in(self.profile, turn.printed)[-_SAID:]}\n{errors_printed}"
-
-    def _why(self, turn: Turn) -> str:
-        said = logs.end_of_turn(self.store, self.team, self.agent, self._now().turns, logs.END)
-        return f"{turn.ending}{': ' + said if said else ''}"
 
     def _wait_for_children(self) -> Reason | None:
         """Block until what the agent started is done, or it has to take a text at once; or why it is to stop."""

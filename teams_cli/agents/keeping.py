@@ -26,7 +26,7 @@ from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 
 PREFIX = "refs/teams/kept"
-_TRIES = 100
+_MOST_KEPT = 1_000_000
 _LINK = "160000"
 
 
@@ -76,7 +76,9 @@ def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any],
     try:
         _note_repository(store, work.store)
         commit = _commit(work, f"Kept: the work of {agent} in {team}", {**about, "holds": work.told()}, before)
-        for number in range(_next(work, team, agent), _TRIES**3):
+        listed = work.git("for-each-ref", "--format=%(refname)", f"{PREFIX}/{team}/{agent}/").split()
+        taken = [int(end) for name in listed if (end := name.rpartition("/")[2]).isdigit()]
+        for number in range(max(taken, default=0) + 1, _MOST_KEPT):
             ref = f"{PREFIX}/{team}/{agent}/{number}"
             done = git.run(work.path, "update-ref", ref, commit, "0" * len(commit))
             if done.returncode == 0:
@@ -89,11 +91,6 @@ def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any],
             "Fix what git names, and repeat the command. Was the repository moved? There: git worktree repair PATH",
         ) from None
     raise errors.Conflict(f"{agent} has too much kept work", "See: teams worktree list --kept")
-
-
-def _next(work: Work, team: str, agent: str) -> int:
-    listed = work.git("for-each-ref", "--format=%(refname)", f"{PREFIX}/{team}/{agent}/").split()
-    return max((int(name.rpartition("/")[2]) for name in listed if name.rpartition("/")[2].isdigit()), default=0) + 1
 
 
 def _commit(work: Work, title: str, about: dict[str, Any], before: Sequence[str] = ()) -> str:
@@ -225,11 +222,6 @@ def _not_checked_out(work: Work) -> Iterator[str]:
 
 
 def _note_repository(store: Store, repository: str) -> None:
-    """Note on this machine that the repository has kept work.
-
-    Raises:
-        StorageFailed: It can't be written.
-    """
     digest = md5(os.fsencode(repository), usedforsecurity=False).hexdigest()
     path = f"{store.root}/kept/{digest}"
     if not os.path.lexists(path):
@@ -329,7 +321,6 @@ def _fill(path: str, commit: str, about: dict[str, Any]) -> None:
 
 
 def _bring_back_nested(around: str, path: str, commit: str, about: dict[str, Any]) -> None:
-    """A repository inside, in a store of its own."""
     place = path if not about.get("bare") else f"{around}/{os.path.basename(path)}.restored"
     os.makedirs(place, exist_ok=True)
     git.must(place, "init", "--quiet")

@@ -70,11 +70,6 @@ def take_news(store: Store, team: Team) -> list[Event]:
     return [now[word] for word in news]
 
 
-def has_news(store: Store, team: Team) -> bool:
-    """Whether there is something to tell."""
-    return not set(so_now(store, team)).issubset(presence.load(store, team.name, HUMAN).notified or ())
-
-
 def tell(store: Store, team: Team, events: list[Event], environ: Mapping[str, str]) -> None:
     """Run the person's commands for these events, each once for all that are its; a failure is told to the person."""
     by_command: dict[str, list[Event]] = {}
@@ -115,7 +110,6 @@ def run(command: str, given: Event, environ: Mapping[str, str]) -> str:
 
 
 def _command(team: Team, event: str) -> str:
-    """The person's command for an event; empty if there is none."""
     own = str(settings.value(team, f"notify_{event}")) or str(settings.value(team, "notify"))
     return "" if own == settings.OFF else own
 
@@ -204,9 +198,8 @@ def main() -> None:
 
 
 def _look(store: Store, name: str, environ: Mapping[str, str]) -> bool:
-    """Tell what is new; whether there is nothing more to do here."""
     team = teams.get(store, name)
-    if has_news(store, team):
+    if not set(so_now(store, team)).issubset(presence.load(store, team.name, HUMAN).notified or ()):
         time.sleep(REST)
         team = teams.get(store, name)
         tell(store, team, take_news(store, team), environ)

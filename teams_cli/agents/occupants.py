@@ -25,7 +25,6 @@ def refuse(store: Store, team: str, directory: str) -> None:
 
 
 def _by_records(store: Store, team: str, directory: str) -> Iterator[str]:
-    """The members whose client is at work there."""
     for session, _ in store.scan(team, sessions.SESSION, []):
         if _is_in(session.directory, directory) and not session.ended and not ending.is_lost(store, team, session):
             yield session.agent
@@ -35,7 +34,6 @@ def _by_records(store: Store, team: str, directory: str) -> Iterator[str]:
 
 
 def _by_processes(directory: str) -> Iterator[str]:
-    """The processes of this machine, but for this one, whose working directory is there."""
     for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if name.isdigit() and int(name) != os.getpid() and _is_in(_place_of(name), directory):
             yield f"process {name} ({_program(name)})"

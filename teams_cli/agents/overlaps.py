@@ -127,7 +127,6 @@ def _goal(tree: Tree, main: str, goals: dict[tuple[str, str], str]) -> str:
 
 
 def _places(shot: Snapshots, directory: str, one: str, other: str) -> list[dict[str, Any]]:
-    """Where two commits conflict."""
     files = shot.conflicts(directory, one, other)
     base = shot.base(directory, one, other) if files else ""
     if not base:

@@ -171,19 +171,14 @@ def _change(match: re.Match[str], names: list[tuple[int, int, str]] | None) -> C
     start, count, new, more = (int(each) if each else 1 for each in match.groups()[:4])
     changed = (new, new + max(more, 1) - 1)
     if names is None:
-        symbol = _symbol_in(match[5])
+        named = _NAMED.search(match[5]) or _CALLED.search(match[5])
+        symbol = named[1] if named else ""
     else:
         around = [name for first, last, name in names if first <= changed[0] <= last]
         symbol = around[-1] if around else ""
     # A hunk without old lines stands behind the line that it names.
     old = (start, start + count - 1) if count else (start + 1, start)
     return Change(old, changed, symbol)
-
-
-def _symbol_in(line: str) -> str:
-    """The name in the line of a definition, as git shows it."""
-    match = _NAMED.search(line) or _CALLED.search(line)
-    return match[1] if match else ""
 
 
 def _definitions(node: ast.AST, inside: str) -> Iterator[tuple[int, int, str]]:

@@ -46,7 +46,15 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
             return session
         if not session.interrupted and (reason := too_often(store, team, session, by)):
             return session
-        return _started_anew(session, teams.now(store), store.host)
+        return session.kept_by(os.getpid(), store.host).having(
+            state="starting",
+            generation=session.generation + 1,
+            started_at=teams.now(store),
+            outcome=None,
+            outcome_before=session.outcome,
+            stop_asked=None,
+            limited_until=None,
+        )
 
     try:
         before, after = update(store, team, SESSION.also_closed, agent, change)
@@ -55,13 +63,6 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
     if reason:
         pause_pair(store, team, agent, by, reason)
     return after if after.state == "starting" and before is not after else None
-
-
-def _started_anew(session: Session, now: str, host: str) -> Session:
-    generation = session.kept_by(os.getpid(), host).having(state="starting", generation=session.generation + 1)
-    return generation.having(
-        started_at=now, outcome=None, outcome_before=session.outcome, stop_asked=None, limited_until=None
-    )
 
 
 def too_often(store: Store, team: str, session: Session, by: str) -> str:
@@ -79,7 +80,8 @@ def too_often(store: Store, team: str, session: Session, by: str) -> str:
     names = own if by in own else {by}
     if not _many(lately, names, limit):
         return ""
-    progress = _progress(store, team, {session.agent, *names})
+    both = {session.agent, *names}
+    progress = max((n.at for task in tasks.all_of(store, team, []) for n in task.notes if n.by in both), default="")
     since = [resume for resume in lately if not progress or parse_rfc3339(resume.at) > parse_rfc3339(progress)]
     if not _many(since, names, limit):
         return ""
@@ -95,12 +97,6 @@ def _many(resumes: list[Resume], names: set[str], limit: int) -> bool:
 def _count(resumes: list[Resume], names: set[str]) -> int:
     """How many turns these had the agent take: several of them may have been in one."""
     return len({resume.at for resume in resumes if resume.by in names})
-
-
-def _progress(store: Store, team: str, names: set[str]) -> str:
-    """When one of these last did something with a task; empty if never."""
-    done = (note.at for task in tasks.all_of(store, team, []) for note in task.notes if note.by in names)
-    return max(done, default="")
 
 
 def noted(session: Session, senders: Iterable[str], at: str) -> Session:
@@ -122,7 +118,12 @@ def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> Non
         nonlocal uid
         if session.agent == pair[0]:
             uid = f"{'~'.join(pair)}~paused-{session.generation}-{session.turns}"
-        return _resting(session, reason, Owed(to=leader, message=body, uid=uid))
+        notice = Owed(to=leader, message=body, uid=uid)
+        if session.state == "done":
+            return owing(session.having(state="paused", failure=reason), notice)
+        if session.state == "paused" or session.pause_asked:
+            return session
+        return owing(session.having(pause_asked=reason), notice)
 
     changes = [update(store, team, SESSION.also_closed, name, change) for name in pair]
     rest = [after for before, after in changes if before is not after]
@@ -130,15 +131,6 @@ def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> Non
         history.note(store, team, agent, "session paused", reason=reason)
     for session in rest:
         deliver(store, team, SESSION.also_closed, session)
-
-
-def _resting(session: Session, reason: str, notice: Owed) -> Session:
-    """The session as it rests now, if it is done, else as one that will; as it is, if it does so already."""
-    if session.state == "done":
-        return owing(session.having(state="paused", failure=reason), notice)
-    if session.state == "paused" or session.pause_asked:
-        return session
-    return owing(session.having(pause_asked=reason), notice)
 
 
 def unpaused(session: Session) -> Session:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.records.types import Count, Name, Object, Outcome, Permissions, SessionState, Text, Time, Word
-    from teams_cli.store.contract import Store
 
 
 BEGIN_AGAIN = "begin-again"
@@ -130,6 +129,10 @@ class Session(Record):
         started = processes.process_started(pid) or None
         return self.having(keeper_pid=pid, keeper_started=started, keeper_boot=processes.pid_scope(host))
 
+    def starts(self, session: Session) -> bool:
+        """Whether this is still the start of that generation of the session."""
+        return self.state == "starting" and self.generation == session.generation
+
     @property
     def held(self) -> tuple[int, int | None, str | None]:
         """Which generation is in the hands of which process."""
@@ -220,24 +223,13 @@ def take(store: Store, team: str, agent: str) -> Session:
 
 def hand_on(store: Store, team: str, session: Session, pid: int) -> None:
     """Give a session that is starting into the hands of the process that will be its keeper."""
-
-    def change(found: Session) -> Session:
-        if found.state != "starting" or found.generation != session.generation:
-            return found
-        return found.kept_by(pid, store.host)
-
-    update(store, team, SESSION.also_closed, session.agent, change)
+    kept = SESSION.also_closed
+    update(store, team, kept, session.agent, lambda now: now.kept_by(pid, store.host) if now.starts(session) else now)
 
 
 def leave_to(store: Store, team: str, session: Session, agent: str) -> None:
     """Leave a session that is starting to the keeper of that agent."""
-
-    def change(found: Session) -> Session:
-        if found.state != "starting" or found.generation != session.generation:
-            return found
-        return found.having(unstarted=agent)
-
-    update(store, team, SESSION, session.agent, change)
+    update(store, team, SESSION, session.agent, lambda now: now.having(unstarted=agent) if now.starts(session) else now)
 
 
 def left_to(store: Store, team: str, agent: str) -> list[Session]:
@@ -320,8 +312,8 @@ def is_started_here(store: Store, team: str, session: Session) -> bool:
     digest, ids = _known(store, team, session.agent)
     if not is_session_id(session.session_id):
         return False
-    if digest == _digest_of_old(session):  # noted by a version that kept no ids
-        return True
+    if not (session.model or session.permissions) and digest == _hash(_of_old(session)):
+        return True  # noted by a version that kept no ids
     return digest == _digest(session) and session.session_id in ids
 
 
@@ -337,10 +329,6 @@ def _known(store: Store, team: str, agent: str) -> tuple[str, list[str]]:
 def _digest(session: Session) -> str:
     kept = [session.worktree, session.run, session.caller, session.depth]
     return _hash([*_of_old(session), session.model, session.permissions, *kept])
-
-
-def _digest_of_old(session: Session) -> str:
-    return _hash(_of_old(session)) if not (session.model or session.permissions) else ""
 
 
 def _of_old(session: Session) -> list[object]:

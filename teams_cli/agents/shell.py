@@ -71,19 +71,16 @@ class ShellCommand:
         try:
             descriptor = os.pidfd_open(self._process.pid)
         except (AttributeError, OSError):  # not this system, or it is gone already
-            return self._wait_polling(seconds)
+            try:
+                self._process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                return False
+            return True
         try:
             select.select([descriptor], [], [], max(seconds, 0))
         finally:
             os.close(descriptor)
         return self._process.poll() is not None
-
-    def _wait_polling(self, seconds: float) -> bool:
-        try:
-            self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
 
     def end(self, grace: float = 2.0) -> None:
         """End it and its group: asked first, after *grace* seconds by force."""

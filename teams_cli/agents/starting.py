@@ -21,7 +21,6 @@ from teams_cli.teams.teams import TEAM, Member, Team
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from teams_cli.records.types import Permissions
 
@@ -40,6 +39,7 @@ class StartRequest:
         self,
         prompt: str,
         *,
+        environ: Mapping[str, str],
         agent: str | None = None,
         description: str | None = None,
         harness: str | None = None,
@@ -49,10 +49,10 @@ class StartRequest:
         model: str | None = None,
         permissions: Permissions | None = None,
         directory: str = ".",
-        environ: Mapping[str, str] | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> None:
         self.prompt = prompt
+        self.environ = environ
         self.agent = agent
         self.description = description
         self.harness = harness
@@ -62,7 +62,6 @@ class StartRequest:
         self.model = model
         self.permissions = permissions
         self.directory = os.path.abspath(directory)
-        self.environ = environ or {}
         self.variables = variables
 
     def check(self) -> None:
@@ -80,21 +79,6 @@ class StartRequest:
             raise errors.InvalidValue(
                 f"the directory {self.directory} does not exist", "Create it, or give another --cwd."
             )
-
-    @property
-    def about(self) -> str:
-        """The description; unless given, the beginning of the prompt."""
-        return self.description or " ".join(self.prompt.split())[:_DESCRIPTION]
-
-    def fields(self, directory: str) -> dict[str, Any]:
-        """What a session keeps of it, for an agent that works in *directory*."""
-        return {
-            "prompt": self.prompt,
-            "description": self.about,
-            "model": self.model,
-            "directory": directory,
-            "variables": dict(self.variables) if self.variables else None,
-        }
 
 
 def run_agent(store: Store, team_name: str, caller: Caller | None, request: StartRequest) -> Session:
@@ -152,27 +136,39 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     """Register the agent, so that it can be written to; then start its keeper."""
     request.check()
     profile = profiles.get(request.harness or str(settings.value(team, "harness")), caller.config)
-    level = _level(team, request, profile)
+    if request.model:
+        profiles.refuse_model(profile, request.model)
+    level = permissions.choose(profile, request.permissions, team, request.environ)
     budgets.refuse_used_up(store, team, request.agent or "", run)
     team = clear_away(store, team)
     if request.agent and team.find(request.agent) and not _never_ran(store, team, request.agent):
-        raise errors.AlreadyExists(
-            f"there is an agent {request.agent} already", "Choose another name, or leave it out."
-        )
+        raise _name_is_taken(request.agent)
     top = _repository(store, team, request) if request.worktree else ""
     member, token = _join(store, team, caller, request)
     presence.register_process(store, team.name, member.agent_id, os.getpid())
     try:
         port = isolation.base_of(store, team.name, member.agent_id)
         tree, branch = _worktree(store, team, member.agent_id, top, request, port) if top else (None, None)
-        draft = _draft(teams.now(store), profile, request, tree).having(
+        now = teams.now(store)
+        draft = Session(
             agent=member.agent_id,
             caller=caller.name,
             run=run,
             depth=depth,
+            harness=profile.name,
+            model=request.model,
             permissions=level,
+            prompt=request.prompt,
+            description=request.description or " ".join(request.prompt.split())[:_DESCRIPTION],
+            directory=tree or request.directory,
+            variables=dict(request.variables) if request.variables else None,
+            worktree=tree,
             branch=branch,
             port_base=port,
+            session_id=sessions.new_id(),
+            session_known=output.is_preset(profile) or None,
+            created_at=now,
+            started_at=now,
         )
         sessions.note_started_here(store, team.name, draft)
         session = _created(store, team.name, draft.kept_by(os.getpid(), store.host))
@@ -188,29 +184,6 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     return session
 
 
-def _draft(now: str, profile: profiles.Profile, request: StartRequest, tree: str | None) -> Session:
-    """The session that is asked for, still without whose it is and what it may do."""
-    return Session(
-        agent="",
-        caller="",
-        run="",
-        harness=profile.name,
-        worktree=tree,
-        session_id=sessions.new_id(),
-        session_known=output.is_preset(profile) or None,
-        created_at=now,
-        started_at=now,
-        **request.fields(tree or request.directory),
-    )
-
-
-def _level(team: Team, request: StartRequest, profile: profiles.Profile) -> Permissions | None:
-    """What the agent will be permitted to do; refuses what its client can't be asked for."""
-    if request.model:
-        profiles.refuse_model(profile, request.model)
-    return permissions.choose(profile, request.permissions, team, request.environ)
-
-
 def _never_ran(store: Store, team: Team, agent: str) -> bool:
     """Whether the agent's launcher was killed before a keeper had it: its name can be used again."""
     session = ending.current(store, team.name, agent)
@@ -224,9 +197,7 @@ def _created(store: Store, team: str, draft: Session) -> Session:
         if found is draft:
             return draft.having(generation=1)
         if found.outcome != "lost" or found.turns:
-            raise errors.AlreadyExists(
-                f"there is an agent {draft.agent} already", "Choose another name, or leave it out."
-            )
+            raise _name_is_taken(draft.agent)
         return draft.having(generation=found.generation + 1)
 
     return upsert(store, team, SESSION, draft.agent, draft, change)[1]
@@ -248,10 +219,12 @@ def _join(store: Store, team: Team, caller: Caller, request: StartRequest) -> tu
         launcher=processes.identity(os.getpid(), store.host),
     )
     if member.started_by != caller.name:
-        raise errors.AlreadyExists(
-            f"there is an agent {member.agent_id} already", "Choose another name, or leave it out."
-        )
+        raise _name_is_taken(member.agent_id)
     return member, token
+
+
+def _name_is_taken(agent: str) -> errors.AlreadyExists:
+    return errors.AlreadyExists(f"there is an agent {agent} already", "Choose another name, or leave it out.")
 
 
 def _repository(store: Store, team: Team, request: StartRequest) -> str:

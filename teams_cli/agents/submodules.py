@@ -68,7 +68,6 @@ def _stores_for(tree: str, commit: str, place: str) -> Iterator[str]:
 
 
 def _name_of(directory: str, commit: str, place: str) -> str:
-    """The name of the submodule, by which its store is called."""
     words = ("config", "--blob", f"{commit}:.gitmodules", "--null", "--get-regexp", r"^submodule\..*\.path$")
     for entry in git.run(directory, *words).stdout.split("\0"):
         key, _, path = entry.partition("\n")

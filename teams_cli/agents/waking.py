@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from teams_cli.teams.config import Config
     from teams_cli.teams.permission import Caller
     from teams_cli.teams.presence import OnceTold
 
@@ -239,24 +238,19 @@ def _broadcast(
 def introduction(store: Store, team: str, name: str, config: Config | None) -> str:
     """Who the agent is and who else is there, in words, for the start of its session."""
     found = others(store, team, name)
-    about = _about(store, team, name, config)
+    of_team = teams.get(store, team)
+    member = of_team.member(name)
+    about = f"{roles.about(member, of_team, config)} ".lstrip() if member else ""
     head = f"You are {name} in team {team}: do the `next:` of `teams brief`. {about}The other agents:"
     lines = [head]
     lines += [f"- {row['name']}: {row['status'] or '-'}{' (idle)' if row['idle'] else ''}" for row in found]
     if len(found) > MAX_NAMED:
         lines[MAX_NAMED + 1 :] = [f"- {len(found) - MAX_NAMED} more: teams list-agents"]
-    if asks := asking.invitation(teams.get(store, team)):
+    if asks := asking.invitation(of_team):
         lines.append(asks)
     if presence.load(store, team, name).status is None:
         lines.append(HINT)
     return "\n".join(lines)
-
-
-def _about(store: Store, team_name: str, name: str, config: Config | None) -> str:
-    team = teams.get(store, team_name)
-    member = team.member(name)
-    about = roles.about(member, team, config) if member else ""
-    return f"{about} " if about else ""
 
 
 def others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:

@@ -28,6 +28,8 @@ _UNFINISHED = {
 }
 _DIRECTORIES = ("", "rebase-merge", "rebase-apply", "sequencer")
 _OTHERS_COMMITS = ("FETCH_HEAD", "index", "commondir", "gitdir")
+_OWN_REFERENCES = ("refs/bisect", "refs/worktree", "refs/rewritten")
+"""What git keeps for one checkout alone."""
 _MOST_READ = 1 << 24
 _LINK = "160000"
 _STATUS = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
@@ -102,17 +104,14 @@ class Work:
             (self.commits, "commit"),
             (len(self.changed), "uncommitted file"),
             (len(self.hidden), "hidden file"),
-            (len(self.stashed), "stash"),
         ]
-        found += [_counted(count, what) for count, what in counts if count]
+        found += [text.counted(count, what) for count, what in counts if count]
+        if self.stashed:
+            found.append("1 stash" if len(self.stashed) == 1 else f"{len(self.stashed)} stashes")
         found += [f"an unfinished {self.unfinished}"] if self.unfinished else []
         for one in self.nested:
             found += [f"{what} in {text.listed([one.name])}" for what in one.told()]
         return found
-
-
-def _counted(count: int, what: str) -> str:
-    return text.counted(count, what) if what != "stash" or count == 1 else f"{count} stashes"
 
 
 def of_worktree(path: str, branch: str, against: Sequence[str], origin: Origin) -> Work:
@@ -168,9 +167,10 @@ def _look(work: Work, branches: list[str], against: Sequence[str], origin: Origi
         )
     _identify(work)
     _look_at_files(work, origin)
-    known = [*branches, *_own_references(work)]
+    known = [*branches, *work.git("for-each-ref", "--format=%(refname)", *_OWN_REFERENCES).split()]
     mine = [*([work.head] if work.head else []), *(name for name in known if _is_there(work, name))]
-    mine += _existing(work, _tokens(work, ("rebase-merge/orig-head", "rebase-merge/autostash", "MERGE_AUTOSTASH")))
+    for name in ("rebase-merge/orig-head", "rebase-merge/autostash", "MERGE_AUTOSTASH"):
+        mine += _existing(work, _COMMIT.findall(_read(f"{work.own}/{name}")))
     work.commits = _count(work, mine, against) if mine else 0
     work.stashed = list(_stashes_of(work, branches))
     work.nested = list(_nested(work, origin))
@@ -208,12 +208,6 @@ def _is_there(work: Work, reference: str) -> bool:
 def _count(work: Work, mine: Sequence[str], against: Sequence[str]) -> int:
     asked = "\n".join([*mine, *(f"^{one}" for one in against), ""])
     return int(work.git("rev-list", "--count", "--stdin", given=asked))
-
-
-def _own_references(work: Work) -> list[str]:
-    """The references that git keeps for this checkout alone."""
-    places = ("refs/bisect", "refs/worktree", "refs/rewritten")
-    return work.git("for-each-ref", "--format=%(refname)", *places).split()
 
 
 def _look_at_files(work: Work, origin: Origin) -> None:
@@ -278,7 +272,6 @@ def _by_rule(work: Work, names: list[str]) -> tuple[dict[str, tuple[str, str]], 
 
 
 def _rules_before(work: Work, source: str, origin: Origin) -> set[str]:
-    """The rules that the file had when the worktree was made."""
     if os.path.basename(source) == ".gitignore" and not os.path.isabs(source):
         shown = git.run(work.path, "show", f"{origin.base or 'HEAD'}:{source}")
         return set(shown.stdout.splitlines()) if shown.returncode == 0 else set()
@@ -335,7 +328,7 @@ def _nested(work: Work, origin: Origin) -> Iterator[Work]:
             _distrust(one, work)
             _identify(one)
             seen.add(one.own)
-            one.has_store = any(_is_below(one.store, place) for place in (work.path, work.own))
+            one.has_store = any(one.store.startswith(os.path.realpath(place) + "/") for place in (work.path, work.own))
             inside.base = _recorded(work, name, origin.base)
             _look_at_files(one, inside)
             if one.has_store:
@@ -399,10 +392,6 @@ def _stores_in(place: str) -> Iterator[str]:
             yield os.path.realpath(directory)
 
 
-def _is_below(path: str, directory: str) -> bool:
-    return path.startswith(os.path.realpath(directory) + "/")
-
-
 def _recorded(work: Work, name: str, base: str) -> str:
     """The commit of the submodule in the commit *base*, which the agent did not make; empty if it is not known."""
     variables = {"GIT_LITERAL_PATHSPECS": "1"}
@@ -449,12 +438,7 @@ def _read(path: str) -> str:
         return file.read()
 
 
-def _tokens(work: Work, names: Sequence[str]) -> set[str]:
-    return {commit for name in names for commit in _COMMIT.findall(_read(f"{work.own}/{name}"))}
-
-
 def _existing(work: Work, commits: Sequence[str] | set[str]) -> list[str]:
-    """Those of the commits that the repository has."""
     if not commits:
         return []
     printed = work.git("cat-file", "--batch-check=%(objectname) %(objecttype)", given="\n".join([*commits, ""]))
@@ -477,9 +461,7 @@ def tips(work: Work) -> list[str]:
     files += [f"{own}/logs/HEAD" for own in places]
     found = {commit for path in files for commit in _COMMIT.findall(_read(path))}
     words = ["--format=%(refname) %(objectname) %(*objectname)"]
-    kept = work.git(
-        "for-each-ref", *words, *([] if work.has_store else ["refs/bisect", "refs/worktree", "refs/rewritten"])
-    )
+    kept = work.git("for-each-ref", *words, *(() if work.has_store else _OWN_REFERENCES))
     for line in kept.splitlines():
         name, *commits = line.split()
         found.update(commits if not name.startswith("refs/remotes/") else ())

@@ -500,16 +500,11 @@ def drop(store: Store, team: str, tree: Worktree, merged: str = "", before: Sequ
     _clear(gone)
     own = {"GIT_DIR": common}
     git.must(common, "worktree", "remove", "--force", "--force", tree.path, variables=own)
-    if tip and not _is_checked_out(common, tree.branch):
+    listed = git.must(common, "worktree", "list", "--porcelain", variables=own).split("\n")
+    if tip and f"branch refs/heads/{tree.branch}" not in listed:
         git.must(common, "update-ref", "-d", f"refs/heads/{tree.branch}", tip, variables=own)
         git.run(common, "config", "--remove-section", f"branch.{tree.branch}", variables=own)
     return ref
-
-
-def _is_checked_out(common: str, branch: str) -> bool:
-    return f"branch refs/heads/{branch}" in git.must(
-        common, "worktree", "list", "--porcelain", variables={"GIT_DIR": common}
-    ).split("\n")
 
 
 def _clear(path: str) -> None:

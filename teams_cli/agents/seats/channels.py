@@ -13,10 +13,9 @@ import socket
 import stat
 import struct
 
-from teams_cli.agents.seats import bindings
-from teams_cli.agents.seats.lines import connected
+from teams_cli.agents.seats import bindings, lines
 from teams_cli.clients import known
-from teams_cli.clients.seats import BELL, CONTROL, HTTP, QUEUE, SOCKET
+from teams_cli.clients.seats import BELL, CONTROL, QUEUE, SOCKET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +51,13 @@ class Doorbell:
         os.ftruncate(lock, 0)
         os.pwrite(lock, b"%d" % client, 0)
         self._lock = lock
-        self._pipe = _open_pipe(self.path)
+        try:
+            os.mkfifo(self.path, 0o600)
+        except FileExistsError:
+            if not stat.S_ISFIFO(os.lstat(self.path).st_mode):
+                raise
+        # Opened for both, so that it has no end; earlier rings are forgotten with their listener.
+        self._pipe = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
         return True
 
     def client(self) -> int:
@@ -92,16 +97,6 @@ class Doorbell:
         self._pipe = self._lock = -1
 
 
-def _open_pipe(path: str) -> int:
-    """The pipe, opened for both, so that it has no end; rings of before are forgotten with their listener."""
-    try:
-        os.mkfifo(path, 0o600)
-    except FileExistsError:
-        if not stat.S_ISFIFO(os.lstat(path).st_mode):
-            raise
-    return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
-
-
 def ring(path: str, what: bytes = MAIL) -> bool:
     """Ring; False if nobody hears it."""
     try:
@@ -137,7 +132,6 @@ def readmit(directory: str, client: str) -> None:
 
 
 def _of_kind(directory: str, client: str) -> Iterator[str]:
-    """The bells of the clients of that kind."""
     for top, _, files in os.walk(directory):
         for name in files:
             if name.endswith(".bell") and _client_of(f"{top}/{name}") in ("", client):
@@ -157,8 +151,6 @@ def _admit(bell: str, admitted: bool) -> None:
 
 def _client_of(bell: str) -> str:
     """The kind of client that has the bell; empty where nobody noted that."""
-    import json
-
     try:
         with open(f"{bell.removesuffix('.bell')}.json", encoding="utf-8") as file:
             return str(json.load(file).get("client") or "")
@@ -174,152 +166,113 @@ def wake(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -
 
     A bell is tried for every client: our wrapper listens there too.
     """
-    seat = known.get(terminal.client).seat
-    ways = (BELL, *(way for way in (seat.ways if seat else ()) if way != BELL))
-    return next((way for way in ways if _TAKES[way](root, team, terminal, secrets)), "")
+    client = _Client(root, team, terminal, secrets)
+    ways = (BELL, *(way for way in (client.seat.ways if client.seat else ()) if way != BELL))
+    return next((way for way in ways if client.takes(way)), "")
 
 
 def way_to_stop(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> str:
     """The first of the ways to interrupt the client that is within reach; empty if none is."""
-    seat = known.get(terminal.client).seat
-    ways = seat.stops if seat else ()
-    return next((way for way in ways if _REACHES[way](root, team, terminal, secrets)), "")
+    client = _Client(root, team, terminal, secrets)
+    return next((way for way in (client.seat.stops if client.seat else ()) if client.is_within_reach(way)), "")
 
 
 def stop(way: str, root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
     """Interrupt the client by that way: it ends what it does, and takes a turn for the line."""
-    return _STOPS[way](root, team, terminal, secrets)
+    return _Client(root, team, terminal, secrets).takes(way, instead=True)
 
 
-def _has_waiter(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
-    """Whether what the client runs beside itself waits at the bell: our wrapper, which does so too, only types."""
-    path = bindings.kept(root, team, terminal.agent, "bell")
-    return is_heard(path) and Doorbell(path).client() > 0
+class _Client:
+    """A client in a terminal, with the *secrets* by which only this machine can reach it."""
+
+    def __init__(self, root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> None:
+        self.seat = known.get(terminal.client).seat
+        self.pid = terminal.pid
+        self.session_id = terminal.session_id
+        self.secrets = secrets
+        self.bell = bindings.kept(root, team, terminal.agent, "bell")
+        self.socket = str(secrets.get("socket") or "")
+        daemon = self.seat.daemon if self.seat and self.session_id else None
+        self.daemon = daemon.address(secrets.get("environ") or {}) if daemon else ""
+
+    def takes(self, way: str, instead: bool = False) -> bool:
+        """Whether the client takes the line by that way, *instead* of what it does if so asked."""
+        if way == BELL:
+            return ring(self.bell, STOP if instead else MAIL)
+        if way == QUEUE:
+            return self._queue()
+        if way == CONTROL:
+            return bool(self.daemon) and start_turn(self.daemon, self.session_id or "", LINE, instead)
+        return self._write({"priority": "now"} if instead else {}) if way == SOCKET else self._post()
+
+    def is_within_reach(self, way: str) -> bool:
+        """Whether it can be interrupted by that way."""
+        if way == BELL:  # our wrapper waits at the bell too, but only types
+            return is_heard(self.bell) and Doorbell(self.bell).client() > 0
+        if way == CONTROL:
+            return bool(self.daemon) and lines.is_there(self.daemon)
+        from teams_cli.agents.seats import terminals
+
+        # With some words in its command line the client asks its person about what comes by its socket.
+        holds = self.seat.socket.holds if self.seat and self.seat.socket else frozenset()
+        return bool(self.socket) and holds.isdisjoint(terminals.words_of(self.pid)) and lines.is_there(self.socket)
+
+    def _queue(self) -> bool:
+        """Have the client's own command put the line into the queue of its session."""
+        import subprocess
+
+        program = self.secrets.get("program") or []
+        if not program or not self.session_id:
+            return False
+        try:
+            done = subprocess.run(
+                [*program, "queue", "--thread", self.session_id, "--message", LINE],
+                env=dict(self.secrets.get("environ") or {}),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_PATIENCE,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+        return done.returncode == 0
+
+    def _write(self, more: Mapping[str, Any]) -> bool:
+        """Write the line to the client's socket, as its own sessions write to each other."""
+        if not self.socket:
+            return False
+        message: dict[str, Any] = {"type": "user", "message": {"role": "user", "content": LINE}, **more}
+        proof: dict[str, Any] = {"type": "auth", "token": self.secrets.get("socketToken")}
+        if self.seat and self.seat.socket and self.seat.socket.framed:
+            proof, message = {"msgV": 1, **proof}, {"msgV": 1, "msgId": os.urandom(8).hex(), **message}
+        try:
+            with lines.connected(self.socket, 5) as line:
+                line.sendall("".join(json.dumps(part) + "\n" for part in (proof, message)).encode())
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def _post(self) -> bool:
+        """Have the client's own server prompt its session with the line."""
+        import http.client
+
+        host, port, password = self.secrets.get("server") or ("", 0, "")
+        if not port or not self.session_id:
+            return False
+        head = {"Content-Type": "application/json"}
+        if password:
+            head["Authorization"] = "Basic " + base64.b64encode(f"opencode:{password}".encode()).decode()
+        line = http.client.HTTPConnection(str(host), int(port), timeout=5)
+        try:
+            body = json.dumps({"parts": [{"type": "text", "text": LINE}]})
+            line.request("POST", f"/session/{self.session_id}/prompt_async", body, head)
+            return line.getresponse().status in (200, 204)
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            line.close()
 
 
-def _ring_to_stop(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
-    return ring(bindings.kept(root, team, terminal.agent, "bell"), STOP)
-
-
-def _ring(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
-    return ring(bindings.kept(root, team, terminal.agent, "bell"))
-
-
-def _queue(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
-    """Have the client's own command put the line into the queue of its session."""
-    import subprocess
-
-    program = secrets.get("program") or []
-    if not program or not terminal.session_id:
-        return False
-    words = [*program, "queue", "--thread", terminal.session_id, "--message", LINE]
-    try:
-        done = subprocess.run(
-            words,
-            env=dict(secrets.get("environ") or {}),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_PATIENCE,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
-
-
-def _has_socket(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
-    """Whether the client has a socket, and does not ask its person about what comes by it."""
-    from teams_cli.agents.seats import lines, terminals
-
-    address, seat = str(secrets.get("socket") or ""), known.get(terminal.client).seat
-    holds = seat.socket.holds if seat and seat.socket else frozenset()
-    if not address or not holds.isdisjoint(terminals.words_of(terminal.pid)):
-        return False
-    return lines.is_there(address)
-
-
-def _send(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
-    """Write the line to the client's socket, as its own sessions write to each other."""
-    return _write(terminal, secrets, {})
-
-
-def _send_to_stop(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
-    return _write(terminal, secrets, {"priority": "now"})
-
-
-def _write(terminal: Terminal, secrets: Mapping[str, Any], more: Mapping[str, Any]) -> bool:
-    from teams_cli.agents.seats import lines
-
-    address = str(secrets.get("socket") or "")
-    if not address:
-        return False
-    said: dict[str, Any] = {"type": "user", "message": {"role": "user", "content": LINE}, **more}
-    proof: dict[str, Any] = {"type": "auth", "token": secrets.get("socketToken")}
-    seat = known.get(terminal.client).seat
-    if seat and seat.socket and seat.socket.framed:
-        proof, said = {"msgV": 1, **proof}, {"msgV": 1, "msgId": os.urandom(8).hex(), **said}
-    try:
-        with lines.connected(address, 5) as line:
-            line.sendall("".join(json.dumps(part) + "\n" for part in (proof, said)).encode())
-    except (OSError, ValueError):
-        return False
-    return True
-
-
-def _address_of_daemon(terminal: Terminal, secrets: Mapping[str, Any]) -> str:
-    """Where the daemon that runs the client's sessions listens; empty if it has none."""
-    seat = known.get(terminal.client).seat
-    if seat is None or seat.daemon is None or not terminal.session_id:
-        return ""
-    return seat.daemon.address(secrets.get("environ") or {})
-
-
-def _has_daemon(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
-    from teams_cli.agents.seats import lines
-
-    address = _address_of_daemon(terminal, secrets)
-    return bool(address) and lines.is_there(address)
-
-
-def _start_turn(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
-    """Have the daemon that runs the client's sessions begin a turn with the line."""
-    return _begin(terminal, secrets, False)
-
-
-def _start_instead(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
-    return _begin(terminal, secrets, True)
-
-
-def _begin(terminal: Terminal, secrets: Mapping[str, Any], instead: bool) -> bool:
-    address = _address_of_daemon(terminal, secrets)
-    return bool(address) and start_turn(address, terminal.session_id or "", LINE, instead)
-
-
-def _post(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
-    """Have the client's own server prompt its session with the line."""
-    import base64
-    import http.client
-
-    host, port, password = secrets.get("server") or ("", 0, "")
-    if not port or not terminal.session_id:
-        return False
-    head = {"Content-Type": "application/json"}
-    if password:
-        head["Authorization"] = "Basic " + base64.b64encode(f"opencode:{password}".encode()).decode()
-    line = http.client.HTTPConnection(str(host), int(port), timeout=5)
-    try:
-        body = json.dumps({"parts": [{"type": "text", "text": LINE}]})
-        line.request("POST", f"/session/{terminal.session_id}/prompt_async", body, head)
-        return line.getresponse().status in (200, 204)
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        line.close()
-
-
-_REACHES = {BELL: _has_waiter, SOCKET: _has_socket, CONTROL: _has_daemon}
-_STOPS = {BELL: _ring_to_stop, SOCKET: _send_to_stop, CONTROL: _start_instead}
-_TAKES = {BELL: _ring, QUEUE: _queue, CONTROL: _start_turn, SOCKET: _send, HTTP: _post}
 _CONTROL_PATIENCE = 5.0
 _HANDSHAKE = (
     "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -335,25 +288,20 @@ def start_turn(address: str, thread: str, text: str, instead: bool = False) -> b
     said that it did.
     """
     try:
-        with connected(address, _CONTROL_PATIENCE) as line:
+        with lines.connected(address, _CONTROL_PATIENCE) as line:
             control = _Control(line)
             control.ask("initialize", {"clientInfo": {"name": "teams", "title": "teams", "version": "1"}})
             control.say({"method": "initialized"})
             control.ask("thread/resume", {"threadId": thread})
             if instead:
-                _end_turn(control, thread)
+                turns = control.ask("thread/turns/list", {"threadId": thread, "limit": 1}).get("data") or []
+                for turn in turns:
+                    if turn.get("status") == "inProgress":
+                        control.ask("turn/interrupt", {"threadId": thread, "turnId": turn["id"]})
             control.ask("turn/start", {"threadId": thread, "input": [{"type": "text", "text": text}]})
     except (OSError, ValueError, struct.error):
         return False
     return True
-
-
-def _end_turn(control: _Control, thread: str) -> None:
-    """End the turn of the thread that runs, if one does."""
-    turns = control.ask("thread/turns/list", {"threadId": thread, "limit": 1}).get("data") or []
-    for turn in turns:
-        if turn.get("status") == "inProgress":
-            control.ask("turn/interrupt", {"threadId": thread, "turnId": turn["id"]})
 
 
 class _Control:
@@ -395,7 +343,6 @@ class _Control:
         self._line.sendall(head + mask + bytes(byte ^ mask[place % 4] for place, byte in enumerate(data)))
 
     def _message(self) -> bytes:
-        """The next message, of one frame or several."""
         found = b""
         while True:
             kind, is_last, data = self._frame()

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from teams_cli.agents.sessions import Session
-    from teams_cli.store.contract import Store
-
 
 class Arrival:
     """What a client that starts says of itself. *caller* is who it is told to be, None if nobody told it; *secrets*
@@ -79,7 +76,12 @@ def sit_down(store: Store, team: str, arrival: Arrival) -> Binding | None:
     member, token = joining.join(store, team, caller)
     name = member.agent_id
     token = token or (caller.token if caller else "")
-    _keep_secrets(store, team, name, {**arrival.secrets, "client": arrival.client, "token": token})
+    path = bindings.kept(store.root, team, name, "json")
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    secrets = json.dumps({**arrival.secrets, "client": arrival.client, "token": token})
+    temp = disk.write_temp(os.path.dirname(path), secrets.encode())
+    os.chmod(temp, 0o600)
+    os.replace(temp, path)
     binding = Binding(team, name, token)
     _register(store, team, name, arrival)
     bindings.bind(store.root, binding, arrival.pid, arrival.thread)
@@ -207,14 +209,6 @@ def secrets_of(store: Store, team: str, agent: str) -> dict[str, Any]:
             return dict(json.load(file))
     except (OSError, ValueError):
         return {}
-
-
-def _keep_secrets(store: Store, team: str, agent: str, secrets: Mapping[str, Any]) -> None:
-    path = bindings.kept(store.root, team, agent, "json")
-    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-    temp = disk.write_temp(os.path.dirname(path), json.dumps(secrets).encode())
-    os.chmod(temp, 0o600)
-    os.replace(temp, path)
 
 
 def may_sit(store: Store, team: str) -> bool:

@@ -149,27 +149,22 @@ def note(store: Store, team: str, agent: str, report: Report) -> Terminal:
     def change(terminal: Terminal) -> Terminal:
         if report.session_id and report.session_id != terminal.session_id:
             terminal = terminal.having(session_id=report.session_id)
-        return _heard(terminal, report, now, store)
+        asks = report.state == PERMISSION
+        if terminal.state != report.state:
+            began = terminal.turns + (report.state == WORKING)
+            fresh = {"state": report.state, "since": now, "leader_told": None, "turns": began}
+            return terminal.having(
+                **fresh, source=report.source, heard_at=now, waits_for=report.waits_for if asks else None
+            )
+        if asks and report.waits_for and terminal.waits_for is None:
+            return terminal.having(waits_for=report.waits_for, heard_at=now)
+        recent = not terminal.is_awaited and seconds_since(terminal.heard_at, store.now()) < _HEARD_EVERY
+        return terminal if recent else terminal.having(heard_at=now)
 
     before, terminal = update(store, team, TERMINAL.also_closed, agent, change)
     if before.state != terminal.state:
         presence.note_turn(store, team, agent, terminal.state in IN_TURN)
     return terminal
-
-
-def _heard(terminal: Terminal, report: Report, now: str, store: Store) -> Terminal:
-    """The terminal with what was said of it."""
-    asks = report.state == PERMISSION
-    if terminal.state != report.state:
-        began = terminal.turns + (report.state == WORKING)
-        fresh = {"state": report.state, "since": now, "leader_told": None, "turns": began}
-        return terminal.having(
-            **fresh, source=report.source, heard_at=now, waits_for=report.waits_for if asks else None
-        )
-    if asks and report.waits_for and terminal.waits_for is None:
-        return terminal.having(waits_for=report.waits_for, heard_at=now)
-    recent = not terminal.is_awaited and seconds_since(terminal.heard_at, store.now()) < _HEARD_EVERY
-    return terminal if recent else terminal.having(heard_at=now)
 
 
 def end(store: Store, team: str, agent: str, pid: int, source: str) -> None:
@@ -200,7 +195,6 @@ def describe(store: Store, team: teams.Team, terminal: Terminal, row: dict[str, 
 
 
 def _since(terminal: Terminal, state: str) -> str:
-    """Since when it is in that state, as far as can be told."""
     if state == terminal.state:
         return terminal.since
     return terminal.woken_at if terminal.woken_at and terminal.is_awaited else terminal.heard_at
@@ -279,7 +273,6 @@ def _behind_daemon(daemon: Daemon, its_pid: int, session_id: str) -> int:
 
 
 def _terminals(daemon: Daemon, program: str) -> Iterator[int]:
-    """The processes of that program that read from a terminal."""
     for name in os.listdir("/proc"):
         if not name.isdigit() or bindings.name_of(int(name)) != program[:15]:
             continue
