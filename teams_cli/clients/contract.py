@@ -118,13 +118,9 @@ class Client:
         found = self.agent_entries(command)
         found |= {event: self.hook_entry(command) for event in self.sitting}
         for event in self.waiting:
-            found[event]["hooks"].append(self.waiting_hook(command))
+            waits = f"{command} {settings_files.WAIT}"
+            found[event]["hooks"].append({"type": "command", "command": waits, "asyncRewake": True, "timeout": _A_DAY})
         return found
-
-    def waiting_hook(self, command: str) -> dict[str, Any]:
-        """The hook that waits beside the client, for as long as a day."""
-        waits = f"{command} {settings_files.WAIT}"
-        return {"type": "command", "command": waits, "asyncRewake": True, "timeout": _A_DAY}
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:
         """Our MCP server as it stands in the settings, *words* being what starts it."""

@@ -96,7 +96,11 @@ def apply(store: Store, change: FileChange) -> None:
         return
     if _read(change.place) != change.before:
         raise errors.StorageFailed(f"{path} was changed just now", "Check it, and repeat the command.")
-    made = _missing(os.path.dirname(path)) or kept.get("made", [])
+    directory, missing = os.path.dirname(path), []
+    while not os.path.isdir(directory):
+        missing.append(directory)
+        directory = os.path.dirname(directory)
+    made = missing or kept.get("made", [])
     if change.after == change.original:
         _write(path, change.after)
         _remove_empty(made)
@@ -118,15 +122,6 @@ def _write(path: str, data: bytes | None) -> None:
     temp = disk.write_temp(os.path.dirname(path), data)
     os.chmod(temp, mode)
     disk.commit(temp, path)
-
-
-def _missing(directory: str) -> list[str]:
-    """The directories that have to be made, the innermost first."""
-    found = []
-    while not os.path.isdir(directory):
-        found.append(directory)
-        directory = os.path.dirname(directory)
-    return found
 
 
 def _remove_empty(directories: list[str]) -> None:
@@ -166,7 +161,6 @@ def backup_of(store: Store, place: SettingsFile) -> str:
 
 
 def _keep(store: Store, change: FileChange, made: list[str]) -> None:
-    """Keep what the file was before any of our changes, and what we make of it."""
     disk.prepare_root(store.root)
     path = _backup(store, change.place)
     disk.make_directories(os.path.dirname(path), store.root)
@@ -187,15 +181,13 @@ def _kept(store: Store, place: SettingsFile) -> dict[str, Any]:
     except (FileNotFoundError, ValueError):
         return {}
     texts = isinstance(kept, dict) and all(isinstance(kept.get(key), str | None) for key in ("before", "after"))
-    if not texts or not {"before", "after"} <= set(kept) or not _are_paths(kept.get("made")):
+    made = kept.get("made") if texts else None
+    are_paths = isinstance(made, list) and all(isinstance(path, str) for path in made)
+    if not are_paths or not {"before", "after"} <= set(kept):
         raise errors.DamagedRecord(
             f"{path}: differs from the backup of {place.path}", "Compare both, and move it away."
         )
     return dict(kept)
-
-
-def _are_paths(found: object) -> bool:
-    return isinstance(found, list) and all(isinstance(path, str) for path in found)
 
 
 def _text(data: bytes | None) -> str | None:

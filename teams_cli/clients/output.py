@@ -232,7 +232,6 @@ def limited_until(said: str, now: datetime) -> datetime | None:
 
 
 def _next(now: datetime, hour: int, minute: int, half: str, zone: str | None) -> datetime:
-    """The next time that clocks show this."""
     if half:
         hour = hour % 12 + (12 if half == "pm" else 0)
     there = now.astimezone(_zone(zone) or now.tzinfo)

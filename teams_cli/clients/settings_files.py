@@ -186,7 +186,6 @@ class Settings:
         return _bytes(text)
 
     def _additions(self, path: str, document: dict[str, Any], ours: Ours) -> Iterator[tuple[Place, Any]]:
-        """What is added, and where."""
         hooks = document.get("hooks", {})
         for event, entry in ours.client.hook_entries(ours.hook).items() if self.hooks else ():
             if not isinstance(hooks.get(event, []), list):
@@ -206,7 +205,6 @@ class Settings:
         return [_at(document, place)["command"] for place in _hooks_of_ours(document)]
 
     def _read(self, path: str, data: bytes) -> tuple[str, dict[str, Any]]:
-        """The file as text, and what it says."""
         text = data.decode(errors="surrogateescape")
         bare = json_edits.without_comments(text) if self.comments else text
         document = strict_json(_bytes(bare), path) if bare.strip() else {}
@@ -228,7 +226,6 @@ class Settings:
 
 
 def _hooks_of_ours(document: dict[str, Any]) -> Iterator[Place]:
-    """Where our hooks are in the settings."""
     for event, entries in document.get("hooks", {}).items():
         for number, entry in enumerate(entries if isinstance(entries, list) else ()):
             inner = entry.get("hooks") if isinstance(entry, dict) else None

@@ -139,7 +139,7 @@ def _version(call: Call) -> Any:
 
 
 def examine(call: Call, fix: bool, only: str | None, client: str | None, turn: bool, wake: bool) -> Any:
-    from teams_cli.doctor import clients, roots, teams
+    from teams_cli.doctor import clients, teams
 
     if client:
         found = list(clients.examine(client, call.store.root, call.config, call.environ, os.getcwd(), turn))
@@ -153,7 +153,7 @@ def examine(call: Call, fix: bool, only: str | None, client: str | None, turn: b
                 call.settle(team)
         beneath = environment.opencode_directory(call.store.root, call.environ)
         found = teams.examine(call.store, call.config, fix, only or "", beneath, call.environ)
-        found += roots.examine(call.store.root, call.environ)
+        found += clients.roots_apart(call.store.root, call.environ)
     bad = any(finding["level"] == "problem" for finding in found)
     document = {"root": call.store.root, "store": call.store.address, "healthy": not bad, "findings": found}
     return Outcome(document, 1 if bad else 0)

@@ -9,7 +9,8 @@ from shutil import which
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
-from teams_cli.clients import environments, known, permissions, plugins, profiles, settings_files
+from teams_cli import environment, errors
+from teams_cli.clients import environments, json_edits, known, permissions, plugins, profiles, settings_files
 from teams_cli.clients.contract import COMMON
 from teams_cli.clients.settings_files import WAIT, SettingsFile
 from teams_cli.membership import joining
@@ -20,10 +21,12 @@ from teams_cli.teams.permission import Caller
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import Any
 
     from teams_cli.clients.contract import Client
     from teams_cli.store.contract import Finding
     from teams_cli.teams.config import Config
+
 
 _PROBE = "This is a test of the hooks"
 _PROMPT = "Answer with the one word: ready"
@@ -138,3 +141,45 @@ def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, s
 def finding(client: str, level: str, what: str, remedy: str = "") -> Finding:
     """What is so with a client: how bad that is, and what to do about it."""
     return {"level": level, "where": client, "what": what, "remedy": remedy}
+
+
+_VARIABLES = ("TEAMS_HOME", "XDG_CONFIG_HOME")
+
+
+def roots_apart(root: str, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Each client whose settings say another root than the one that is looked at."""
+    for client in known.all_clients():
+        for place in settings_files.of_user(client.name, environ.get("HOME") or "/", environ) if client.home else ():
+            for said in _environments(_document(place.path)):
+                where = f"{client.name}: {place.path}"
+                try:
+                    found = environment.root_directory(None, {**environ, **said})[0]
+                except errors.TeamsError as error:
+                    yield finding(where, "warning", error.message, error.hint)
+                    continue
+                if os.path.realpath(found) != os.path.realpath(root):
+                    what = f"{client.name} keeps its teams in {found}, and this command in {root}"
+                    yield finding(where, "warning", what, f"Say the same in both: TEAMS_HOME={root}")
+
+
+def _document(path: str) -> Any:
+    """What the settings say; nothing where they can't be read, which is found elsewhere."""
+    import json
+    import tomllib
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        return tomllib.loads(text) if path.endswith(".toml") else json.loads(json_edits.without_comments(text))
+    except (OSError, ValueError):
+        return None
+
+
+def _environments(document: Any) -> Iterator[dict[str, str]]:
+    """The variables of ours that the settings give to what the client starts."""
+    if isinstance(document, dict):
+        said = {key: document[key] for key in _VARIABLES if isinstance(document.get(key), str) and document[key]}
+        if said and not any("{" in value for value in said.values()):  # which the client fills in
+            yield said
+    for inner in document.values() if isinstance(document, dict) else document if isinstance(document, list) else ():
+        yield from _environments(inner)

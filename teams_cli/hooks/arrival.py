@@ -1,4 +1,9 @@
-"""A client in a terminal begins: its hook makes it a member, and notes how it can be woken."""
+"""Members that hooks make: a client in a terminal when it begins, and the agents inside a client.
+
+A client's hook notes how it can be woken. Agents that a client starts for parts of its work are members for as long as
+they live: its hooks say when one begins and ends, and by what id it goes there; which member that is, is kept in a file
+of this machine.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +16,18 @@ from teams_cli.agents.seats import bindings, sitting, terminals
 from teams_cli.agents.seats.bindings import Binding
 from teams_cli.agents.seats.sitting import Arrival
 from teams_cli.clients import known, permissions, seats
-from teams_cli.clients import known as clients
-from teams_cli.clients.contract import COMMON
+from teams_cli.clients.contract import COMMON, Dialect
 from teams_cli.clients.seats import Seat
-from teams_cli.hooks import news, subagents
+from teams_cli.hooks import news, waiting
+from teams_cli.hooks.waiting import Reply
+from teams_cli.membership import joining, leaving
+from teams_cli.messages import inboxes, messages, reading
 from teams_cli.questions import answering
 from teams_cli.store import opening
+from teams_cli.store.contract import Store
+from teams_cli.store.files import disk
 from teams_cli.store.files.engine import FILES
-from teams_cli.teams import config, permission
+from teams_cli.teams import config, permission, presence, teams
 from teams_cli.teams.permission import Caller
 
 TYPE_CHECKING = False
@@ -27,6 +36,107 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.hooks.entry import Standpoint
+
+
+STARTS, ENDS = "SubagentStart", "SubagentStop"
+_BEAT = 30.0
+_LONGEST = 60_000
+"""Characters of what one said last that its parent's message holds."""
+
+
+def tell_child(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> None:
+    """Answer the hook, if an agent inside the client called it."""
+    event = json.loads(given)
+    child = str(event.get("agent_id") or "")
+    if not child:
+        return
+    store, parent = news.opened(standpoint, environ)
+    dialect = known.get(client).dialect or COMMON
+    place = _ChildPlace(store.root, standpoint.team, standpoint.agent, child)
+    try:
+        permission.require(store, standpoint.team, parent, "read-messages")
+        reply = _answer_child(store, standpoint.team, parent, dialect, event, place)
+    except errors.TeamsError:  # the client goes on as without us
+        return
+    if reply:
+        news.say(reply.document)
+        if reply.shown and (caller := place.caller(parent)):
+            inboxes.mark_read(store, standpoint.team, caller.name, reply.shown, turn=0)
+
+
+def caller_of(store: Store, team: str, parent: Caller, child: str) -> Caller | None:
+    """The member that the agent of that id inside the parent's client is; None before it began, and after it ended."""
+    return _ChildPlace(store.root, team, parent.name, child).caller(parent)
+
+
+def _answer_child(
+    store: Store, team: str, parent: Caller, dialect: Dialect, event: dict[str, Any], place: _ChildPlace
+) -> Reply | None:
+    name = event.get("hook_event_name")
+    own = {key: value for key, value in event.items() if key != "agent_id"}
+    caller = place.caller(parent)
+    if name == STARTS:
+        caller = caller or _join_child(store, team, parent, str(event.get("agent_type") or ""), place)
+        told = waking.introduction(store, team, caller.name, caller.config)
+        token = f"TEAMS_TOKEN={caller.token} " if caller.token else ""
+        introduction = (
+            f"{told}\nYou work for {parent.name}. Say who you are in every command: {token}teams … --as {caller.name}; "
+            f"without that, and by the tools of the server `team`, you speak as {parent.name}. Your last answer "
+            f"goes to {parent.name} by itself."
+        )
+        return Reply(dialect.context(own, introduction), set())
+    if caller is None:
+        return None
+    presence.saw(store, team, caller.name, every=_BEAT)
+    if name != ENDS:
+        return None if dialect.moment(own) == "stop" else waiting.answer(store, team, caller, dialect, own, 0)
+    if not event.get("stop_hook_active") and event.get("can_go_on") is not False:
+        mail, shown = waiting.mail(store, team, caller.name, waiting.MAX_TEXT, quiet=False)
+        if mail:
+            return Reply(dialect.refusal("\n\n".join(mail)), shown)
+    # Its parent has its last answer from the client as well, and need not read it.
+    said = str(event.get("last_assistant_message") or "").strip()[:_LONGEST]
+    if said and teams.get(store, team).member(caller.name):
+        uid = f"{caller.name}~output-1"
+        sent = messages.notify(store, team, parent.name, said, uid, "output", caller.name, wake=False)
+        reading.settle(store, team, parent.name, {sent.number})
+    leaving.leave(store, team, caller)
+    place.forget()
+    return None
+
+
+def _join_child(store: Store, team: str, parent: Caller, kind: str, place: _ChildPlace) -> Caller:
+    """Make it a member under the next alias, as a child of its client's agent."""
+    specialty = kind if kind.isprintable() and 0 < len(kind) <= 60 else None
+    member, token = joining.join(store, team, None, specialty=specialty, child_of=parent.name)
+    place.keep(member.agent_id, token)
+    return Caller(member.agent_id, token=token, config=parent.config)
+
+
+class _ChildPlace:
+    """Where it is kept on this machine which member an agent inside a client is."""
+
+    def __init__(self, root: str, team: str, parent: str, child: str) -> None:
+        self.root = root
+        self.path = f"{root}/subagents/{team}/{parent}.{child.encode().hex()[:150]}.json"
+
+    def caller(self, parent: Caller) -> Caller | None:
+        """The member; None before it began, and after it ended."""
+        try:
+            kept = json.loads(disk.read_file(self.path))
+        except FileNotFoundError:
+            return None
+        return Caller(kept["agent"], token=kept["token"], config=parent.config)
+
+    def keep(self, agent: str, token: str) -> None:
+        """Note who it is."""
+        os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
+        data = json.dumps({"agent": agent, "token": token}).encode()
+        disk.commit(disk.write_temp(f"{self.root}/tmp", data), self.path)
+
+    def forget(self) -> None:
+        """Forget who it is."""
+        disk.discard(self.path)
 
 
 _OF_ITS_COMMANDS = ("HOME", "PATH", "CODEX_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "TMPDIR", "LANG")
@@ -38,21 +148,21 @@ def seat(client: str, standpoint: Standpoint, given: bytes, environ: Mapping[str
     A client that is told who it is has its process noted in any case: clients that it runs are not that agent.
     """
     event = json.loads(given)
-    known = clients.get(client).seat
-    if known is None:
+    own_seat = known.get(client).seat
+    if own_seat is None:
         return
     session_id = str(event.get("session_id") or "")
-    pid = terminals.process(known, session_id)
+    pid = terminals.process(own_seat, session_id)
     state = seats.state_said(event)
     if not pid or not state or event.get("agent_id"):
         return
     own = Binding(standpoint.team, standpoint.agent, standpoint.token)
-    if known.is_headless(terminals.words_of(pid)):
+    if own_seat.is_headless(terminals.words_of(pid)):
         if own.agent:
             bindings.bind_alone(standpoint.root, own, pid)
         return
-    said = terminals.variables_of(pid) if known.daemon else environ
-    if known.daemon:
+    said = terminals.variables_of(pid) if own_seat.daemon else environ
+    if own_seat.daemon:
         standpoint.team = environment.look_up("team", None, said)[0] or standpoint.team
     store = opening.open_store(standpoint.root, standpoint.store or FILES, host=environ.get("TEAMS_HOST", ""))
     if not sitting.may_sit(store, standpoint.team):
@@ -63,12 +173,12 @@ def seat(client: str, standpoint: Standpoint, given: bytes, environ: Mapping[str
         session_id,
         str(event.get("cwd") or os.getcwd()),
         caller=_caller(standpoint, said, config.load(store.root, environ)),
-        thread=session_id if known.daemon else "",
+        thread=session_id if own_seat.daemon else "",
         tty=terminals.terminal_of(pid),
-        way=known.ways[0] if known.ways else "",
+        way=own_seat.ways[0] if own_seat.ways else "",
         source=f"hook {event.get('hook_event_name')}",
         state=state,
-        secrets=_secrets(known, pid, environ),
+        secrets=_secrets(own_seat, pid, environ),
     )
     binding = sitting.sit_down(store, standpoint.team, arrival)
     if binding:
@@ -99,7 +209,6 @@ def _secrets(known: Seat, pid: int, environ: Mapping[str, str]) -> dict[str, Any
 
 
 def _server(words: list[str]) -> tuple[str, int] | None:
-    """Where the client listens for others, if its command line says so."""
     said = dict(zip(words, [*words[1:], ""], strict=True)) | dict(word.split("=", 1) for word in words if "=" in word)
     port = said.get("--port", "")
     return (said.get("--hostname") or "127.0.0.1", int(port)) if port.isdecimal() and int(port) else None
@@ -109,7 +218,7 @@ def tell(given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> No
     """Print the synthetic result of a `broadcast` tool, unless there is nothing in it, or the agent is no member."""
     child = str(json.loads(given).get("agent_id") or "")
     store, parent = news.opened(standpoint, environ)
-    caller = subagents.caller_of(store, standpoint.team, parent, child) if child else parent
+    caller = caller_of(store, standpoint.team, parent, child) if child else parent
     if caller is None:
         return
     try:

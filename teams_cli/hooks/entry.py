@@ -127,9 +127,9 @@ def _answer_below(
     """Answer a client that runs below the client of a member: it is nobody; agents inside it are children."""
     standpoint.team, standpoint.agent, standpoint.token = parent.team, parent.agent, parent.token
     if standpoint.has_team and b'"agent_id"' in given and not environ.get("TEAMS_SHADOW"):
-        from teams_cli.hooks import subagents
+        from teams_cli.hooks import arrival
 
-        subagents.tell(client, given, standpoint, environ)
+        arrival.tell_child(client, given, standpoint, environ)
 
 
 def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]") -> None:
@@ -154,9 +154,9 @@ def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping
         arrival.tell(given, standpoint, environ)
         return
     if b'"agent_id"' in given:
-        from teams_cli.hooks import subagents
+        from teams_cli.hooks import arrival
 
-        subagents.tell(client, given, standpoint, environ)
+        arrival.tell_child(client, given, standpoint, environ)
     if not quiet.is_quiet(standpoint, given):
         from teams_cli.hooks import news
 
@@ -181,7 +181,6 @@ def _arrives(standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]")
 
 
 def _here(root: str) -> str:
-    """The team of the directory that the client works in."""
     return bindings.team_here(root, os.getcwd())
 
 
@@ -230,7 +229,8 @@ def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", given: by
         named = ""  # whoever started the daemon
     team = environment.look_up("team", flags["team"], environ)[0] or ("" if binding else _here(root))
     if not team and not binding and store in ("", "files"):
-        team = _only_team(root)
+        names = [name for name in quiet.names(f"{root}/teams") if _is_plain(name)]
+        team = environment.only_team(names, lambda name: _is_open(f"{root}/teams/{name}/team.json"))
     return Standpoint(root, store, team, binding, named)
 
 
@@ -249,18 +249,12 @@ def _caller(client: str, given: bytes) -> str:
 def _binding(client: str, root: str, given: bytes, is_named: bool) -> "Binding | None":
     """Whose terminal the hook runs in; that of Codex, whose daemon runs the hooks of all, is known by its thread."""
     if client == "codex":
-        return bindings.of_thread(root, _session(given))
+        said = given.partition(b'"session_id"')[2][:200].partition(b'"')[2].partition(b'"')[0]
+        return bindings.of_thread(root, said.decode("ascii", "replace"))
     return None if is_named else bindings.above(root, os.getppid())
 
 
-def _session(given: bytes) -> str:
-    """The session that the event is of, without reading it as JSON."""
-    said = given.partition(b'"session_id"')[2][:200].partition(b'"')[2].partition(b'"')[0]
-    return said.decode("ascii", "replace")
-
-
 def _store(said: str, root: str, environ: "Mapping[str, str]") -> str:
-    """The address of the store, if it is said anywhere."""
     store = environment.store_address(said, environ, "")[0]
     if store:
         return store
@@ -278,11 +272,6 @@ def _store(said: str, root: str, environ: "Mapping[str, str]") -> str:
 
 def _is_plain(name: str) -> bool:
     return name.isascii() and name.replace("-", "").replace("_", "").isalnum()
-
-
-def _only_team(root: str) -> str:
-    names = [name for name in quiet.names(f"{root}/teams") if _is_plain(name)]
-    return environment.only_team(names, lambda name: _is_open(f"{root}/teams/{name}/team.json"))
 
 
 def _is_open(path: str) -> bool:

@@ -10,6 +10,7 @@ import json
 import os
 import time
 from binascii import crc32
+from contextlib import suppress
 
 from teams_cli import errors
 from teams_cli.agents import checkouts, isolation, overlaps, sessions
@@ -21,7 +22,6 @@ from teams_cli.messages import messages
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks
-from teams_cli.tasks.tasks import Task
 from teams_cli.teams import permission, settings
 from teams_cli.teams.teams import Team
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.hooks.entry import Standpoint
-    from teams_cli.teams.teams import Team
 
 
 _PATHS = ("file_path", "filePath", "notebook_path", "absolute_path", "path")
@@ -98,7 +97,6 @@ def _refusal(
 def _said(
     store: Store, team: Team, agent: str, dialect: Dialect, event: dict[str, Any], paths: list[str]
 ) -> dict[str, Any] | None:
-    """What to answer; None for nothing."""
     assert dialect.guard is not None
     before = event.get("hook_event_name") == dialect.guard.event
     denies = settings.value(team, settings.OVERLAPS) == "deny"
@@ -109,7 +107,7 @@ def _said(
     lines = [line for path in paths for line in overlaps.about(store, team, agent, path)]
     if denies:
         return dialect.denial(event, _told(lines, "so you may not write it now")) if lines else None
-    fresh = _Told(f"{store.root}/teams/{team.name}/inboxes/{agent}.overlaps").add(lines)
+    fresh = _not_told_before(f"{store.root}/teams/{team.name}/inboxes/{agent}.overlaps", lines)
     return dialect.context(event, _told(fresh, "agree with them who changes what")) if fresh else None
 
 
@@ -117,29 +115,21 @@ def _told(lines: list[str], what: str) -> str:
     return f"Overlap with your team: {'; '.join(dict.fromkeys(lines))}: {what} (teams send-message)."
 
 
-class _Told:
-    """The file that says of which overlaps the agent was told: each is told once."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def add(self, lines: list[str]) -> list[str]:
-        """Note the lines, and return those that are new. Where that can't be written they are told again."""
-        try:
-            with open(self.path, encoding="utf-8") as file:
-                before = set(file.read().splitlines())
-        except OSError:
-            before = set()
-        fresh = [line for line in dict.fromkeys(lines) if json.dumps(line) not in before]
-        if fresh:
-            try:
-                os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
-                mode = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-                with open(os.open(self.path, mode, 0o600), "w", encoding="utf-8") as file:
-                    file.write("".join(f"{json.dumps(line)}\n" for line in fresh))
-            except OSError:
-                return fresh
-        return fresh
+def _not_told_before(path: str, lines: list[str]) -> list[str]:
+    """The lines that are not in the file yet; they are added to it. Where that fails, they are told again."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            before = set(file.read().splitlines())
+    except OSError:
+        before = set()
+    fresh = [line for line in dict.fromkeys(lines) if json.dumps(line) not in before]
+    if fresh:
+        with suppress(OSError):
+            os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+            mode = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+            with open(os.open(path, mode, 0o600), "w", encoding="utf-8") as file:
+                file.write("".join(f"{json.dumps(line)}\n" for line in fresh))
+    return fresh
 
 
 _WINDOW = 24
@@ -203,33 +193,22 @@ def look(standpoint: Standpoint, since: float, environ: Mapping[str, str]) -> No
     patience = float(settings.value(team, settings.CIRCLING_AFTER))
     if not patience or time.time() - since < patience:
         return
+    agent = caller.name
     for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS):
-        if task.owner == caller.name:
-            seconds = time.time() - max(since, _claimed(task), _changed(_directory(store, team, caller.name)))
-            if seconds >= patience:
-                _tell(store, team, task, caller.name, seconds)
-
-
-def _tell(store: Store, team: Team, task: Task, agent: str, seconds: float) -> None:
-    to = team.leader if agent != team.leader else HUMAN
-    was_started = sessions.find(store, team.name, agent) is not None
-    step = (
-        f"teams logs {agent}; restart: teams restart-agent {agent} --fresh" if was_started else "look at its terminal"
-    )
-    body = (
-        f"{agent} seems to loop on {task.id} ({task.title}): the same calls again and again, and for"
-        f" {length(seconds)} no commit and no changed file: {step}"
-    )
-    messages.notify(store, team.name, to, body, f"circling-{task.id}-{task.claim}")
-
-
-def _directory(store: Store, team: Team, agent: str) -> str:
-    session = sessions.find(store, team.name, agent)
-    return (session.worktree or session.directory) if session else os.getcwd()
-
-
-def _claimed(task: Task) -> float:
-    return parse_rfc3339(task.claimed_at).timestamp() if task.claimed_at else 0.0
+        if task.owner != agent:
+            continue
+        session = sessions.find(store, team.name, agent)
+        changed = _changed((session.worktree or session.directory) if session else os.getcwd())
+        claimed = parse_rfc3339(task.claimed_at).timestamp() if task.claimed_at else 0.0
+        seconds = time.time() - max(since, claimed, changed)
+        if seconds >= patience:
+            to = team.leader if agent != team.leader else HUMAN
+            restart = f"teams logs {agent}; restart: teams restart-agent {agent} --fresh"
+            body = (
+                f"{agent} seems to loop on {task.id} ({task.title}): the same calls again and again, and for"
+                f" {length(seconds)} no commit and no changed file: {restart if session else 'look at its terminal'}"
+            )
+            messages.notify(store, team.name, to, body, f"circling-{task.id}-{task.claim}")
 
 
 def _changed(directory: str) -> float:

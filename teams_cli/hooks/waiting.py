@@ -98,21 +98,17 @@ def _listen(
         if heard := bell.wait(_LOOK):
             return heard
         if time.monotonic() > look:
-            _look_after_waker(standpoint, team, environ)
+            if not bindings.is_locked(f"{standpoint.root}/wakers/{team}.lock"):  # it was killed
+                from teams_cli.agents import background
+                from teams_cli.store import opening
+                from teams_cli.store.files.engine import FILES
+
+                host = environ.get("TEAMS_HOST", "")
+                store = opening.open_store(standpoint.root, standpoint.store or FILES, host=host)
+                background.start_for_terminals(store, team, environ)
+                store.close()
             look = time.monotonic() + _LOOK_AFTER_WAKER
     return b""
-
-
-def _look_after_waker(standpoint: Standpoint, team: str, environ: Mapping[str, str]) -> None:
-    """Start the waker of the team anew if it was killed: nobody else may come by for hours."""
-    if not bindings.is_locked(f"{standpoint.root}/wakers/{team}.lock"):
-        from teams_cli.agents import background
-        from teams_cli.store import opening
-        from teams_cli.store.files.engine import FILES
-
-        store = opening.open_store(standpoint.root, standpoint.store or FILES, host=environ.get("TEAMS_HOST", ""))
-        background.start_for_terminals(store, team, environ)
-        store.close()
 
 
 _MOST = 6
