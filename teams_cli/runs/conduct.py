@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from dataclasses import dataclass
 
 from teams_cli import closing, errors
 from teams_cli.clients import environments
@@ -23,10 +24,7 @@ if TYPE_CHECKING:
 
     from teams_cli.records.types import Permissions
     from teams_cli.runs.leader import Progress
-    from teams_cli.runs.runs import Run
-    from teams_cli.store.contract import Store
     from teams_cli.teams.config import Config
-    from teams_cli.teams.permission import Caller
     from teams_cli.teams.teams import Team
 
 
@@ -58,30 +56,19 @@ class LiveRun:
 LEADER_NAME = "leader"
 
 
+@dataclass
 class RunRequest:
     """What is asked for: which workflow, with which variables, by how many agents, in which team, reported where."""
 
-    def __init__(
-        self,
-        workflow: Workflow,
-        file: str,
-        given: Mapping[str, str],
-        agents: int | None = None,
-        team: str = "",
-        report: str = "",
-        harness: str = runs.SHELL,
-        model: str | None = None,
-        permissions: Permissions | None = None,
-    ) -> None:
-        self.workflow = workflow
-        self.file = file
-        self.given = given
-        self.agents = agents
-        self.team = team
-        self.report = report
-        self.harness = harness
-        self.model = model
-        self.permissions = permissions
+    workflow: Workflow
+    file: str
+    given: Mapping[str, str]
+    agents: int | None = None
+    team: str = ""
+    report: str = ""
+    harness: str = runs.SHELL
+    model: str | None = None
+    permissions: Permissions | None = None
 
 
 def start(store: Store, caller: Caller, request: RunRequest, surroundings: Surroundings, progress: Progress) -> Ended:

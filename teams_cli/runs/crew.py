@@ -26,19 +26,8 @@ from teams_cli.workflows.model import REPO
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Protocol
 
-    from teams_cli.runs.conduct import LiveRun
-
-    class Fallen(Protocol):
-        """One who ended by something going wrong."""
-
-        name: str
-
-        def how_it_ended(self) -> str:
-            """What is known of its end."""
-
-    from teams_cli.runs.conduct import Surroundings
+    from teams_cli.runs.conduct import LiveRun, Surroundings
     from teams_cli.teams.config import Config
 
 
@@ -58,18 +47,6 @@ will be called when there is more.
 CALLS = 3
 """How often an agent is told of the same task."""
 _MORE = "Tasks are ready: teams claim-task --next"
-
-
-class CrewAgent:
-    """One agent of the crew."""
-
-    def __init__(self, name: str, session: Session | None) -> None:
-        self.name = name
-        self.session = session
-
-    def how_it_ended(self) -> str:
-        """What is known of its end."""
-        return (self.session and (self.session.failure or self.session.outcome)) or "it was not started"
 
 
 class AgentCrew:
@@ -125,13 +102,14 @@ class AgentCrew:
         """The names of the agents that work or can be called to."""
         return [name for name, session in self._sessions().items() if session and not _is_lost(session)]
 
-    def fallen(self) -> list[CrewAgent]:
-        """The agents that failed or were lost since this was asked last."""
+    def fallen(self) -> list[str]:
+        """The agents that failed or were lost since this was asked last, each with how it ended."""
         found = []
         for name, session in self._sessions().items():
             if (session is None or _is_lost(session)) and name not in self._missed:
                 self._missed.add(name)
-                found.append(CrewAgent(name, session))
+                how = session and (session.failure or session.outcome)
+                found.append(f"{name} died ({how or 'it was not started'})")
         return found
 
     def call(self, found: Iterable[Task]) -> None:
@@ -158,7 +136,8 @@ class AgentCrew:
         return left
 
     def _ready(self, found: Iterable[Task]) -> list[Task]:
-        return [task for task in found if task.status == "pending" and not self._waits(task)]
+        stored = dependencies.stored(self.run.store, self.run.team)
+        return [task for task in found if task.status == "pending" and not dependencies.open_blockers(task, stored)]
 
     def _may_be_called(self, team: teams.Team, name: str, task: Task) -> bool:
         return self._calls.get((name, task.id), 0) < CALLS and self._can(team, name, task)
@@ -166,9 +145,6 @@ class AgentCrew:
     def _can(self, team: teams.Team, name: str, task: Task) -> bool:
         member = team.member(name)
         return member is not None and roles.skills_of(member, team, self.run.leader.config).issuperset(task.require)
-
-    def _waits(self, task: Task) -> bool:
-        return bool(dependencies.open_blockers(task, dependencies.stored(self.run.store, self.run.team)))
 
     def wait(self, seconds: float) -> bool:
         """Wait until all agents have ended their turns, at most so long; whether they did."""
@@ -188,7 +164,6 @@ class AgentCrew:
 
 
 def _is_lost(session: Session) -> bool:
-    """Whether nothing is to be expected of the agent any more."""
     return session.ended and session.outcome != "completed"
 
 
@@ -252,13 +227,13 @@ class WorkerCrew:
         """The names of the workers whose processes run."""
         return [worker.name for worker in self.workers if worker.runs()]
 
-    def fallen(self) -> list[WorkerProcess]:
-        """The workers that ended by something going wrong since this was asked last; what they left behind ends too."""
+    def fallen(self) -> list[str]:
+        """The workers that failed since this was asked last, each with how it ended; what they left behind ends too."""
         found = [w for w in self.workers if not w.runs() and w.process.returncode and w.name not in self._missed]
         for worker in found:
             self._missed.add(worker.name)
             processes.end_tagged(worker.tag, _KILL)
-        return found
+        return [f"{worker.name} died ({worker.how_it_ended()})" for worker in found]
 
     def wait(self, seconds: float) -> bool:
         """Wait for the end of all workers, at most so long; whether they ended."""
@@ -319,8 +294,8 @@ class Crew:
         """The tasks that are ready and that nobody will take: workers do by themselves, while there are any."""
         return [] if self.workers.living() else self.agents.untaken(found)
 
-    def fallen(self) -> list[Fallen]:
-        """Those who ended by something going wrong since this was asked last."""
+    def fallen(self) -> list[str]:
+        """Those who failed since this was asked last, each with how it ended."""
         return [*self.workers.fallen(), *self.agents.fallen()]
 
     def wait(self, seconds: float) -> bool:

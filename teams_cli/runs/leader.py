@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 
 from teams_cli import closing, errors, text
 from teams_cli.agents import worktrees
@@ -22,7 +23,7 @@ from teams_cli.workflows import checks, model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from teams_cli.runs.conduct import LiveRun
 
@@ -43,14 +44,14 @@ _LEAVE_TAKING = 5.0
 _SEEN_EVERY = 10.0
 
 
+@dataclass
 class Ended:
     """A run at its end."""
 
-    def __init__(self, team: str, run: Run, found: list[Task], text: str) -> None:
-        self.team = team
-        self.run = run
-        self.tasks = found
-        self.text = text
+    team: str
+    run: Run
+    tasks: list[Task]
+    text: str
 
 
 class Leader:
@@ -66,47 +67,22 @@ class Leader:
     def lead(self) -> Ended:
         """Carry the run on to its end; when that fails, all workers end and the state stays."""
         try:
-            self._prepare()
+            for name, role in self.run.workflow.roles.items():
+                own: dict[str, Any] = {"skills" if key == "skill" else key: value for key, value in role.items()}
+                role_definitions.define(self.run.store, self.run.team, self.run.leader, name, **own)
+            if not self.run.leader.is_human:
+                presence.register_process(self.run.store, self.run.team, self.run.leader.name, os.getpid())
+            planned = orders.expand(self.run.workflow, self.run.record.variables, self.run.record.items)
+            orders.create_missing(self.run.store, self.run.team, self.run.leader, planned, bool(self.run.record.thinks))
+            workers = ", ".join(agent.name for agent in self.run.record.agents)
+            self.progress.say(f"team {self.run.team}: {text.counted(len(planned), 'task')} for {workers}")
             self.progress.begins(self.run.team)
-            if self._unsettled():
+            if self._open(self._tasks(), [agent.name for agent in self.run.record.agents]):
                 self._work()
             return self._report(self._synthesize())
         except BaseException:
             self._give_up()
             raise
-
-    def _prepare(self) -> None:
-        for name, role in self.run.workflow.roles.items():
-            self._define(name, **role)
-        if not self.run.leader.is_human:
-            presence.register_process(self.run.store, self.run.team, self.run.leader.name, os.getpid())
-        planned = orders.expand(self.run.workflow, self.run.record.variables, self.run.record.items)
-        orders.create_missing(self.run.store, self.run.team, self.run.leader, planned, bool(self.run.record.thinks))
-        workers = ", ".join(agent.name for agent in self.run.record.agents)
-        self.progress.say(f"team {self.run.team}: {text.counted(len(planned), 'task')} for {workers}")
-
-    def _define(
-        self,
-        name: str,
-        extends: str,
-        skill: list[str] | None = None,
-        description: str | None = None,
-        workflow: str | None = None,
-        allow: list[str] | None = None,
-        deny: list[str] | None = None,
-    ) -> None:
-        role_definitions.define(
-            self.run.store,
-            self.run.team,
-            self.run.leader,
-            name,
-            extends=extends,
-            skills=skill,
-            description=description,
-            workflow=workflow,
-            allow=allow,
-            deny=deny,
-        )
 
     def _work(self) -> None:
         try:
@@ -173,40 +149,31 @@ class Leader:
         return done
 
     def _attempts(self, task: Task) -> int:
-        """How often the task is tried."""
         key = orders.key_of(task)
         own = next((t.attempts for t in self.run.workflow.tasks if t.id in (key, model.made_of(key))), None)
         return own or self.run.workflow.attempts
 
     def _note_fallen(self) -> None:
-        for worker in self.crew.fallen():
-            trouble = f"{worker.name} died ({worker.how_it_ended()})"
+        for trouble in self.crew.fallen():
             self.troubles.append(f"{trouble}; others got its tasks.")
             self.progress.say(trouble)
 
     def _open(self, found: list[Task], living: list[str]) -> bool:
         """Whether a living worker could do any of the tasks, now or later."""
         pending = [task for task in found if task.status == "pending"]
-        skills = self._skills(living)
-        beyond = {task.id for task in pending if not any(known.issuperset(task.require) for known in skills)}
+        of_user = self.run.leader.config.agent if self.run.leader.config else {}
+        roles = {**of_user, **self.run.workflow.roles}
+        skills = [
+            checks.skills_of(agent.role, agent.type, roles) for agent in self.run.record.agents if agent.name in living
+        ]
+        beyond = {task.id for task in pending if not any(own.issuperset(task.require) for own in skills)}
         seen = [task.having(status="cancelled") if task.id in beyond else task for task in found]
         return len(pending) > len(beyond | dependencies.stuck_tasks(seen))
-
-    def _skills(self, living: list[str]) -> list[set[str]]:
-        users = self.run.leader.config.agent if self.run.leader.config else {}
-        known = {**users, **self.run.workflow.roles}
-        return [
-            checks.skills_of(agent.role, agent.type, known) for agent in self.run.record.agents if agent.name in living
-        ]
-
-    def _unsettled(self) -> bool:
-        return self._open(self._tasks(), [agent.name for agent in self.run.record.agents])
 
     def _tasks(self) -> list[Task]:
         return list(tasks.all_of(self.run.store, self.run.team, []))
 
     def _synthesize(self) -> LeaderAnswer:
-        """The leader's answer, if the workflow says how to make one."""
         if not self.synthesis.wanted:
             return LeaderAnswer(None)
         self.progress.say(f"{self.run.leader.name} synthesizes")
@@ -221,21 +188,14 @@ class Leader:
         status = FAILED if answer.problem else _status(found)
         run = self.run.record.having(status=status, verdict=answer.verdict)
         spent = spending.spent(self.run.store, self.run.load_team(), "model", [])
-        text = reports.markdown(run, self.run.team, found, answer.text, self.troubles, self._worktrees(), spent)
+        left = [tree.line(self.run.team) for tree in worktrees.all_of(self.run.store, self.run.team)]
+        text = reports.markdown(run, self.run.team, found, answer.text, self.troubles, left, spent)
         reports.write(run.report, text)
         runs.settle(self.run.store, self.run.team, self.run.record, status, answer.verdict)
         if status == COMPLETED:
-            self._close()
+            with suppress(errors.TeamsError):  # what it made is reported; that it is open still hurts nobody
+                closing.close(self.run.store, self.run.team, self.run.leader, force=True)
         return Ended(self.run.team, run, found, text)
-
-    def _worktrees(self) -> list[str]:
-        """What agents left in worktrees of their own, a line each."""
-        return [tree.line(self.run.team) for tree in worktrees.all_of(self.run.store, self.run.team)]
-
-    def _close(self) -> None:
-        """Close the team, whose work is done; this process is the last that works for it."""
-        with suppress(errors.TeamsError):  # what it made is reported; that it is open still hurts nobody
-            closing.close(self.run.store, self.run.team, self.run.leader, force=True)
 
     def _give_up(self) -> None:
         try:

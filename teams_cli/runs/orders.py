@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from teams_cli.runs.conduct import Surroundings
-    from teams_cli.teams.permission import Caller
     from teams_cli.workflows.checks import Roles
-    from teams_cli.workflows.model import TaskTemplate, Workflow
 
 
 _HINT = "Give the directory: --var repo=PATH"
@@ -176,7 +174,11 @@ def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> l
     """
     kinds = [agent for agent in workflow.agents for _ in range(agent.count)]
     if count is not None:
-        kinds = _as_many(kinds, workflow, count)
+        if not 1 <= count <= MAX_AGENTS:
+            wrong = f"{count} is not a valid number of agents"
+            raise errors.InvalidValue(wrong, f"Give a number from 1 to {MAX_AGENTS}.")
+        more = [workflow.agents[index % len(workflow.agents)] for index in range(count - len(kinds))]
+        kinds = [*kinds, *more][:count]
     if len(kinds) > MAX_AGENTS:
         raise errors.InvalidValue(
             f"{len(kinds)} agents are more than the {MAX_AGENTS} allowed", "Use fewer: --agents N"
@@ -190,13 +192,6 @@ def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> l
                     f"Use more: --agents {sum(agent.count for agent in workflow.agents)}",
                 )
     return _named(kinds, leader)
-
-
-def _as_many(kinds: list[AgentTemplate], workflow: Workflow, count: int) -> list[AgentTemplate]:
-    if not 1 <= count <= MAX_AGENTS:
-        raise errors.InvalidValue(f"{count} is not a valid number of agents", f"Give a number from 1 to {MAX_AGENTS}.")
-    more = [workflow.agents[index % len(workflow.agents)] for index in range(count - len(kinds))]
-    return [*kinds, *more][:count]
 
 
 def _named(kinds: list[AgentTemplate], leader: str) -> list[Assigned]:
@@ -289,18 +284,17 @@ def create_missing(store: Store, team: str, leader: Caller, steps: list[Step], t
         if step.key not in ids:
             draft = step.draft(team, blockers)
             if thinking:
-                draft = _with_places(draft, {f"{RESULT}{key}": found for key, found in of_template.items()})
+                # The commands that show the results of earlier tasks stand in for these.
+                places = {
+                    f"{RESULT}{key}": "\n".join(f"teams show-task {made}" for made in of_template[key])
+                    for key in of_template
+                }
+                draft = draft.having(
+                    prompt=draft.prompt and model.fill(draft.prompt, places),
+                    description=draft.description and model.fill(draft.description, places),
+                )
             ids[step.key] = tasks.create(store, team, leader, draft).id
         of_template.setdefault(step.template.id, []).append(ids[step.key])
-
-
-def _with_places(draft: Task, results: dict[str, list[str]]) -> Task:
-    """The task with the commands that show the results of earlier tasks in the places of these."""
-    places = {key: "\n".join(f"teams show-task {task_id}" for task_id in found) for key, found in results.items()}
-    return draft.having(
-        prompt=draft.prompt and model.fill(draft.prompt, places),
-        description=draft.description and model.fill(draft.description, places),
-    )
 
 
 def by_key(store: Store, team: str) -> dict[str, Task]:

@@ -54,12 +54,13 @@ def markdown(
     result of each task; *left* is what agents left in worktrees of their own, *spent* what their clients took.
     """
     headline = "" if run.status == runs.COMPLETED and synthesis is not None else _HEADLINES[run.status]
-    parts = [f"# Report: {run.workflow}\n\n{headline}", _troubles(troubles)]
-    parts.append(synthesis if synthesis is not None else _results(found))
-    parts += [
+    parts = [
+        f"# Report: {run.workflow}\n\n{headline}",
+        _list("Troubles", troubles),
+        synthesis if synthesis is not None else _results(found),
         _failures(found, team),
         _again(run, team),
-        _worktrees(left),
+        _list("Worktrees", left),
         _run(run, team),
         _table(found),
         _usage(spent),
@@ -83,12 +84,8 @@ def _agent(run: Run, agent: Assigned) -> str:
     return agent.name if harness == runs.SHELL else f"{agent.name} ({harness}{f', {model}' if model else ''})"
 
 
-def _worktrees(left: list[str]) -> str:
-    return "## Worktrees\n\n" + "".join(f"* {line}\n" for line in left) if left else ""
-
-
-def _troubles(troubles: list[str]) -> str:
-    return "## Troubles\n\n" + "".join(f"* {trouble}\n" for trouble in troubles) if troubles else ""
+def _list(title: str, lines: list[str]) -> str:
+    return f"## {title}\n\n" + "".join(f"* {line}\n" for line in lines) if lines else ""
 
 
 def _results(tasks: list[Task]) -> str:
@@ -268,7 +265,18 @@ def give(root: str, team: str, agent: str, found: Iterable[Task]) -> str:
     """
     take_back(root, team, agent)
     place = directory(root, team, "given", agent)
-    rows = [_row(task) for task in found]
+    rows = [
+        {
+            "key": key_of(task),
+            "task": task.id,
+            "title": task.title,
+            "status": task.status,
+            "owner": task.owner or "",
+            "item": task.item or "",
+            "file": f"{key_of(task)}.txt",
+        }
+        for task in found
+    ]
     try:
         for row, task in zip(rows, found, strict=True):
             if task.result is not None:
@@ -279,18 +287,6 @@ def give(root: str, team: str, agent: str, found: Iterable[Task]) -> str:
             f"can't write the results for {agent}: {error.strerror}", f"Look at {place}."
         ) from None
     return place
-
-
-def _row(task: Task) -> dict[str, str]:
-    return {
-        "key": key_of(task),
-        "task": task.id,
-        "title": task.title,
-        "status": task.status,
-        "owner": task.owner or "",
-        "item": task.item or "",
-        "file": f"{key_of(task)}.txt",
-    }
 
 
 def _write(path: str, text: str) -> None:

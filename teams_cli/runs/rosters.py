@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 from contextlib import contextmanager
+
+from filelock import FileLock, Timeout
 
 from teams_cli import closing, errors
 from teams_cli.agents import ending, interrupting, starting
@@ -14,14 +15,12 @@ from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.runs.runs import SHELL
 from teams_cli.store.contract import Store
-from teams_cli.store.files import locks
+from teams_cli.store.files import disk
 from teams_cli.store.retrying import update
 from teams_cli.tasks import claims, creating, tasks
 from teams_cli.tasks.creating import Planned
-from teams_cli.tasks.tasks import Task
 from teams_cli.teams import pages, role_definitions, roles, settings, teams
 from teams_cli.teams.permission import Caller, require
-from teams_cli.teams.teams import Team
 from teams_cli.workflows import roster as rosters
 from teams_cli.workflows.model import TaskTemplate
 from teams_cli.workflows.roster import ListedTask, MemberTemplate, Roster
@@ -41,7 +40,7 @@ _LOOK = "teams brief"
 _FOR = "Your purpose: "
 _AGAIN = "The team is up again. Continue your work: teams brief"
 _DOWN = "the team was taken down"
-_PATIENCE, _PAUSE = 60.0, 0.05
+_PATIENCE = 60.0
 
 
 def up(
@@ -67,17 +66,17 @@ def _alone(store: Store, team: str) -> Iterator[None]:
     Raises:
         Busy: Another takes too long.
     """
-    give_up = time.monotonic() + _PATIENCE
-    while (held := locks.hold(f"{store.root}/rosters/{team}.lock", store.root)) is None:
-        if time.monotonic() > give_up:
-            raise errors.Busy(
-                f"another `teams up` of {team} has run for {_PATIENCE:g} seconds", "Wait for it, then repeat."
-            )
-        time.sleep(_PAUSE)
+    disk.make_directories(f"{store.root}/rosters", store.root)
+    lock = FileLock(f"{store.root}/rosters/{team}.lock", _PATIENCE, mode=0o600)
+    try:
+        lock.acquire()
+    except Timeout:
+        busy = f"another `teams up` of {team} has run for {_PATIENCE:g} seconds"
+        raise errors.Busy(busy, "Wait for it, then repeat.") from None
     try:
         yield
     finally:
-        os.close(held)
+        lock.release()
 
 
 class _Rise:
@@ -103,7 +102,6 @@ class _Rise:
         self.caller = caller or Caller(self._leader(), config=config)
 
     def _leader(self) -> str:
-        """Who leads the team, or will."""
         there = self.team in self.store.teams()
         return teams.get(self.store, self.team).leader if there else self.roster.leader or _LEADER
 
@@ -113,7 +111,12 @@ class _Rise:
         require(self.store, self.team, self.caller, "up")
         if self.roster.rules is not None:
             settings.change(self.store, self.team, self.caller, settings.RULES, self.roster.rules)
-        self._define_roles()
+        for member in self.roster.members:  # a role that nobody defined may be described in a file of an agent
+            team = teams.get(self.store, self.team)
+            if roles.role_for(member.role, team, self.caller.config) is None and member.role in self.said:
+                about = self.said[member.role]
+                role_definitions.define(self.store, self.team, self.caller, member.role, description=about)
+            roles.known_role(member.role, teams.get(self.store, self.team), self.caller.config)
         shared = [key for key, body in self.roster.pages.items() if self._share(key, body)]
         made = self._create_tasks()
         members = [self._member(member) for member in self.roster.members]
@@ -141,15 +144,6 @@ class _Rise:
             closing.restore(self.store, self.team, self.caller)
         return False
 
-    def _define_roles(self) -> None:
-        """Make roles of what members are said to be and nobody defined, where a file of an agent says what that is."""
-        for member in self.roster.members:
-            team = teams.get(self.store, self.team)
-            if roles.role_for(member.role, team, self.caller.config) is None and member.role in self.said:
-                about = self.said[member.role]
-                role_definitions.define(self.store, self.team, self.caller, member.role, description=about)
-            roles.known_role(member.role, teams.get(self.store, self.team), self.caller.config)
-
     def _share(self, key: str, body: str) -> bool:
         """Share a page that never was there: what the team made of one since is left alone."""
         if pages.find(self.store, self.team, key) is not None:
@@ -158,13 +152,12 @@ class _Rise:
         return True
 
     def _create_tasks(self) -> list[str]:
-        """Create those of its tasks that were not created before; their ids."""
         there = {task.step: task.id for task in tasks.all_of(self.store, self.team, []) if task.step}
         missing = [template for template in self.templates if template.id not in there]
         planned = [
             Planned(
                 template.id,
-                self._draft(template),
+                creating.of_template(self.team, template, os.path.dirname(self.path)).having(step=template.id),
                 [there.get(key, key) for key in template.blocked_by],
                 *self._reserved(template, there),
             )
@@ -179,9 +172,6 @@ class _Rise:
         if not isinstance(template, ListedTask):
             return None, []
         return template.keep_for, [there.get(key, key) for key in template.after]
-
-    def _draft(self, template: TaskTemplate) -> Task:
-        return creating.of_template(self.team, template, os.path.dirname(self.path)).having(step=template.id)
 
     def _member(self, member: MemberTemplate) -> dict[str, Any]:
         """Start, resume or expect a member; how it is now. It keeps the role that it has, whatever is *said* by now."""
@@ -266,18 +256,13 @@ def down(
     team = require(store, name, caller, "down").team
     if team.state == "closed":
         return {"team": name, "state": "closed", "stopped": []}
-    stopped = _stop_all(store, team, caller)
-    closed = closing.close_with_clients(store, name, caller, True, environ)
-    left = {"leftClients": closed.left} if closed.left else {}
-    return {"team": name, "state": "closed", "stopped": stopped + closed.ended, **left}
-
-
-def _stop_all(store: Store, team: Team, caller: Caller) -> list[str]:
-    """Stop the agents that were started; those that were at work."""
     stopped = []
     for session in ending.all_of(store, team.name, []):
         if not session.ended:
             interrupting.stop(store, team.name, caller, session.agent)
             stopped.append(session.agent)
         claims.release_tasks_of(store, team, session.agent, caller.name, _DOWN)
-    return stopped
+    stopped = stopped
+    closed = closing.close_with_clients(store, name, caller, True, environ)
+    left = {"leftClients": closed.left} if closed.left else {}
+    return {"team": name, "state": "closed", "stopped": stopped + closed.ended, **left}

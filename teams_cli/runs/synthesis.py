@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from teams_cli.agents import ending, interrupting, logs, shell, starting
 from teams_cli.agents.starting import StartRequest
@@ -38,13 +39,13 @@ _AGAIN = """
 Your last answer had no verdict: a part of it must match the regular expression {pattern}"""
 
 
+@dataclass
 class LeaderAnswer:
     """What the leader says: the text, None if there is nothing to say; and what went wrong, if anything did."""
 
-    def __init__(self, text: str | None, problem: str = "", verdict: str | None = None) -> None:
-        self.text = text
-        self.problem = problem
-        self.verdict = verdict
+    text: str | None
+    problem: str = ""
+    verdict: str | None = None
 
 
 class LeaderTurn:
@@ -102,9 +103,11 @@ class LeaderTurn:
         )
 
     def _turn(self, prompt: str) -> LeaderAnswer:
+        taken = {member.agent_id.lower() for member in self.run.load_team().roster()}
+        names = (NAME if number == 1 else f"{NAME}-{number}" for number in range(1, len(taken) + 2))
         request = StartRequest(
             prompt,
-            agent=self._free_name(),
+            agent=next(name for name in names if name not in taken),
             description=f"{self.run.record.workflow}: the leader's summary",
             harness=self.run.record.thinks,
             model=self.run.record.model,
@@ -132,14 +135,12 @@ class LeaderTurn:
         session = ending.current(self.run.store, self.run.team, name)
         return session is None or session.ended
 
-    def _free_name(self) -> str:
-        taken = {member.agent_id.lower() for member in self.run.load_team().roster()}
-        names = (NAME if number == 1 else f"{NAME}-{number}" for number in range(1, len(taken) + 2))
-        return next(name for name in names if name not in taken)
-
     def _prompt(self, given: str, found: list[Task]) -> str:
         results = {f"{RESULT}{orders.key_of(task)}": task.result or "" for task in found}
-        said = [_told(task) for task in found] + self._replies()
+        said = [_told(task) for task in found]
+        for message in self.run.store.read(self.run.team, MESSAGE, self.run.leader.name, 0, []):
+            if message.type == "reply":  # to a broadcast of the leader's
+                said.append(f"{message.from_} replied:\n{message.message[:_IN_HAND]}")
         return _INSTRUCTIONS.format(
             leader=self.run.leader.name,
             team=self.run.team,
@@ -149,12 +150,6 @@ class LeaderTurn:
             given=given,
             results="\n\n".join(said)[:_ALL],
         )
-
-    def _replies(self) -> list[str]:
-        """What members answered to a broadcast of the leader's."""
-        found = self.run.store.read(self.run.team, MESSAGE, self.run.leader.name, 0, [])
-        replies = [message for message in found if message.type == "reply"]
-        return [f"{message.from_} replied:\n{message.message[:_IN_HAND]}" for message in replies]
 
     def _verdict(self, text: str) -> str | None:
         """The last verdict in the text, where the workflow says how to find it."""

@@ -56,7 +56,11 @@ class Worker:
 
     def work(self) -> None:
         """Do tasks until none is left that this worker could wait for."""
-        self._join()
+        own = next(agent for agent in self.run.agents if agent.name == self.caller.name)
+        insist(lambda: joining.join(self.store, self.team, self.caller, own.role, own.type))
+        team = teams.get(self.store, self.team)
+        claims.release_tasks_of(self.store, team, own.name, own.name, "its worker was restarted")
+        presence.register_process(self.store, self.team, own.name, os.getpid())
         while task := self._next():
             self._do(task)
         leaving.leave(self.store, self.team, self.caller)
@@ -68,13 +72,6 @@ class Worker:
             team = teams.get(self.store, self.team)
             claims.release_tasks_of(self.store, team, self.caller.name, self.caller.name, "the run was interrupted")
             leaving.leave(self.store, self.team, self.caller)
-
-    def _join(self) -> None:
-        own = next(agent for agent in self.run.agents if agent.name == self.caller.name)
-        insist(lambda: joining.join(self.store, self.team, self.caller, own.role, own.type))
-        team = teams.get(self.store, self.team)
-        claims.release_tasks_of(self.store, team, own.name, own.name, "its worker was restarted")
-        presence.register_process(self.store, self.team, own.name, os.getpid())
 
     def _next(self) -> Task | None:
         """The next task, once one is ready; None when nothing is left to wait for."""
@@ -123,10 +120,17 @@ class Worker:
         """
         if not task.run:
             raise errors.TaskFailed(f"{task.id} has no command", "Workers without a model need `run`.")
-        self._end_earlier(task)
+        # What an earlier owner left running when it was killed ends: the task must not be done twice at a time.
+        for name in {note.by for note in task.notes if note.what == "claimed"} - {self.caller.name}:
+            if presence.is_gone(presence.load(self.store, self.team, name)):
+                processes.end_tagged(self.run.tag_of(name), _KILL)
         given = self._prepare(task)
         try:
-            command = shell.ShellCommand(task.run, self._directory(), self._environment(task, given))
+            item = {} if task.item is None else {orders.ITEM: task.item}
+            work = reports.directory(self.store.root, self.team, "work")
+            ours = {"TEAMS_TASK_ID": task.id, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
+            environment = {**self.environ, **self.run.variables, **item, **ours}
+            command = shell.ShellCommand(task.run, self._directory(), environment)
         except OSError as error:
             raise errors.TaskFailed(
                 f"its command can't be started: {error.strerror}", "Is the repository there?"
@@ -142,15 +146,8 @@ class Worker:
             reports.take_back(self.store.root, self.team, self.caller.name)
 
     def _directory(self) -> str:
-        """Where the worker works: in the repository, or where below it the workflow says."""
         own = next((agent for agent in self.run.agents if agent.name == self.caller.name), None)
         return os.path.join(self.run.variables[REPO], (own and own.cwd) or "")
-
-    def _end_earlier(self, task: Task) -> None:
-        """End what an earlier owner left running when it was killed: the task must not be done twice at a time."""
-        for name in {note.by for note in task.notes if note.what == "claimed"} - {self.caller.name}:
-            if presence.is_gone(presence.load(self.store, self.team, name)):
-                processes.end_tagged(self.run.tag_of(name), _KILL)
 
     def _prepare(self, task: Task) -> str:
         blockers = [tasks.get(self.store, self.team, key) for key in task.blocked_by]
@@ -161,12 +158,6 @@ class Worker:
                 changes = task_changes.Edit(description=filled, claim=task.claim)
                 task_changes.change_task(self.store, self.team, self.caller, task.id, changes)
         return reports.give(self.store.root, self.team, self.caller.name, blockers)
-
-    def _environment(self, task: Task, given: str) -> dict[str, str]:
-        item = {} if task.item is None else {orders.ITEM: task.item}
-        work = reports.directory(self.store.root, self.team, "work")
-        ours = {"TEAMS_TASK_ID": task.id, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
-        return {**self.environ, **self.run.variables, **item, **ours}
 
     def _wait(self, task: Task, command: shell.ShellCommand) -> None:
         lease = teams.get(self.store, self.team).silence
@@ -185,7 +176,10 @@ class Worker:
             return
         if done:
             first = next((line for line in result.splitlines() if line.strip()), "no output")
-            self._tell(task, f"{task.id} ({task.title}) is completed: {first[:300]}")
+            body = f"{task.id} ({task.title}) is completed: {first[:300]}"
+            uid = f"done-{task.id}-{task.claim}"
+            with suppress(errors.TeamsError):  # the result is stored
+                insist(lambda: messages.send(self.store, self.team, self.caller, self.run.leader, body, uid))
 
     def _fail(self, task: Task, result: str | None, reason: str) -> None:
         """The leader is told of a failure by the change itself."""
@@ -201,11 +195,6 @@ class Worker:
             return False
         return True
 
-    def _tell(self, task: Task, body: str) -> None:
-        uid = f"done-{task.id}-{task.claim}"
-        with suppress(errors.TeamsError):  # the result is stored
-            insist(lambda: messages.send(self.store, self.team, self.caller, self.run.leader, body, uid))
-
     def _refuse_orphan(self) -> None:
         if os.getppid() != self.parent:
             raise _Stopped
@@ -213,12 +202,6 @@ class Worker:
     def _reap(self) -> None:
         """End what a command left running outside its group."""
         processes.end_descendants(self.environ["TEAMS_RUN_ID"], _KILL)
-
-
-def _die_with_parent() -> None:
-    """Be told when the parent ends, where the system can; elsewhere it is looked for every second."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
@@ -233,7 +216,8 @@ def main(words: list[str], environ: Mapping[str, str]) -> int:
     signal.signal(signal.SIGINT, _stop)
     worker = None
     try:
-        _die_with_parent()
+        with suppress(OSError, AttributeError):  # elsewhere its parent is looked for every second
+            ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGTERM)
         processes.adopt_orphans()
         worker = Worker(environ, words[0], int(words[1]))
         worker.work()

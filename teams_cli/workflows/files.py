@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from teams_cli import errors
 from teams_cli.names import is_name
 from teams_cli.store.files import disk
-from teams_cli.workflows import checks, massgen
+from teams_cli.workflows import checks
 from teams_cli.workflows.model import Workflow
 
 TYPE_CHECKING = False
@@ -21,14 +21,60 @@ if TYPE_CHECKING:
     from teams_cli.workflows.checks import Place, Problem, Roles
 
 
+_HARNESSES = {"openai": "codex", "gemini": "gemini", "claude": "claude", "claude_code": "claude", "qwen": "qwen"}
+_MACHINES = "agents have the commands of their client, and `permissions` says which"
+_OF_AGENTS: dict[Place, str] = {
+    ("id",): "write `name: {}`",
+    ("backend", "model"): "write `model: {}` at the agent",
+    ("backend", "cwd"): "write `cwd: {}` at the agent",
+    ("backend", "enable_mcp_command_line"): f"leave it out: {_MACHINES}",
+    ("backend", "command_line_execution_mode"): "leave it out: to have agents in a container, start teams in one",
+}
+_OF_ALL: dict[Place, str] = {
+    ("snapshot_storage",): "write `worktree: true` at an agent to keep what it makes apart",
+    ("agent_temporary_workspace",): "leave it out: agents read each other's branches, and `teams shared`",
+}
+
+
+def is_of_massgen(document: Any) -> bool:
+    """Whether the document is such a configuration."""
+    if not isinstance(document, dict):
+        return False
+    agents = document.get("agents")
+    rows = agents if isinstance(agents, list) else []
+    return "orchestrator" in document or any(isinstance(row, dict) and "backend" in row for row in rows)
+
+
+def massgen_keys(document: dict[str, Any]) -> Iterator[Problem]:
+    """Each of its keys, with what a workflow has in its stead."""
+    agents = document.get("agents")
+    for index, row in enumerate(agents if isinstance(agents, list) else []):
+        for place, value in _leaves(row, ()):
+            harness = _HARNESSES.get(str(value).lower(), "NAME")
+            known = {**_OF_AGENTS, ("backend", "type"): f"write `harness: {harness}` at the agent"}
+            yield ("agents", index, *place), known.get(place, _NO_COUNTERPART).format(value)
+    for place, value in _leaves(document.get("orchestrator"), ()):
+        word = str(value).lower() if isinstance(value, bool) else value
+        setting = f"write `settings: {{{place[-1]}: {word}}}`" if place[:-1] == ("coordination",) else _NO_COUNTERPART
+        yield ("orchestrator", *place), _OF_ALL.get(place, setting)
+    for key in document.keys() - {"agents", "orchestrator"}:
+        yield (key,), _NO_COUNTERPART
+
+
+_NO_COUNTERPART = "has no counterpart here"
+_MASSGEN_HINT = "Write it as a workflow, with tasks that say what is to be done: see docs/workflow-files.md."
+
+
+def _leaves(part: Any, place: Place) -> Iterator[tuple[Place, Any]]:
+    """The values within, each with its place."""
+    if isinstance(part, dict):
+        for key, value in part.items():
+            yield from _leaves(value, (*place, str(key)))
+    elif place:
+        yield place, part
+
+
 LOCAL = "workflows"
-
-
-def shipped_directory() -> str:
-    """Where the workflows that come with the program are: in the package, or in the checkout that it runs from."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    installed = os.path.join(here, "shipped")
-    return installed if os.path.isdir(installed) else os.path.join(os.path.dirname(os.path.dirname(here)), LOCAL)
 
 
 def paths(directory: str) -> list[str]:
@@ -42,8 +88,11 @@ def paths(directory: str) -> list[str]:
 
 def directories(directory: str) -> list[str]:
     """Shipped ones first: the name of one must not start what a foreign checkout calls the same."""
-    places = [shipped_directory(), os.path.join(directory, LOCAL)]
-    return [places[0]] if os.path.realpath(places[0]) == os.path.realpath(places[1]) else places
+    here = os.path.dirname(os.path.abspath(__file__))
+    shipped, local = os.path.join(here, "shipped"), os.path.join(directory, LOCAL)
+    if not os.path.isdir(shipped):  # the program runs from a checkout
+        shipped = os.path.join(os.path.dirname(os.path.dirname(here)), LOCAL)
+    return [shipped] if os.path.realpath(shipped) == os.path.realpath(local) else [shipped, local]
 
 
 FENCE = "---"
@@ -216,10 +265,10 @@ def _refuse_massgen(path: str, text: str) -> None:
         document, lines, _ = _parse(text, path)
     except errors.InvalidValue:
         return
-    if massgen.is_one(document):
-        wrong = massgen.problems(document)
+    if is_of_massgen(document):
+        wrong = massgen_keys(document)
         found = [(_line(lines, place) - _FIRST_LINE + 1, f"{_field(place)}{what}") for place, what in wrong]
-        raise errors.InvalidValue(_told(path, sorted(found), "is a configuration of MassGen"), massgen.HINT)
+        raise errors.InvalidValue(_told(path, sorted(found), "is a configuration of MassGen"), _MASSGEN_HINT)
 
 
 def _refusal(path: str, found: list[tuple[int, str]]) -> errors.InvalidValue:
@@ -264,7 +313,8 @@ def _walk(node: yaml.Node, place: Place, lines: dict[Place, int]) -> Iterator[Pr
 
 def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Problem]]:
     """The workflow, and all that is wrong. Parts of the wrong form are left out, so that the others are looked at."""
-    ids = _ids(document)
+    rows = document.get("tasks") if isinstance(document, dict) else None
+    ids = {row["id"] for row in rows or () if isinstance(row, dict) and isinstance(row.get("id"), str)}
     found: list[Problem] = []
     for attempt in range(10):
         try:
@@ -278,11 +328,6 @@ def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Proble
         else:
             return workflow, [*found, *checks.problems(workflow, ids, roles)]
     return None, found
-
-
-def _ids(document: Any) -> set[str]:
-    rows = document.get("tasks") if isinstance(document, dict) else None
-    return {row["id"] for row in rows or () if isinstance(row, dict) and isinstance(row.get("id"), str)}
 
 
 def _without(document: Any, places: list[Place]) -> Any:
