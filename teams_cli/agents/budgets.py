@@ -99,18 +99,18 @@ def record(
         tokens=counted,
     )
 
-    def add(found: Usage) -> Usage:
+    def add(usage: Usage) -> Usage:
         if counted is None or not grows(profile):
-            took, changed = turn, found
+            took, changed = turn, usage
         else:
-            earlier = {each.model: each for each in found.said} if found.session_id == session.session_id else {}
+            earlier = {each.model: each for each in usage.said} if usage.session_id == session.session_id else {}
             since = [each.minus(earlier[each.model]) if each.model in earlier else each for each in counted]
             if alone and sum(each.total for each in since) < alone.total:
                 earlier, since = {}, counted
             said = list({**earlier, **{each.model: each for each in counted}}.values())
             took = turn.having(tokens=since)
-            changed = found.having(session_id=session.session_id, said=said)
-        return owing(changed.having(turns=[*found.turns, took]), *owes(took))
+            changed = usage.having(session_id=session.session_id, said=said)
+        return owing(changed.having(turns=[*usage.turns, took]), *owes(took))
 
     added = upsert(store, team, USAGE.also_closed, session.agent, Usage(agent=session.agent), add)[1]
     deliver(store, team, USAGE.also_closed, added)
@@ -177,12 +177,6 @@ def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None
     if limits and agent:
         of(store, team_name, agent)
     return next((budget for budget in _with_taken(store, team, limits) if budget.used_up), None)
-
-
-def refuse_used_up(store: Store, team: Team, agent: str, run: str) -> None:
-    """Raises WrongState: No turn may begin, since a budget is used up; says whose, and how it is raised."""
-    if budget := used_up(store, team.name, agent, run):
-        raise errors.WrongState(f"no agent can start: {budget}", f"Raise it: {budget.raised_by}")
 
 
 def change(store: Store, team_name: str, caller: Caller | None, of: str, word: str) -> int:

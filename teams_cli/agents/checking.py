@@ -75,27 +75,31 @@ def change_task(
             owner has not seen a change of the task.
     """
     if edit.status == "completed" or files:
-        at = require(store, team_name, caller, "update-task", word)
+        standing = require(store, team_name, caller, "update-task", word)
         task = tasks.get(store, team_name, word)
         if task.status == "completed" and (after_landing := extensions.provided("a task after its landing")):
-            task = after_landing(store, at.team, task)
+            task = after_landing(store, standing.team, task)
         edit.keeping = bool(files)
         edit.refuse_senseless()
-        if edit.status == "completed" and (task.status, task.owner) == (IN_PROGRESS, at.name) and not place.as_it_is:
-            task_changes.refuse_finishing(store, at, task, edit)
-            editing.refuse_unseen(store, at.team, task, at.name)
+        if (
+            edit.status == "completed"
+            and (task.status, task.owner) == (IN_PROGRESS, standing.name)
+            and not place.as_it_is
+        ):
+            task_changes.refuse_finishing(store, standing, task, edit)
+            editing.refuse_unseen(store, standing.team, task, standing.name)
             from teams_cli.agents import merging
 
-            merging.refuse_unshared(store, at, task, place.directory, edit.options)
+            merging.refuse_unshared(store, standing, task, place.directory, edit.options)
         if task.check is not None and task.status == IN_PROGRESS and edit.status == "completed":
-            edit.checked = _checked(store, at, task, edit, place)
+            edit.checked = _checked(store, standing, task, edit, place)
             edit.claim = task.claim
         if task.review_by and task.status == IN_PROGRESS and edit.status == "completed":
-            edit.submitted = _submitted(store, at, edit, place)
+            edit.submitted = _submitted(store, standing, edit, place)
         if files:
             evidence.refuse_too_many(task, files)
-            task_changes.refuse_finishing(store, at, task, edit)
-            edit.evidence = [evidence.keep(store, team_name, task.id, at.name, file) for file in files]
+            task_changes.refuse_finishing(store, standing, task, edit)
+            edit.evidence = [evidence.keep(store, team_name, task.id, standing.name, file) for file in files]
     return task_changes.change_task(store, team_name, caller, word, edit)
 
 
@@ -143,7 +147,10 @@ class _Examination:
         checkout = checkouts.at(directory)
         if checkout and (worktree or not (self.task.check_in or self.place.as_it_is)):
             found = self._on_commit(checkout)
-            return found if worktree or directory == self.place.directory else self._told_where(found, directory)
+            if found.passed or worktree or directory == self.place.directory:
+                return found
+            outside = f"where the check was set: {self.place.directory or 'its owner'} is not in a checkout"
+            return found.having(output=f"{found.output}\n[in {directory}, {outside}]")
         dirty = checkout and work.uncommitted(checkout)
         found = self._run(directory)
         return found.having(commit=checkout.head) if checkout and not dirty else found
@@ -153,12 +160,6 @@ class _Examination:
         if self.place.as_it_is or environment.checkout_around(self.place.directory):
             return self.place.directory
         return self.task.check_from or self.place.directory
-
-    def _told_where(self, found: Check, directory: str) -> Check:
-        if found.passed:
-            return found
-        why = f"[in {directory}, where the check was set: {self.place.directory or 'its owner'} is not in a checkout]"
-        return found.having(output=f"{found.output}\n{why}")
 
     def _on_commit(self, checkout: Checkout) -> Check:
         """In the checkout, which has to be as it was committed: where others may be at work too, or git was told not to
@@ -334,8 +335,8 @@ def note(store: Store, team_name: str, session: Session, until: str, given: list
     notice = Owed(to=team.leader, message=f"{session.agent} is {told}", uid=uid, by=session.agent)
     owed = [] if choice in ("", RELEASE) and session.caller == team.leader else [notice]
 
-    def change(found: Session) -> Session:
-        return owing(found.having(limited_until=until, given=given or None), *owed)
+    def change(session: Session) -> Session:
+        return owing(session.having(limited_until=until, given=given or None), *owed)
 
     changed = update(store, team_name, SESSION.also_closed, session.agent, change)[1]
     history.note(store, team_name, session.agent, "agent limited", until=until)

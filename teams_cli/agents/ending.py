@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from teams_cli import errors, processes
 from teams_cli.agents.sessions import SESSION, Session, find
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from teams_cli.records.types import Outcome
     from teams_cli.store.pace import Alarm
+    from teams_cli.teams.teams import Team
 
 _LINGER = 5.0
 """Seconds to wait for a keeper that is about to end by itself."""
@@ -180,30 +182,22 @@ def finish(
         history.note(store, team, session.agent, f"session {after.outcome}", generation=after.generation)
         if sent and logs.is_waited_for(settled):
             messages.wake_up(store, team, [after.caller], sent, after.agent)
-        _give_up_assigned(store, team, after)
-        if after.outcome == "completed" and after.branch:
-            _tell_peers(store, team, after)
+        with suppress(errors.TeamsError):  # it ended all the same
+            _tell_team(store, teams.get(store, team), after)
     return after
 
 
-def _tell_peers(store: Store, team: str, ended: Session) -> None:
-    """Tell the others, once, that the agent finished, and where its work is; who started it has its output."""
-    body = f"{ended.agent} finished; its work is on the branch {ended.branch} ({ended.worktree})"
-    try:
-        for name in teams.get(store, team).active_names():
-            if name not in (ended.agent, ended.caller):
-                messages.notify(store, team, name, body, f"finished~{ended.agent}~{name}", "info", wake=False)
-    except errors.TeamsError:  # it ended all the same
-        return
-
-
-def _give_up_assigned(store: Store, team: str, ended: Session) -> None:
-    """What is kept for an agent that nothing resumes is anybody's."""
+def _tell_team(store: Store, team: Team, ended: Session) -> None:
+    """Free the tasks kept for an agent that nothing resumes. Of one that finished tell the others, once, where its work
+    is; the agent that started it has its output.
+    """
     if ended.outcome in ("stopped", "lost"):
-        try:
-            assigning.free_all(store, teams.get(store, team), ended.agent, f"{ended.agent} was {ended.outcome}")
-        except errors.TeamsError:  # it ended all the same
-            return
+        assigning.free_all(store, team, ended.agent, f"{ended.agent} was {ended.outcome}")
+    if ended.outcome == "completed" and ended.branch:
+        body = f"{ended.agent} finished; its work is on the branch {ended.branch} ({ended.worktree})"
+        for name in team.active_names():
+            if name not in (ended.agent, ended.caller):
+                messages.notify(store, team.name, name, body, f"finished~{ended.agent}~{name}", "info", wake=False)
 
 
 def lapse(store: Store, team: str, session: Session) -> None:

@@ -61,24 +61,16 @@ def run(
     except subprocess.TimeoutExpired:
         raise errors.Busy(f"git {words[0]} was ended after {_PATIENCE:g} seconds", f"Try it in {directory}.") from None
     except OSError as error:
-        raise _not_started(error) from None
+        why = f"git can't be run: {error.strerror}"
+        if error.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):  # that may pass
+            raise errors.Busy(why, "Try again.") from None
+        raise errors.StorageFailed(why, "Check what this machine lacks: df -h; ulimit -a") from None
     done = subprocess.CompletedProcess(ended.args, ended.returncode, *map(os.fsdecode, (ended.stdout, ended.stderr)))
     if done.returncode in (126, 127):
         raise errors.InvalidValue(f"git can't be run: {done.stderr.strip()}", "Install git, or do without worktrees.")
     if done.returncode < 0:
         raise errors.Busy(f"git {words[0]} was ended by signal {-done.returncode}", "Try again.")
     return done
-
-
-def _not_started(error: OSError) -> errors.TeamsError:
-    """What is said where no process can be started: of what lasts that it can't be, else that it can't be now."""
-    said = f"git can't be run: {error.strerror}"
-    lasts = error.errno not in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-    return (
-        errors.StorageFailed(said, "Check what this machine lacks: df -h; ulimit -a")
-        if lasts
-        else errors.Busy(said, "Try again.")
-    )
 
 
 def said(directory: str, *words: str) -> str:

@@ -45,8 +45,8 @@ def interject(
         AgentNotFound: There is no such active member.
         WrongState: `teams` did not start it, or it was stopped; the text is not sent.
     """
-    at = require(store, team_name, caller, "interject", to)
-    team, caller = at.team, at.caller
+    standing = require(store, team_name, caller, "interject", to)
+    team, caller = standing.team, standing.caller
     agent = teams.get_recipient(team, to)
     session = ending.current(store, team_name, agent)
     terminal = terminals.find(store, team_name, agent)
@@ -78,11 +78,11 @@ def interject(
 def _interrupt(store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str]) -> bool:
     """Have the message be the next turn of its recipient; whether that ends one that is going on."""
 
-    def ask(found: Session) -> Session:
-        if found.taken_by:
-            return found
-        found = resuming.going_on(found)
-        return found.having(interjected=max(found.interjected, message.number))
+    def ask(session: Session) -> Session:
+        if session.taken_by:
+            return session
+        session = resuming.going_on(session)
+        return session.having(interjected=max(session.interjected, message.number))
 
     ended = update(store, team.name, SESSION.also_closed, message.to, ask)[1].ended
     if ended:
@@ -198,12 +198,12 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patien
 def _ask_to_stop(store: Store, team: str, agent: str, by: str) -> tuple[Session, Session]:
     """Have a session that goes on end, and one that ended never go on; it before and after."""
 
-    def ask(found: Session) -> Session:
-        if not found.ended:
-            return found if found.stop_asked else found.having(stop_asked=by)
-        if found.outcome == "stopped":
-            return found
-        return found.having(state="done", outcome="stopped", failure=f"{found.stop_asked or by} stopped it")
+    def ask(session: Session) -> Session:
+        if not session.ended:
+            return session if session.stop_asked else session.having(stop_asked=by)
+        if session.outcome == "stopped":
+            return session
+        return session.having(state="done", outcome="stopped", failure=f"{session.stop_asked or by} stopped it")
 
     return update(store, team, SESSION.also_closed, agent, ask)
 
@@ -221,11 +221,11 @@ def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Se
     name = caller.name
     refuse_unstarted(store, team_name, agent)
 
-    def ask(found: Session) -> Session:
-        refuse_stopped(found)
-        if found.pause_asked or found.state == "paused":
-            return found
-        return found.having(state="paused" if found.ended else found.state, pause_asked=f"{name} paused it")
+    def ask(session: Session) -> Session:
+        refuse_stopped(session)
+        if session.pause_asked or session.state == "paused":
+            return session
+        return session.having(state="paused" if session.ended else session.state, pause_asked=f"{name} paused it")
 
     before, after = update(store, team_name, SESSION.also_closed, agent, ask)
     if before is not after:
@@ -245,33 +245,21 @@ def take_over(
     rested = sitting.check(store, team, ending.current(store, team, agent), agent, client).state == "paused"
     try:
         pause(store, team, caller, agent)
-        pace.sleep_until(store, team, lambda: _rests(store, team, agent), None)
+        waking.wait_for(store, team, agent)
         return sitting.hold(store, team, agent, caller.name if caller else HUMAN, os.getpid(), rested)
     except BaseException:
         if not rested:
-            _let_go_on(store, team, caller, agent, environ)
+            with suppress(errors.TeamsError):  # no news beside why nobody took it over
+                session = resume(store, team, caller, agent)
+                if caller:
+                    wake(store, team, caller, session, environ)
         raise
-
-
-def _let_go_on(store: Store, team: str, caller: Caller | None, agent: str, environ: Mapping[str, str]) -> None:
-    """As `resume`; that it can't be is no news beside why nobody took it over."""
-    try:
-        session = resume(store, team, caller, agent)
-        if caller:
-            wake(store, team, caller, session, environ)
-    except errors.TeamsError:
-        return
 
 
 def give_back(store: Store, team: str, session: Session, caller: Caller | None, environ: Mapping[str, str]) -> None:
     """Have an agent that this process took over go on by itself, with the mail that waits for it."""
     sitting.give_back(store, team, session)
     waking.wake(store, teams.get(store, team), caller.config if caller else None, [session.agent], HUMAN, environ)
-
-
-def _rests(store: Store, team: str, agent: str) -> bool:
-    session = ending.current(store, team, agent)
-    return session is None or session.ended
 
 
 def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> Session:
@@ -281,18 +269,18 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> S
         AgentNotFound: `teams` started no agent of that name.
         WrongState: It was stopped, or taken over into a terminal.
     """
-    at = require(store, team_name, caller, "resume-agent", agent)
+    standing = require(store, team_name, caller, "resume-agent", agent)
     refuse_unstarted(store, team_name, agent)
 
-    def go_on(found: Session) -> Session:
-        refuse_stopped(found)
-        sitting.refuse_taken(found)
-        rested = resuming.going_on(found)
-        return rested.having(failure=None) if found.state == "paused" and rested.outcome == "completed" else rested
+    def go_on(session: Session) -> Session:
+        refuse_stopped(session)
+        sitting.refuse_taken(session)
+        rested = resuming.going_on(session)
+        return rested.having(failure=None) if session.state == "paused" and rested.outcome == "completed" else rested
 
     before, after = update(store, team_name, SESSION.also_closed, agent, go_on)
     if before is not after:
-        history.note(store, team_name, at.caller.name, "agent resumed", agent=agent)
+        history.note(store, team_name, standing.caller.name, "agent resumed", agent=agent)
     return after
 
 
@@ -328,41 +316,38 @@ def restart(
         WrongState: It was stopped, or taken over into a terminal.
         InvalidValue: The uid is not valid.
     """
-    at = require(store, team, caller, "restart-agent", agent)
+    standing = require(store, team, caller, "restart-agent", agent)
     refuse_unstarted(store, team, agent)
     level = sessions.get(store, team, agent).permissions or permissions.LEVELS[-1]
     permissions.refuse_more(environ, level, f"restart an agent that may do more ({level})")
-    body = _words(store, team, at.caller.name, agent, fresh)
+    body = _words(store, team, standing.caller.name, agent, fresh)
     told: Message | None = None
-    asked = f"{at.caller.name}~{messages.checked_uid(uid)}" if uid is not None else None
+    asked = f"{standing.caller.name}~{messages.checked_uid(uid)}" if uid is not None else None
 
-    def ask(found: Session) -> Session:
+    def ask(session: Session) -> Session:
         nonlocal told
-        if asked and found.restarted == asked:
-            told = _last_told(store, team, found)
-            return found
-        refuse_stopped(found)
-        sitting.refuse_taken(found)
-        again = resuming.going_on(found)
+        if asked and session.restarted == asked:
+            told = _last_told(store, team, session)
+            return session
+        refuse_stopped(session)
+        sitting.refuse_taken(session)
+        again = resuming.going_on(session)
         again = again if again.fresh or not fresh else again.having(fresh=True)
         again = again.having(restarted=asked) if asked else again
-        told = None if found.interjected <= found.delivered else _last_told(store, team, found)
-        return again if told or again.begins_again else _owing_the_word(again, body, at.caller.name)
+        told = None if session.interjected <= session.delivered else _last_told(store, team, session)
+        if told or again.begins_again:
+            return again
+        uid = f"{agent}~{BEGIN_AGAIN}-{session.generation}-{session.turns}"  # one for each turn that it is after
+        return owing(again, Owed(to=agent, message=body, uid=uid, by=standing.caller.name, about=BEGIN_AGAIN))
 
     before, after = update(store, team, SESSION, agent, ask)
     if before is not after:
-        history.note(store, team, at.caller.name, "agent restarted", agent=agent, fresh=fresh or None)
+        history.note(store, team, standing.caller.name, "agent restarted", agent=agent, fresh=fresh or None)
     message = told or _tell(store, team, after, body)
     if after.ended and after.interrupted:
         with suppress(errors.TeamsError):  # the waker of its machine looks for those that are to go on
-            waking.wake(store, at.team, at.caller.config, [agent], at.caller.name, environ)
+            waking.wake(store, standing.team, standing.caller.config, [agent], standing.caller.name, environ)
     return message
-
-
-def _owing_the_word(session: Session, body: str, by: str) -> Session:
-    """The session that owes its agent the word by which it begins again: one for each turn that it is after."""
-    uid = f"{session.agent}~{BEGIN_AGAIN}-{session.generation}-{session.turns}"
-    return owing(session, Owed(to=session.agent, message=body, uid=uid, by=by, about=BEGIN_AGAIN))
 
 
 def _last_told(store: Store, team: str, session: Session) -> Message | None:

@@ -109,6 +109,8 @@ def _commit(work: Work, title: str, about: dict[str, Any], before: Sequence[str]
         *(commit for _, commit in nested.values()),
         *before,
     ]
+    words = ("for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/tags")
+    references = work.git(*words) if work.has_store else ""
     about = {
         **about,
         "head": work.head,
@@ -116,7 +118,7 @@ def _commit(work: Work, title: str, about: dict[str, Any], before: Sequence[str]
         "staged": dict(zip((str(stage) for stage, _ in staged), stages, strict=True)),
         "stash": work.stashed,
         "bare": work.bare,
-        "refs": _references(work) if work.has_store else {},
+        "refs": dict(line.split(" ") for line in references.splitlines()),
         "nested": {name: commit for name, (_, commit) in nested.items()},
     }
     return _made(work, tree, f"{title}\n\n{json.dumps(about)}", list(dict.fromkeys(parents)))
@@ -134,11 +136,6 @@ def _taken_in(work: Work, nested: Work) -> str:
         words = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules")
         work.git("-c", "protocol.version=2", "fetch", *words, nested.store, commit)
     return commit
-
-
-def _references(work: Work) -> dict[str, str]:
-    listed = work.git("for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/tags")
-    return dict(line.split(" ") for line in listed.splitlines())
 
 
 def _independent(work: Work, tips: Sequence[str], head: str) -> list[str]:

@@ -6,6 +6,7 @@ Those of the last turns are kept, as far as there is room for them, and none whe
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from teams_cli import errors
 from teams_cli.agents import sessions
@@ -47,15 +48,9 @@ def begin(store: Store, team: str, agent: str) -> str:
     path = path_of(store, team, agent)
     disk.make_directories(os.path.dirname(path), store.root)
     if _size(path) > TAIL:
-        _put_aside(path)
+        with suppress(OSError):  # else the log goes on in the same file
+            os.replace(path, f"{path}.1")
     return path
-
-
-def _put_aside(path: str) -> None:
-    try:
-        os.replace(path, f"{path}.1")
-    except OSError:  # then the log goes on in the same file
-        return
 
 
 def end(store: Store, team: str, agent: str) -> None:

@@ -89,8 +89,8 @@ def run_agent(store: Store, team_name: str, caller: Caller | None, request: Star
         AlreadyExists: There is an agent of that name.
         NotAllowed: The caller's role starts no agents so.
     """
-    at = require(store, team_name, caller, "run-agent")
-    team, caller = at.team, at.caller
+    standing = require(store, team_name, caller, "run-agent")
+    team, caller = standing.team, standing.caller
     if environment.holder(request.environ) and (own := sessions.find(store, team_name, caller.name)):
         _take_after(request, own)
     return _start(store, team, caller, request, _new_run(team_name), depth=1)
@@ -106,8 +106,8 @@ def spawn(store: Store, team_name: str, caller: Caller | None, request: StartReq
         Conflict: It would be more than `max_depth` deep.
         NotAllowed: You lead the team or are the human; use `run-agent`.
     """
-    at = require(store, team_name, caller, "spawn")
-    team, caller = at.team, at.caller
+    standing = require(store, team_name, caller, "spawn")
+    team, caller = standing.team, standing.caller
     own = sessions.find(store, team_name, caller.name)
     depth = (own.depth if own else 1) + 1
     deepest = int(settings.value(team, "max_depth"))
@@ -139,7 +139,8 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     if request.model:
         profiles.refuse_model(profile, request.model)
     level = permissions.choose(profile, request.permissions, team, request.environ)
-    budgets.refuse_used_up(store, team, request.agent or "", run)
+    if budget := budgets.used_up(store, team.name, request.agent or "", run):
+        raise errors.WrongState(f"no agent can start: {budget}", f"Raise it: {budget.raised_by}")
     team = clear_away(store, team)
     if request.agent and team.find(request.agent) and not _never_ran(store, team, request.agent):
         raise _name_is_taken(request.agent)
@@ -193,12 +194,12 @@ def _never_ran(store: Store, team: Team, agent: str) -> bool:
 def _created(store: Store, team: str, draft: Session) -> Session:
     """The session, stored; in the place of one that never ran."""
 
-    def change(found: Session) -> Session:
-        if found is draft:
+    def change(session: Session) -> Session:
+        if session is draft:
             return draft.having(generation=1)
-        if found.outcome != "lost" or found.turns:
+        if session.outcome != "lost" or session.turns:
             raise _name_is_taken(draft.agent)
-        return draft.having(generation=found.generation + 1)
+        return draft.having(generation=session.generation + 1)
 
     return upsert(store, team, SESSION, draft.agent, draft, change)[1]
 
@@ -272,7 +273,7 @@ def _was_never_started(store: Store, team: Team, member: Member) -> bool:
 
 
 def _remove(store: Store, team: str, gone: Member) -> Team:
-    def without(found: Team) -> Team:
-        return found.having(members=[member for member in found.members if member != gone])
+    def without(team: Team) -> Team:
+        return team.having(members=[member for member in team.members if member != gone])
 
     return update(store, team, TEAM, team, without)[1]

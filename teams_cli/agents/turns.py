@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 
 from teams_cli import processes
 from teams_cli.agents import logs, sessions, waking
@@ -35,23 +36,23 @@ _GOODBYE = 5.0
 _PARENT_DEATH = 1
 
 
+@dataclass
 class Reason:
     """Why the agent is to end; *own* when it wants to, and so may end by itself first."""
 
-    def __init__(self, text: str, own: bool = False) -> None:
-        self.text = text
-        self.own = own
+    text: str
+    own: bool = False
 
 
+@dataclass
 class Turn:
     """How one run of the client ended. *stopped* says why it was to end; *interrupted*, that a text is to follow."""
 
-    def __init__(self, status: int, printed: str, path: str, interrupted: bool, stopped: Reason | None) -> None:
-        self.status = status
-        self.printed = printed
-        self.path = path
-        self.interrupted = interrupted
-        self.stopped = stopped
+    status: int
+    printed: str
+    path: str
+    interrupted: bool
+    stopped: Reason | None
 
     @property
     def ending(self) -> str:
@@ -104,7 +105,8 @@ class ClientProcess:
         brought = profiles.brought(self.profile, sys.executable, self.environment, self.level)
         brought["model"] = profiles.of_model(self.profile, self.session.model)
         words = profiles.fill(self.profile.start if self.first else self.profile.resume, values, brought)
-        _write_private(self.input, self._input())
+        with open(os.open(self.input, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(self._input())
         try:
             given = profiles.given_once(self.profile, sys.executable, f"{self.store.root}/settings", self.environment)
             with open(self.input, "rb") as source, open(self.out, "wb") as out, open(self.err, "wb") as err:
@@ -220,11 +222,6 @@ def _to_answer(message: Message) -> str:
     if message.ack_by:
         return f"\n(its sender waits for: teams ack {message.id}, or teams reply {message.id} TEXT)"
     return "" if message.is_closed_by_reading else f"\n(answer with: teams reply {message.id} TEXT)"
-
-
-def _write_private(path: str, data: bytes) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
 
 
 def _open_process(pid: int) -> int | None:

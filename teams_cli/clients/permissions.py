@@ -85,7 +85,7 @@ def mode(profile: Profile, level: str | None) -> Mode:
         return Mode([], {})
     found = profile.modes.get(level)
     if found is None or isinstance(found, str):
-        others = [other for other in LEVELS if _is_mode(profile.modes.get(other))]
+        others = [other for other in LEVELS if not isinstance(profile.modes.get(other), str | None)]
         why = found or "its profile has no such mode"
         raise errors.InvalidValue(
             f"{profile.name} can't be started with permissions {level}: {why}",
@@ -94,10 +94,6 @@ def mode(profile: Profile, level: str | None) -> Mode:
     if isinstance(found, list):
         return Mode(found, {})
     return Mode(list(found.get("words", [])), {key: str(value) for key, value in found.get("set", {}).items()})
-
-
-def _is_mode(found: Any) -> bool:
-    return found is not None and not isinstance(found, str)
 
 
 def is_confined(profile: Profile, level: str | None) -> bool:
@@ -127,11 +123,8 @@ def not_allowed(level: str, to_do: str, instead: str = "") -> errors.NotAllowed:
 
 def rows() -> list[tuple[str, str, str]]:
     """What each client may do at each level when `teams` starts it: client, level, rights."""
-    return [(client.name, level, _does(client, level)) for client in _with_modes() for level in LEVELS]
-
-
-def _with_modes() -> list[Client]:
-    return [client for client in known.all_clients() if client.profile.get("modes")]
+    with_modes = [client for client in known.all_clients() if client.profile.get("modes")]
+    return [(client.name, level, _does(client, level)) for client in with_modes for level in LEVELS]
 
 
 def _does(client: Client, level: str) -> str:

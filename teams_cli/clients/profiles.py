@@ -11,7 +11,7 @@ from teams_cli.store.files.engine import FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from teams_cli.clients.contract import Client
@@ -161,7 +161,9 @@ def fill(words: list[str], values: Mapping[str, str], brought: Mapping[str, Sequ
     """
     filled: list[str] = []
     given = brought or {}
-    for word in _spread(words, "{permissions}", given):
+    permits = given.get("permissions", ())
+    words = [part for word in words for part in (permits if word == "{permissions}" else (word,))]
+    for word in words:
         if word in ("{hooks}", "{mcp}", MODEL):
             filled += given.get(word[1:-1], ())
             continue
@@ -179,11 +181,6 @@ def of_place(root: str, variables: Mapping[str, str]) -> dict[str, str]:
     """What stands for where the teams are kept; *variables* are those that lead our commands there."""
     in_database = variables.get("TEAMS_STORE", FILES) != FILES
     return {"root": root, "network": "true" if in_database else "false"}
-
-
-def _spread(words: list[str], place: str, brought: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    for word in words:
-        yield from brought.get(word[1:-1], ()) if word == place else (word,)
 
 
 def session_file(profile: Profile, session_id: str, variables: Mapping[str, str]) -> str | None:

@@ -64,11 +64,6 @@ def tell_child(client: str, given: bytes, standpoint: Standpoint, environ: Mappi
             inboxes.mark_read(store, standpoint.team, caller.name, reply.shown, turn=0)
 
 
-def caller_of(store: Store, team: str, parent: Caller, child: str) -> Caller | None:
-    """The member that the agent of that id inside the parent's client is; None before it began, and after it ended."""
-    return _ChildPlace(store.root, team, parent.name, child).caller(parent)
-
-
 def _answer_child(
     store: Store, team: str, parent: Caller, dialect: Dialect, event: dict[str, Any], place: _ChildPlace
 ) -> Reply | None:
@@ -218,7 +213,8 @@ def tell(given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> No
     """Print the synthetic result of a `broadcast` tool, unless there is nothing in it, or the agent is no member."""
     child = str(json.loads(given).get("agent_id") or "")
     store, parent = news.opened(standpoint, environ)
-    caller = caller_of(store, standpoint.team, parent, child) if child else parent
+    place = _ChildPlace(store.root, standpoint.team, parent.name, child)
+    caller = place.caller(parent) if child else parent
     if caller is None:
         return
     try:

@@ -176,12 +176,10 @@ def _arrives(standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]")
     """
     begins = b'"SessionStart"' in given or (quiet.is_prompt(given) and not standpoint.has_terminal)
     return (
-        begins and standpoint.has_team and bool(standpoint.agent or environ.get("TEAMS_TEAM") or _here(standpoint.root))
+        begins
+        and standpoint.has_team
+        and bool(standpoint.agent or environ.get("TEAMS_TEAM") or bindings.team_here(standpoint.root, os.getcwd()))
     )
-
-
-def _here(root: str) -> str:
-    return bindings.team_here(root, os.getcwd())
 
 
 def _flags(words: list[str]) -> "dict[str, str] | None":
@@ -227,7 +225,9 @@ def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", given: by
         and bindings.is_below(os.getppid(), bindings.DAEMON)
     ):
         named = ""  # whoever started the daemon
-    team = environment.look_up("team", flags["team"], environ)[0] or ("" if binding else _here(root))
+    team = environment.look_up("team", flags["team"], environ)[0] or (
+        "" if binding else bindings.team_here(root, os.getcwd())
+    )
     if not team and not binding and store in ("", "files"):
         names = [name for name in quiet.names(f"{root}/teams") if _is_plain(name)]
         team = environment.only_team(names, lambda name: _is_open(f"{root}/teams/{name}/team.json"))

@@ -136,7 +136,7 @@ def _say(
 
 def _beat(store: Store, team: str, caller: Caller, seen: Seen) -> None:
     """Renew the leases of the caller's tasks, unless that was done within the last seconds."""
-    if seen.is_beat_due() and not caller.is_human:
+    if not (0 <= time.time() - seen.beat < _BEAT or caller.is_human):
         try:
             claims.heartbeat(store, team, caller)
         except errors.TeamsError:  # it may not, or a claim ended at this very moment
@@ -164,10 +164,6 @@ class Seen:
         self.recall = Recall(int(words[2]) - 1, int(words[3])) if known and len(words) == 4 else Recall()
         self.beat = os.fstat(self.file).st_mtime if known else 0.0
         return self
-
-    def is_beat_due(self) -> bool:
-        """Whether the last heartbeat is long ago."""
-        return not 0 <= time.time() - self.beat < _BEAT
 
     def __exit__(self, *failure: object) -> None:
         if failure == (None, None, None):

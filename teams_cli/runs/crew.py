@@ -148,10 +148,11 @@ class AgentCrew:
 
     def wait(self, seconds: float) -> bool:
         """Wait until all agents have ended their turns, at most so long; whether they did."""
-        return pace.sleep_until(self.run.store, self.run.team, self._all_ended, seconds)
 
-    def _all_ended(self) -> bool:
-        return all(session is None or session.ended for session in self._sessions().values())
+        def have_ended() -> bool:
+            return all(session is None or session.ended for session in self._sessions().values())
+
+        return pace.sleep_until(self.run.store, self.run.team, have_ended, seconds)
 
     def stop(self) -> None:
         """End the agents that still work."""

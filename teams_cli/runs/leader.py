@@ -139,14 +139,12 @@ class Leader:
         for task in found:
             if task.status == "pending" and (tries := attempts.made(task)) >= self._attempts(task):
                 reasons[task.id] = f"claimed {tries} times, and released each time: {attempts.last_reason(task)}"
-        given_up = [key for key, why in reasons.items() if self._give_up_task(key, why)]
-        return bool(given_up)
-
-    def _give_up_task(self, key: str, why: str) -> bool:
-        done = attempts.give_up(self.run.store, self.run.team, self.run.leader.name, key, why)
-        if done:
-            self.progress.say(f"{key} failed: {why}")
-        return done
+        has_given_up = False
+        for key, why in reasons.items():
+            if attempts.give_up(self.run.store, self.run.team, self.run.leader.name, key, why):
+                self.progress.say(f"{key} failed: {why}")
+                has_given_up = True
+        return has_given_up
 
     def _attempts(self, task: Task) -> int:
         key = orders.key_of(task)

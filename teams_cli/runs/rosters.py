@@ -230,9 +230,9 @@ class _Rise:
         if session.outcome == "completed":
             return "done"
 
-        def unstopped(found: Session) -> Session:
+        def unstopped(session: Session) -> Session:
             ended = {"stop_asked": None, "failure": None, "pause_asked": None}
-            return found.having(outcome="completed", state="done", model=model or found.model, **ended)
+            return session.having(outcome="completed", state="done", model=model or session.model, **ended)
 
         update(self.store, self.team, SESSION, session.agent, unstopped)
         messages.send(self.store, self.team, self.caller, session.agent, _AGAIN)

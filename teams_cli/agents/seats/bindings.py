@@ -174,12 +174,7 @@ def kept(root: str, team: str, agent: str, what: str) -> str:
 
 def note_state(root: str, team: str, agent: str, state: str) -> None:
     """Have the state lie where the wrapper of the client sees it at once."""
-    path = kept(root, team, agent, "state")
-    temp = f"{path}.{os.getpid()}"
-    descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    os.write(descriptor, state.encode())
-    os.close(descriptor)
-    os.replace(temp, path)
+    _replace(kept(root, team, agent, "state"), state.encode())
 
 
 def bind_directory(root: str, path: str, team: str) -> None:
@@ -189,10 +184,8 @@ def bind_directory(root: str, path: str, team: str) -> None:
     if team:
         bound[path] = team
     os.makedirs(root, 0o700, exist_ok=True)
-    temp = f"{root}/.{DIRECTORIES}.{os.getpid()}"
-    with open(temp, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.writelines(f"{name} {where}\n" for where, name in bound.items())
-    os.replace(temp, f"{root}/{DIRECTORIES}")
+    lines = "".join(f"{name} {where}\n" for where, name in bound.items())
+    _replace(f"{root}/{DIRECTORIES}", lines.encode(errors="surrogateescape"))
 
 
 def team_here(root: str, path: str) -> str:
@@ -248,13 +241,18 @@ def _read(path: str, started: str) -> Binding | None:
 
 def _write(place: str, name: str, started: str, binding: Binding) -> None:
     os.makedirs(place, 0o700, exist_ok=True)
-    temp = f"{place}/.{name}.{os.getpid()}"
+    lines = [started, binding.team, binding.agent, binding.token, ""]
+    _replace(f"{place}/{name}", "\n".join(lines).encode())
+
+
+def _replace(path: str, data: bytes) -> None:
+    """Have the file hold just that, in one step; others see the one before or this."""
+    directory, _, name = path.rpartition("/")
+    temp = f"{directory}/.{name}.{os.getpid()}"
     descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        os.write(descriptor, "\n".join([started, binding.team, binding.agent, binding.token, ""]).encode())
-    finally:
-        os.close(descriptor)
-    os.replace(temp, f"{place}/{name}")
+    with open(descriptor, "wb") as file:
+        file.write(data)
+    os.replace(temp, path)
 
 
 def _discard(path: str) -> None:

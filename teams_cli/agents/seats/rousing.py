@@ -92,9 +92,9 @@ def note_waking(
 def note_heard(store: Store, team: str, terminal: Terminal, heard: bool) -> None:
     """Note whether a way to wake the client took the hint."""
 
-    def change(found: Terminal) -> Terminal:
-        unheard = 0 if heard else found.unheard + 1
-        return found if found.unheard == unheard else found.having(unheard=unheard)
+    def change(terminal: Terminal) -> Terminal:
+        unheard = 0 if heard else terminal.unheard + 1
+        return terminal if terminal.unheard == unheard else terminal.having(unheard=unheard)
 
     update(store, team, TERMINAL.also_closed, terminal.agent, change)
 
@@ -102,8 +102,8 @@ def note_heard(store: Store, team: str, terminal: Terminal, heard: bool) -> None
 def note_told(store: Store, team: str, agent: str, number: int) -> None:
     """Note up to which message the senders were told."""
 
-    def change(found: Terminal) -> Terminal:
-        return found if found.told_to >= number else found.having(told_to=number)
+    def change(terminal: Terminal) -> Terminal:
+        return terminal if terminal.told_to >= number else terminal.having(told_to=number)
 
     update(store, team, TERMINAL.also_closed, agent, change)
 

@@ -259,11 +259,11 @@ def hold(store: Store, team: str, agent: str, by: str, pid: int, rested: bool) -
         WrongState: Somebody was first, or let it go on.
     """
 
-    def change(found: Session) -> Session:
-        refuse_taken(found)
-        if not found.ended or found.outcome == "stopped":
+    def change(session: Session) -> Session:
+        refuse_taken(session)
+        if not session.ended or session.outcome == "stopped":
             raise errors.WrongState(f"{agent} continued meanwhile", "Try again.")
-        held = found.kept_by(pid, store.host).having(state="paused", taken_by=by)
+        held = session.kept_by(pid, store.host).having(state="paused", taken_by=by)
         return held if rested else held.having(pause_asked=_reason(by))
 
     after = update(store, team, SESSION, agent, change)[1]

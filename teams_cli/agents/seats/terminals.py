@@ -114,13 +114,11 @@ def of_session(store: Store, team: str, client: str, session_id: str) -> Termina
 def state_of(store: Store, team: teams.Team, terminal: Terminal) -> str:
     """The state as it is now: what is known of it, unless it was woken and may work by now."""
     state = state_known(store, team, terminal)
-    return UNKNOWN if state == IDLE and terminal.is_awaited and _begins_silently(terminal.client) else state
-
-
-def _begins_silently(client: str) -> bool:
-    """Whether the client says nothing when it begins a turn that it was woken for."""
-    found = known.find(client)
-    return bool(found and found.seat and found.seat.begins_silently)
+    if state == IDLE and terminal.is_awaited:
+        client = known.find(terminal.client)
+        if client and client.seat and client.seat.begins_silently:
+            return UNKNOWN
+    return state
 
 
 def state_known(store: Store, team: teams.Team, terminal: Terminal) -> str:
