@@ -277,12 +277,12 @@ def _record(store: Store, question: Question, name: str, content: str, failed: b
         answering.record(store, question.team_name, question.id, given)
     if failed:
         return
-    said = content if len(content) <= SHORT else content[:SHORT] + "..."
-    told = (
-        f'While you were working, {question.from_} asked: "{question.question}"\nYour fork answered: "{said}"\n'
+    shown_answer = content if len(content) <= SHORT else content[:SHORT] + "..."
+    body = (
+        f'While you were working, {question.from_} asked: "{question.question}"\nYour fork answered: "{shown_answer}"\n'
         "(For your information only.)"
     )
-    messages.notify(store, question.team_name, name, told, f"{question.id}-told~{name}", "info")
+    messages.notify(store, question.team_name, name, body, f"{question.id}-told~{name}", "info")
 
 
 def _cut(content: str) -> str:

@@ -207,7 +207,7 @@ def warnings(store: Store, team_name: str, session: Session, took: TurnUsage) ->
     """
     team = teams.get(store, team_name)
     now = total([took])
-    told = []
+    notices = []
     for budget in _with_taken(store, team, _concerning(team, session.agent, session.run)):
         budget.taken += now
         if budget.taken < _WARNED_AT * budget.limit:
@@ -215,11 +215,11 @@ def warnings(store: Store, team_name: str, session: Session, took: TurnUsage) ->
         share = "100" if budget.used_up else "80"
         what = f"no new turn begins; raise it: {budget.raised_by}" if budget.used_up else "at the limit no turn begins"
         uid = f"budget-{budget.of}-{budget.limit}-{share}"
-        told += [
+        notices += [
             Owed(to=to, message=f"{budget}; {what}", uid=f"{uid}~{to}", by=session.agent)
             for to in dict.fromkeys((team.leader, HUMAN))
         ]
-    return told
+    return notices
 
 
 def _limits(team: Team) -> dict[str, int]:

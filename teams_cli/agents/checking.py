@@ -114,13 +114,13 @@ def _submitted(store: Store, at: Standing, edit: Edit, place: Workplace) -> str 
 def _checked(store: Store, at: Standing, task: Task, edit: Edit, place: Workplace) -> Check:
     task_changes.refuse_finishing(store, at, task, edit)
     directory = checkouts.worktree_of(store, at.team.name, at.name)
-    found = _Examination(store, at.team, task, at.name, place).made(directory or "")
-    if not found.passed:
+    check = _Examination(store, at.team, task, at.name, place).made(directory or "")
+    if not check.passed:
         kept = checks.kept_result(task, at.name) if edit.result is None else edit.result
-        found = found.having(result=kept, claim=task.claim if kept else None)
-        note_failed(store, at.team, task, found)
-        checks.refuse_failed(task, found, edit.options)
-    return found
+        check = check.having(result=kept, claim=task.claim if kept else None)
+        note_failed(store, at.team, task, check)
+        checks.refuse_failed(task, check, edit.options)
+    return check
 
 
 class _Examination:
@@ -146,14 +146,14 @@ class _Examination:
             raise errors.InvalidValue(missing, "Complete it in your own checkout, or on the machine of that checkout.")
         checkout = checkouts.at(directory)
         if checkout and (worktree or not (self.task.check_in or self.place.as_it_is)):
-            found = self._on_commit(checkout)
-            if found.passed or worktree or directory == self.place.directory:
-                return found
+            check = self._on_commit(checkout)
+            if check.passed or worktree or directory == self.place.directory:
+                return check
             outside = f"where the check was set: {self.place.directory or 'its owner'} is not in a checkout"
-            return found.having(output=f"{found.output}\n[in {directory}, {outside}]")
+            return check.having(output=f"{check.output}\n[in {directory}, {outside}]")
         dirty = checkout and work.uncommitted(checkout)
-        found = self._run(directory)
-        return found.having(commit=checkout.head) if checkout and not dirty else found
+        check = self._run(directory)
+        return check.having(commit=checkout.head) if checkout and not dirty else check
 
     def _place(self) -> str:
         """Where it is run that has no place of its own: never outside of all checkouts what was set in one."""
@@ -172,10 +172,10 @@ class _Examination:
         refuse_dirty(self.task, names, checkout.top)
         if hidden := checkout.hidden(parse_rfc3339(self.team.created_at).timestamp()):
             return self._apart(checkout, hidden)
-        found = self._run(checkout.top)
+        check = self._run(checkout.top)
         after = checkouts.at(checkout.top) or checkout
         if after.head == checkout.head:
-            return found.having(commit=checkout.head, left=work.uncommitted(after)[:_MOST_LEFT] or None)
+            return check.having(commit=checkout.head, left=work.uncommitted(after)[:_MOST_LEFT] or None)
         if checkout.is_main:
             return self._apart(after, [])
         raise errors.Conflict(f"somebody committed in {checkout.top} during the check", "Complete the task again.")
@@ -187,13 +187,13 @@ class _Examination:
             own_place(self.store.root, self.team.name, top) as path,
             tree(self.team, top, checkout.head, path, self.place.environ, otherwise) as lacking,
         ):
-            found = self._run(path)
+            check = self._run(path)
         named = sorted(names, key=lambda name: name not in (self.task.check or ""))  # what it is about comes first
         left_out = f"; left out, as not committed here: {text.listed(named)}" if names else ""
-        said = f"[on the commit alone{left_out}; to include ignored files: the setting worktree.copy]"
-        said = f"{said}\n{lacking}" if lacking else said
-        output = found.output if found.passed else f"{found.output}\n{said}"
-        return found.having(commit=checkout.head, directory=None, output=output)
+        remark = f"[on the commit alone{left_out}; to include ignored files: the setting worktree.copy]"
+        remark = f"{remark}\n{lacking}" if lacking else remark
+        output = check.output if check.passed else f"{check.output}\n{remark}"
+        return check.having(commit=checkout.head, directory=None, output=output)
 
     def _run(self, directory: str) -> Check:
         place = Workplace(directory, self.place.environ)
@@ -308,8 +308,8 @@ CHOICES = (WAIT, RELEASE, settings.OFF)
 
 def until(store: Store, said: str) -> str | None:
     """When the provider gives more again, by what a failed client said; None if it failed otherwise."""
-    found = limited_until(said, store.now().astimezone())
-    return rfc3339(found.replace(microsecond=0) + timedelta(seconds=1)) if found else None
+    end = limited_until(said, store.now().astimezone())
+    return rfc3339(end.replace(microsecond=0) + timedelta(seconds=1)) if end else None
 
 
 def is_limited(store: Store, session: Session) -> bool:
@@ -330,9 +330,9 @@ def note(store: Store, team_name: str, session: Session, until: str, given: list
     team = teams.get(store, team_name)
     choice = on_limit(store, team_name)
     then = _WHAT_THEN.get(choice, _OTHERWISE).format(other=choice)
-    told = f"limited by its provider until {until}: {then}"
+    consequence = f"limited by its provider until {until}: {then}"
     uid = f"limited-{session.agent}-{''.join(filter(str.isdigit, until))}"
-    notice = Owed(to=team.leader, message=f"{session.agent} is {told}", uid=uid, by=session.agent)
+    notice = Owed(to=team.leader, message=f"{session.agent} is {consequence}", uid=uid, by=session.agent)
     owed = [] if choice in ("", RELEASE) and session.caller == team.leader else [notice]
 
     def change(session: Session) -> Session:
@@ -343,7 +343,7 @@ def note(store: Store, team_name: str, session: Session, until: str, given: list
     deliver(store, team_name, SESSION.also_closed, changed)
     if choice == RELEASE:
         claims.release_tasks_of(store, team, session.agent, session.agent, f"limited by its provider until {until}")
-    return told
+    return consequence
 
 
 _WHAT_THEN = {

@@ -141,11 +141,11 @@ class Checkout:
         """
         listed = git.run(self.top, "ls-files", "-v", "-z").stdout.split("\0")
         passed_over = [entry[2:] for entry in listed if entry[:1] == "S" or entry[:1].islower()]
-        found = [name for name in passed_over if os.path.lexists(f"{self.top}/{name}")]
+        files = [name for name in passed_over if os.path.lexists(f"{self.top}/{name}")]
         for rules in self._rules_since(since):
             words = ("ls-files", "--others", "--ignored", rules, "--directory", "-z")
-            found += [name for name in git.run(self.top, *words).stdout.split("\0") if name and name[-1] != "/"]
-        return list(dict.fromkeys(found))
+            files += [name for name in git.run(self.top, *words).stdout.split("\0") if name and name[-1] != "/"]
+        return list(dict.fromkeys(files))
 
     def _rules_since(self, since: float) -> Iterator[str]:
         """The rules of what git ignores that came since then, or with the branch, as an option of git."""
@@ -153,8 +153,8 @@ class Checkout:
         if _changed_at(own) > since:
             yield f"--exclude-from={own}"
         set_since = _changed_at(f"{self.common}/config") > since
-        if set_since and (said := git.said(self.top, "config", "--local", "--path", "core.excludesFile")):
-            yield f"--exclude-from={said}"
+        if set_since and (excludes_file := git.said(self.top, "config", "--local", "--path", "core.excludesFile")):
+            yield f"--exclude-from={excludes_file}"
         words = ("diff", "--name-only", "--no-ext-diff", "--merge-base", "main-worktree/HEAD", "HEAD")
         if git.said(self.top, *words, "--", ":(top,glob)**/.gitignore"):
             yield "--exclude-standard"
@@ -240,8 +240,8 @@ def trees(store: Store, team: Team) -> list[Tree]:
 
 def unseen(store: Store, team: Team) -> list[str]:
     """The members, but for the leader, of whom no worktree on this machine is known."""
-    known = {team.leader, *(tree.agent for tree in trees(store, team))}
-    return [name for name in team.active_names() if name not in known]
+    seen = {team.leader, *(tree.agent for tree in trees(store, team))}
+    return [name for name in team.active_names() if name not in seen]
 
 
 def _is_here(host: str, worktree: str, store: Store) -> bool:

@@ -38,8 +38,8 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[S
 
 def children(store: Store, team: str, agent: str) -> list[Session]:
     """The sessions that the agent started itself."""
-    found = [session for session, _ in store.scan(team, SESSION, []) if session.caller == agent]
-    return [_settled(store, team, session) for session in found]
+    sessions = [session for session, _ in store.scan(team, SESSION, []) if session.caller == agent]
+    return [_settled(store, team, session) for session in sessions]
 
 
 def of_run(store: Store, team: str, run: str) -> list[Session]:

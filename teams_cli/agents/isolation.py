@@ -167,20 +167,20 @@ def _of_git(session: Session, words: list[str], place: str) -> str:
 
 def _shared(session: Session, command: str, words: list[str]) -> str:
     """Why a command in one's own tree is not to be run: it changes what belongs to another, or to all."""
-    said = [word for word in words if not word.startswith("-")]
+    arguments = [word for word in words if not word.startswith("-")]
     options = {word for word in words if word.startswith("-")}
-    if command == "worktree" and said[:1] not in ([], ["list"]):
-        return f"git worktree {said[0]} changes the trees of others"
-    if command == "stash" and said[:1] not in (["list"], ["show"]):
+    if command == "worktree" and arguments[:1] not in ([], ["list"]):
+        return f"git worktree {arguments[0]} changes the trees of others"
+    if command == "stash" and arguments[:1] not in (["list"], ["show"]):
         return "git stash is one for all worktrees: commit instead"
-    if command == "update-ref" and f"refs/heads/{session.branch}" not in said:
+    if command == "update-ref" and f"refs/heads/{session.branch}" not in arguments:
         return "git update-ref changes the branch of another"
     if command == "branch" and options & {"-d", "-D", "-m", "-M", "-f", "--delete", "--move", "--force"}:
-        others = [name for name in said if name != session.branch and not name.startswith(f"{session.branch}-")]
+        others = [name for name in arguments if name != session.branch and not name.startswith(f"{session.branch}-")]
         return f"git branch would change {others[0]}, which is not yours" if others else ""
     if command in ("checkout", "switch") and options & {"-B", "-C", "--force-create"}:
         return f"git {command} would move a branch that may be another's"
-    if command == "push" and said[:1] in (["."], ["./"]):
+    if command == "push" and arguments[:1] in (["."], ["./"]):
         return "git push to this repository would change the branch of another"
     return ""
 
@@ -223,10 +223,12 @@ def _given(path: str) -> dict[str, int]:
     """The base of each agent; what can't be read was never given."""
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+            document = json.load(file)
     except (OSError, ValueError):
         return {}
-    return {str(name): base for name, base in found.items() if type(base) is int} if isinstance(found, dict) else {}
+    return (
+        {str(name): base for name, base in document.items() if type(base) is int} if isinstance(document, dict) else {}
+    )
 
 
 _END_OF_OUTPUT = 2000
@@ -254,11 +256,11 @@ def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str], otherwi
     seconds = float(settings.value(team, "checkTimeout"))
     done = shell.run(script, tree, environ, settings.WORKTREE_SETUP, seconds)
     if done.status:
-        said = (done.errors.strip() or done.output.strip())[-_END_OF_OUTPUT:]
+        output = (done.errors.strip() or done.output.strip())[-_END_OF_OUTPUT:]
         how = f"exit status {done.status}" if done.status > 0 else f"ended by signal {-done.status}"
         raise SetupFailed(
             f"{settings.WORKTREE_SETUP} failed in the new worktree ({how}), so {otherwise}"
-            + (f": {said}" if said else ""),
+            + (f": {output}" if output else ""),
             f"Try it in your own worktree; change it: teams set {settings.WORKTREE_SETUP} COMMAND",
         )
 

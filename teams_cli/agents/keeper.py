@@ -123,16 +123,16 @@ class Keeper:
 
     def _failed(self, turn: Turn, batch: list[Message]) -> bool:
         """End as failed, unless its provider gives no more for now: then rest, wait, or take another client."""
-        said = logs.end_of_turn(self.store, self.team, self.agent, self._now().turns, logs.END)
-        why = f"{turn.ending}{': ' + said if said else ''}"
+        last_words = logs.end_of_turn(self.store, self.team, self.agent, self._now().turns, logs.END)
+        why = f"{turn.ending}{': ' + last_words if last_words else ''}"
         until = checking.until(self.store, self._failure(turn)) if self.profile.has_provider else None
         if until is None:
             self._end("failed", why, turn.status)
             return False
-        told = checking.note(self.store, self.team, self._now(), until, [message.number for message in batch])
+        limit = checking.note(self.store, self.team, self._now(), until, [message.number for message in batch])
         choice = checking.on_limit(self.store, self.team)
         if choice in ("", checking.RELEASE):
-            self._end("failed", told, turn.status)
+            self._end("failed", limit, turn.status)
             return False
         if choice == checking.WAIT:
             self._wait_until_given_more()
@@ -227,14 +227,14 @@ class Keeper:
     def _turn(self, batch: list[Message]) -> Turn:
         if self._now().fresh and not self.session.fresh:
             self._begin_anew()
-        told = self.session  # what its record says by now may be another's words
+        started_with = self.session  # what its record says by now may be another's words
         session = self._now().having(
-            prompt=told.prompt,
-            directory=told.directory,
-            model=told.model,
-            permissions=told.permissions,
-            session_id=told.session_id,
-            session_known=told.session_known,
+            prompt=started_with.prompt,
+            directory=started_with.directory,
+            model=started_with.model,
+            permissions=started_with.permissions,
+            session_id=started_with.session_id,
+            session_known=started_with.session_known,
         )
         client = ClientProcess(self.store, self.team, session, self.profile, batch, self.environment, self.config)
         began = teams.now(self.store)
@@ -285,11 +285,11 @@ class Keeper:
 
     def _learn_session(self, printed: str) -> None:
         """Note the session id that the client printed, if it makes one itself."""
-        found = output.session_id_in(self.profile, printed)
-        if found and sessions.is_session_id(found):
-            self.session = self.session.having(session_id=found, session_known=True)
+        session_id = output.session_id_in(self.profile, printed)
+        if session_id and sessions.is_session_id(session_id):
+            self.session = self.session.having(session_id=session_id, session_known=True)
             sessions.note_started_here(self.store, self.team, self.session)
-            self._change(lambda s: s.having(session_id=found, session_known=True))
+            self._change(lambda s: s.having(session_id=session_id, session_known=True))
 
     def _start_left(self) -> None:
         if self.confined:

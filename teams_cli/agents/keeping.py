@@ -144,8 +144,8 @@ def _independent(work: Work, tips: Sequence[str], head: str) -> list[str]:
         return []
     asked = "\n".join([*tips, *([f"^{head}"] if head else []), ""])
     lines = [line.split() for line in work.git("rev-list", "--parents", "--stdin", given=asked).splitlines()]
-    found = {commit for commit, *_ in lines} & set(tips)
-    return sorted(found - {parent for _, *parents in lines for parent in parents})
+    heads = {commit for commit, *_ in lines} & set(tips)
+    return sorted(heads - {parent for _, *parents in lines for parent in parents})
 
 
 def _staged(work: Work) -> Iterator[tuple[int, str]]:
@@ -229,12 +229,12 @@ def _note_repository(store: Store, repository: str) -> None:
 
 def all_of(store: Store, team: str = "") -> list[Kept]:
     """The kept work in the repositories of this machine, the oldest first; of one team if it is named."""
-    found: list[Kept] = []
+    every: list[Kept] = []
     for name in disk.names_in(f"{store.root}/kept"):
         repository = os.fsdecode(disk.read_file(f"{store.root}/kept/{name}"))
         if os.path.isdir(repository):
-            found += _kept_in(repository, f"{PREFIX}/{team}/" if team else f"{PREFIX}/")
-    return sorted(found, key=lambda one: (one.at, one.ref))
+            every += _kept_in(repository, f"{PREFIX}/{team}/" if team else f"{PREFIX}/")
+    return sorted(every, key=lambda one: (one.at, one.ref))
 
 
 def _kept_in(repository: str, pattern: str) -> Iterator[Kept]:
@@ -249,10 +249,10 @@ def _kept_in(repository: str, pattern: str) -> Iterator[Kept]:
 
 def _parsed(body: str) -> dict[str, Any]:
     try:
-        found = json.loads(body)
+        about = json.loads(body)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return about if isinstance(about, dict) else {}
 
 
 def find(store: Store, ref: str, directory: str) -> Kept:
@@ -263,8 +263,8 @@ def find(store: Store, ref: str, directory: str) -> Kept:
     """
     here = git.said(directory, "rev-parse", "--path-format=absolute", "--git-common-dir") if directory else ""
     name = ref if ref.startswith("refs/") else f"{PREFIX}/{ref}"
-    known: list[Kept] = [*(_kept_in(os.path.realpath(here), f"{PREFIX}/") if here else ()), *all_of(store)]
-    for one in known:
+    every: list[Kept] = [*(_kept_in(os.path.realpath(here), f"{PREFIX}/") if here else ()), *all_of(store)]
+    for one in every:
         if one.ref == name:
             return one
     raise errors.NotFound(f"there is no kept work {ref!r}", "See: teams worktree list --kept")

@@ -138,9 +138,9 @@ def sweep(store: Store, team: str, ending: str = "") -> None:
     """Remove the logs of agents that have left the team and that nothing runs of; *ending* is one whose keeper asks."""
     directory = os.path.dirname(path_of(store, team, ""))
     names = disk.names_in(directory)
-    found = teams.get(store, team)
+    members_of = teams.get(store, team)
     for agent in {name.partition(".")[0] for name in names}:
-        member = found.find(agent)
+        member = members_of.find(agent)
         if member is not None and not member.active and (agent == ending or not _is_kept(store, team, agent)):
             for name in names:
                 if name.partition(".")[0] == agent:
@@ -162,25 +162,25 @@ def of_turn(store: Store, team: str, agent: str, turn: int, ending: str, limit: 
 
 def transcript(store: Store, team: str, agent: str, turns: int) -> str:
     """What the agent printed in its turns so far, the one that is going on too."""
-    said = (of_turn(store, team, agent, turn, ending) for turn in range(1, turns + 1) for ending in ("out", "err"))
-    return "".join(said)
+    texts = (of_turn(store, team, agent, turn, ending) for turn in range(1, turns + 1) for ending in ("out", "err"))
+    return "".join(texts)
 
 
 def end_of_turn(store: Store, team: str, agent: str, turn: int, limit: int) -> str:
     """The last that the client said in that turn, on standard error if it said anything there."""
-    said = (of_turn(store, team, agent, turn, ending, 4 * limit).strip() for ending in ("err", "out"))
-    return next(filter(None, said), "")[-limit:]
+    ends = (of_turn(store, team, agent, turn, ending, 4 * limit).strip() for ending in ("err", "out"))
+    return next(filter(None, ends), "")[-limit:]
 
 
 def tail(store: Store, team: str, agent: str, turns: int, wanted: int) -> list[str]:
     """The last lines that the agent printed, of no more turns than they are in."""
-    found: list[str] = []
+    lines: list[str] = []
     for turn in range(turns, 0, -1):
-        said = (of_turn(store, team, agent, turn, ending, TAIL) for ending in ("out", "err"))
-        found = "".join(said).splitlines() + found
-        if len(found) >= wanted:
+        texts = (of_turn(store, team, agent, turn, ending, TAIL) for ending in ("out", "err"))
+        lines = "".join(texts).splitlines() + lines
+        if len(lines) >= wanted:
             break
-    return found[-wanted:]
+    return lines[-wanted:]
 
 
 class Follower:
@@ -207,11 +207,11 @@ class Follower:
             file = self._files.get(path) or self._files.setdefault(path, open(path, "rb"))  # noqa: SIM115
         except OSError:
             return []
-        at = file.tell()
+        start = file.tell()
         data = file.read(ALL)
         if not ended:
             data = data[: data.rfind(b"\n") + 1]
-            file.seek(at + len(data))
+            file.seek(start + len(data))
         return data.decode(errors="replace").splitlines()
 
     def close(self) -> None:
@@ -317,8 +317,8 @@ def _told(store: Store, team: str, session: Session, name: str) -> bool:
 def pipe(store: Store, team: str, session: Session) -> Message:
     """Send the caller the output of the session, or why there is none, as a message from the agent; it wakes nobody."""
     if session.outcome == "completed":
-        said = find(store, team, session.agent) or ""
-        body = said if said.strip() else f"Agent {session.agent} completed."
+        output = find(store, team, session.agent) or ""
+        body = output if output.strip() else f"Agent {session.agent} completed."
     elif session.outcome == "stopped":
         body = f"Agent {session.agent} was stopped: {session.failure}"
     else:

@@ -174,7 +174,7 @@ def in_the_way(checkout: str, base: str, commit: str, attended: bool = False) ->
 def _strange(checkout: str, base: str, commit: str) -> list[str]:
     """The files of the checkout, ignored ones too, that git does not know and *commit* has in their place."""
     words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", base, commit)
-    found = []
+    strangers = []
     for name in _names(checkout, *words):
         parts = name.split("/")
         for place in ("/".join(parts[:end]) for end in range(1, len(parts) + 1)):
@@ -182,9 +182,9 @@ def _strange(checkout: str, base: str, commit: str) -> list[str]:
             is_directory = os.path.isdir(path) and not os.path.islink(path)
             if os.path.lexists(path) and (place == name or not is_directory):
                 how = ["--others"] if is_directory else ["--cached"]
-                known = _names(checkout, "ls-files", *how, "-z", "--", f":(top,literal){place}")
-                found += known if is_directory else [] if known else [place]
-    return list(dict.fromkeys(found))
+                listed = _names(checkout, "ls-files", *how, "-z", "--", f":(top,literal){place}")
+                strangers += listed if is_directory else [] if listed else [place]
+    return list(dict.fromkeys(strangers))
 
 
 def follow(checkout: str, base: str, commit: str) -> bool:

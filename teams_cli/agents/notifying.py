@@ -50,10 +50,10 @@ def is_wanted(team: Team) -> bool:
 
 def so_now(store: Store, team: Team) -> dict[str, Event]:
     """What is so now and worth telling, by a word for each time that it became so."""
-    found = [*_questions(store, team), *_plans(store, team), *_letters(store, team)]
+    events = [*_questions(store, team), *_plans(store, team), *_letters(store, team)]
     rows = list(tasks.all_of(store, team.name, []))
-    found += [*_reviews(rows), *_failures(rows), *_failed_agents(store, team), *_settled(team, rows)]
-    return dict(found)
+    events += [*_reviews(rows), *_failures(rows), *_failed_agents(store, team), *_settled(team, rows)]
+    return dict(events)
 
 
 def take_news(store: Store, team: Team) -> list[Event]:
@@ -62,9 +62,9 @@ def take_news(store: Store, team: Team) -> list[Event]:
     news: list[str] = []
 
     def change(person: presence.Agent) -> presence.Agent:
-        known = set(person.notified or ())
-        news[:] = [word for word in now if word not in known]
-        return person if known == set(now) else person.having(notified=sorted(now) or None)
+        told_before = set(person.notified or ())
+        news[:] = [word for word in now if word not in told_before]
+        return person if told_before == set(now) else person.having(notified=sorted(now) or None)
 
     upsert(store, team.name, presence.AGENT, HUMAN, presence.Agent(agent=HUMAN), change)
     return [now[word] for word in news]
@@ -105,8 +105,8 @@ def run(command: str, given: Event, environ: Mapping[str, str]) -> str:
         return str(error.strerror)
     if done.returncode == 0:
         return ""
-    said = done.stderr.decode(errors="replace").strip()[-_TEXT:]
-    return f"exit status {done.returncode}{f': {said}' if said else ''}"
+    reason = done.stderr.decode(errors="replace").strip()[-_TEXT:]
+    return f"exit status {done.returncode}{f': {reason}' if reason else ''}"
 
 
 def _command(team: Team, event: str) -> str:
@@ -115,8 +115,8 @@ def _command(team: Team, event: str) -> str:
 
 
 def _event(event: str, kind: str, about: str, said: str, step: str = "") -> Event:
-    found = {"event": event, "kind": kind, "id": about, "text": text.clipped_line(said, _TEXT)}
-    return found | ({"next": step} if step else {})
+    described = {"event": event, "kind": kind, "id": about, "text": text.clipped_line(said, _TEXT)}
+    return described | ({"next": step} if step else {})
 
 
 def _questions(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
@@ -152,17 +152,17 @@ def _letters(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
 def _failures(rows: list[Task]) -> Iterator[tuple[str, Event]]:
     for task in rows:
         if task.status == "failed":
-            said = f"{task.id} failed: {task.title}: {attempts.why_failed(task)[-_TEXT:]}"
+            line = f"{task.id} failed: {task.title}: {attempts.why_failed(task)[-_TEXT:]}"
             step = f"teams update-task {task.id} --status pending --reason WHY"
-            yield f"failed:{task.id}:{task.claim or 0}", _event(FAILED, "task", task.id, said, step)
+            yield f"failed:{task.id}:{task.claim or 0}", _event(FAILED, "task", task.id, line, step)
 
 
 def _failed_agents(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
     for session in ending.all_of(store, team.name, []):
         if session.ended and session.outcome == "failed":
-            said = f"{session.agent} failed: {session.failure or 'its client failed'}"
-            word = f"lost:{session.agent}:{session.generation}:{session.turns}"
-            yield word, _event(FAILED, "agent", session.agent, said, f"teams logs {session.agent}")
+            line = f"{session.agent} failed: {session.failure or 'its client failed'}"
+            key = f"lost:{session.agent}:{session.generation}:{session.turns}"
+            yield key, _event(FAILED, "agent", session.agent, line, f"teams logs {session.agent}")
 
 
 def _settled(team: Team, rows: list[Task]) -> Iterator[tuple[str, Event]]:
@@ -170,9 +170,9 @@ def _settled(team: Team, rows: list[Task]) -> Iterator[tuple[str, Event]]:
     stuck = dependencies.stuck_tasks(rows)
     if rows and all(task.status in FINISHED or task.id in stuck for task in rows):
         counts = {status: sum(task.status == status for task in rows) for status in tasks.STATUSES}
-        said = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-        word = "-".join(str(count) for count in counts.values())
-        yield f"settled:{word}", _event(SETTLED, "team", team.name, f"all tasks are settled: {said}")
+        summary = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+        key = "-".join(str(count) for count in counts.values())
+        yield f"settled:{key}", _event(SETTLED, "team", team.name, f"all tasks are settled: {summary}")
 
 
 def environment(store: Store, environ: Mapping[str, str]) -> dict[str, str]:

@@ -17,9 +17,9 @@ def refuse(store: Store, team: str, directory: str) -> None:
     Raises:
         Conflict: Somebody does; names them.
     """
-    if found := list(dict.fromkeys([*_by_records(store, team, directory), *_by_processes(directory)])):
+    if occupants := list(dict.fromkeys([*_by_records(store, team, directory), *_by_processes(directory)])):
         raise errors.Conflict(
-            f"{directory} is in use by {', '.join(found[:5])}{', and others' if len(found) > 5 else ''}",
+            f"{directory} is in use by {', '.join(occupants[:5])}{', and others' if len(occupants) > 5 else ''}",
             "End them (teams stop-agent AGENT), or leave the directory, and repeat the command.",
         )
 

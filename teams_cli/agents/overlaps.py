@@ -62,11 +62,13 @@ def of_team(store: Store, team: Team) -> list[Overlap]:
         StorageFailed: This git can't compare them.
     """
     every = checkouts.trees(store, team)
-    found: list[Overlap] = []
+    overlaps: list[Overlap] = []
     for common in dict.fromkeys(map(_common, every)):
         with Snapshots(common) as shot:
-            found += _between(shot, store, team.name, combinations([one for one in every if _common(one) == common], 2))
-    return found
+            overlaps += _between(
+                shot, store, team.name, combinations([one for one in every if _common(one) == common], 2)
+            )
+    return overlaps
 
 
 def _between(shot: Snapshots, store: Store, team: str, pairs: Iterable[tuple[Tree, Tree]]) -> Iterator[Overlap]:
@@ -242,17 +244,17 @@ class Teller:
         landing, which answers that.
         """
         commit = shot.of(own.worktree)
-        found = with_tip(shot, self.store, self.team, own.worktree, commit, onto, tip)
-        if not found["places"]:
+        conflict = with_tip(shot, self.store, self.team, own.worktree, commit, onto, tip)
+        if not conflict["places"]:
             return
         asked = landings.all_of(self.store, self.team, [])
         if any(one.head == commit and one.onto == onto for one in asked):
             return
-        against = found["against"]
+        against = conflict["against"]
         cause = f" ({against['owner']}'s {against['task']}, which landed)" if against else ""
-        places = text.listed([regions.in_words(place) for place in found["places"]])
+        places = text.listed([regions.in_words(place) for place in conflict["places"]])
         body = f"your work conflicts with {onto}{cause} in {places}. Merge it now: git merge {onto}"
-        files = [place["file"] for place in found["places"]]
+        files = [place["file"] for place in conflict["places"]]
         uid = f"behind-{_digest([self.agent, onto, *files, str(against)])}~{self.agent}"
         messages.notify(self.store, self.team, self.agent, body, uid, "info")
 
@@ -260,8 +262,8 @@ class Teller:
         """Have others see what the agent changes, so that they choose tasks that touch none of it."""
         base, commit = _from_main(shot, own)
         files = shot.files(own.worktree, base, commit) if base else []
-        found = [shot.region(own.worktree, base, commit, path) for path in files[:_MOST_PARSED]]
-        presence.note_changing(self.store, self.team, self.agent, [*found, *files[_MOST_PARSED:_MOST_FILES]])
+        changing = [shot.region(own.worktree, base, commit, path) for path in files[:_MOST_PARSED]]
+        presence.note_changing(self.store, self.team, self.agent, [*changing, *files[_MOST_PARSED:_MOST_FILES]])
 
 
 class _Seen:
@@ -293,8 +295,8 @@ def _state(tree: Tree) -> str:
     digest = sha256(git.said(tree.worktree, "rev-parse", "HEAD").encode())
     for entry in entries.split("\0"):
         path = os.path.join(tree.worktree, entry[3:])
-        found = os.lstat(path) if entry and os.path.lexists(path) else None
-        digest.update(f"{entry}{found.st_mtime_ns if found else ''}\0".encode(errors="surrogateescape"))
+        status = os.lstat(path) if entry and os.path.lexists(path) else None
+        digest.update(f"{entry}{status.st_mtime_ns if status else ''}\0".encode(errors="surrogateescape"))
     return digest.hexdigest()
 
 
@@ -304,12 +306,12 @@ def _digest(words: list[str]) -> str:
 
 def tell(store: Store, team: str, overlap: Overlap) -> None:
     """Tell both of an overlap, each once for the same files: whoever finds it does, and it wakes nobody."""
-    known = teams.get(store, team)
+    of_team = teams.get(store, team)
     first, second = overlap.trees
     names = sorted((first.agent, second.agent))
     digest = _digest([*names, *overlap.files])
     for mine, theirs in ((first, second), (second, first)):
-        if known.member(mine.agent):
+        if of_team.member(mine.agent):
             places = text.listed([regions.in_words(place, int(mine is second)) for place in overlap.places])
             lead = "You are" if mine is first else f"{theirs.agent} is"
             last = f"{theirs.agent} merges that" if mine is first else "merge that when it has landed"

@@ -291,18 +291,18 @@ def note_started_here(store: Store, team: str, session: Session) -> None:
         kept = [*(ids if digest == now else ()), session.session_id]
         disk.prepare_root(store.root)
         disk.make_directories(directory, store.root)
-        said = "\n".join([now, *dict.fromkeys(kept)]).encode()
-        disk.commit(disk.write_temp(f"{store.root}/tmp", said), f"{directory}/{session.agent}")
+        lines = "\n".join([now, *dict.fromkeys(kept)]).encode()
+        disk.commit(disk.write_temp(f"{store.root}/tmp", lines), f"{directory}/{session.agent}")
 
 
 def check_started_here(store: Store, team: str, session: Session) -> None:
     """Raises NotAllowed: The session's record is not what this machine started the agent with."""
     if not is_session_id(session.session_id):
-        said = f"the session id {session.session_id[:60]!r} of {session.agent} is not valid"
-        raise errors.NotAllowed(said, "See who changed it (teams history), and start another agent: teams run-agent")
+        why = f"the session id {session.session_id[:60]!r} of {session.agent} is not valid"
+        raise errors.NotAllowed(why, "See who changed it (teams history), and start another agent: teams run-agent")
     if not is_started_here(store, team, session):
-        said = f"the record of {session.agent} in {store.address} differs from how this machine started it"
-        raise errors.NotAllowed(said, "See who changed it (teams history), and start another agent: teams run-agent")
+        why = f"the record of {session.agent} in {store.address} differs from how this machine started it"
+        raise errors.NotAllowed(why, "See who changed it (teams history), and start another agent: teams run-agent")
 
 
 def is_started_here(store: Store, team: str, session: Session) -> bool:
@@ -346,23 +346,23 @@ _KEYS = ("client", "sessionId", "directory", "host")
 
 def note_told(store: Store, team: str, agent: str, client: str, session_id: str, directory: str) -> None:
     """Note where the agent's client has its session, unless `teams` keeps one of that agent."""
-    told = dict(zip(_KEYS, (client, session_id, directory, store.host), strict=True))
-    known = presence.load(store, team, agent).client
-    if not is_session_id(session_id) or (known and told.items() <= known.items()):
+    place = dict(zip(_KEYS, (client, session_id, directory, store.host), strict=True))
+    before = presence.load(store, team, agent).client
+    if not is_session_id(session_id) or (before and place.items() <= before.items()):
         return
     if find(store, team, agent) is not None:
         return
-    found = {**told, "at": teams.now(store)}
-    upsert(store, team, presence.AGENT, agent, presence.Agent(agent=agent), lambda known: known.having(client=found))
-    note_started_here(store, team, _session(agent, found))
+    noted = {**place, "at": teams.now(store)}
+    upsert(store, team, presence.AGENT, agent, presence.Agent(agent=agent), lambda before: before.having(client=noted))
+    note_started_here(store, team, _session(agent, noted))
 
 
 def find_told(store: Store, team: str, agent: str) -> Session | None:
     """The session that the agent's client told of on this machine, and not another in its name; None if it did not."""
-    told = presence.load(store, team, agent).client
-    if not told or told.get("host", "") != store.host or not all(isinstance(told.get(key), str) for key in _KEYS):
+    noted = presence.load(store, team, agent).client
+    if not noted or noted.get("host", "") != store.host or not all(isinstance(noted.get(key), str) for key in _KEYS):
         return None
-    session = _session(agent, told)
+    session = _session(agent, noted)
     return session if is_started_here(store, team, session) else None
 
 

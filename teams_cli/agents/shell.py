@@ -37,8 +37,8 @@ class Finished:
     def reason(self) -> str:
         """Why it failed, with the end of what it said on standard error."""
         how = f"exit status {self.status}" if self.status >= 0 else f"ended by signal {-self.status}"
-        said = self.errors.strip()[-_TOLD:]
-        return f"{how}: {said}" if said else how
+        errors = self.errors.strip()[-_TOLD:]
+        return f"{how}: {errors}" if errors else how
 
 
 class ShellCommand:
@@ -98,9 +98,9 @@ class ShellCommand:
             self._signal(signal.SIGTERM)
             self.wait(2.0)
         self._signal(signal.SIGKILL)
-        found = Finished(self._process.wait(), _tail(self._output), _tail(self._errors))
+        finished = Finished(self._process.wait(), _tail(self._output), _tail(self._errors))
         self._close()
-        return found
+        return finished
 
     def _signal(self, number: int) -> None:
         try:

@@ -121,10 +121,10 @@ class ClientProcess:
                     preexec_fn=_as_client(os.getpid()),
                 )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            said = error.strerror if isinstance(error, OSError) else error
+            why = error.strerror if isinstance(error, OSError) else error
             if isinstance(error, FileNotFoundError) and error.filename == words[0]:
-                said = f"there is no program {words[0]} on the PATH"
-            raise OSError(f"{words[0]} can't be started in {self.session.directory}: {said}") from error
+                why = f"there is no program {words[0]} on the PATH"
+            raise OSError(f"{words[0]} can't be started in {self.session.directory}: {why}") from error
 
     def _input(self) -> bytes:
         if self.profile.input == "messages":

@@ -93,18 +93,18 @@ def wakes(
 
 def wait_for_run(store: Store, team: str, run: str, look: Callable[[list[Session]], None]) -> list[Session]:
     """Block until all sessions of a run are done, also those that it led to; *look* is shown them at every change."""
-    found: list[Session] = []
+    of_run: list[Session] = []
 
     def settled() -> bool:
-        found[:] = ending.of_run(store, team, run)
-        look(found)
-        return all(session.ended for session in found)
+        of_run[:] = ending.of_run(store, team, run)
+        look(of_run)
+        return all(session.ended for session in of_run)
 
     while True:
         pace.sleep_until(store, team, settled, None)
-        ending.linger(found)
+        ending.linger(of_run)
         if settled():
-            return found
+            return of_run
 
 
 def wait_for(store: Store, team: str, agent: str) -> Session:
@@ -182,9 +182,9 @@ def payload(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -
     handled; being shown marks them as read. `hint` is there until you have announced yourself. Of many, `more` counts
     those that wait for the next call or for `read-messages`.
     """
-    found = reading.read(store, team_name, caller, Selection(room=text.MOST_ANSWER), [], once_told, turn=0)
-    shown = [Message.from_json(document) for document in found]
-    again = [message for message, document in zip(shown, found, strict=True) if "readBefore" in document]
+    mail = reading.read(store, team_name, caller, Selection(room=text.MOST_ANSWER), [], once_told, turn=0)
+    shown = [Message.from_json(document) for document in mail]
+    again = [message for message, document in zip(shown, mail, strict=True) if "readBefore" in document]
     left = {message.id for message in again[len(fitting(again)) :]}
     messages = [
         {"id": message.number, "from": message.from_, "content": body_bounded(message)}
@@ -192,7 +192,7 @@ def payload(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -
         if message.id not in left
     ]
     made = _broadcast(store, team_name, caller, others(store, team_name, caller.name), messages)
-    if more := found.more + len(left):
+    if more := mail.more + len(left):
         made["state"]["output"]["more"] = f"{more} more: teams read-messages"
     return made
 
@@ -204,15 +204,15 @@ def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | Non
     is there and nothing waits.
     """
     there = others(store, team_name, caller.name)[:MAX_NAMED]
-    found = reading.read(store, team_name, caller, Selection(limit=_MOST_RECALLED), [])
-    if not there and not found:
+    mail = reading.read(store, team_name, caller, Selection(limit=_MOST_RECALLED), [])
+    if not there and not mail:
         return None
     agents = [
         {"name": row["name"], "status": text.clipped(row["status"] or "", _STATUS) or None, "idle": row["idle"]}
         for row in there
     ]
-    made = _broadcast(store, team_name, caller, agents, [_recalled(document) for document in found])
-    if found:
+    made = _broadcast(store, team_name, caller, agents, [_recalled(document) for document in mail])
+    if mail:
         made["state"]["output"]["reply"] = "teams reply ID TEXT; without an answer: teams ack ID"
     return made
 
@@ -237,15 +237,15 @@ def _broadcast(
 
 def introduction(store: Store, team: str, name: str, config: Config | None) -> str:
     """Who the agent is and who else is there, in words, for the start of its session."""
-    found = others(store, team, name)
+    peers = others(store, team, name)
     of_team = teams.get(store, team)
     member = of_team.member(name)
     about = f"{roles.about(member, of_team, config)} ".lstrip() if member else ""
     head = f"You are {name} in team {team}: do the `next:` of `teams brief`. {about}The other agents:"
     lines = [head]
-    lines += [f"- {row['name']}: {row['status'] or '-'}{' (idle)' if row['idle'] else ''}" for row in found]
-    if len(found) > MAX_NAMED:
-        lines[MAX_NAMED + 1 :] = [f"- {len(found) - MAX_NAMED} more: teams list-agents"]
+    lines += [f"- {row['name']}: {row['status'] or '-'}{' (idle)' if row['idle'] else ''}" for row in peers]
+    if len(peers) > MAX_NAMED:
+        lines[MAX_NAMED + 1 :] = [f"- {len(peers) - MAX_NAMED} more: teams list-agents"]
     if asks := asking.invitation(of_team):
         lines.append(asks)
     if presence.load(store, team, name).status is None:
@@ -257,7 +257,7 @@ def others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:
     """The other members in the order of joining, idle ones too."""
     team = teams.get(store, team_name)
     working = {task.owner for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS)}
-    found = []
+    rows = []
     for other in team.active_names():
         if other != name:
             agent = presence.load(store, team_name, other)
@@ -265,8 +265,8 @@ def others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:
             busy = other in working or (session is not None and not session.ended)
             history = [entry.status for entry in agent.status_history]
             row = {"name": other, "status": agent.status, "idle": not busy, "statusHistory": history}
-            found.append({**row, "worktree": session.worktree} if session and session.worktree else row)
-    return found
+            rows.append({**row, "worktree": session.worktree} if session and session.worktree else row)
+    return rows
 
 
 if __name__ == "__main__":

@@ -83,9 +83,9 @@ class Work:
         """`unknown` where git does not answer, `work`, or `empty`."""
         if self.problem:
             return "unknown"
-        found = self.commits or self.changed or self.hidden or self.stashed or self.unfinished
+        own = self.commits or self.changed or self.hidden or self.stashed or self.unfinished
         below = {one.state for one in self.nested}
-        return "unknown" if "unknown" in below else "work" if found or "work" in below else "empty"
+        return "unknown" if "unknown" in below else "work" if own or "work" in below else "empty"
 
     @property
     def nested_work(self) -> bool:
@@ -99,19 +99,19 @@ class Work:
 
     def told(self) -> list[str]:
         """What it holds, a phrase each; nothing where it holds nothing."""
-        found = [f"may hold work: {self.problem}"] if self.problem else []
+        phrases = [f"may hold work: {self.problem}"] if self.problem else []
         counts = [
             (self.commits, "commit"),
             (len(self.changed), "uncommitted file"),
             (len(self.hidden), "hidden file"),
         ]
-        found += [text.counted(count, what) for count, what in counts if count]
+        phrases += [text.counted(count, what) for count, what in counts if count]
         if self.stashed:
-            found.append("1 stash" if len(self.stashed) == 1 else f"{len(self.stashed)} stashes")
-        found += [f"an unfinished {self.unfinished}"] if self.unfinished else []
+            phrases.append("1 stash" if len(self.stashed) == 1 else f"{len(self.stashed)} stashes")
+        phrases += [f"an unfinished {self.unfinished}"] if self.unfinished else []
         for one in self.nested:
-            found += [f"{what} in {text.listed([one.name])}" for what in one.told()]
-        return found
+            phrases += [f"{what} in {text.listed([one.name])}" for what in one.told()]
+        return phrases
 
 
 def of_worktree(path: str, branch: str, against: Sequence[str], origin: Origin) -> Work:
@@ -167,8 +167,8 @@ def _look(work: Work, branches: list[str], against: Sequence[str], origin: Origi
         )
     _identify(work)
     _look_at_files(work, origin)
-    known = [*branches, *work.git("for-each-ref", "--format=%(refname)", *_OWN_REFERENCES).split()]
-    mine = [*([work.head] if work.head else []), *(name for name in known if _is_there(work, name))]
+    references = [*branches, *work.git("for-each-ref", "--format=%(refname)", *_OWN_REFERENCES).split()]
+    mine = [*([work.head] if work.head else []), *(name for name in references if _is_there(work, name))]
     for name in ("rebase-merge/orig-head", "rebase-merge/autostash", "MERGE_AUTOSTASH"):
         mine += _existing(work, _COMMIT.findall(_read(f"{work.own}/{name}")))
     work.commits = _count(work, mine, against) if mine else 0
@@ -265,9 +265,9 @@ def _by_rule(work: Work, names: list[str]) -> tuple[dict[str, tuple[str, str]], 
     if done.returncode > 1:
         raise errors.StorageFailed(f"git check-ignore: {done.stderr.strip()}", f"Try it in {work.path}.")
     fields = done.stdout.split("\0")
-    found = {fields[at + 3]: (fields[at], fields[at + 2]) for at in range(0, len(fields) - 3, 4)}
-    return {name: rule for name, rule in found.items() if rule[0]}, [
-        name for name, rule in found.items() if not rule[0]
+    rules = {fields[at + 3]: (fields[at], fields[at + 2]) for at in range(0, len(fields) - 3, 4)}
+    return {name: rule for name, rule in rules.items() if rule[0]}, [
+        name for name, rule in rules.items() if not rule[0]
     ]
 
 
@@ -358,12 +358,12 @@ def _distrust(work: Work, around: Work) -> None:
     """
     named = _commands(work)
     trusted = _commands(around) if named else {}
-    told = {"core.hooksPath": os.devnull, "log.showSignature": "false"}
+    settings = {"core.hooksPath": os.devnull, "log.showSignature": "false"}
     for key, command in named.items():
         if trusted.get(key) != command:
-            told |= {key: "", f"{key.rpartition('.')[0]}.required": "false"}
-    work.settings = {"GIT_CONFIG_COUNT": str(len(told))}
-    for number, (key, value) in enumerate(told.items()):
+            settings |= {key: "", f"{key.rpartition('.')[0]}.required": "false"}
+    work.settings = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (key, value) in enumerate(settings.items()):
         work.settings |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
 
 
@@ -414,8 +414,8 @@ def _look_at_store(work: Work, recorded: str) -> None:
     mine = [commit for commit, name in listed if not name.startswith("refs/remotes/") and name not in cloned]
     mine += _existing(work, _heads_of(work.store))
     work.stashed = work.git("log", "-g", "--format=%H", "refs/stash").split() if _is_there(work, "refs/stash") else []
-    known = [*fetched, *_existing(work, {recorded} - {""})] if fetched else []
-    work.commits = _count(work, [*mine, *work.stashed], known) if mine else 0
+    elsewhere = [*fetched, *_existing(work, {recorded} - {""})] if fetched else []
+    work.commits = _count(work, [*mine, *work.stashed], elsewhere) if mine else 0
 
 
 def _heads_of(store: str) -> set[str]:
@@ -470,5 +470,5 @@ def tips(work: Work) -> list[str]:
 
 def has_left_behind(work: Work, against: Sequence[str]) -> bool:
     """Whether the checkout stood on commits that are on none of its branches any more, nor part of those *against*."""
-    found = tips(work)
-    return bool(found and _count(work, found, [*against, *_branches_of(work)]))
+    commits = tips(work)
+    return bool(commits and _count(work, commits, [*against, *_branches_of(work)]))

@@ -67,15 +67,15 @@ def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
     above = [f"refs/heads/{'/'.join(parts[:end])}" for end in range(1, len(parts) + 1)]
     there = git.must(top, "for-each-ref", "--format=%(refname)", *above).split()
     for name in there:
-        found = name.removeprefix("refs/heads/")
-        if found == branch:
+        existing = name.removeprefix("refs/heads/")
+        if existing == branch:
             raise errors.AlreadyExists(
                 f"the branch {branch} is there already", f"It may hold work: look, then git branch -D {branch}."
             )
-        if name in above or found.startswith(f"{branch}/"):
+        if name in above or existing.startswith(f"{branch}/"):
             raise errors.AlreadyExists(
-                f"the branch {found} is in the way of {branch}, the branch of the worktree",
-                f"Rename it: git branch -m {found} NAME",
+                f"the branch {existing} is in the way of {branch}, the branch of the worktree",
+                f"Rename it: git branch -m {existing} NAME",
             )
 
 
@@ -186,21 +186,21 @@ def all_of(store: Store, team: str) -> list[Worktree]:
     folder, as of an agent whose record is damaged.
     """
     made = {s.agent: (s.worktree, s.branch) for s in ending.all_of(store, team, []) if s.worktree and s.branch}
-    found = [Worktree(name, *place) for name, place in made.items() if os.path.isdir(place[0])]
-    places = {os.path.realpath(tree.path) for tree in found}
+    trees = [Worktree(name, *place) for name, place in made.items() if os.path.isdir(place[0])]
+    places = {os.path.realpath(tree.path) for tree in trees}
     for name in disk.names_in(folder := f"{store.root}/worktrees/{team}"):
         path, branch = place_of(store.root, team, name)
         if is_name(name) and os.path.lexists(f"{path}/.git") and os.path.realpath(path) not in places:
-            found.append(Worktree(name, f"{folder}/{name}", branch, known=False))
-    return sorted(found, key=lambda tree: tree.agent)
+            trees.append(Worktree(name, f"{folder}/{name}", branch, known=False))
+    return sorted(trees, key=lambda tree: tree.agent)
 
 
 def unknown_in(store: Store, team: str) -> list[str]:
     """What lies in the folder of the team's worktrees, and is neither one of an agent nor the program's own."""
-    known = {os.path.realpath(tree.path) for tree in all_of(store, team) if tree.known}
+    owned = {os.path.realpath(tree.path) for tree in all_of(store, team) if tree.known}
     paths = [f"{store.root}/worktrees/{team}/{name}" for name in disk.names_in(f"{store.root}/worktrees/{team}")]
     return [
-        path for path in paths if os.path.realpath(path) not in known and not os.path.basename(path).startswith(_TRIALS)
+        path for path in paths if os.path.realpath(path) not in owned and not os.path.basename(path).startswith(_TRIALS)
     ]
 
 
@@ -210,12 +210,12 @@ def of_agent(store: Store, team: str, agent: str) -> Worktree:
     Raises:
         AgentNotFound: It has none, or not any more.
     """
-    found = all_of(store, team)
-    for tree in found:
+    trees = all_of(store, team)
+    for tree in trees:
         if tree.agent == agent:
             return tree
-    known = ", ".join(tree.agent for tree in found) or "none"
-    raise errors.AgentNotFound(f"{agent} has no worktree in team {team}", f"Agents with one: {known}.")
+    names = ", ".join(tree.agent for tree in trees) or "none"
+    raise errors.AgentNotFound(f"{agent} has no worktree in team {team}", f"Agents with one: {names}.")
 
 
 def diff(tree: Worktree) -> str:

@@ -107,20 +107,22 @@ class Client:
 
     def agent_entries(self, command: str) -> dict[str, dict[str, Any]]:
         """What stands in the settings of a client that nobody sits in front of, by event."""
-        found = {event: self.hook_entry(command) for event in self.events}
-        if found and self.dialect and self.dialect.guard:
+        entries = {event: self.hook_entry(command) for event in self.events}
+        if entries and self.dialect and self.dialect.guard:
             guard = self.dialect.guard
-            found[guard.event] = {"matcher": guard.matcher, **self.hook_entry(command)}
-        return found
+            entries[guard.event] = {"matcher": guard.matcher, **self.hook_entry(command)}
+        return entries
 
     def hook_entries(self, command: str) -> dict[str, dict[str, Any]]:
         """All that stands in the settings for our hooks, by event, for clients in terminals too."""
-        found = self.agent_entries(command)
-        found |= {event: self.hook_entry(command) for event in self.sitting}
+        entries = self.agent_entries(command)
+        entries |= {event: self.hook_entry(command) for event in self.sitting}
         for event in self.waiting:
             waits = f"{command} {settings_files.WAIT}"
-            found[event]["hooks"].append({"type": "command", "command": waits, "asyncRewake": True, "timeout": _A_DAY})
-        return found
+            entries[event]["hooks"].append(
+                {"type": "command", "command": waits, "asyncRewake": True, "timeout": _A_DAY}
+            )
+        return entries
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:
         """Our MCP server as it stands in the settings, *words* being what starts it."""
@@ -149,10 +151,10 @@ class Client:
     def settings_once(self, python: str) -> dict[str, Any]:
         """Our hooks and our server as the JSON settings of a client would have them."""
         entries = self.hook_entries(self.hook_command(python))
-        found: dict[str, Any] = {"hooks": {event: [entry] for event, entry in entries.items()}}
+        settings: dict[str, Any] = {"hooks": {event: [entry] for event, entry in entries.items()}}
         if settings_files.is_server_available():
-            found["mcpServers"] = {settings_files.NAME: self.server_entry(self.server_command(python))}
-        return found
+            settings["mcpServers"] = {settings_files.NAME: self.server_entry(self.server_command(python))}
+        return settings
 
     def hook_command(self, python: str) -> str:
         """The shell command that answers its hooks."""
@@ -216,8 +218,8 @@ class Dialect:
         reason = safe(reason)
         if self.block == "deny":
             return {"decision": "deny", "reason": reason}
-        said = {"permissionDecision": "deny", "permissionDecisionReason": reason}
-        return {"hookSpecificOutput": {"hookEventName": event["hook_event_name"], **said}}
+        decision = {"permissionDecision": "deny", "permissionDecisionReason": reason}
+        return {"hookSpecificOutput": {"hookEventName": event["hook_event_name"], **decision}}
 
     def refusal(self, reason: str) -> dict[str, Any]:
         """What makes the client go on, with the reason as the next turn."""

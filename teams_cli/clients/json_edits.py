@@ -41,12 +41,12 @@ def with_member(text: str, path: Path, value: Any) -> str:
     bare = without_comments(text)
     start = _begin(bare)
     for depth, key in enumerate(path):
-        found = _Container(bare, start)
-        child = found.child(key)
+        container = _Container(bare, start)
+        child = container.child(key)
         if child is None:
             for missing in reversed(path[depth + 1 :]):
                 value = [value] if isinstance(missing, int) else {missing: value}
-            return _inserted(text, found, key, value)
+            return _inserted(text, container, key, value)
         start = child.value
     raise LookupError(f"{path} is there")
 
@@ -57,23 +57,23 @@ def without_member(text: str, path: Path) -> str:
     start = _begin(bare)
     for key in path[:-1]:
         start = _Container(bare, start).place(key).value
-    found = _Container(bare, start)
-    child = found.place(path[-1])
-    number = found.children.index(child)
+    container = _Container(bare, start)
+    child = container.place(path[-1])
+    number = container.children.index(child)
     code = _blanked(_COMMENT, text)
     own = _comma(code, child.end)
     if number:
-        comma = _comma(code, found.children[number - 1].end)
+        comma = _comma(code, container.children[number - 1].end)
         gap = _end_of_line(code, comma + 1)
         if own >= 0:
             return text[:gap] + text[own + 1 :]
         return text[:comma] + text[comma + 1 : gap] + text[child.end :]
-    if len(found.children) > 1:
-        return text[: child.start] + text[found.children[1].start :]
+    if len(container.children) > 1:
+        return text[: child.start] + text[container.children[1].start :]
     end = own + 1 if own >= 0 else child.end
     if text[start + 1 : child.start].strip():  # a comment
         return text[: child.start] + text[end:]
-    return text[: start + 1] + (text[found.close :] if text[end : found.close].isspace() else text[end:])
+    return text[: start + 1] + (text[container.close :] if text[end : container.close].isspace() else text[end:])
 
 
 class _Child:
@@ -130,15 +130,15 @@ def _inserted(text: str, found: _Container, key: str | int, value: Any) -> str:
     outer = _indent_of(text, found.start)
     own = _indent_of(text, found.children[-1].start) if found.children else outer + unit
     lines = json.dumps(value, indent=unit, ensure_ascii=False).splitlines()
-    said = head + f"{newline}{own}".join(lines)
+    member = head + f"{newline}{own}".join(lines)
     if found.children:  # behind what is said of the last one, on its line
         code = _blanked(_COMMENT, text)
         comma = _comma(code, end)
         place = _end_of_line(code, comma + 1 if comma >= 0 else end)
         before, after = ("", ",") if comma >= 0 else (",", "")
-        return f"{text[:end]}{before}{text[end:place]}{newline}{own}{said}{after}{text[place:]}"
+        return f"{text[:end]}{before}{text[end:place]}{newline}{own}{member}{after}{text[place:]}"
     inner = text[end : found.close].rstrip(" \t\r\n")  # a comment, perhaps
-    return f"{text[:end]}{inner}{newline}{own}{said}{newline}{outer}{text[found.close :]}"
+    return f"{text[:end]}{inner}{newline}{own}{member}{newline}{outer}{text[found.close :]}"
 
 
 def _comma(code: str, place: int) -> int:
@@ -149,8 +149,8 @@ def _comma(code: str, place: int) -> int:
 
 def _end_of_line(code: str, place: int) -> int:
     """The end of the line, if nothing but a comment is left of it; else the place."""
-    found = re.compile(r"[ \t]*(?=\r?\n)").match(code, place)
-    return found.end() if found else place
+    match = re.compile(r"[ \t]*(?=\r?\n)").match(code, place)
+    return match.end() if match else place
 
 
 def _unit(text: str) -> str:

@@ -32,8 +32,8 @@ def output_in(profile: Profile, printed: str) -> str:
     """The answer in what the client printed."""
     if profile.output.get("from", "stdout") == "stdout":
         return printed
-    found = list(_found(profile.output, printed))
-    return found[-1] if found else ""
+    answers = list(_found(profile.output, printed))
+    return answers[-1] if answers else ""
 
 
 def said_in(profile: Profile, printed: str) -> str:
@@ -44,13 +44,13 @@ def said_in(profile: Profile, printed: str) -> str:
 
 def has_failed(profile: Profile, status: int, printed: str) -> bool:
     """Whether the turn failed, by the exit status and by what the client says itself."""
-    said = profile.failed
-    if said.get("status", True) and status != 0:
+    where = profile.failed
+    if where.get("status", True) and status != 0:
         return True
-    if "json" in said:
-        return any(at(document, said["json"]) is True for document in _documents("json", printed))
+    if "json" in where:
+        return any(at(document, where["json"]) is True for document in _documents("json", printed))
     for form in ("lines", "items"):
-        if form in said and any(_matches(document, said[form]) for document in _documents(form, printed)):
+        if form in where and any(_matches(document, where[form]) for document in _documents(form, printed)):
             return True
     return False
 
@@ -59,14 +59,14 @@ def failure_in(profile: Profile, printed: str) -> str:
     """What the client says of its failed turn: of a stream of JSON the documents that report a failure, and lines that
     are no JSON; else all that it printed.
     """
-    said = profile.failed
-    if "items" in said:
-        found = [json.dumps(item) for item in _documents("items", printed) if _matches(item, said["items"])]
+    where = profile.failed
+    if "items" in where:
+        found = [json.dumps(item) for item in _documents("items", printed) if _matches(item, where["items"])]
         return "\n".join(found) or ("" if next(_parsed(printed), None) else printed)
-    if "lines" not in said:
+    if "lines" not in where:
         return printed
     lines = ((line, list(_parsed(line))) for line in printed.splitlines())
-    return "\n".join(line for line, parsed in lines if not parsed or _matches(parsed[0], said["lines"]))
+    return "\n".join(line for line, parsed in lines if not parsed or _matches(parsed[0], where["lines"]))
 
 
 def matching(where: Mapping[str, Any], printed: str) -> Iterator[Any]:
@@ -162,10 +162,10 @@ def tokens_in(profile: Profile, printed: str, model: str | None = None) -> list[
     where = profile.usage
     if not where:
         return None
-    found = [counted for document in matching(where, printed) for counted in _counted(where, document, model)]
-    if not found:
+    counts = [counted for document in matching(where, printed) for counted in _counted(where, document, model)]
+    if not counts:
         return None
-    return found[-1:] if grows(profile) and "each" not in where else summed(found)
+    return counts[-1:] if grows(profile) and "each" not in where else summed(counts)
 
 
 def summed(found: Sequence[Tokens]) -> list[Tokens]:
@@ -192,8 +192,8 @@ def _counted(where: Mapping[str, Any], document: Any, model: str | None) -> Iter
 
 def _sum(part: Any, paths: Sequence[str]) -> int | None:
     """The numbers at these paths together; None if there is none."""
-    found = [at(part, path) for path in paths]
-    numbers = [int(each) for each in found if isinstance(each, int | float) and each >= 0]
+    values = [at(part, path) for path in paths]
+    numbers = [int(each) for each in values if isinstance(each, int | float) and each >= 0]
     return sum(numbers) if numbers else None
 
 
@@ -220,14 +220,14 @@ def limited_until(said: str, now: datetime) -> datetime | None:
 
     if not re.search(_SAYS_SO, said, re.IGNORECASE):
         return None
-    if found := re.search(_SINCE_1970, said):
-        return datetime.fromtimestamp(int(found[1]), UTC)
-    if found := re.search(_IN, said, re.IGNORECASE):
-        parts = re.findall(r"(\d+(?:\.\d+)?)\s*([dhms])", found[1].lower())
+    if match := re.search(_SINCE_1970, said):
+        return datetime.fromtimestamp(int(match[1]), UTC)
+    if match := re.search(_IN, said, re.IGNORECASE):
+        parts = re.findall(r"(\d+(?:\.\d+)?)\s*([dhms])", match[1].lower())
         return now + timedelta(seconds=sum(float(number) * _PER[unit] for number, unit in parts))
-    for found in re.finditer(_AT, said, re.IGNORECASE):
-        if found[2] or found[3]:
-            return _next(now, int(found[1]), int(found[2] or 0), (found[3] or "").lower(), found[4])
+    for match in re.finditer(_AT, said, re.IGNORECASE):
+        if match[2] or match[3]:
+            return _next(now, int(match[1]), int(match[2] or 0), (match[3] or "").lower(), match[4])
     return now + timedelta(seconds=_UNKNOWN)
 
 

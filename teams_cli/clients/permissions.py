@@ -58,8 +58,8 @@ def refuse_missing(profile: Profile, level: str) -> None:
         InvalidValue: It can't be; says why.
     """
     if not profile.modes:
-        said = f"{profile.name} can't be held to permissions {level}: it does what its command line lets it"
-        raise errors.InvalidValue(said, "Leave out --permissions.")
+        why = f"{profile.name} can't be held to permissions {level}: it does what its command line lets it"
+        raise errors.InvalidValue(why, "Leave out --permissions.")
     mode(profile, level)
 
 
@@ -128,8 +128,8 @@ def rows() -> list[tuple[str, str, str]]:
 
 
 def _does(client: Client, level: str) -> str:
-    found = client.profile["modes"].get(level)
-    return f"refused: {found}" if isinstance(found, str) else client.does.get(level, "as its own options say")
+    mode = client.profile["modes"].get(level)
+    return f"refused: {mode}" if isinstance(mode, str) else client.does.get(level, "as its own options say")
 
 
 def as_text(input: Any) -> str:

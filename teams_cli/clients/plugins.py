@@ -91,10 +91,10 @@ def _run(wanted: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> None:
 def _said(text: str, beside: tuple[str, ...]) -> Any:
     """What the settings say, without keys *beside* what was there that have nothing but the plugin taken out."""
     try:
-        found = json.loads(text or "{}")
+        document = json.loads(text or "{}")
     except ValueError:
         return text.strip()
-    return {key: value for key, value in found.items() if key not in beside or value not in ({}, {_SOURCE: False})}
+    return {key: value for key, value in document.items() if key not in beside or value not in ({}, {_SOURCE: False})}
 
 
 def _text(path: str) -> str | None:

@@ -191,13 +191,13 @@ def session_file(profile: Profile, session_id: str, variables: Mapping[str, str]
     """
     from glob import escape, glob
 
-    known = {key: escape(value) for key, value in {**variables, "session_id": session_id}.items()}
+    values = {key: escape(value) for key, value in {**variables, "session_id": session_id}.items()}
     try:
-        found = glob((profile.session_file or "").format_map(known))
+        files = glob((profile.session_file or "").format_map(values))
     except (LookupError, ValueError, AttributeError) as error:
-        said = f"harness {profile.name}: sessionFile: {error} has no value in {profile.session_file}"
-        raise errors.InvalidValue(said, "Use {session_id} and variables of the environment.") from None
-    return max(found, key=os.path.getmtime, default=None)
+        why = f"harness {profile.name}: sessionFile: {error} has no value in {profile.session_file}"
+        raise errors.InvalidValue(why, "Use {session_id} and variables of the environment.") from None
+    return max(files, key=os.path.getmtime, default=None)
 
 
 _PATIENCE = 30

@@ -138,7 +138,7 @@ def permission_for(event: Mapping[str, Any]) -> str | None:
     given = event.get("tool_input") or event.get("details")
     wish = given if isinstance(given, dict) else {}
     named = (wish.get(key) for key in ("command", "file_path", "filePath", "path"))
-    said = next(filter(None, named), None) or event.get("message") or ""
-    words = [str(event.get("tool_name") or ""), " ".join(str(said).split())]
+    subject = next(filter(None, named), None) or event.get("message") or ""
+    words = [str(event.get("tool_name") or ""), " ".join(str(subject).split())]
     line = ": ".join(word for word in words if word)
     return line[:_LONGEST] or None

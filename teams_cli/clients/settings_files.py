@@ -191,11 +191,11 @@ class Settings:
             if not isinstance(hooks.get(event, []), list):
                 raise errors.DamagedRecord(f"{path}: hooks.{event}: is not a list", "Correct the file.")
             yield ("hooks", event, len(hooks.get(event, []))), entry
-        found = _at(document, _ALLOWED)
-        if self.allowed and not isinstance(found, list | None):
+        rules = _at(document, _ALLOWED)
+        if self.allowed and not isinstance(rules, list | None):
             raise errors.DamagedRecord(f"{path}: permissions.allow: is not a list", "Correct the file.")
-        for number, rule in enumerate(rule for rule in self.allowed if rule not in (found or ())):
-            yield (*_ALLOWED, len(found or ()) + number), rule
+        for number, rule in enumerate(rule for rule in self.allowed if rule not in (rules or ())):
+            yield (*_ALLOWED, len(rules or ()) + number), rule
         if self.servers and ours.server:
             yield (self.servers, NAME), ours.client.server_entry(ours.server)
 
@@ -351,11 +351,11 @@ def of_user(name: str, home: str, environ: Mapping[str, str]) -> list[SettingsFi
     if files.directory.startswith(".config/") and (config := config_base(environ)):
         base = config + files.directory.removeprefix(".config")
     said = environ.get(files.variable) and absolute(environ[files.variable], files.variable, environ)
-    found = []
+    files_of_user = []
     for file in files.files:
         top = said or (home if file.beside else base)
-        found.append(SettingsFile(client, f"{os.path.abspath(top)}/{file.of_user}", file.form))
-    return found
+        files_of_user.append(SettingsFile(client, f"{os.path.abspath(top)}/{file.of_user}", file.form))
+    return files_of_user
 
 
 def of_project(name: str, directory: str) -> list[SettingsFile]:

@@ -191,7 +191,7 @@ def _has_hook(path: str, key: str) -> bool:
     try:
         with open(path, "rb") as file:
             hooks = json.load(file)["hooks"]
-        found = next(entries for name, entries in hooks.items() if name.lower() == event.replace("_", ""))
-        return not settings_files.is_our_hook(found[int(entry)]["hooks"][int(number)]["command"])
+        hooks_of_event = next(entries for name, entries in hooks.items() if name.lower() == event.replace("_", ""))
+        return not settings_files.is_our_hook(hooks_of_event[int(entry)]["hooks"][int(number)]["command"])
     except (OSError, ValueError, LookupError, TypeError, StopIteration):
         return False

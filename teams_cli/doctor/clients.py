@@ -46,22 +46,22 @@ def examine(
     if program is None:
         yield finding(client, "problem", f"there is no {profile.start[0]} on PATH", "Install it.")
         return
-    said = profiles.said_by(program, environ)
-    what, remedy = profiles.trouble(known.get(client), said)
-    yield finding(client, "warning" if what else "good", what or f"{program}: {said}", remedy)
-    found = []
+    version = profiles.said_by(program, environ)
+    what, remedy = profiles.trouble(known.get(client), version)
+    yield finding(client, "warning" if what else "good", what or f"{program}: {version}", remedy)
+    commands = []
     if known.get(client).home:
         of_user = settings_files.of_user(client, environ.get("HOME", "/"), environ)
-        found = [
+        commands = [
             command for at in (of_user, settings_files.of_project(client, directory)) for command in _commands(at[0])
         ]
     if plugins.is_installed(root, client):
-        found.append(f"teams hook {client}")
-    if not found:
+        commands.append(f"teams hook {client}")
+    if not commands:
         brought = profiles.brought(profile, "python", [])["hooks"]
         remedy = f"teams install {client}" + (" (agents started by teams need it not)" if brought else "")
         yield finding(client, "warning" if brought else "problem", "its settings have no hooks of ours", remedy)
-    for command in dict.fromkeys(found):
+    for command in dict.fromkeys(commands):
         yield _try_command(known.get(client), command, environ)
     if turn:
         yield _try_turn(known.get(client), profile, environ, directory)
@@ -105,8 +105,8 @@ def _try_command(client: Client, command: str, environ: Mapping[str, str]) -> Fi
         )
     if done.returncode == 0 and _PROBE in done.stdout:
         return finding(client.name, "good", f"answers: {command}")
-    said = (done.stderr.strip() or f"exit status {done.returncode}, and nothing said")[-300:]
-    return finding(client.name, "problem", f"does not answer: {command}: {said}", f"teams install {client.name}")
+    why = (done.stderr.strip() or f"exit status {done.returncode}, and nothing said")[-300:]
+    return finding(client.name, "problem", f"does not answer: {command}: {why}", f"teams install {client.name}")
 
 
 def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, str], directory: str) -> Finding:
@@ -133,8 +133,8 @@ def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, s
         fired = os.path.exists(f"{store.root}/teams/{_TEAM}/inboxes/{_AGENT}.seen")
     if fired:
         return finding(client.name, "good", "a hook fired in a turn of the client")
-    said = (done.stderr.strip() or done.stdout.strip())[-300:]
-    what = f"no hook fired in a turn of the client (status {done.returncode}): {said}"
+    why = (done.stderr.strip() or done.stdout.strip())[-300:]
+    what = f"no hook fired in a turn of the client (status {done.returncode}): {why}"
     return finding(client.name, "problem", what, client.remedy or f"teams install {client.name}")
 
 
@@ -153,12 +153,12 @@ def roots_apart(root: str, environ: Mapping[str, str]) -> Iterator[Finding]:
             for said in _environments(_document(place.path)):
                 where = f"{client.name}: {place.path}"
                 try:
-                    found = environment.root_directory(None, {**environ, **said})[0]
+                    theirs = environment.root_directory(None, {**environ, **said})[0]
                 except errors.TeamsError as error:
                     yield finding(where, "warning", error.message, error.hint)
                     continue
-                if os.path.realpath(found) != os.path.realpath(root):
-                    what = f"{client.name} keeps its teams in {found}, and this command in {root}"
+                if os.path.realpath(theirs) != os.path.realpath(root):
+                    what = f"{client.name} keeps its teams in {theirs}, and this command in {root}"
                     yield finding(where, "warning", what, f"Say the same in both: TEAMS_HOME={root}")
 
 
@@ -178,8 +178,8 @@ def _document(path: str) -> Any:
 def _environments(document: Any) -> Iterator[dict[str, str]]:
     """The variables of ours that the settings give to what the client starts."""
     if isinstance(document, dict):
-        said = {key: document[key] for key in _VARIABLES if isinstance(document.get(key), str) and document[key]}
-        if said and not any("{" in value for value in said.values()):  # which the client fills in
-            yield said
+        own = {key: document[key] for key in _VARIABLES if isinstance(document.get(key), str) and document[key]}
+        if own and not any("{" in value for value in own.values()):  # which the client fills in
+            yield own
     for inner in document.values() if isinstance(document, dict) else document if isinstance(document, list) else ():
         yield from _environments(inner)

@@ -43,21 +43,21 @@ def examine(
     """
     if only and only not in store.teams():
         teams.get(store, only)
-    found = list(store.examine(kinds.ALL, fix, only))
+    findings = list(store.examine(kinds.ALL, fix, only))
     defined = {*roles.BUILT_IN, *roles.ALIASES, *config.agent, "*"}
     for team in teams.all_of(store, []):  # of those that are damaged the store has said so
         if only in ("", team.name):
-            found += _team(store, team, fix)
-            found += _lost_roles(team, config) if team.state == "active" else ()
-            found += _unattended(store, team, fix, environ or {}) if team.state == "closed" else ()
+            findings += _team(store, team, fix)
+            findings += _lost_roles(team, config) if team.state == "active" else ()
+            findings += _unattended(store, team, fix, environ or {}) if team.state == "closed" else ()
         defined.update(team.roles)
-    found += _rules(config, defined)
+    findings += _rules(config, defined)
     for where, why in opencode_rules.passed_over(opencode) if opencode else ():
-        found.append(_changes_nothing(where, why, "Correct it: what it was to forbid is allowed."))
+        findings.append(_changes_nothing(where, why, "Correct it: what it was to forbid is allowed."))
     for where in opencode_rules.refused_by_opencode(opencode) if opencode else ():
         what, remedy = "OpenCode does not start with a rule by role", f"Move it to {store.root}/config.json."
-        found.append({"level": "warning", "where": where, "what": what, "remedy": remedy})
-    return found
+        findings.append({"level": "warning", "where": where, "what": what, "remedy": remedy})
+    return findings
 
 
 def _rules(config: Config, defined: set[str]) -> Iterator[Finding]:
@@ -97,10 +97,10 @@ def _keepers(store: Store, team: Team) -> Iterator[Finding]:
 
 def _team(store: Store, team: Team, fix: bool) -> Iterator[Finding]:
     yield from _keepers(store, team)
-    known = {task.id: task for task in tasks.all_of(store, team.name, [])}
+    by_id = {task.id: task for task in tasks.all_of(store, team.name, [])}
     yield from _readers(store, team.name, fix)
-    yield from _blockers(team.name, known)
-    yield from _claims(store, team, known, fix)
+    yield from _blockers(team.name, by_id)
+    yield from _claims(store, team, by_id, fix)
     yield from _worktrees(store, team)
     yield from _isolation(store, team)
     for row in agents.agent_rows(store, team, []) if team.state == "active" else []:

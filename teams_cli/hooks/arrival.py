@@ -72,12 +72,12 @@ def _answer_child(
     caller = place.caller(parent)
     if name == STARTS:
         caller = caller or _join_child(store, team, parent, str(event.get("agent_type") or ""), place)
-        told = waking.introduction(store, team, caller.name, caller.config)
+        about_team = waking.introduction(store, team, caller.name, caller.config)
         token = f"TEAMS_TOKEN={caller.token} " if caller.token else ""
         introduction = (
-            f"{told}\nYou work for {parent.name}. Say who you are in every command: {token}teams … --as {caller.name}; "
-            f"without that, and by the tools of the server `team`, you speak as {parent.name}. Your last answer "
-            f"goes to {parent.name} by itself."
+            f"{about_team}\nYou work for {parent.name}. Say who you are in every command: {token}teams … --as "
+            f"{caller.name}; without that, and by the tools of the server `team`, you speak as {parent.name}. "
+            f"Your last answer goes to {parent.name} by itself."
         )
         return Reply(dialect.context(own, introduction), set())
     if caller is None:
@@ -90,10 +90,10 @@ def _answer_child(
         if mail:
             return Reply(dialect.refusal("\n\n".join(mail)), shown)
     # Its parent has its last answer from the client as well, and need not read it.
-    said = str(event.get("last_assistant_message") or "").strip()[:_LONGEST]
-    if said and teams.get(store, team).member(caller.name):
+    last_answer = str(event.get("last_assistant_message") or "").strip()[:_LONGEST]
+    if last_answer and teams.get(store, team).member(caller.name):
         uid = f"{caller.name}~output-1"
-        sent = messages.notify(store, team, parent.name, said, uid, "output", caller.name, wake=False)
+        sent = messages.notify(store, team, parent.name, last_answer, uid, "output", caller.name, wake=False)
         reading.settle(store, team, parent.name, {sent.number})
     leaving.leave(store, team, caller)
     place.forget()
@@ -156,9 +156,9 @@ def seat(client: str, standpoint: Standpoint, given: bytes, environ: Mapping[str
         if own.agent:
             bindings.bind_alone(standpoint.root, own, pid)
         return
-    said = terminals.variables_of(pid) if own_seat.daemon else environ
+    own_environ = terminals.variables_of(pid) if own_seat.daemon else environ
     if own_seat.daemon:
-        standpoint.team = environment.look_up("team", None, said)[0] or standpoint.team
+        standpoint.team = environment.look_up("team", None, own_environ)[0] or standpoint.team
     store = opening.open_store(standpoint.root, standpoint.store or FILES, host=environ.get("TEAMS_HOST", ""))
     if not sitting.may_sit(store, standpoint.team):
         return
@@ -167,7 +167,7 @@ def seat(client: str, standpoint: Standpoint, given: bytes, environ: Mapping[str
         pid,
         session_id,
         str(event.get("cwd") or os.getcwd()),
-        caller=_caller(standpoint, said, config.load(store.root, environ)),
+        caller=_caller(standpoint, own_environ, config.load(store.root, environ)),
         thread=session_id if own_seat.daemon else "",
         tty=terminals.terminal_of(pid),
         way=own_seat.ways[0] if own_seat.ways else "",
@@ -194,19 +194,21 @@ def _caller(standpoint: Standpoint, environ: Mapping[str, str], user: config.Con
 
 def _secrets(known: Seat, pid: int, environ: Mapping[str, str]) -> dict[str, Any]:
     """How the client is reached: its program and in what environment that is run, its socket and the token of that."""
-    found: dict[str, Any] = {"program": terminals.program_of(pid)}
-    found["environ"] = {key: environ[key] for key in _OF_ITS_COMMANDS if key in environ}
+    secrets: dict[str, Any] = {"program": terminals.program_of(pid)}
+    secrets["environ"] = {key: environ[key] for key in _OF_ITS_COMMANDS if key in environ}
     if (own := known.socket) and environ.get(own.address):
-        found["socket"], found["socketToken"] = environ[own.address], environ.get(own.token, "")
+        secrets["socket"], secrets["socketToken"] = environ[own.address], environ.get(own.token, "")
     if known.serves and (server := _server(terminals.words_of(pid))):
-        found["server"] = [*server, environ.get(known.serves, "")]
-    return found
+        secrets["server"] = [*server, environ.get(known.serves, "")]
+    return secrets
 
 
 def _server(words: list[str]) -> tuple[str, int] | None:
-    said = dict(zip(words, [*words[1:], ""], strict=True)) | dict(word.split("=", 1) for word in words if "=" in word)
-    port = said.get("--port", "")
-    return (said.get("--hostname") or "127.0.0.1", int(port)) if port.isdecimal() and int(port) else None
+    options = dict(zip(words, [*words[1:], ""], strict=True)) | dict(
+        word.split("=", 1) for word in words if "=" in word
+    )
+    port = options.get("--port", "")
+    return (options.get("--hostname") or "127.0.0.1", int(port)) if port.isdecimal() and int(port) else None
 
 
 def tell(given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> None:

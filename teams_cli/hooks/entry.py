@@ -184,19 +184,19 @@ def _arrives(standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]")
 
 def _flags(words: list[str]) -> "dict[str, str] | None":
     """The client and the flags; None if they are not as they should be."""
-    found = {"root": "", "store": "", "team": "", "agent": "", "client": "", "wait": "", "ask": ""}
+    flags = {"root": "", "store": "", "team": "", "agent": "", "client": "", "wait": "", "ask": ""}
     rest = iter(words)
     for word in rest:
         flag, equals, value = word.partition("=")
         if flag in _FLAGS:
-            found[_FLAGS[flag]] = value if equals else next(rest, "")
-        elif not found["client"] and word.isalnum() and os.path.exists(f"{_CLIENTS}/{word}.py"):
-            found["client"] = word
+            flags[_FLAGS[flag]] = value if equals else next(rest, "")
+        elif not flags["client"] and word.isalnum() and os.path.exists(f"{_CLIENTS}/{word}.py"):
+            flags["client"] = word
         elif word in ("--wait", "--ask"):
-            found[word[2:]] = word
+            flags[word[2:]] = word
         else:
             return None
-    return found if found["client"] else None
+    return flags if flags["client"] else None
 
 
 def _standard_input() -> bytes:
@@ -249,8 +249,8 @@ def _caller(client: str, given: bytes) -> str:
 def _binding(client: str, root: str, given: bytes, is_named: bool) -> "Binding | None":
     """Whose terminal the hook runs in; that of Codex, whose daemon runs the hooks of all, is known by its thread."""
     if client == "codex":
-        said = given.partition(b'"session_id"')[2][:200].partition(b'"')[2].partition(b'"')[0]
-        return bindings.of_thread(root, said.decode("ascii", "replace"))
+        session_id = given.partition(b'"session_id"')[2][:200].partition(b'"')[2].partition(b'"')[0]
+        return bindings.of_thread(root, session_id.decode("ascii", "replace"))
     return None if is_named else bindings.above(root, os.getppid())
 
 

@@ -146,12 +146,12 @@ def note(standpoint: Standpoint, given: bytes) -> float:
     Waiting is no call. Of who is no member nothing is noted: they have no file of what they have seen.
     """
     base = f"{standpoint.root}/teams/{standpoint.team}/inboxes/{standpoint.agent}"
-    found = b"".join(b"%08x\n" % crc32(call) for call in _calls(given) if b"teams wait" not in call)
-    if not found or not os.path.exists(f"{base}.seen"):
+    sums = b"".join(b"%08x\n" % crc32(call) for call in _calls(given) if b"teams wait" not in call)
+    if not sums or not os.path.exists(f"{base}.seen"):
         return 0.0
     descriptor = os.open(f"{base}.calls", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        os.write(descriptor, found)
+        os.write(descriptor, sums)
         if os.fstat(descriptor).st_size < _WINDOW * _SIZE:
             return 0.0
         calls = os.pread(descriptor, 1 << 16, 0).split()[-_WINDOW:]
@@ -216,10 +216,10 @@ def _changed(directory: str) -> float:
     checkout = checkouts.at(directory)
     if checkout is None:
         return 0.0
-    found = [checkout.committed_at]
+    times = [checkout.committed_at]
     for name in checkout.uncommitted():
         try:
-            found.append(os.lstat(os.path.join(checkout.top, name)).st_mtime)
+            times.append(os.lstat(os.path.join(checkout.top, name)).st_mtime)
         except OSError:  # it is deleted
             continue
-    return max(found)
+    return max(times)

@@ -79,8 +79,8 @@ def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str
 
 def _note_session(store: Store, standpoint: Standpoint, client: str, event: dict[str, Any]) -> None:
     """Note the session of a client in no terminal, once something was said in it, so that copies of it can answer."""
-    said = (known.get(client).dialect or COMMON).moment(event) in ("prompt", "tools")
-    if not said or standpoint.has_terminal or event.get("agent_id"):
+    is_in_turn = (known.get(client).dialect or COMMON).moment(event) in ("prompt", "tools")
+    if not is_in_turn or standpoint.has_terminal or event.get("agent_id"):
         return
     directory = str(event.get("cwd") or os.getcwd())
     with suppress(errors.TeamsError):
@@ -94,8 +94,10 @@ def _report(
 ) -> TerminalState | None:
     """Note what the event says of the client in its terminal; a stop that was refused is none."""
     state = WORKING if goes_on else state_said(event)
-    found = terminals.find(store, standpoint.team, standpoint.agent)
-    if not state or found is None or (found.has_ended and state != GONE):  # this is the next client, which has to join
+    terminal = terminals.find(store, standpoint.team, standpoint.agent)
+    if not state or terminal is None:
+        return None
+    if terminal.has_ended and state != GONE:  # this is the next client, which has to join
         return None
     name = event.get("hook_event_name")
     source = str(event.get("source")) if name == TERMINAL_STATE else f"hook {name}"
@@ -107,7 +109,7 @@ def _report(
         wish = permission_for(event) if state == PERMISSION else None
         report = terminals.Report(state, source, str(event.get("session_id") or ""), wish)
         now = terminals.note(store, standpoint.team, standpoint.agent, report)
-        if now.session_id != found.session_id:  # some clients begin their session after they have joined
+        if now.session_id != terminal.session_id:  # some clients begin their session after they have joined
             sitting.note_session(store, standpoint.team, now)
     if state in (IDLE, GONE):
         background.start_for_terminals(store, standpoint.team, environ)
@@ -159,10 +161,10 @@ class Seen:
         self.file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         fcntl.flock(self.file, fcntl.LOCK_EX)
         words = os.read(self.file, 128).split()
-        known = len(words) in (2, 4) and all(word.isdigit() for word in words[1:])
-        self.number, self.blocks = -1, int(words[1]) if known else 0
-        self.recall = Recall(int(words[2]) - 1, int(words[3])) if known and len(words) == 4 else Recall()
-        self.beat = os.fstat(self.file).st_mtime if known else 0.0
+        is_valid = len(words) in (2, 4) and all(word.isdigit() for word in words[1:])
+        self.number, self.blocks = -1, int(words[1]) if is_valid else 0
+        self.recall = Recall(int(words[2]) - 1, int(words[3])) if is_valid and len(words) == 4 else Recall()
+        self.beat = os.fstat(self.file).st_mtime if is_valid else 0.0
         return self
 
     def __exit__(self, *failure: object) -> None:

@@ -42,10 +42,10 @@ def wait(client: str, standpoint: Standpoint, environ: Mapping[str, str]) -> int
     """Wait for the bell of the client that runs this hook; the exit status says what the client is to do."""
     if environ.get("TEAMS_SHADOW") or not standpoint.has_team:
         return 0
-    found = _client(client, standpoint.root)
-    if found is None:
+    client_and_binding = _client(client, standpoint.root)
+    if client_and_binding is None:
         return 0
-    pid, binding = found
+    pid, binding = client_and_binding
     started = bindings.stat_of(pid)[0]
     bell = Doorbell(bindings.kept(standpoint.root, binding.team, binding.agent, "bell"))
     if not started or not _taken(bell, pid):
@@ -68,8 +68,8 @@ def _client(client: str, root: str) -> tuple[int, bindings.Binding] | None:
         return None
     give_up = time.monotonic() + _TO_JOIN
     while time.monotonic() < give_up:
-        if found := bindings.client_above(root, os.getppid()):
-            return found
+        if client_and_binding := bindings.client_above(root, os.getppid()):
+            return client_and_binding
         time.sleep(0.1)
     return None
 
@@ -133,20 +133,20 @@ class Recall:
         """What to say now; a turn that *begins* is a reason of its own."""
         first = self.position < 0
         news = self._news(store, team, agent)
-        told = [f"Meanwhile: {_list(news)}"] if news and not first else []
-        return told + self._mail(store, team, agent, begins or bool(told))
+        meanwhile = [f"Meanwhile: {_list(news)}"] if news and not first else []
+        return meanwhile + self._mail(store, team, agent, begins or bool(meanwhile))
 
     def _news(self, store: Store, team: str, agent: str) -> list[str]:
         """The newest of each agent and task, in the order of what happened; what it looked up itself is left out."""
         looked = presence.load(store, team, agent).looked_to or 0
-        found: dict[str, str] = {}
+        newest: dict[str, str] = {}
         for position, entry in store.history(team, max(self.position, looked, 0)):
             self.position = position
-            if entry.get("actor") != agent and (said := _said(entry)):
-                found.pop(said[0], None)
-                found[said[0]] = said[1]
+            if entry.get("actor") != agent and (change := _said(entry)):
+                newest.pop(change[0], None)
+                newest[change[0]] = change[1]
         self.position = max(self.position, looked, 0)
-        return list(found.values())
+        return list(newest.values())
 
     def _mail(self, store: Store, team: str, agent: str, due: bool) -> list[str]:
         now = store.now()

@@ -199,10 +199,10 @@ class WorkerProcess:
         how = f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
         try:
             with open(self.log, encoding="utf-8", errors="replace") as log:
-                said = log.read()[-2000:].strip().rpartition("\n")[2]
+                last_line = log.read()[-2000:].strip().rpartition("\n")[2]
         except OSError:
-            said = ""
-        return f"{how}: {said}" if said else how
+            last_line = ""
+        return f"{how}: {last_line}" if last_line else how
 
 
 class WorkerCrew:
@@ -371,8 +371,8 @@ def _refuse_broken(profile: Profile, program: str, surroundings: Surroundings) -
     except (OSError, subprocess.TimeoutExpired) as error:
         raise errors.InvalidValue(f"{profile.start[0]} can't be started: {error}", _TRY) from None
     if done.returncode:
-        said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-        why = said[-1] if said else f"exit status {done.returncode}"
+        lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+        why = lines[-1] if lines else f"exit status {done.returncode}"
         raise errors.InvalidValue(f"{profile.start[0]} can't be started: {why}", _TRY)
 
 

@@ -119,16 +119,16 @@ class Leader:
         self._note_fallen()
         if self.run.store.host and not self.run.leader.is_human:  # other machines see by this that the run is led
             presence.saw(self.run.store, self.run.team, self.run.leader.name, every=_SEEN_EVERY)
-        found = self._tasks()
+        all_tasks = self._tasks()
         living = self.crew.living()
-        self.progress.update(found, living)
-        self.crew.call(found)
-        if self._give_up_tasks(found):
+        self.progress.update(all_tasks, living)
+        self.crew.call(all_tasks)
+        if self._give_up_tasks(all_tasks):
             return False  # look again, at what is left
-        if any(task.status == "in_progress" for task in found):
+        if any(task.status == "in_progress" for task in all_tasks):
             leases.release_all(self.run.store, self.run.load_team())
             return False
-        return not self._open(found, living)
+        return not self._open(all_tasks, living)
 
     def _give_up_tasks(self, found: list[Task]) -> bool:
         """Let tasks fail that came back too often, or that nobody takes; whether there were any."""
@@ -182,18 +182,18 @@ class Leader:
         return made
 
     def _report(self, answer: LeaderAnswer) -> Ended:
-        found = self._tasks()
-        status = FAILED if answer.problem else _status(found)
+        all_tasks = self._tasks()
+        status = FAILED if answer.problem else _status(all_tasks)
         run = self.run.record.having(status=status, verdict=answer.verdict)
         spent = spending.spent(self.run.store, self.run.load_team(), "model", [])
         left = [tree.line(self.run.team) for tree in worktrees.all_of(self.run.store, self.run.team)]
-        text = reports.markdown(run, self.run.team, found, answer.text, self.troubles, left, spent)
+        text = reports.markdown(run, self.run.team, all_tasks, answer.text, self.troubles, left, spent)
         reports.write(run.report, text)
         runs.settle(self.run.store, self.run.team, self.run.record, status, answer.verdict)
         if status == COMPLETED:
             with suppress(errors.TeamsError):  # what it made is reported; that it is open still hurts nobody
                 closing.close(self.run.store, self.run.team, self.run.leader, force=True)
-        return Ended(self.run.team, run, found, text)
+        return Ended(self.run.team, run, all_tasks, text)
 
     def _give_up(self) -> None:
         try:

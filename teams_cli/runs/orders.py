@@ -57,7 +57,7 @@ def checkout(path: str, environ: Mapping[str, str]) -> str:
         InvalidValue: It is in none, git does not trust it, or there is no git.
     """
     try:
-        found = subprocess.run(
+        done = subprocess.run(
             ["git", "-C", path, "rev-parse", "--show-toplevel"],
             env=dict(environ),
             stdin=subprocess.DEVNULL,
@@ -65,10 +65,10 @@ def checkout(path: str, environ: Mapping[str, str]) -> str:
         )
     except OSError as error:
         raise errors.InvalidValue(f"this workflow needs git: {error.strerror}", "Install git.") from None
-    if found.returncode:
-        said = found.stderr.decode(errors="replace").strip().partition("\n")[0]
-        raise errors.InvalidValue(f"repo: {path} is not a git checkout ({said})", _HINT)
-    return os.fsdecode(found.stdout.removesuffix(b"\n"))
+    if done.returncode:
+        why = done.stderr.decode(errors="replace").strip().partition("\n")[0]
+        raise errors.InvalidValue(f"repo: {path} is not a git checkout ({why})", _HINT)
+    return os.fsdecode(done.stdout.removesuffix(b"\n"))
 
 
 def variables(workflow: Workflow, given: Mapping[str, str], surroundings: Surroundings) -> dict[str, str]:
@@ -77,10 +77,10 @@ def variables(workflow: Workflow, given: Mapping[str, str], surroundings: Surrou
     Raises:
         InvalidValue: One is unknown, missing, or can't be had; `repo` is no directory or, if need be, no checkout.
     """
-    known = sorted({REPO, *workflow.variables})
+    names = sorted({REPO, *workflow.variables})
     for name in given:
-        if name not in known:
-            raise errors.InvalidValue(f"{workflow.name} has no variable {name!r}", f"Variables: {', '.join(known)}.")
+        if name not in names:
+            raise errors.InvalidValue(f"{workflow.name} has no variable {name!r}", f"Variables: {', '.join(names)}.")
     values: dict[str, str] = {}
     for name, variable in workflow.variables.items():
         value = given.get(name, variable.default)
@@ -110,8 +110,8 @@ def refuse_impossible(
         environment = {**surroundings.environ, "PYTHON": surroundings.python, **values}
         done = shell.run(workflow.check, values[REPO], environment, f"the check of {workflow.name}")
         if done.status:
-            said = (done.errors or done.output or done.reason).strip()
-            raise errors.InvalidValue(said, "Nothing was changed. Use agents with a model: --harness claude")
+            why = (done.errors or done.output or done.reason).strip()
+            raise errors.InvalidValue(why, "Nothing was changed. Use agents with a model: --harness claude")
         for line in done.errors.splitlines():
             say(line)
 
@@ -140,8 +140,8 @@ def _items(
         raise errors.TaskFailed(f"the `each` command of {task.id} failed: {done.reason}", "Run it yourself.")
     for line in done.errors.splitlines():
         say(f"{task.id}: {line}")
-    found = [item for item in done.output.split("\0" if "\0" in done.output else "\n") if item.strip()]
-    for item in found:
+    items = [item for item in done.output.split("\0" if "\0" in done.output else "\n") if item.strip()]
+    for item in items:
         if "\ufffd" in item:
             raise errors.InvalidValue(f"{task.id}: {item!r} is not UTF-8", "Leave it out of the output of `each`.")
         try:
@@ -150,7 +150,7 @@ def _items(
             raise errors.InvalidValue(
                 f"{task.id}: an item {problem}", "Leave it out of the output of `each`."
             ) from None
-    return found
+    return items
 
 
 def settings(workflow: Workflow, caller: Caller) -> dict[str, str]:
@@ -197,14 +197,14 @@ def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> l
 def _named(kinds: list[AgentTemplate], leader: str) -> list[Assigned]:
     stems = [_stem(kind) for kind in kinds]
     taken = {leader.lower()}
-    found = []
+    assigned = []
     for kind, stem in zip(kinds, stems, strict=True):
         name, number = stem, 0
         while name.lower() in taken or (number == 0 and stems.count(stem) > 1):
             number += 1
             name = f"{stem}-{number}"
         taken.add(name.lower())
-        found.append(
+        assigned.append(
             Assigned(
                 name=name,
                 role=kind.role,
@@ -217,13 +217,13 @@ def _named(kinds: list[AgentTemplate], leader: str) -> list[Assigned]:
                 answer=kind.answer,
             )
         )
-    return found
+    return assigned
 
 
 def _stem(kind: AgentTemplate) -> str:
     role = "worker" if ALIASES.get(kind.role, kind.role) in (MEMBER, MANAGER) else kind.role
-    word = kind.name or (kind.type or role).replace(" ", "-")
-    return word[:50] if is_name(word) else role
+    name = kind.name or (kind.type or role).replace(" ", "-")
+    return name[:50] if is_name(name) else role
 
 
 ITEM = "item"
@@ -241,13 +241,13 @@ class Step:
 
     def draft(self, team: str, blockers: list[str]) -> Task:
         """The task; its key and item are kept in it."""
-        said = self.template
-        return creating.of_template(team, said, "").having(
-            title=one_line(model.fill(said.title, self.values)),
-            description=said.description and model.fill(said.description, self.values),
-            prompt=said.prompt and model.fill(said.prompt, self.values),
-            require=[model.fill(skill, self.values) for skill in said.require],
-            check_in=said.check_in and model.fill(said.check_in, self.values),
+        template = self.template
+        return creating.of_template(team, template, "").having(
+            title=one_line(model.fill(template.title, self.values)),
+            description=template.description and model.fill(template.description, self.values),
+            prompt=template.prompt and model.fill(template.prompt, self.values),
+            require=[model.fill(skill, self.values) for skill in template.require],
+            check_in=template.check_in and model.fill(template.check_in, self.values),
             blocked_by=blockers,
             step=self.key,
             item=self.item,
@@ -267,8 +267,8 @@ def expand(workflow: Workflow, variables: dict[str, str], items: Mapping[str, li
         if template.each is None:
             steps.append(Step(template.id, template, None, variables))
         else:
-            found = enumerate(items.get(template.id, []), 1)
-            steps += [Step(model.instance(template.id, n), template, item, variables) for n, item in found]
+            numbered = enumerate(items.get(template.id, []), 1)
+            steps += [Step(model.instance(template.id, n), template, item, variables) for n, item in numbered]
     return steps
 
 

@@ -177,8 +177,8 @@ class _Rise:
         """Start, resume or expect a member; how it is now. It keeps the role that it has, whatever is *said* by now."""
         role = roles.known_role(member.role, teams.get(self.store, self.team), self.caller.config)
         state = self._state(member, role)
-        found = teams.get(self.store, self.team).member(member.name)
-        now = found.role if found else role
+        present = teams.get(self.store, self.team).member(member.name)
+        now = present.role if present else role
         return {"name": member.name, "role": now, "state": state, **({} if now == role else {"said": role})}
 
     def _state(self, member: MemberTemplate, role: str) -> str:
@@ -202,8 +202,8 @@ class _Rise:
 
     def _about(self, member: MemberTemplate) -> str:
         """What it is told that it is for; empty where no file of an agent says so."""
-        said = self.said.get(member.name) or self.said.get(member.role)
-        return f"{_FOR}{said}" if said else ""
+        purpose = self.said.get(member.name) or self.said.get(member.role)
+        return f"{_FOR}{purpose}" if purpose else ""
 
     def _request(self, member: MemberTemplate, role: str) -> StartRequest:
         about = self._about(member)

@@ -121,12 +121,12 @@ def _last(store: Store, team: str) -> Run | None:
 
 def unfinished(store: Store, workflow: str = "") -> list[str]:
     """The teams whose run is not completed and that nobody leads now."""
-    found = []
+    names = []
     for team in store.teams():
         run = _last(store, team)
         if run and run.status != COMPLETED and workflow in ("", run.workflow) and not is_led(store, team, run):
-            found.append(team)
-    return found
+            names.append(team)
+    return names
 
 
 def take(store: Store, team: str, run: Run) -> Run:

@@ -90,10 +90,10 @@ class LeaderTurn:
         prompt = self._prompt(given, found)
         text = ""
         for _ in range(_TRIES):
-            said = self._turn(prompt)
-            if said.text is None:
-                return said
-            text, verdict = said.text, self._verdict(said.text)
+            answer = self._turn(prompt)
+            if answer.text is None:
+                return answer
+            text, verdict = answer.text, self._verdict(answer.text)
             if not self.how.verdict or verdict:
                 return LeaderAnswer(text, "", verdict)
             prompt += _AGAIN.format(pattern=self.how.verdict.pattern)
@@ -123,13 +123,13 @@ class LeaderTurn:
             if not self._ended(name):
                 interrupting.stop(self.run.store, self.run.team, self.run.leader, name)
         session = ending.current(self.run.store, self.run.team, name)
-        said = logs.find(self.run.store, self.run.team, name) or ""
+        output = logs.find(self.run.store, self.run.team, name) or ""
         if session is None or session.outcome != "completed":
             late = "" if in_time else f"it took longer than {_LONGEST:.0f} s; "
             return LeaderAnswer(
                 None, late + orders.one_line((session and session.failure) or "the leader's turn failed")
             )
-        return LeaderAnswer(said) if said.strip() else LeaderAnswer(None, "the leader's turn said nothing")
+        return LeaderAnswer(output) if output.strip() else LeaderAnswer(None, "the leader's turn said nothing")
 
     def _ended(self, name: str) -> bool:
         session = ending.current(self.run.store, self.run.team, name)
@@ -137,10 +137,10 @@ class LeaderTurn:
 
     def _prompt(self, given: str, found: list[Task]) -> str:
         results = {f"{RESULT}{orders.key_of(task)}": task.result or "" for task in found}
-        said = [_told(task) for task in found]
+        parts = [_told(task) for task in found]
         for message in self.run.store.read(self.run.team, MESSAGE, self.run.leader.name, 0, []):
             if message.type == "reply":  # to a broadcast of the leader's
-                said.append(f"{message.from_} replied:\n{message.message[:_IN_HAND]}")
+                parts.append(f"{message.from_} replied:\n{message.message[:_IN_HAND]}")
         return _INSTRUCTIONS.format(
             leader=self.run.leader.name,
             team=self.run.team,
@@ -148,21 +148,21 @@ class LeaderTurn:
             about=self.run.about,
             prompt=model.fill(self.how.prompt or "", {**self.run.record.variables, **results}),
             given=given,
-            results="\n\n".join(said)[:_ALL],
+            results="\n\n".join(parts)[:_ALL],
         )
 
     def _verdict(self, text: str) -> str | None:
         """The last verdict in the text, where the workflow says how to find it."""
         if not self.how.verdict:
             return None
-        found = list(re.finditer(self.how.verdict.pattern, text))
-        return (found[-1][1] if found[-1].re.groups else found[-1][0]).strip() if found else None
+        matches = list(re.finditer(self.how.verdict.pattern, text))
+        return (matches[-1][1] if matches[-1].re.groups else matches[-1][0]).strip() if matches else None
 
 
 def _told(task: Task) -> str:
     """What came of a task, as the leader reads it."""
     head = f"{orders.key_of(task)} ({task.title}), {task.status}, by {task.owner or 'nobody'}:"
     notes = [note.reason for note in task.notes if note.what == "failed" and note.reason]
-    said = task.result or (notes[-1] if notes else "no result")
-    more = "" if len(said) <= _IN_HAND else f"\n[…: all of it is in {orders.key_of(task)}.txt]"
-    return f"{head}\n{said[:_IN_HAND]}{more}"
+    outcome = task.result or (notes[-1] if notes else "no result")
+    more = "" if len(outcome) <= _IN_HAND else f"\n[…: all of it is in {orders.key_of(task)}.txt]"
+    return f"{head}\n{outcome[:_IN_HAND]}{more}"

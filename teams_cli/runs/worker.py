@@ -75,12 +75,12 @@ class Worker:
 
     def _next(self) -> Task | None:
         """The next task, once one is ready; None when nothing is left to wait for."""
-        found: list[Task] = []
+        claimed: list[Task] = []
 
         def ready() -> bool:
             self._refuse_orphan()
             try:
-                found[:] = [
+                claimed[:] = [
                     insist(lambda: choosing.claim_next(self.store, self.team, self.caller, wanted=self._wanted))
                 ]
             except errors.NothingReady:
@@ -89,7 +89,7 @@ class Worker:
             return True
 
         pace.sleep_until(self.store, self.team, paced(ready), None)
-        return found[0] if found else None
+        return claimed[0] if claimed else None
 
     def _wanted(self, task: Task) -> bool:
         """Whether it is for a worker: beside agents with a model, what has no command is for these."""

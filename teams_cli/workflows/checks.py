@@ -27,10 +27,10 @@ def problems(workflow: Workflow, known_ids: set[str], users: Roles) -> list[Prob
     wrong; *users* are the roles of the user's configuration.
     """
     roles = {**users, **workflow.roles}
-    found = [*_ids(workflow), *_blockers(workflow, known_ids), *_roles(workflow, roles), *_agents(workflow, roles)]
-    if not found:  # skills and results can be followed only along roles and blockers that there are
-        found = [*_skills(workflow, roles), *_results(workflow)]
-    return [*found, *_settings(workflow), *_touches(workflow), *_commands(workflow), *_places(workflow)]
+    wrong = [*_ids(workflow), *_blockers(workflow, known_ids), *_roles(workflow, roles), *_agents(workflow, roles)]
+    if not wrong:  # skills and results can be followed only along roles and blockers that there are
+        wrong = [*_skills(workflow, roles), *_results(workflow)]
+    return [*wrong, *_settings(workflow), *_touches(workflow), *_commands(workflow), *_places(workflow)]
 
 
 def _settings(workflow: Workflow) -> Iterator[Problem]:
@@ -111,10 +111,10 @@ def _agents(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
 
 def skills_of(role: str, specialty: str | None, roles: Roles) -> set[str]:
     """What a worker of that role and specialty knows."""
-    found = {specialty} if specialty else set()
+    skills = {specialty} if specialty else set()
     for name in _lineage(role, roles):
-        found.update(roles[name].get("skill", ()) if name in roles else ())
-    return found
+        skills.update(roles[name].get("skill", ()) if name in roles else ())
+    return skills
 
 
 def able(require: Iterable[str], agents: Iterable[AgentTemplate], roles: Roles) -> bool:
@@ -162,8 +162,8 @@ def _places(workflow: Workflow) -> Iterator[Problem]:
     for place, text, also in _texts(workflow):
         for name in model.places(text):
             if name not in variables and name not in also and not name.startswith(RESULT):
-                known = ", ".join(sorted(variables | also))
-                yield place, f"nothing fills `{{{{{name}}}}}`; there are: {known}"
+                names = ", ".join(sorted(variables | also))
+                yield place, f"nothing fills `{{{{{name}}}}}`; there are: {names}"
 
 
 def _texts(workflow: Workflow) -> Iterator[tuple[Place, str, set[str]]]:

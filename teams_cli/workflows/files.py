@@ -51,11 +51,13 @@ def massgen_keys(document: dict[str, Any]) -> Iterator[Problem]:
     for index, row in enumerate(agents if isinstance(agents, list) else []):
         for place, value in _leaves(row, ()):
             harness = _HARNESSES.get(str(value).lower(), "NAME")
-            known = {**_OF_AGENTS, ("backend", "type"): f"write `harness: {harness}` at the agent"}
-            yield ("agents", index, *place), known.get(place, _NO_COUNTERPART).format(value)
+            counterparts = {**_OF_AGENTS, ("backend", "type"): f"write `harness: {harness}` at the agent"}
+            yield ("agents", index, *place), counterparts.get(place, _NO_COUNTERPART).format(value)
     for place, value in _leaves(document.get("orchestrator"), ()):
-        word = str(value).lower() if isinstance(value, bool) else value
-        setting = f"write `settings: {{{place[-1]}: {word}}}`" if place[:-1] == ("coordination",) else _NO_COUNTERPART
+        written = str(value).lower() if isinstance(value, bool) else value
+        setting = (
+            f"write `settings: {{{place[-1]}: {written}}}`" if place[:-1] == ("coordination",) else _NO_COUNTERPART
+        )
         yield ("orchestrator", *place), _OF_ALL.get(place, setting)
     for key in document.keys() - {"agents", "orchestrator"}:
         yield (key,), _NO_COUNTERPART
@@ -206,10 +208,10 @@ def _size(node: yaml.Node, known: dict[int, int]) -> int:
 
 def told(error: Any) -> str:
     """What is wrong with a value, in our words."""
-    said: str = _SAID.get(error["type"]) or error["msg"].removeprefix("Value error, ")
+    what: str = _SAID.get(error["type"]) or error["msg"].removeprefix("Value error, ")
     for words, ours in _THEIRS.items():
-        said = said.replace(words, ours)
-    return said[:1].lower() + said[1:]
+        what = what.replace(words, ours)
+    return what[:1].lower() + what[1:]
 
 
 _FIRST_LINE = 2
@@ -233,9 +235,9 @@ def path_of(word: str, directory: str) -> str:
     for place in places:
         if os.path.exists(place):
             return os.path.abspath(place)
-    known = ", ".join(sorted({os.path.basename(path)[:-3] for path in paths(directory)}))
+    names = ", ".join(sorted({os.path.basename(path)[:-3] for path in paths(directory)}))
     raise WorkflowNotFound(
-        f"there is no workflow {word!r}", f"Workflows: {known or 'none'}. Or give the path of a file."
+        f"there is no workflow {word!r}", f"Workflows: {names or 'none'}. Or give the path of a file."
     )
 
 
@@ -267,8 +269,8 @@ def _refuse_massgen(path: str, text: str) -> None:
         return
     if is_of_massgen(document):
         wrong = massgen_keys(document)
-        found = [(_line(lines, place) - _FIRST_LINE + 1, f"{_field(place)}{what}") for place, what in wrong]
-        raise errors.InvalidValue(_told(path, sorted(found), "is a configuration of MassGen"), _MASSGEN_HINT)
+        lines_and_words = [(_line(lines, place) - _FIRST_LINE + 1, f"{_field(place)}{what}") for place, what in wrong]
+        raise errors.InvalidValue(_told(path, sorted(lines_and_words), "is a configuration of MassGen"), _MASSGEN_HINT)
 
 
 def _refusal(path: str, found: list[tuple[int, str]]) -> errors.InvalidValue:
@@ -371,8 +373,8 @@ def _line(lines: dict[Place, int], place: Place) -> int:
 
 
 def _field(place: Place) -> str:
-    said = [str(step) for step in place if step != "[key]"]
-    return f"{'.'.join(said)}: " if said else ""
+    steps = [str(step) for step in place if step != "[key]"]
+    return f"{'.'.join(steps)}: " if steps else ""
 
 
 def describe(path: str, problems: list[errors.TeamsError]) -> dict[str, Any] | None:

@@ -229,8 +229,8 @@ class Workflow(Form):
 
     def ordered(self) -> list[TaskTemplate]:
         """The tasks, each behind those that it waits for. They must not wait in a circle."""
-        known = {task.id: task for task in self.tasks}
-        return [known[key] for key in ordering.in_order({key: task.blocked_by for key, task in known.items()})]
+        by_id = {task.id: task for task in self.tasks}
+        return [by_id[key] for key in ordering.in_order({key: task.blocked_by for key, task in by_id.items()})]
 
     def to_json(self) -> dict[str, Any]:
         """The front matter as it can be read again."""

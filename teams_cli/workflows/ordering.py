@@ -35,6 +35,6 @@ def circle(waits: Mapping[str, Collection[str]]) -> list[str]:
     except CycleError as error:
         way: list[str] = error.args[1][:0:-1]
         start = min(map(list(waits).index, way))
-        at = way.index(list(waits)[start])
-        return [*way[at:], *way[: at + 1]]
+        first = way.index(list(waits)[start])
+        return [*way[first:], *way[: first + 1]]
     return []

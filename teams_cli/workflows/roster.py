@@ -51,12 +51,12 @@ def read_task_list(content: str, form: type[T]) -> list[T]:
         InvalidValue: It is no such list; names everything that is wrong.
     """
     document = files.parsed(files.front_matter(content) or content, "the list of tasks", _LIST_HINT)
-    found = _validated(document.get("tasks") if isinstance(document, dict) else document, form)
-    if made_many := [one.id for one in found if one.each]:
+    listed = _validated(document.get("tasks") if isinstance(document, dict) else document, form)
+    if made_many := [one.id for one in listed if one.each]:
         raise errors.InvalidValue(
             f"{made_many[0]}: `each` works only in a run", "Write the tasks out, or use: teams run"
         )
-    return found
+    return listed
 
 
 def _validated(rows: Any, form: type[T]) -> list[T]:
@@ -80,14 +80,14 @@ def _in_words(place: int | str, *keys: int | str, what: str) -> str:
 
 def _with_ids(rows: list[Any]) -> list[Any]:
     """The tasks, each with an id: its own, else its place in the list. A title alone is a task, and a number a word."""
-    found = []
+    listed = []
     for place, row in enumerate(rows, 1):
         given = {"title": row} if isinstance(row, str) else row
         if isinstance(given, dict):
             named = {key: _words(given[key]) for key in ("id", "blockedBy", "after") if key in given}
             given = {"id": str(place), **given, **named}
-        found.append(given)
-    return found
+        listed.append(given)
+    return listed
 
 
 def _words(said: Any) -> Any:
@@ -109,7 +109,7 @@ def _lines(said: object) -> object:
 def _known_by_title(said: object) -> object:
     """The tasks, where those without an id have one that is made of their title: the same each time."""
     taken = {task.get("id") for task in said if isinstance(task, dict)} if isinstance(said, list) else set()
-    found: list[object] = []
+    listed: list[object] = []
     for task in said if isinstance(said, list) else ():
         if isinstance(task, dict) and "id" not in task and isinstance(task.get("title"), str):
             short = re.sub("[^a-z0-9]+", "-", task["title"].lower()).strip("-")[:_SHORT] or "task"
@@ -117,8 +117,8 @@ def _known_by_title(said: object) -> object:
             key = next(key for key in chain([short], numbered) if key not in taken)
             taken.add(key)
             task = {**task, "id": key}
-        found.append(task)
-    return found if isinstance(said, list) else said
+        listed.append(task)
+    return listed if isinstance(said, list) else said
 
 
 class MemberTemplate(Form):
@@ -174,14 +174,14 @@ def place(directory: str) -> str:
     Raises:
         WorkflowNotFound: There is none.
     """
-    found = os.path.abspath(directory)
-    last = environment.checkout_around(found)
-    while not os.path.isfile(f"{found}/{FILE}"):
-        above = os.path.dirname(found)
-        if found in (last, above):
+    top = os.path.abspath(directory)
+    last = environment.checkout_around(top)
+    while not os.path.isfile(f"{top}/{FILE}"):
+        above = os.path.dirname(top)
+        if top in (last, above):
             raise WorkflowNotFound(f"there is no {FILE} in {directory}", f"Write one, or say where: --file. {_HINT}")
-        found = above
-    return f"{found}/{FILE}"
+        top = above
+    return f"{top}/{FILE}"
 
 
 def read(path: str) -> Roster:
@@ -221,20 +221,20 @@ def tasks_of(roster: Roster, path: str) -> list[TaskTemplate]:
 
 def descriptions(path: str) -> dict[str, str]:
     """What the files `.claude/agents/*.md` beside the roster say of agents, by name; of one without sense nothing."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     directory = f"{os.path.dirname(path)}/{_AGENTS}"
     for name in sorted(os.listdir(directory)) if os.path.isdir(directory) else ():
         if name.endswith(".md"):
-            said = _front_matter(f"{directory}/{name}")
-            if isinstance(said.get("description"), str) and said["description"].strip():
-                found[str(said.get("name") or name.removesuffix(".md"))] = " ".join(said["description"].split())
-    return found
+            fields = _front_matter(f"{directory}/{name}")
+            if isinstance(fields.get("description"), str) and fields["description"].strip():
+                by_name[str(fields.get("name") or name.removesuffix(".md"))] = " ".join(fields["description"].split())
+    return by_name
 
 
 def _front_matter(path: str) -> dict[str, Any]:
     try:
         text = files.front_matter(files.content_of(path))
-        said = files.parsed(text, path, "") if text else None
+        fields = files.parsed(text, path, "") if text else None
     except errors.InvalidValue:  # it is not ours to correct, and says nothing then
         return {}
-    return said if isinstance(said, dict) else {}
+    return fields if isinstance(fields, dict) else {}

@@ -63,15 +63,15 @@ def around(root: str, environ: Mapping[str, str], is_named: bool = False) -> Bin
 
 def above(root: str, pid: int) -> Binding | None:
     """Whose the nearest process is, from that one upward, that joined."""
-    found = client_above(root, pid)
-    return found and found[1]
+    client = client_above(root, pid)
+    return client and client[1]
 
 
 def client_above(root: str, pid: int) -> tuple[int, Binding] | None:
     """The nearest process, from that one upward, that joined, and whose it is."""
     for ancestor in upward(pid):
-        if found := of_process(root, ancestor):
-            return ancestor, found
+        if binding := of_process(root, ancestor):
+            return ancestor, binding
     return None
 
 
@@ -91,9 +91,9 @@ def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | N
         words = said_of_process(ancestor, "cmdline")
         if OWN_PROGRAM.encode() in words:
             return None
-        found = of_thread(root, environ.get(THREAD, "")) if DAEMON in words else of_process(root, ancestor)
-        if found:
-            return found
+        binding = of_thread(root, environ.get(THREAD, "")) if DAEMON in words else of_process(root, ancestor)
+        if binding:
+            return binding
     return None
 
 
@@ -105,8 +105,8 @@ def has_another_client(root: str, binding: Binding, client: int) -> bool:
         return False
     if client in pids and of_process(root, client):
         return False
-    found = (of_process(root, pid) for pid in pids)
-    return any(one and (one.team, one.agent) == (binding.team, binding.agent) for one in found)
+    joined = (of_process(root, pid) for pid in pids)
+    return any(one and (one.team, one.agent) == (binding.team, binding.agent) for one in joined)
 
 
 def is_below(pid: int, word: bytes) -> bool:

@@ -84,10 +84,10 @@ class Doorbell:
     def heard(self) -> bytes:
         """What it was rung for since the last time."""
         try:
-            said = os.read(self._pipe, 4096)
+            rings = os.read(self._pipe, 4096)
         except BlockingIOError:
             return b""
-        return next((what for what in (LEAVE, STOP) if what in said), said[:1])
+        return next((what for what in (LEAVE, STOP) if what in rings), rings[:1])
 
     def close(self) -> None:
         """Hear it no more."""
@@ -322,11 +322,11 @@ class _Control:
         self._asked += 1
         self.say({"id": self._asked, "method": method, "params": params})
         while True:
-            said = json.loads(self._message())
-            if said.get("id") == self._asked and "method" not in said:
-                if "error" in said:
+            answer = json.loads(self._message())
+            if answer.get("id") == self._asked and "method" not in answer:
+                if "error" in answer:
                     raise ValueError(f"{method} was refused")
-                return dict(said.get("result") or {})
+                return dict(answer.get("result") or {})
 
     def say(self, said: Mapping[str, Any]) -> None:
         """Send a message."""
@@ -343,7 +343,7 @@ class _Control:
         self._line.sendall(head + mask + bytes(byte ^ mask[place % 4] for place, byte in enumerate(data)))
 
     def _message(self) -> bytes:
-        found = b""
+        message = b""
         while True:
             kind, is_last, data = self._frame()
             if kind == _CLOSES:
@@ -351,9 +351,9 @@ class _Control:
             if kind == _PING:
                 self._send(_PONG, data)
             elif kind in (_TEXT, _CONTINUES):
-                found += data
+                message += data
                 if is_last:
-                    return found
+                    return message
 
     def _frame(self) -> tuple[int, bool, bytes]:
         first, size = self._read(2)
@@ -366,10 +366,10 @@ class _Control:
         return first & 0x0F, bool(first & _LAST), self._read(size)
 
     def _read(self, size: int) -> bytes:
-        found = b""
-        while len(found) < size:
-            part = self._line.recv(size - len(found))
+        data = b""
+        while len(data) < size:
+            part = self._line.recv(size - len(data))
             if not part:
                 raise ValueError("it hung up")
-            found += part
-        return found
+            data += part
+        return data

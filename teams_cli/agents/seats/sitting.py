@@ -70,9 +70,9 @@ def sit_down(store: Store, team: str, arrival: Arrival) -> Binding | None:
     caller = arrival.caller or _returning(store, team, arrival)
     if caller and not _has_place(store, team, caller.name, arrival.pid):
         return None
-    known = secrets_of(store, team, caller.name) if caller else {}
+    kept = secrets_of(store, team, caller.name) if caller else {}
     if caller and not caller.token:
-        caller.token = str(known.get("token") or "")
+        caller.token = str(kept.get("token") or "")
     member, token = joining.join(store, team, caller)
     name = member.agent_id
     token = token or (caller.token if caller else "")
@@ -93,11 +93,11 @@ def _returning(store: Store, team: str, arrival: Arrival) -> Caller | None:
     here = bindings.of_process(store.root, arrival.pid)
     if here and here.team == team:
         return Caller(here.agent, token=here.token)
-    found = terminals.of_session(store, team, arrival.client, arrival.session_id) if arrival.session_id else None
-    if found is None or not (found.state == "gone" or found.has_ended or found.pid == arrival.pid):
+    terminal = terminals.of_session(store, team, arrival.client, arrival.session_id) if arrival.session_id else None
+    if terminal is None or not (terminal.state == "gone" or terminal.has_ended or terminal.pid == arrival.pid):
         return None
-    member = teams.get(store, team).find(found.agent)
-    return Caller(found.agent) if member and not member.stopped_by else None
+    member = teams.get(store, team).find(terminal.agent)
+    return Caller(terminal.agent) if member and not member.stopped_by else None
 
 
 def _has_place(store: Store, team: str, name: str, pid: int) -> bool:
@@ -128,14 +128,14 @@ def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
         "tty": arrival.tty or None,
         "way": arrival.way or None,
     }
-    told: dict[str, Any] = {"state": arrival.state, "since": now, "source": arrival.source, "heard_at": now}
+    report: dict[str, Any] = {"state": arrival.state, "since": now, "source": arrival.source, "heard_at": now}
 
     def change(terminal: Terminal) -> Terminal:
         same = (terminal.pid, terminal.pid_started) == (place["pid"], place["pid_started"])
         fresh = {} if same else {"joined_at": now, "version": None, "wakes": 0}
-        return terminal.having(**place, **told, **fresh, waits_for=None)
+        return terminal.having(**place, **report, **fresh, waits_for=None)
 
-    draft = Terminal(agent=name, joined_at=now, **place, **told)
+    draft = Terminal(agent=name, joined_at=now, **place, **report)
     before, terminal = upsert(store, team, TERMINAL, name, draft, change)
     note_session(store, team, terminal)
     presence.register_process(store, team, name, arrival.pid, arrival.state in terminals.IN_TURN)
@@ -162,34 +162,34 @@ def to_reopen(store: Store, team: str, agent: str, client: str) -> Terminal | No
         WrongState: Its client is there still, is another one, sat on another machine, or said no session.
         NotAllowed: This machine does not know the session that its record says.
     """
-    found = terminals.find(store, team, agent)
-    if found is None:
+    terminal = terminals.find(store, team, agent)
+    if terminal is None:
         return None
-    again = f"teams open {found.client} --resume {agent}"
-    if found.host not in ("", store.host):
-        raise errors.WrongState(f"{agent} sits on another machine, {found.host}", f"There: {again}")
-    if found.client != client:
-        raise errors.WrongState(f"{agent} sits in {found.client}, not in {client}", again)
-    if found.state != "gone" and not found.has_ended:
-        where = f", {found.tty}" if found.tty else ""
+    again = f"teams open {terminal.client} --resume {agent}"
+    if terminal.host not in ("", store.host):
+        raise errors.WrongState(f"{agent} sits on another machine, {terminal.host}", f"There: {again}")
+    if terminal.client != client:
+        raise errors.WrongState(f"{agent} sits in {terminal.client}, not in {client}", again)
+    if terminal.state != "gone" and not terminal.has_ended:
+        where = f", {terminal.tty}" if terminal.tty else ""
         raise errors.WrongState(
             f"the client of {agent} runs, in its terminal{where}", f"End it there first; then: {again}"
         )
-    if not found.session_id:
+    if not terminal.session_id:
         raise errors.WrongState(
             f"{agent} has no known session", f"Start a new one: teams open {client} --agent-id {agent}"
         )
-    sessions.check_started_here(store, team, as_session(found))
-    return found
+    sessions.check_started_here(store, team, as_session(terminal))
+    return terminal
 
 
 def stand_up(store: Store, team: str, agent: str, source: str) -> None:
     """The client is gone: note it, and forget what only it needed. Its name is its session's still."""
-    found = terminals.find(store, team, agent)
-    if found is None:
+    terminal = terminals.find(store, team, agent)
+    if terminal is None:
         return
-    terminals.end(store, team, agent, found.pid, source)
-    bindings.release(store.root, found.pid)
+    terminals.end(store, team, agent, terminal.pid, source)
+    bindings.release(store.root, terminal.pid)
     bell = bindings.kept(store.root, team, agent, "bell")
     if not bindings.is_locked(f"{bell}.lock"):  # else the next client of the agent is about to join
         for path in (bell, f"{bell}.lock"):

@@ -107,8 +107,8 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[T
 
 def of_session(store: Store, team: str, client: str, session_id: str) -> Terminal | None:
     """The terminal in which that session of the client was last; None if it is new here."""
-    found = (t for t in all_of(store, team, []) if (t.client, t.session_id) == (client, session_id))
-    return next(found, None)
+    matching = (t for t in all_of(store, team, []) if (t.client, t.session_id) == (client, session_id))
+    return next(matching, None)
 
 
 def state_of(store: Store, team: teams.Team, terminal: Terminal) -> str:
@@ -184,10 +184,10 @@ def describe(store: Store, team: teams.Team, terminal: Terminal, row: dict[str, 
     state = state_of(store, team, terminal)
     if row["state"] != "stopped":
         row["state"] = state
-    known = terminal.to_json()
-    said = {key: known[key] for key in _SHOWN if key in known}
+    document = terminal.to_json()
+    shown = {key: document[key] for key in _SHOWN if key in document}
     age = max(0.0, seconds_since(_since(terminal, state), store.now()))
-    row["terminal"] = {**said, "state": state, "age": round(age, 1)}
+    row["terminal"] = {**shown, "state": state, "age": round(age, 1)}
     if terminal.host:
         row["terminal"]["host"] = row["host"] = terminal.host
 
@@ -221,10 +221,10 @@ def process(seat: Seat, session_id: str) -> int:
 
     Of one whose tools and hooks a daemon runs, that is the terminal which the session belongs to, not the daemon.
     """
-    found = bindings.nearest_client(os.getppid())
-    if found and seat.daemon and seat.daemon.word in words_of(found):
-        return _behind_daemon(seat.daemon, found, session_id)
-    return found
+    client = bindings.nearest_client(os.getppid())
+    if client and seat.daemon and seat.daemon.word in words_of(client):
+        return _behind_daemon(seat.daemon, client, session_id)
+    return client
 
 
 def words_of(pid: int) -> list[str]:

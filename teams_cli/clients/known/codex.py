@@ -103,10 +103,10 @@ class Codex(Client):
     versions = Versions("0.169.0")
 
     def hook_entries(self, command: str) -> dict[str, dict[str, Any]]:
-        found = super().hook_entries(command)
+        entries = super().hook_entries(command)
         for event in _AT_AN_END:
-            found[event]["hooks"][0]["timeout"] = _END_SECONDS
-        return found
+            entries[event]["hooks"][0]["timeout"] = _END_SECONDS
+        return entries
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:
         return self._server(words, settings_files.VARIABLES)
@@ -141,8 +141,8 @@ class Codex(Client):
 
 def _trusted(hooks: Mapping[str, list[dict[str, Any]]]) -> list[str]:
     """The words that give it these hooks, by event, and have it not ask whether its user looked at them."""
-    said = [f"hooks.{event}=[{', '.join(map(inline, entries))}]" for event, entries in hooks.items()]
-    return ["--dangerously-bypass-hook-trust", *(word for setting in said for word in ("-c", setting))]
+    settings = [f"hooks.{event}=[{', '.join(map(inline, entries))}]" for event, entries in hooks.items()]
+    return ["--dangerously-bypass-hook-trust", *(word for setting in settings for word in ("-c", setting))]
 
 
 def _serving(server: Mapping[str, Any]) -> list[str]:
