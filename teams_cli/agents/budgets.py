@@ -61,11 +61,7 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[U
 
 
 def of(store: Store, team: str, agent: str) -> Usage:
-    """What that agent took.
-
-    Raises:
-        DamagedRecord: It can't be read.
-    """
+    """What that agent took."""
     try:
         return store.get(team, USAGE, agent)[0]
     except errors.NotFound:

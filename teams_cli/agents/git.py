@@ -94,20 +94,13 @@ def must(directory: str, *words: str, variables: dict[str, str] | None = None, g
 
 
 def names(directory: str, *words: str, variables: dict[str, str] | None = None, given: str | None = None) -> list[str]:
-    """The names of files that git prints with -z.
-
-    Raises:
-        StorageFailed: It refuses.
-    """
+    """The names of files that git prints with -z."""
     return [name for name in must(directory, *words, variables=variables, given=given).split("\0") if name]
 
 
 def worktrees(directory: str) -> list[str]:
     """The lines in which git lists the checkouts of the repository. It can't in the moment in which another process
     adds one or removes it, so it is asked again.
-
-    Raises:
-        StorageFailed: It does not say.
     """
     for _ in range(_TRIES):
         done = run(directory, "worktree", "list", "--porcelain")

@@ -256,11 +256,7 @@ def _parsed(body: str) -> dict[str, Any]:
 
 
 def find(store: Store, ref: str, directory: str) -> Kept:
-    """The kept work of that reference, in a repository that is known here or the one of the *directory*.
-
-    Raises:
-        NotFound: There is none.
-    """
+    """The kept work of that reference, in a repository that is known here or the one of the *directory*."""
     here = git.said(directory, "rev-parse", "--path-format=absolute", "--git-common-dir") if directory else ""
     name = ref if ref.startswith("refs/") else f"{PREFIX}/{ref}"
     every: list[Kept] = [*(_kept_in(os.path.realpath(here), f"{PREFIX}/") if here else ()), *all_of(store)]
@@ -271,11 +267,7 @@ def find(store: Store, ref: str, directory: str) -> Kept:
 
 
 def forget(kept: Kept) -> None:
-    """Remove what was kept, for good, unless it changed meanwhile.
-
-    Raises:
-        StorageFailed: git does not remove it.
-    """
+    """Remove what was kept, for good, unless it changed meanwhile."""
     git.must(kept.repository, "update-ref", "-d", kept.ref, kept.commit, variables={"GIT_DIR": kept.repository})
 
 

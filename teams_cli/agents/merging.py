@@ -139,9 +139,6 @@ def checked_out(repository: str, branch: str) -> str:
 def changed(checkout: str) -> list[str]:
     """The files of the checkout that differ from its commit, and submodules that were staged; where a submodule stands
     is in nobody's way.
-
-    Raises:
-        StorageFailed: git does not say.
     """
     words = ("--porcelain", "--untracked-files=no", "--ignore-submodules=dirty", "-z", "--no-renames")
     entries = git.names(checkout, "status", *words)

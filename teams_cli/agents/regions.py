@@ -73,9 +73,6 @@ class Snapshots:
     def of(self, worktree: str) -> str:
         """The commit of all that is in the worktree, made at the first call; HEAD where nothing is changed, or a merge
         is not finished.
-
-        Raises:
-            StorageFailed: git does not say.
         """
         if worktree not in self._commits:
             self._commits[worktree] = self._commit(worktree)
@@ -97,11 +94,7 @@ class Snapshots:
         return git.must(worktree, *words, variables={**variables, **git.NOBODY}).strip()
 
     def conflicts(self, directory: str, one: str, other: str) -> list[str]:
-        """The files in which two commits conflict.
-
-        Raises:
-            StorageFailed: This git can't tell.
-        """
+        """The files in which two commits conflict."""
         words = ("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", one, other)
         done = git.run(directory, *words, variables=self._objects)
         if done.returncode == 0:
@@ -125,11 +118,7 @@ class Snapshots:
         return git.names(directory, *words, variables=self._objects)
 
     def patch(self, directory: str, base: str, commit: str, paths: Sequence[str]) -> str:
-        """What the commit changes since *base*, in those files and directories, or in all.
-
-        Raises:
-            StorageFailed: git does not say.
-        """
+        """What the commit changes since *base*, in those files and directories, or in all."""
         words = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", base or commit, commit, "--")
         return git.must(directory, *words, *(f":(top,literal){path}" for path in paths), variables=self._objects)
 
@@ -158,11 +147,7 @@ class Snapshots:
 
 
 def state(worktree: str) -> str:
-    """What git says of the files that are not as in HEAD; empty if there is none.
-
-    Raises:
-        StorageFailed: git does not say.
-    """
+    """What git says of the files that are not as in HEAD; empty if there is none."""
     words = ("status", "--porcelain", "--untracked-files=all", "--ignore-submodules=dirty", "-z", "--no-renames")
     return git.must(worktree, *git.LOOKING, *words)
 

@@ -279,11 +279,7 @@ def is_session_id(text: str) -> bool:
 
 
 def note_started_here(store: Store, team: str, session: Session) -> None:
-    """Keep what the agent is started with, on this machine; an id of its session beside those before.
-
-    Raises:
-        StorageFailed: It can't be written.
-    """
+    """Keep what the agent is started with, on this machine; an id of its session beside those before."""
     if store.host:
         directory = f"{store.root}/started/{team}"
         digest, ids = _known(store, team, session.agent)

@@ -114,11 +114,7 @@ class ShellCommand:
 
 
 def run(script: str, directory: str, environment: Mapping[str, str], what: str, seconds: float = PATIENCE) -> Finished:
-    """Run a command to its end, at most so many *seconds*; if we are interrupted, it ends too.
-
-    Raises:
-        TaskFailed: It can't be started.
-    """
+    """Run a command to its end, at most so many *seconds*; if we are interrupted, it ends too."""
     try:
         command = ShellCommand(script, directory, environment)
     except OSError as error:

@@ -64,11 +64,7 @@ class Work:
         self.problem = ""
 
     def git(self, *words: str, given: str | None = None, **variables: str) -> str:
-        """What git prints there.
-
-        Raises:
-            StorageFailed: It refuses.
-        """
+        """What git prints there."""
         if self.bare:  # its configuration names a checkout that is not there
             variables = {"GIT_DIR": self.path, "GIT_WORK_TREE": self.path, **variables}
         variables = {**self.settings, **variables}

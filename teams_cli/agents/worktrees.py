@@ -274,11 +274,7 @@ def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[st
 
 
 def _refuse_unmergeable(tree: Worktree) -> None:
-    """Refuse what would be lost by a merge, or no part of it.
-
-    Raises:
-        Conflict: There is such work, or no branch to merge into.
-    """
+    """Refuse what would be lost by a merge, or no part of it."""
     work = tree.work
     if tree.no_target:
         raise errors.Conflict(f"{tree.branch} can't be merged: {tree.no_target}", _by_hand(tree))
@@ -427,11 +423,7 @@ def _refuse_in_the_way(tree: Worktree, commit: str) -> None:
 
 
 def _committed(tree: Worktree, team: str) -> str:
-    """Commit what the agent left, in its own worktree, with the hooks of the repository; the commit.
-
-    Raises:
-        Conflict: A hook or git refuses.
-    """
+    """Commit what the agent left, in its own worktree, with the hooks of the repository; the commit."""
     nobody = git.NOBODY if git.run(tree.path, "var", "GIT_COMMITTER_IDENT").returncode else {}
     for words in (("add", "--all", "--sparse"), ("commit", "--quiet", "-m", f"Work of {tree.agent} in {team}")):
         done = git.run(tree.path, *words, variables=nobody)

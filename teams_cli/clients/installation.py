@@ -73,11 +73,7 @@ def uninstall(store: Store, place: SettingsFile) -> FileChange:
 
 
 def one_at_a_time(store: Store) -> Lock:
-    """The lock under which files are looked at and changed: of several who install at once, each finds what is so.
-
-    Raises:
-        StorageFailed: There can't be one.
-    """
+    """The lock under which files are looked at and changed: of several who install at once, each finds what is so."""
     disk.prepare_root(store.root)
     directory = f"{store.root}/installed"
     disk.make_directories(directory, store.root)
@@ -85,11 +81,7 @@ def one_at_a_time(store: Store) -> Lock:
 
 
 def apply(store: Store, change: FileChange) -> None:
-    """Write the file, after keeping a copy of what it was.
-
-    Raises:
-        StorageFailed: The system refused; the file is as it was.
-    """
+    """Write the file, after keeping a copy of what it was."""
     path = os.path.realpath(change.place.path)
     kept = _kept(store, change.place)
     if change.before == change.after:

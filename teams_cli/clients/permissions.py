@@ -52,11 +52,7 @@ def choose(profile: Profile, asked: Permissions | None, team: Team, environ: Map
 
 
 def refuse_missing(profile: Profile, level: str) -> None:
-    """Refuse a level that the client can't be held to.
-
-    Raises:
-        InvalidValue: It can't be; says why.
-    """
+    """Refuse a level that the client can't be held to."""
     if not profile.modes:
         why = f"{profile.name} can't be held to permissions {level}: it does what its command line lets it"
         raise errors.InvalidValue(why, "Leave out --permissions.")

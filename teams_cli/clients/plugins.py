@@ -43,11 +43,7 @@ def is_installed(root: str, client: str) -> bool:
 
 
 def install(root: str, client: str, plugin: PluginCommands, files: Iterable[str], environ: Mapping[str, str]) -> None:
-    """Have the client take the plugin in; what its *files* were is kept.
-
-    Raises:
-        StorageFailed: The client refused.
-    """
+    """Have the client take the plugin in; what its *files* were is kept."""
     before = {path: _text(path) for path in files}
     _run(commands(plugin, True), environ)
     os.makedirs(os.path.dirname(_record(root, client)), 0o700, exist_ok=True)
@@ -56,11 +52,7 @@ def install(root: str, client: str, plugin: PluginCommands, files: Iterable[str]
 
 
 def uninstall(root: str, client: str, plugin: PluginCommands, environ: Mapping[str, str]) -> None:
-    """Have the client take the plugin out; a file that says what it said before becomes what it was, byte for byte.
-
-    Raises:
-        StorageFailed: The client refused.
-    """
+    """Have the client take the plugin out; a file that says what it said before becomes what it was, byte for byte."""
     _run(commands(plugin, False), environ)
     kept: dict[str, str | None] = json.loads(disk.read_file(_record(root, client)))["files"]
     for path, before in kept.items():

@@ -146,11 +146,7 @@ def brought(profile: Profile, python: str, variables: Iterable[str], level: str 
 
 
 def given_once(profile: Profile, python: str, directory: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that bring our hooks and our server to one run, with files of ours in *directory*.
-
-    Raises:
-        OSError: They can't be written.
-    """
+    """The variables that bring our hooks and our server to one run, with files of ours in *directory*."""
     client = known.find(profile.once)
     return client.once(python, directory, environ)[1] if client else {}
 

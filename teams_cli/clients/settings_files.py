@@ -154,11 +154,7 @@ class Settings:
         self.comments = comments
 
     def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
-        """The file without anything of ours that was not there *before*; None when nothing is left.
-
-        Raises:
-            DamagedRecord: It is not what the client could read.
-        """
+        """The file without anything of ours that was not there *before*; None when nothing is left."""
         text, document = self._read(path, data)
         earlier = self._read(path, before)[1] if before else {}
         if before is None and not any(_hooks_of_ours(document)):  # the rules are somebody else's
@@ -359,11 +355,7 @@ def of_user(name: str, home: str, environ: Mapping[str, str]) -> list[SettingsFi
 
 
 def of_project(name: str, directory: str) -> list[SettingsFile]:
-    """Where the client has the settings of a project; the hooks are in the first.
-
-    Raises:
-        InvalidValue: There is no such client, or it has no settings.
-    """
+    """Where the client has the settings of a project; the hooks are in the first."""
     client, files = _known(name)
     top = os.path.abspath(directory)
     return [SettingsFile(client, f"{top}/{file.of_project}", file.form, top) for file in files.files]

@@ -107,11 +107,7 @@ def lines(document: Mapping[str, Any]) -> str:
 
 
 def inline(document: Mapping[str, Any]) -> str:
-    """The document as TOML on one line.
-
-    Raises:
-        InvalidValue: A text in it has bytes that are no text, as a path may.
-    """
+    """The document as TOML on one line."""
     import tomlkit
 
     _refuse_bytes(document)

@@ -60,11 +60,7 @@ class AgentCrew:
         self._calls: dict[tuple[str, str], int] = {}
 
     def start(self) -> None:
-        """Start all agents; one that an earlier attempt started is resumed when there is work for it.
-
-        Raises:
-            TeamsError: One can't be started.
-        """
+        """Start all agents; one that an earlier attempt started is resumed when there is work for it."""
         for assigned in self.ours:
             if sessions.find(self.run.store, self.run.team, assigned.name) is None:
                 starting.run_agent(self.run.store, self.run.team, self.run.leader, self._request(assigned))
@@ -214,11 +210,7 @@ class WorkerCrew:
         self._missed: set[str] = set()
 
     def start(self) -> None:
-        """Start all workers.
-
-        Raises:
-            StorageFailed: One can't be started.
-        """
+        """Start all workers."""
         record = self.run.record
         for assigned in record.agents:
             if record.harness_of(assigned) == SHELL:
@@ -275,11 +267,7 @@ class Crew:
         self.agents = AgentCrew(run)
 
     def start(self) -> None:
-        """Start all of them.
-
-        Raises:
-            TeamsError: One can't be started.
-        """
+        """Start all of them."""
         self.workers.start()
         self.agents.start()
 

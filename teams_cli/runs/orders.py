@@ -40,11 +40,7 @@ _HINT = "Give the directory: --var repo=PATH"
 
 
 def directory(path: str) -> str:
-    """The path, if there is a directory.
-
-    Raises:
-        InvalidValue: There is none.
-    """
+    """The path, if there is a directory."""
     if not os.path.isdir(path):
         raise errors.InvalidValue(f"repo: {path} is not a directory", _HINT)
     return path
@@ -101,11 +97,7 @@ def variables(workflow: Workflow, given: Mapping[str, str], surroundings: Surrou
 def refuse_impossible(
     workflow: Workflow, values: dict[str, str], surroundings: Surroundings, say: Callable[[str], None]
 ) -> None:
-    """Have the workflow's own check see whether workers can do what is asked for.
-
-    Raises:
-        InvalidValue: They can't; why is what the check says.
-    """
+    """Have the workflow's own check see whether workers can do what is asked for."""
     if workflow.check:
         environment = {**surroundings.environ, "PYTHON": surroundings.python, **values}
         done = shell.run(workflow.check, values[REPO], environment, f"the check of {workflow.name}")

@@ -226,11 +226,7 @@ def _written(path: str) -> str | None:
 
 
 def write(path: str, text: str) -> None:
-    """Write the report to a file.
-
-    Raises:
-        StorageFailed: It can't be written.
-    """
+    """Write the report to a file."""
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
@@ -242,11 +238,7 @@ def write(path: str, text: str) -> None:
 
 
 def directory(root: str, team: str, *parts: str) -> str:
-    """A directory of the run, made if need be.
-
-    Raises:
-        StorageFailed: It can't be made.
-    """
+    """A directory of the run, made if need be."""
     path = os.path.join(root, "runs", team, *parts)
     try:
         os.makedirs(path, 0o700, exist_ok=True)
@@ -258,11 +250,7 @@ def directory(root: str, team: str, *parts: str) -> str:
 
 
 def give(root: str, team: str, agent: str, found: Iterable[Task]) -> str:
-    """Put the results of the tasks where the agent's command reads them; the directory.
-
-    Raises:
-        StorageFailed: They can't be written.
-    """
+    """Put the results of the tasks where the agent's command reads them; the directory."""
     take_back(root, team, agent)
     place = directory(root, team, "given", agent)
     rows = [

@@ -61,11 +61,7 @@ def up(
 
 @contextmanager
 def _alone(store: Store, team: str) -> Iterator[None]:
-    """Wait until nobody else of this machine brings up the team: what is there would be looked for by two at once.
-
-    Raises:
-        Busy: Another takes too long.
-    """
+    """Wait until nobody else of this machine brings up the team: what is there would be looked for by two at once."""
     disk.make_directories(f"{store.root}/rosters", store.root)
     lock = FileLock(f"{store.root}/rosters/{team}.lock", _PATIENCE, mode=0o600)
     try:

@@ -104,11 +104,7 @@ def is_led(store: Store, team: str, run: Run) -> bool:
 
 
 def get(store: Store, team: str) -> Run:
-    """The team's run; the last one, if there are several.
-
-    Raises:
-        NotFound: It has none.
-    """
+    """The team's run; the last one, if there are several."""
     run = _last(store, team)
     if run is None:
         raise errors.NotFound(f"team {team} was not created by `teams run`", "Start a run: teams run WORKFLOW")
@@ -130,11 +126,7 @@ def unfinished(store: Store, workflow: str = "") -> list[str]:
 
 
 def take(store: Store, team: str, run: Run) -> Run:
-    """Make this process the one that leads the run.
-
-    Raises:
-        WrongState: Another one leads it.
-    """
+    """Make this process the one that leads the run."""
 
     def change(run: Run) -> Run:
         if is_led(store, team, run) and run.pid != os.getpid():

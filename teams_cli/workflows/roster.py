@@ -169,11 +169,7 @@ class Roster(Form):
 
 
 def place(directory: str) -> str:
-    """The nearest `teams.yaml`, in the directory or one above it, up to the top of the repository.
-
-    Raises:
-        WorkflowNotFound: There is none.
-    """
+    """The nearest `teams.yaml`, in the directory or one above it, up to the top of the repository."""
     top = os.path.abspath(directory)
     last = environment.checkout_around(top)
     while not os.path.isfile(f"{top}/{FILE}"):

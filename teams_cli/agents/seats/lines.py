@@ -124,11 +124,7 @@ def is_there(path: str) -> bool:
 
 
 def connected(path: str, patience: float | None = None) -> socket.socket:
-    """The connection to what listens there, however long the path is; it waits for so many seconds at most.
-
-    Raises:
-        OSError: Nothing does.
-    """
+    """The connection to what listens there, however long the path is; it waits for so many seconds at most."""
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         line.settimeout(patience)

@@ -306,11 +306,7 @@ def _reason(by: str) -> str:
 
 
 def agents_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
-    """The agents of the team whose clients run so on this machine.
-
-    Raises:
-        StorageFailed: The machine can't say.
-    """
+    """The agents of the team whose clients run so on this machine."""
     look = extensions.provided("agents of unattended clients")
     return list(look(store, team, environ)) if look else []
 
