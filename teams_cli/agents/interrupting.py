@@ -337,7 +337,7 @@ def restart(
         told = None if session.interjected <= session.delivered else _last_told(store, team, session)
         if told or again.begins_again:
             return again
-        uid = f"{agent}~{BEGIN_AGAIN}-{again.generation}-{again.turns}"  # one for each turn that it is after
+        uid = f"{agent}~{BEGIN_AGAIN}-{session.generation}-{session.turns}"  # one for each turn that it is after
         return owing(again, Owed(to=agent, message=body, uid=uid, by=standing.caller.name, about=BEGIN_AGAIN))
 
     before, after = update(store, team, SESSION, agent, ask)

@@ -38,7 +38,7 @@ MUTANTS = [
     Mutant(
         "begun again told once for ever",
         "../agents/interrupting",
-        "{BEGIN_AGAIN}-{again.generation}-{again.turns}",
+        "{BEGIN_AGAIN}-{session.generation}-{session.turns}",
         "{BEGIN_AGAIN}",
         "tests/agents/test_interrupting.py",
     ),
