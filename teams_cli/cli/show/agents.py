@@ -10,9 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from teams_cli.cli.tables import Table
-
-    Parts = list[str | Table]
+    from teams_cli.cli.show import Parts
 
 
 def run(done: dict[str, Any]) -> Parts:
@@ -99,7 +97,7 @@ def worktrees(found: Any) -> Parts:
         more = [f"{row['agent']}: {', '.join(row['holds'])}" for row in found if _is_more(row)]
         return [Table(["agent", "holds", "commits", "uncommitted", "path"], rows, "no worktrees"), *more]
     if "diff" in found:
-        return found["diff"].rstrip("\n").split("\n") if found["diff"] else [f"{found['agent']} changed nothing"]
+        return patch(found, "nothing")
     kept = [f"kept as {found['kept']}: teams worktree restore {found['kept']}"] if found.get("kept") else []
     if found["state"] == "merged":
         merged = f"{found['branch']}: merged into {found['onto']} as {found['commit'][:10]}"
@@ -128,8 +126,8 @@ def _places(places: list[dict[str, Any]]) -> str:
     return text.listed([":".join(filter(None, (each["file"], ",".join(each["symbols"])))) for each in places], 20)
 
 
-def patch(found: dict[str, Any]) -> Parts:
-    return found["diff"].rstrip("\n").split("\n") if found["diff"] else [f"{found['agent']} changed nothing there"]
+def patch(document: dict[str, Any], nothing: str = "nothing there") -> Parts:
+    return document["diff"].rstrip("\n").split("\n") if document["diff"] else [f"{document['agent']} changed {nothing}"]
 
 
 _HEADS = ["turns", "input", "cached", "output", "total", "time"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from teams_cli import text
-from teams_cli.cli.show import moment, state
+from teams_cli.cli.show import counts_of, moment, state
 from teams_cli.cli.show.messages import how_far
 from teams_cli.cli.tables import Table
 from teams_cli.clock import length
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    Parts = list[str | Table]
+    from teams_cli.cli.show import Parts
 
 
 def _entry(entry: dict[str, Any]) -> str:
@@ -74,7 +74,6 @@ _SHORT = 100
 def frame(found: dict[str, Any]) -> Parts:
     """The whole frame."""
     closed = ", closed" if found["state"] == "closed" else ""
-    counts = ", ".join(f"{count} {status}" for status, count in found["taskCounts"].items() if count) or "no tasks"
     return [
         f"team {found['team']} (leader {found['leader']}{closed})",
         _course(found["course"]),
@@ -84,7 +83,7 @@ def frame(found: dict[str, Any]) -> Parts:
         Table(["task", "status", "blocks", "reason"], [_failed(row) for row in found["failed"]]),
         f"agents: {len(found['agents'])}",
         Table(["agent", "role", "state", "unread", "status"], [_agent(row) for row in found["agents"]], "no agents"),
-        f"tasks: {counts}",
+        f"tasks: {counts_of(found['taskCounts'])}",
         *([f"longest chain of tasks: {', '.join(path)}"] if (path := found["course"]["criticalPath"]) else []),
         Table(["task", "status", "priority", "owner", "title"], [_task(task) for task in found["tasks"]]),
         "messages:" if found["messages"] else "no messages",

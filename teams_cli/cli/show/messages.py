@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.cli.show import ago, is_old, present, state
+from teams_cli.cli.show import ago, counts_of, is_old, present, state
 from teams_cli.cli.tables import Table
 from teams_cli.messages.messages import Message, quote, quote_bounded
 
@@ -11,8 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    Parts = list[str | Table]
-    from teams_cli.cli.tables import Table
+    from teams_cli.cli.show import Parts
 
 
 _SHORT = 72
@@ -227,9 +226,9 @@ def _plan(plan: dict[str, Any]) -> Parts:
 
 
 def _settled(found: dict[str, Any]) -> Parts:
-    counts = ", ".join(f"{count} {status}" for status, count in found["taskCounts"].items() if count) or "no tasks"
     return present(
-        f"settled: {counts}", f"stuck: {text.listed(found['stuck'], _MOST_NAMED)}" if found["stuck"] else None
+        f"settled: {counts_of(found['taskCounts'])}",
+        f"stuck: {text.listed(found['stuck'], _MOST_NAMED)}" if found["stuck"] else None,
     )
 
 

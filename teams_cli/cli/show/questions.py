@@ -11,9 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from teams_cli.cli.tables import Table
-
-    Parts = list[str | Table]
+    from teams_cli.cli.show import Parts
 
 
 def result(found: dict[str, Any]) -> Parts:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
-    Parts = list[str | Table]
+    from teams_cli.cli.show import Parts
 
 
 def rows(tasks: list[dict[str, Any]]) -> Parts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.cli.show import ago, length_of, present, tasks
+from teams_cli.cli.show import ago, counts_of, length_of, present, tasks
 from teams_cli.cli.tables import Table
 from teams_cli.names import HUMAN
 from teams_cli.tasks import overviews
@@ -13,8 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    Parts = list[str | Table]
-    from teams_cli.cli.tables import Table
+    from teams_cli.cli.show import Parts
 
     Lines = list[tuple[str, int]]
 
@@ -34,17 +33,13 @@ def teams(rows: list[dict[str, Any]]) -> Parts:
             row["name"],
             row["leader"],
             str(row["memberCount"]),
-            _counts(row["taskCounts"]),
+            counts_of(row["taskCounts"]),
             ago(row["createdAt"]),
             row["state"],
         ]
         for row in rows
     ]
     return [Table(["team", "leader", "members", "tasks", "created", "state"], table, "no teams")]
-
-
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "no tasks"
 
 
 def team(team: dict[str, Any]) -> Parts:
