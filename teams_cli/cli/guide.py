@@ -68,17 +68,12 @@ def of_command(command: Command) -> str:
         [
             usage + (" [OPTIONS]" if any(not p.positional for p in command.own) else ""),
             *(" ".join(part.split()) for part in text.split("\n\n")),
-            *map(_row, command.own),
+            *(f"  {' '.join(each.flags)}{each.placeholder}  {each.help}" for each in command.own),
             f"Example: teams {command.example}",
             *refusals,
             "",
         ]
     )
-
-
-def _row(parameter: Parameter) -> str:
-    """A parameter with its help."""
-    return f"  {' '.join(parameter.flags)}{parameter.placeholder}  {parameter.help}"
 
 
 def told_of(command: Command) -> tuple[str, list[str]]:

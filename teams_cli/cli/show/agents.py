@@ -79,21 +79,12 @@ def may_finish(done: dict[str, Any]) -> Parts:
     return [f"{done['agent']}: may not finish yet: {'; '.join([*waits, *unread])}"]
 
 
-_HOLDS = {"unknown": "may hold work"}
-
-
 def worktrees(found: Any) -> Parts:
     if isinstance(found, list):
-        rows = [
-            [
-                row["agent"],
-                _HOLDS.get(row["state"], row["state"]),
-                str(row["commits"]),
-                str(row["uncommitted"]),
-                row["path"],
-            ]
-            for row in found
-        ]
+        rows = []
+        for row in found:
+            holds = "may hold work" if row["state"] == "unknown" else row["state"]
+            rows.append([row["agent"], holds, str(row["commits"]), str(row["uncommitted"]), row["path"]])
         more = [f"{row['agent']}: {', '.join(row['holds'])}" for row in found if _is_more(row)]
         return [Table(["agent", "holds", "commits", "uncommitted", "path"], rows, "no worktrees"), *more]
     if "diff" in found:
@@ -118,12 +109,11 @@ def _is_more(row: dict[str, Any]) -> bool:
 
 
 def overlaps(found: list[dict[str, Any]]) -> Parts:
-    rows = [[" ".join(each["agents"]), " ".join(each["branches"]), _places(each["places"])] for each in found]
+    rows = []
+    for overlap in found:
+        places = [":".join(filter(None, (each["file"], ",".join(each["symbols"])))) for each in overlap["places"]]
+        rows.append([" ".join(overlap["agents"]), " ".join(overlap["branches"]), text.listed(places, 20)])
     return [Table(["agents", "branches", "conflict in"], rows, "nobody's changes conflict")]
-
-
-def _places(places: list[dict[str, Any]]) -> str:
-    return text.listed([":".join(filter(None, (each["file"], ",".join(each["symbols"])))) for each in places], 20)
 
 
 def patch(document: dict[str, Any], nothing: str = "nothing there") -> Parts:

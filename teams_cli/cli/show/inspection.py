@@ -28,11 +28,11 @@ def changes(found: Any) -> Parts:
 
 def hits(found: list[dict[str, Any]]) -> Parts:
     """Each hit with where it is; of a task also what it is called."""
-    rows = [[hit["in"], hit["id"], hit["from"] or "-", moment(hit["at"]), _told(hit)] for hit in found]
+    rows = [[hit["in"], hit["id"], hit["from"] or "-", moment(hit["at"]), _text(hit)] for hit in found]
     return [Table(["in", "id", "from", "at", "text"], rows)] if rows else ["nothing was found"]
 
 
-def _told(hit: dict[str, Any]) -> str:
+def _text(hit: dict[str, Any]) -> str:
     title = hit.get("title")
     return hit["text"] if hit["in"] == "tasks" or not title else f"{hit['text']} ({title})"
 
@@ -71,23 +71,38 @@ _SHORT = 100
 """Characters of a text that a row has."""
 
 
-def frame(found: dict[str, Any]) -> Parts:
-    """The whole frame."""
-    closed = ", closed" if found["state"] == "closed" else ""
+def frame(frame: dict[str, Any]) -> Parts:
+    """Show the whole team at a glance."""
+    closed = ", closed" if frame["state"] == "closed" else ""
+    waiting = [[row["id"], row["from"], text.clipped_line(row["text"], _SHORT)] for row in frame["waiting"]]
+    failed = [
+        [row["id"], row["status"], str(row["waiting"] or "-"), text.clipped_line(row["reason"], _SHORT)]
+        for row in frame["failed"]
+    ]
+    tasks = [
+        [
+            task["id"],
+            "blocked" if task["status"] == "pending" and task["blocked"] else task["status"],
+            task["priority"],
+            task.get("owner", "-"),
+            task["title"],
+        ]
+        for task in frame["tasks"]
+    ]
     return [
-        f"team {found['team']} (leader {found['leader']}{closed})",
-        _course(found["course"]),
-        *([f"waits for you: {len(found['waiting'])}"] if found["waiting"] else []),
-        Table(["what", "from", "text"], [_waiting(row) for row in found["waiting"]]),
-        *([f"failed: {len(found['failed'])}"] if found["failed"] else []),
-        Table(["task", "status", "blocks", "reason"], [_failed(row) for row in found["failed"]]),
-        f"agents: {len(found['agents'])}",
-        Table(["agent", "role", "state", "unread", "status"], [_agent(row) for row in found["agents"]], "no agents"),
-        f"tasks: {counts_of(found['taskCounts'])}",
-        *([f"longest chain of tasks: {', '.join(path)}"] if (path := found["course"]["criticalPath"]) else []),
-        Table(["task", "status", "priority", "owner", "title"], [_task(task) for task in found["tasks"]]),
-        "messages:" if found["messages"] else "no messages",
-        Table(["message", "at", "from", "to", "text"], [_message(message) for message in found["messages"]]),
+        f"team {frame['team']} (leader {frame['leader']}{closed})",
+        _course(frame["course"]),
+        *([f"waits for you: {len(waiting)}"] if waiting else []),
+        Table(["what", "from", "text"], waiting),
+        *([f"failed: {len(failed)}"] if failed else []),
+        Table(["task", "status", "blocks", "reason"], failed),
+        f"agents: {len(frame['agents'])}",
+        Table(["agent", "role", "state", "unread", "status"], [_agent(row) for row in frame["agents"]], "no agents"),
+        f"tasks: {counts_of(frame['taskCounts'])}",
+        *([f"longest chain of tasks: {', '.join(path)}"] if (path := frame["course"]["criticalPath"]) else []),
+        Table(["task", "status", "priority", "owner", "title"], tasks),
+        "messages:" if frame["messages"] else "no messages",
+        Table(["message", "at", "from", "to", "text"], [_message(message) for message in frame["messages"]]),
     ]
 
 
@@ -112,28 +127,9 @@ def _course(course: dict[str, Any]) -> str:
     return f"{course['percent']} %: {counts}, {course['blocked']} blocked, {course['failed']} failed{held}; {end}"
 
 
-def _waiting(row: dict[str, Any]) -> list[str]:
-    return [row["id"], row["from"], text.clipped_line(row["text"], _SHORT)]
-
-
-def _failed(row: dict[str, Any]) -> list[str]:
-    return [row["id"], row["status"], str(row["waiting"] or "-"), text.clipped_line(row["reason"], _SHORT)]
-
-
 def _agent(row: dict[str, Any]) -> list[str]:
-    said = row["why"] or row["status"] or "-"
-    return [
-        row["name"],
-        row["role"],
-        state(row),
-        str(row["queueDepth"]),
-        text.clipped_line(said, _SHORT),
-    ]
-
-
-def _task(task: dict[str, Any]) -> list[str]:
-    status = "blocked" if task["status"] == "pending" and task["blocked"] else task["status"]
-    return [task["id"], status, task["priority"], task.get("owner", "-"), task["title"]]
+    status = text.clipped_line(row["why"] or row["status"] or "-", _SHORT)
+    return [row["name"], row["role"], state(row), str(row["queueDepth"]), status]
 
 
 def _message(message: dict[str, Any]) -> list[str]:

@@ -34,7 +34,12 @@ def sent(message: dict[str, Any]) -> Parts:
 def read(messages: list[dict[str, Any]]) -> Parts:
     """What is new in full; of what was read before and is still open a line each."""
     new = [line for message in messages if not message.get("readBefore") for line in _message(message, is_bounded=True)]
-    before = [_line(message) for message in messages if message.get("readBefore")]
+    before = [
+        f"  {message['id']} from {message['from']}, {ago(message['timestamp'])}: "
+        + text.clipped_line(message["message"], _SHORT)
+        for message in messages
+        if message.get("readBefore")
+    ]
     if before:
         before.insert(0, "still open (`teams reply ID TEXT`, or `teams ack`; in full: `teams read-messages --all`):")
     return [*(new or ["no new messages" if before else "no messages"]), *before]
@@ -43,19 +48,11 @@ def read(messages: list[dict[str, Any]]) -> Parts:
 def _message(document: dict[str, Any], is_bounded: bool = False) -> list[str]:
     about = f", answers {document['replyTo']}" if "replyTo" in document else ""
     done = ", handled" if document.get("handledAt", "") > document.get("readAt", "") else ""
-    wanted = (
-        f", to acknowledge: teams ack {document['id']}"
-        if "ackBy" in document and "reach" not in document and not done
-        else ""
-    )
+    is_wanted = "ackBy" in document and "reach" not in document and not done
+    wanted = f", to acknowledge: teams ack {document['id']}" if is_wanted else ""
     head = f"{document['id']}, {ago(document['timestamp'])}{about}{done}{wanted}"
     found = Message.from_json(document)
     return [head, *(quote_bounded(found) if is_bounded else quote(found).split("\n"))]
-
-
-def _line(document: dict[str, Any]) -> str:
-    short = text.clipped_line(document["message"], _SHORT)
-    return f"  {document['id']} from {document['from']}, {ago(document['timestamp'])}: {short}"
 
 
 def sent_before(found: list[dict[str, Any]]) -> Parts:
@@ -114,17 +111,14 @@ def agents(found: dict[str, Any]) -> Parts:
     ]
 
 
-def _tree(agent: dict[str, Any]) -> str:
-    return f" (in {agent['worktree']})" if "worktree" in agent else ""
-
-
 def attention(payload: dict[str, Any]) -> Parts:
     state = payload["state"]
     output = state["output"]
     lines: Parts = [state["title"]]
     lines += [output["hint"]] if "hint" in output else []
     for agent in output["agents"]:
-        lines.append(f"{agent['name']}{' (idle)' if agent['idle'] else ''}: {agent['status'] or '-'}{_tree(agent)}")
+        tree = f" (in {agent['worktree']})" if "worktree" in agent else ""
+        lines.append(f"{agent['name']}{' (idle)' if agent['idle'] else ''}: {agent['status'] or '-'}{tree}")
     for message in output["messages"]:
         lines += [f"#{message['id']}", f'[From agent "{message["from"]}"]:', *text.quoted(message["content"], "| ")]
     return [*lines, *present(output.get("more"))]
@@ -211,13 +205,9 @@ def _task(task: dict[str, Any]) -> Parts:
 
     by = f" by {task['owner']}" if task.get("owner") else ""
     why = Task.from_json(task).why_ended
-    return present(f"{task['id']}: {task['status']}{by}{f': {why}' if why else ''}", *_result(task))
-
-
-def _result(task: dict[str, Any]) -> list[str]:
-    return text.bounded(
-        text.quoted(task.get("result")), text.MOST_LETTER, f"[cut; the whole: teams show-task {task['id']}]"
-    )
+    rest = f"[cut; the whole: teams show-task {task['id']}]"
+    result = text.bounded(text.quoted(task.get("result")), text.MOST_LETTER, rest)
+    return present(f"{task['id']}: {task['status']}{by}{f': {why}' if why else ''}", *result)
 
 
 def _plan(plan: dict[str, Any]) -> Parts:

@@ -222,7 +222,10 @@ def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
 def _taken_over(task: dict[str, Any]) -> Parts:
     """Who had the task before, what was heard of that one last, and what it left."""
     before, files = task.get("takenOver"), task.get("uncommitted", ())
-    left: Parts = [f"uncommitted: {file['path']}, changed {ago(file['changedAt'])}{_by_whom(file)}" for file in files]
+    left: Parts = [
+        f"uncommitted: {file['path']}, changed {ago(file['changedAt'])}{' by ' + file['by'] if file['by'] else ''}"
+        for file in files
+    ]
     if before is None:
         return left
     if before["from"] == task.get("owner"):
@@ -231,10 +234,6 @@ def _taken_over(task: dict[str, Any]) -> Parts:
     doing = f", doing: {before['status']}" if "status" in before else ""
     why = f" ({before['reason']})" if before["how"] == "released" and "reason" in before else ""
     return [f"it was {before['from']}'s{heard}{doing}{why}{'' if left else ': look for uncommitted work'}", *left]
-
-
-def _by_whom(file: dict[str, Any]) -> str:
-    return f" by {file['by']}" if file["by"] else ""
 
 
 def _pages(task: dict[str, Any]) -> Parts:
@@ -260,6 +259,7 @@ _CLIPPED = 1200
 def standing(task: dict[str, Any]) -> Parts:
     """What changes: how it stands, with whom, how long, with what it waits for, and what came out."""
     lease = f", {left(task['leaseExpiresAt'])}" if "leaseExpiresAt" in task else ""
+    plan = task.get("planId")
     blockers = text.listed([f"{one['id']} ({one['status']})" for one in task.get("blockers", ())], _MOST_NAMED)
     return [
         f"{task['id']}: {task['title']}",
@@ -268,7 +268,7 @@ def standing(task: dict[str, Any]) -> Parts:
             f"owner: {_whose(task)}" if _whose(task) else None,
             f"blocked by: {blockers}" if blockers else None,
             *_after(task),
-            f"plan: {task['plan']}{_by_its_id(task.get('planId'))}" if "plan" in task else None,
+            f"plan: {task['plan']}{f' (teams show-plan {plan})' if plan else ''}" if "plan" in task else None,
         ),
         *_proof(task),
         *(["result:", *text.quoted(task["result"])] if task.get("result") else []),
@@ -276,10 +276,6 @@ def standing(task: dict[str, Any]) -> Parts:
 
 
 _MOST_NAMED = 100
-
-
-def _by_its_id(plan: str | None) -> str:
-    return f" (teams show-plan {plan})" if plan else ""
 
 
 def _proof(task: dict[str, Any]) -> Parts:
@@ -294,21 +290,18 @@ def _proof(task: dict[str, Any]) -> Parts:
         run = f"check: {check['command']}: {how}{took}{on} {ago(check['at'])}{', stale' if check.get('stale') else ''}"
     why = f": {review['reason']}" if review and "reason" in review else ""
     said = f": {review['verdict']} by {review['by']}{why}" if review else ""
+    commit = f", commit {task['submitted'][:10]}" if "submitted" in task else ""
     return present(
         run,
         *(text.quoted(check["output"]) if check and check["status"] else ()),
-        f"review by: {task['reviewBy']}{_handed_in_at(task)}{said}" if "reviewBy" in task else None,
-        *(_handed_in(task["id"], one) for one in task.get("evidence", ())),
+        f"review by: {task['reviewBy']}{commit}{said}" if "reviewBy" in task else None,
+        *(
+            f"attached: {file['name']}, {file['size']} bytes, {file['sha256'][:12]}: "
+            f"teams get-evidence {task['id']} {file['id']}"
+            for file in task.get("evidence", ())
+        ),
         f"landing: {task['landing']}" if "landing" in task else None,
     )
-
-
-def _handed_in_at(task: dict[str, Any]) -> str:
-    return f", commit {task['submitted'][:10]}" if "submitted" in task else ""
-
-
-def _handed_in(task: str, one: dict[str, Any]) -> str:
-    return f"attached: {one['name']}, {one['size']} bytes, {one['sha256'][:12]}: teams get-evidence {task} {one['id']}"
 
 
 def whole(task: dict[str, Any]) -> Parts:

@@ -94,7 +94,11 @@ _END = {"work": "merge", "empty": "remove"}
 
 
 def closed(team: dict[str, Any]) -> Parts:
-    left = [f"{tree['agent']} left {tree['path']}: {_remedy(team, tree)}" for tree in team.get("worktrees", ())]
+    left = [
+        f"{tree['agent']} left {tree['path']}: "
+        f"teams worktree {_END.get(tree['state'], 'diff')} {tree['agent']} --team {team['name']}"
+        for tree in team.get("worktrees", ())
+    ]
     ended = [f"{name}: its detached client was ended" for name in team.get("endedClients", ())]
     watched = [client_left(team["name"], name) for name in team.get("leftClients", ())]
     return [f"{team['name']}: closed; to reopen it: teams restore-team {team['name']}", *ended, *watched, *left]
@@ -103,10 +107,6 @@ def closed(team: dict[str, Any]) -> Parts:
 def client_left(team: str, name: str) -> str:
     """What is said of a detached client that somebody looks at."""
     return f"{name}: somebody watches its client, which goes on; to end it: teams stop-agent {name} --team {team}"
-
-
-def _remedy(team: dict[str, Any], tree: dict[str, Any]) -> str:
-    return f"teams worktree {_END.get(tree['state'], 'diff')} {tree['agent']} --team {team['name']}"
 
 
 def restored(team: dict[str, Any]) -> Parts:
