@@ -1,4 +1,4 @@
-"""Commands of who takes a task, and keeps it."""
+"""Commands that claim a task, keep it and release it; and the next task after one that ended."""
 
 from __future__ import annotations
 

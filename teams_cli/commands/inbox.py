@@ -1,4 +1,4 @@
-"""Commands on the messages that one got or sent, and on who is there."""
+"""Commands on received and sent messages, and on the members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that send messages, and say what one works on."""
+"""Commands that send messages, and announce the sender's work."""
 
 from __future__ import annotations
 

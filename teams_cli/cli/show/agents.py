@@ -1,4 +1,4 @@
-"""Agents that were started, in words."""
+"""Answers on agents, their worktrees, overlaps and use of tokens, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""History, health and settings in words."""
+"""Answers on history, health, settings, clients and workflows, and the watched team, in words."""
 
 from __future__ import annotations
 

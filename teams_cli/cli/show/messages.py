@@ -1,4 +1,4 @@
-"""Messages and agents in words."""
+"""Answers on messages, members and waits, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions and answers in words."""
+"""Answers on questions, plans, shutdowns and pages, in words."""
 
 from __future__ import annotations
 

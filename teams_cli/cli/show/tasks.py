@@ -1,4 +1,4 @@
-"""Tasks in words."""
+"""Answers on tasks, their attachments and landings, in words."""
 
 from __future__ import annotations
 

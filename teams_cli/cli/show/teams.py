@@ -1,4 +1,4 @@
-"""Teams and members in words."""
+"""Answers on teams, the brief, and closed teams, in words."""
 
 from __future__ import annotations
 
