@@ -56,17 +56,17 @@ def _skip(call: Call, question: str) -> Any:
 
 
 def _show(call: Call, question: str) -> Any:
-    found = questions.get(call.store, call.load_team().name, question)
-    return {**questions.to_document(found), **asking.result_of(call.store, found)}
+    shown = questions.get(call.store, call.load_team().name, question)
+    return {**questions.to_document(shown), **asking.result_of(call.store, shown)}
 
 
 def _get(call: Call, open: bool, mine: bool) -> Any:
-    found = questions.all_of(call.store, call.load_team().name, call.problems)
+    listed = questions.all_of(call.store, call.load_team().name, call.problems)
     if open or mine:
-        found = [question for question in found if question.open]
+        listed = [question for question in listed if question.open]
     if mine:
-        found = [question for question in found if call.agent in question.waiting_for]
-    return [questions.to_document(question) for question in found]
+        listed = [question for question in listed if call.agent in question.waiting_for]
+    return [questions.to_document(question) for question in listed]
 
 
 def _human(call: Call, once: bool) -> Any:

@@ -51,13 +51,13 @@ def _message(document: dict[str, Any], is_bounded: bool = False) -> list[str]:
     is_wanted = "ackBy" in document and "reach" not in document and not done
     wanted = f", to acknowledge: teams ack {document['id']}" if is_wanted else ""
     head = f"{document['id']}, {ago(document['timestamp'])}{about}{done}{wanted}"
-    found = Message.from_json(document)
-    return [head, *(quote_bounded(found) if is_bounded else quote(found).split("\n"))]
+    message = Message.from_json(document)
+    return [head, *(quote_bounded(message) if is_bounded else quote(message).split("\n"))]
 
 
-def sent_before(found: list[dict[str, Any]]) -> Parts:
+def sent_before(documents: list[dict[str, Any]]) -> Parts:
     rows = []
-    for document in found:
+    for document in documents:
         short = text.clipped_line(document["message"], _TITLE)
         late = " OVERDUE" if document.get("overdue") else ""
         rows += [
@@ -89,10 +89,10 @@ def replied(answer: dict[str, Any]) -> Parts:
     return [f"{answer['id']}: sent to {answer['to']}; {original['id']} is handled"]
 
 
-def agents(found: dict[str, Any]) -> Parts:
+def agents(document: dict[str, Any]) -> Parts:
     rows = [
         [
-            agent["name"] + (" (you)" if agent["name"] == found["self"] else ""),
+            agent["name"] + (" (you)" if agent["name"] == document["self"] else ""),
             agent["role"],
             state(agent),
             str(agent["queueDepth"]),
@@ -100,10 +100,10 @@ def agents(found: dict[str, Any]) -> Parts:
             text.listed(agent.get("tasks", ()), 3) or "-",
             agent["status"] or "-",
         ]
-        for agent in found["agents"]
+        for agent in document["agents"]
     ]
-    waits = [(agent["name"], agent.get("terminal", {}).get("waitsFor")) for agent in found["agents"]]
-    trees = [(agent["name"], agent.get("session", {}).get("worktree")) for agent in found["agents"]]
+    waits = [(agent["name"], agent.get("terminal", {}).get("waitsFor")) for agent in document["agents"]]
+    trees = [(agent["name"], agent.get("session", {}).get("worktree")) for agent in document["agents"]]
     return [
         Table(["agent", "role", "state", "unread", "last seen", "tasks", "status"], rows, "no agents"),
         *(f"{name} works in {tree}" for name, tree in trees if tree),
@@ -132,30 +132,30 @@ def handled(done: dict[str, Any]) -> Parts:
     return [f"handled: {', '.join(done['handled']) or 'nothing was open'}"]
 
 
-def waited(found: dict[str, Any]) -> Parts:
-    if "happened" in found:
-        return came(found)
+def waited(news: dict[str, Any]) -> Parts:
+    if "happened" in news:
+        return came(news)
     lines: Parts = []
-    if "task" in found:
-        lines += _task(found["task"])
-    if "landing" in found:
+    if "task" in news:
+        lines += _task(news["task"])
+    if "landing" in news:
         from teams_cli.cli.show import tasks
 
-        lines += tasks.landing_over(found["landing"])
-    if "plan" in found:
-        lines += _plan(found["plan"])
-    lines += _mail(found)
-    if "ready" in found:
-        lines.append(f"ready: {text.listed(found['ready'], _MOST_NAMED)}")
-    lines += present(found.get("settled"))
-    if "taskCounts" in found:
-        lines += _settled(found)
-    if "outcome" in found:
+        lines += tasks.landing_over(news["landing"])
+    if "plan" in news:
+        lines += _plan(news["plan"])
+    lines += _mail(news)
+    if "ready" in news:
+        lines.append(f"ready: {text.listed(news['ready'], _MOST_NAMED)}")
+    lines += present(news.get("settled"))
+    if "taskCounts" in news:
+        lines += _settled(news)
+    if "outcome" in news:
         from teams_cli.cli.show import agents
 
-        lines += agents.ended(found)
-    elif "agent" in found:
-        lines.append(f"{found['agent']}: nothing in progress")
+        lines += agents.ended(news)
+    elif "agent" in news:
+        lines.append(f"{news['agent']}: nothing in progress")
     return lines
 
 
@@ -166,27 +166,27 @@ def proposed(plan: dict[str, Any]) -> Parts:
     return [*questions.decided(plan), *(came(plan) if "happened" in plan else ())]
 
 
-def came(found: dict[str, Any]) -> Parts:
+def came(news: dict[str, Any]) -> Parts:
     """What concerns the caller, each with what follows; and the task that it has now."""
-    lines = _mail(found)
-    for each in found.get("happened", ()):
+    lines = _mail(news)
+    for each in news.get("happened", ()):
         lines += [each["text"], *present(_step(each["next"]))]
-    if "claimed" in found:
+    if "claimed" in news:
         from teams_cli.cli.show import tasks
 
-        return lines + tasks.claimed(found["claimed"])
-    lines += present(found.get("standing"))
-    if not any(each["next"] for each in [*found.get("messages", ()), *found.get("happened", ())]):
-        lines += present(_step(found.get("next")))
+        return lines + tasks.claimed(news["claimed"])
+    lines += present(news.get("standing"))
+    if not any(each["next"] for each in [*news.get("messages", ()), *news.get("happened", ())]):
+        lines += present(_step(news.get("next")))
     return lines
 
 
-def _mail(found: dict[str, Any]) -> Parts:
+def _mail(news: dict[str, Any]) -> Parts:
     lines: Parts = []
-    for message in found.get("messages", ()):
+    for message in news.get("messages", ()):
         lines += [*_received(message), *present(_step(message["next"]))]
-    if "moreMessages" in found:
-        lines.append(f"{found['moreMessages']} more messages: teams read-messages")
+    if "moreMessages" in news:
+        lines.append(f"{news['moreMessages']} more messages: teams read-messages")
     return lines
 
 
@@ -215,10 +215,10 @@ def _plan(plan: dict[str, Any]) -> Parts:
     return [f"{plan['id']}: {plan['status']} by {plan['decidedBy']}{f': {why}' if why else ''}"]
 
 
-def _settled(found: dict[str, Any]) -> Parts:
+def _settled(news: dict[str, Any]) -> Parts:
     return present(
-        f"settled: {counts_of(found['taskCounts'])}",
-        f"stuck: {text.listed(found['stuck'], _MOST_NAMED)}" if found["stuck"] else None,
+        f"settled: {counts_of(news['taskCounts'])}",
+        f"stuck: {text.listed(news['stuck'], _MOST_NAMED)}" if news["stuck"] else None,
     )
 
 

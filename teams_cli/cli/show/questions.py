@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from teams_cli.cli.show import Parts
 
 
-def result(found: dict[str, Any]) -> Parts:
-    lines: Parts = [f"{found['requestId']}: {found['status']}"]
-    lines += [found["note"]] if "note" in found else []
-    for said in found["responses"]:
-        lines.append(f"{said['responder_id']}{' (failed)' if said.get('failed') else ''}:")
-        lines += text.quoted(said["content"], "| ")
-    for said in found.get("human_qa_history", ()) if found["status"] == "deferred" else ():
-        lines += [f"the human was asked: {said['question']}", f"and answered: {said['answer']}"]
-    if found["status"] == "deferred":
-        lines.append(found["human_qa_note"])
-    if found["status"] == "timeout":
-        lines.append(f"late answers are sent to you, and kept: teams show-question {found['requestId']}")
+def result(document: dict[str, Any]) -> Parts:
+    lines: Parts = [f"{document['requestId']}: {document['status']}"]
+    lines += [document["note"]] if "note" in document else []
+    for answer in document["responses"]:
+        lines.append(f"{answer['responder_id']}{' (failed)' if answer.get('failed') else ''}:")
+        lines += text.quoted(answer["content"], "| ")
+    for answer in document.get("human_qa_history", ()) if document["status"] == "deferred" else ():
+        lines += [f"the human was asked: {answer['question']}", f"and answered: {answer['answer']}"]
+    if document["status"] == "deferred":
+        lines.append(document["human_qa_note"])
+    if document["status"] == "timeout":
+        lines.append(f"late answers are sent to you, and kept: teams show-question {document['requestId']}")
     return lines
 
 
@@ -50,8 +50,8 @@ def whole(question: dict[str, Any]) -> Parts:
     return [*asked(question), *answers]
 
 
-def questions(found: list[dict[str, Any]]) -> Parts:
-    return [line for question in found for line in asked(question)] or ["no questions"]
+def questions(questions: list[dict[str, Any]]) -> Parts:
+    return [line for question in questions for line in asked(question)] or ["no questions"]
 
 
 def settled(done: dict[str, Any]) -> Parts:
@@ -129,6 +129,6 @@ def page(page: dict[str, Any]) -> Parts:
     return [head, *text.quoted(page["text"])]
 
 
-def pages(found: list[dict[str, Any]]) -> Parts:
-    rows = [[page["key"], str(page["version"]), page["author"], age(page["updatedAt"]), page["line"]] for page in found]
+def pages(pages: list[dict[str, Any]]) -> Parts:
+    rows = [[page["key"], str(page["version"]), page["author"], age(page["updatedAt"]), page["line"]] for page in pages]
     return [Table(["page", "version", "by", "age", "begins"], rows, "no pages")]

@@ -18,29 +18,29 @@ if TYPE_CHECKING:
 def rows(tasks: list[dict[str, Any]]) -> Parts:
     columns = ["task", "status", "priority", "owner", "blocked by", "lease", "age", "title"]
     now = SystemClock().now()
-    found = [_row(task, now) for task in tasks]
+    table_rows = [_row(task, now) for task in tasks]
     if any("check" in task or "reviewBy" in task for task in tasks):
         columns.insert(-1, "verified by")
-        for row, task in zip(found, tasks, strict=True):
+        for row, task in zip(table_rows, tasks, strict=True):
             row.insert(-1, _rests_on(task))
-    return [Table(columns, found, "no tasks")]
+    return [Table(columns, table_rows, "no tasks")]
 
 
 def _rests_on(task: dict[str, Any]) -> str:
     """How the work was verified, in a few words."""
     check, review = task.get("checked"), task.get("reviewed")
-    said = []
+    parts = []
     if check:
-        said.append("stale check" if check.get("stale") else "check failed" if check["status"] else "checked")
+        parts.append("stale check" if check.get("stale") else "check failed" if check["status"] else "checked")
     elif "check" in task:
-        said.append("check not run yet")
+        parts.append("check not run yet")
     if task["status"] == "in_review":
-        said.append(f"review by {task['reviewBy']}")
+        parts.append(f"review by {task['reviewBy']}")
     elif review:
-        said.append(f"{review['verdict']} by {review['by']}")
+        parts.append(f"{review['verdict']} by {review['by']}")
     if "landing" in task:
-        said.append(task["landing"])
-    return ", ".join(said) or ("unverified" if task["status"] == "completed" else "-")
+        parts.append(task["landing"])
+    return ", ".join(parts) or ("unverified" if task["status"] == "completed" else "-")
 
 
 def _row(task: dict[str, Any], now: datetime) -> list[str]:
@@ -77,13 +77,13 @@ def created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
 
 
 def _given(task: dict[str, Any], in_full: bool) -> str:
-    said = {
+    facts = {
         "check": task.get("check"),
         "touches": " ".join(task.get("touches", ())),
         "review by": task.get("reviewBy"),
         "plan": "required" if task.get("planRequired") else None,
     }
-    named = [f"{key} {text.clipped_line(value, _SHORT)}" if in_full else key for key, value in said.items() if value]
+    named = [f"{key} {text.clipped_line(value, _SHORT)}" if in_full else key for key, value in facts.items() if value]
     return f" ({', '.join(named)})" if named else ""
 
 
@@ -100,7 +100,7 @@ def updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
         if note["what"] == "edited" and note["at"] == task.get("updatedAt")
         for key in note.get("changed", ())
     ]
-    said = {
+    words = {
         "priority": f"priority {task['priority']}",
         "description": "description changed",
         "check": f"check: {task.get('check')}",
@@ -110,7 +110,7 @@ def updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     took = task.get("checked", {}).get("seconds")
     passed = f", its check passed{f' in {length_of(took)}' if took else ''}" if "checked" in task else ""
     passed = passed if task["status"] == "completed" else ""
-    shown = _landed(task, passed + "".join(f", {said[key]}" for key in said if key in changed))
+    shown = _landed(task, passed + "".join(f", {words[key]}" for key in words if key in changed))
     return [*shown, *_edited_unseen(task), *more]
 
 
@@ -176,12 +176,12 @@ def claimed_knowing(task: dict[str, Any]) -> Parts:
     return _claimed(task, [])
 
 
-def _claimed(task: dict[str, Any], said: Parts) -> Parts:
+def _claimed(task: dict[str, Any], content: Parts) -> Parts:
     others = [blocker for blocker in task.get("blockers", ()) if blocker.get("owner") != task.get("owner")]
     done = [blocker for blocker in others if blocker.get("result") or blocker["status"] == "completed"]
     return [
         *line(task),
-        *said,
+        *content,
         *_taken_over(task),
         *_pages(task),
         *([f"touches: {', '.join(task['touches'])}"] if task.get("touches") else []),
@@ -215,8 +215,8 @@ def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
     if approved["from"] == owner:
         return [f"your {approved['id']} is approved: go on with it (teams show-plan {approved['id']})"]
     noted = f", with the note: {approved['note']}" if "note" in approved else ""
-    said = f"{approved['id']} of {approved['from']} is approved: go on with it{noted}"
-    return [said, *text.quoted(approved["plan"])]
+    head = f"{approved['id']} of {approved['from']} is approved: go on with it{noted}"
+    return [head, *text.quoted(approved["plan"])]
 
 
 def _taken_over(task: dict[str, Any]) -> Parts:
@@ -246,10 +246,10 @@ def _pages(task: dict[str, Any]) -> Parts:
 
 def _came_to(blocker: dict[str, Any]) -> str:
     """What the task came to, or how that begins."""
-    said = text.clipped_line(blocker.get("result") or "(none given)", _CLIPPED)
-    more = f" (teams show-task {blocker['id']})" if said.endswith("…") else ""
+    result = text.clipped_line(blocker.get("result") or "(none given)", _CLIPPED)
+    more = f" (teams show-task {blocker['id']})" if result.endswith("…") else ""
     by = f" ({blocker['owner']})" if "owner" in blocker else ""
-    return f"result of {blocker['id']}{by}: {said}{more}"
+    return f"result of {blocker['id']}{by}: {result}{more}"
 
 
 _CLIPPED = 1200
@@ -289,12 +289,12 @@ def _proof(task: dict[str, Any]) -> Parts:
         took = f" in {length_of(check['seconds'])}" if check.get("seconds") else ""
         run = f"check: {check['command']}: {how}{took}{on} {ago(check['at'])}{', stale' if check.get('stale') else ''}"
     why = f": {review['reason']}" if review and "reason" in review else ""
-    said = f": {review['verdict']} by {review['by']}{why}" if review else ""
+    verdict = f": {review['verdict']} by {review['by']}{why}" if review else ""
     commit = f", commit {task['submitted'][:10]}" if "submitted" in task else ""
     return present(
         run,
         *(text.quoted(check["output"]) if check and check["status"] else ()),
-        f"review by: {task['reviewBy']}{commit}{said}" if "reviewBy" in task else None,
+        f"review by: {task['reviewBy']}{commit}{verdict}" if "reviewBy" in task else None,
         *(
             f"attached: {file['name']}, {file['size']} bytes, {file['sha256'][:12]}: "
             f"teams get-evidence {task['id']} {file['id']}"
@@ -328,13 +328,13 @@ def _text(task: dict[str, Any]) -> Parts:
 
 
 def _because(note: dict[str, Any], description: str) -> str:
-    """What was edited, added or said of it; of what the text says, how that begins."""
+    """What the note changed or added, and why; an addition that the description has is clipped."""
     added = note.get("added")
     if added and note["what"] == "edited" and added.strip("\n") in description:
         added = text.clipped_line(added, _SHORT)
-    told = [", ".join(note.get("changed", ())), added, note.get("reason")]
-    said = "; ".join(" ".join(part.split()) for part in told if part)
-    return f": {said}" if said else ""
+    parts = [", ".join(note.get("changed", ())), added, note.get("reason")]
+    reason = "; ".join(" ".join(part.split()) for part in parts if part)
+    return f": {reason}" if reason else ""
 
 
 def beat(done: dict[str, Any]) -> Parts:
@@ -346,8 +346,10 @@ def beat(done: dict[str, Any]) -> Parts:
     return [f"{done['agent']}: seen {ago(done['lastSeen'])}{'' if kept else ', has no task'}", *kept]
 
 
-def attachments(found: list[dict[str, Any]]) -> Parts:
-    rows = [[one["id"], one["name"], str(one["size"]), one["by"], age(one["at"]), one["sha256"]] for one in found]
+def attachments(files: list[dict[str, Any]]) -> Parts:
+    rows = [
+        [file["id"], file["name"], str(file["size"]), file["by"], age(file["at"]), file["sha256"]] for file in files
+    ]
     return [Table(["attachment", "file", "bytes", "by", "age", "sha256"], rows, "no attachments")]
 
 
