@@ -79,9 +79,8 @@ def _commands() -> str:
 def _command(command: Command) -> Iterator[str]:
     """A command: its usage, its meaning, its parameters, and its refusals."""
     text, refusals = told_of(command)
-    places = [parameter.usage for parameter in command.own if parameter.positional]
-    options = ["[OPTIONS]"] if any(not parameter.positional for parameter in command.own) else []
-    yield from [f"### {command.name}", "", f"`{' '.join(['teams', command.name, *places, *options])}`", ""]
+    options = " [OPTIONS]" if any(not parameter.positional for parameter in command.own) else ""
+    yield from [f"### {command.name}", "", f"`teams {command.whole_usage}{options}`", ""]
     for paragraph in text.split("\n\n"):
         yield from [" ".join(paragraph.split()), ""]
     if command.own:

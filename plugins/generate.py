@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from teams_cli import __version__, commands
-from teams_cli.cli import guide
 from teams_cli.clients import known, plugins, settings_files
 
 TOP = Path(__file__).resolve().parent.parent
@@ -78,7 +77,7 @@ def _hooks(client: str) -> dict[str, Any]:
 
 
 def _skill() -> str:
-    rows = [f"* `teams {' '.join([c.name, *guide.places(c)])}`: {c.want}" for c in commands.every().values() if c.want]
+    rows = [f"* `teams {c.whole_usage}`: {c.want}" for c in commands.every().values() if c.want]
     return "\n".join(
         [
             "---",

@@ -55,13 +55,16 @@ def _of_all(off: Collection[str]) -> list[Text | Panel]:
 
 
 def _of_one(command: Command) -> list[Text | Panel]:
-    places = [parameter for parameter in command.own if parameter.positional]
+    arguments: list[Row] = [(place.metavar, _about(place)) for place in command.places]
     options = [parameter for parameter in command.parameters if not parameter.positional]
-    usage = " ".join(["teams", command.name, *(place.usage for place in places), "[OPTIONS]"])
-    arguments: list[Row] = [(place.metavar, _about(place)) for place in places]
     rows = [(", ".join(each.flags), each.placeholder.strip(), _about(each)) for each in options]
     boxes = [_box("Arguments", arguments)] if arguments else []
-    return [_usage(usage), *_texts(said_of(command)), *boxes, _box("Options", [*rows, _HELP])]
+    return [
+        _usage(f"teams {command.whole_usage} [OPTIONS]"),
+        *_texts(said_of(command)),
+        *boxes,
+        _box("Options", [*rows, _HELP]),
+    ]
 
 
 def said_of(command: Command) -> str:

@@ -41,10 +41,13 @@ def make_call(
     if around and team in ("", around.team):
         agent, team, token = around.agent, around.team, around.token or token
         agent_source, team_source = "terminal", "terminal" if team_source == "unset" else team_source
-    if not agent and for_person and _is_typed() and not _is_ours(environ):
+    if not agent and for_person and _is_typed_by_person(environ):
         agent, agent_source = HUMAN, "person"
-    if not team and (here := _team_here(root)):
-        team, team_source = here, "here"
+    if not team:
+        from teams_cli.agents.seats import bindings
+
+        if here := bindings.team_here(root, _directory()):
+            team, team_source = here, "here"
     if held := holder(environ):
         from teams_cli.commands import held as of_held
 
@@ -74,13 +77,6 @@ def _around(root: str, environ: Mapping[str, str], is_named: bool) -> Binding | 
     return bindings.around(root, environ, is_named)
 
 
-def _team_here(root: str) -> str:
-    """The team that the current directory was bound to; empty if none was."""
-    from teams_cli.agents.seats import bindings
-
-    return bindings.team_here(root, _directory())
-
-
 def _caller(name: str, token: str, environ: Mapping[str, str], settings: config.Config) -> Caller:
     if name == HUMAN and holder(environ):
         from teams_cli.clients import permissions
@@ -96,18 +92,12 @@ def _terminal() -> PersonTerminal:
     return PersonTerminal()
 
 
-def _is_typed() -> bool:
-    """Whether somebody types the command at a terminal."""
+def _is_typed_by_person(environ: Mapping[str, str]) -> bool:
+    """Whether somebody types the command at a terminal, and no agent that we started."""
     from teams_cli.cli.person import is_person_there
-
-    return is_person_there()
-
-
-def _is_ours(environ: Mapping[str, str]) -> bool:
-    """Whether what runs was started by us, for an agent."""
     from teams_cli.processes import TAG
 
-    return bool(environ.get(TAG))
+    return is_person_there() and not environ.get(TAG)
 
 
 def _directory() -> str:

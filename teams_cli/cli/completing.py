@@ -92,14 +92,14 @@ def _of_command(command: Command, before: list[str], begun: str, environ: Mappin
 
 def _wanted(command: Command, words: list[str], begun: str) -> Parameter | None:
     """The parameter whose value stands there; None for an option, which begins with a dash."""
-    by_flag = {flag: each for each in command.parameters for flag in each.flags if not each.positional}
+    by_flag = command.options
     if words and (named := by_flag.get(words[-1])) and not named.flag:
         return named
     if begun.startswith("-"):
         return None
     valued = {flag for flag, each in by_flag.items() if not each.flag}
     given = [word for word, last in zip(words, ["", *words], strict=False) if word[:1] != "-" and last not in valued]
-    places = [each for each in command.own if each.positional]
+    places = command.places
     many = next((each for each in places[: len(given) + 1] if each.many), None)
     return many or (places[len(given)] if len(given) < len(places) else None)
 

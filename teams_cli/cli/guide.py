@@ -23,7 +23,7 @@ _QUESTIONS = "Questions"
 
 def guide(off: Collection[str] = ()) -> str:
     """The commands that carry the work; those of a group that is *off* in the team are not offered."""
-    lines = [f"  {_written(each)}: {each.want}" for each in of_every_day(off)]
+    lines = [f"  {each.whole_usage}: {each.want}" for each in of_every_day(off)]
     return "\n".join([_ABOUT, "", *lines, "", MORE, ""])
 
 
@@ -35,7 +35,7 @@ def all_commands(off: Collection[str] = ()) -> str:
     """All commands in their groups, a line each; a group that is *off* in the team says so."""
     lines = [_ABOUT]
     for group, members in commands.groups().items():
-        lines += ["", titled(group, off), *(f"  {_written(each)}: {first_sentence(each)}" for each in members)]
+        lines += ["", titled(group, off), *(f"  {each.whole_usage}: {first_sentence(each)}" for each in members)]
     return "\n".join([*lines, "", "One command in full: teams help COMMAND", ""])
 
 
@@ -60,34 +60,20 @@ def off_in_team(call: Call | None) -> set[str]:
     return set() if is_on else {_QUESTIONS}
 
 
-def _written(command: Command) -> str:
-    return " ".join([command.name, *places(command)])
-
-
-def places(command: Command) -> list[str]:
-    """How its parameters that are known by their places are written."""
-    return [parameter.usage for parameter in command.own if parameter.positional]
-
-
 def of_command(command: Command) -> str:
     """One command: its usage, its docstring, its own parameters, an example, and its exit statuses."""
     text, refusals = told_of(command)
-    usage = f"Usage: teams {_written(command)}"
+    usage = f"Usage: teams {command.whole_usage}"
     return "\n".join(
         [
             usage + (" [OPTIONS]" if any(not p.positional for p in command.own) else ""),
             *(" ".join(part.split()) for part in text.split("\n\n")),
-            *map(_row, command.own),
+            *(f"  {' '.join(each.flags)}{each.placeholder}  {each.help}" for each in command.own),
             f"Example: teams {command.example}",
             *refusals,
             "",
         ]
     )
-
-
-def _row(parameter: Parameter) -> str:
-    """A parameter with its help."""
-    return f"  {' '.join(parameter.flags)}{parameter.placeholder}  {parameter.help}"
 
 
 def told_of(command: Command) -> tuple[str, list[str]]:
@@ -163,8 +149,7 @@ def _section(name: str, lines: list[str]) -> list[str]:
 def _command(command: Command) -> list[str]:
     """A command: how it is written, what it does, its own parameters, what it refuses, and an example."""
     text, refusals = told_of(command)
-    places = " ".join(parameter.usage for parameter in command.own if parameter.positional)
-    lines = [f'.SS "{_escaped(f"teams {command.name} {places}".rstrip())}"', *_paragraphs(text)]
+    lines = [f'.SS "{_escaped(f"teams {command.whole_usage}")}"', *_paragraphs(text)]
     for parameter in command.own:
         lines += _manual_row(parameter)
     lines += [line for refused in refusals for line in (".PP", _escaped(refused))]

@@ -13,7 +13,7 @@ from teams_cli.text import MOST_ANSWER, one_part, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from teams_cli.commands.call import Call, Service
@@ -201,60 +201,50 @@ def _around_sleep(asleep: bool) -> None:
 
 
 def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool) -> int:
+    def begin(document: Any) -> bool:
+        _print(command, document, as_json, call.words)
+        return True
+
     if not as_json:
-        call.begin_answer = lambda document: _begun(command, document, call.words)
+        call.begin_answer = begin
     answer = command.answer(call, values)
     for problem in call.problems:
         _talk(f"teams: {one_part(problem.message)}")
-    if not isinstance(answer, dict | list):
-        return _answer_otherwise(command, call, answer, as_json)
-    lost = "" if as_json or command.quiet or call.tells_news else call.losses()
-    if lost:  # whatever was asked for, this changes what its reader does next
-        streams.written(lambda: print(one_part(lost)))
-    _print(command, answer, as_json, call.words)
-    _tell_more(call, as_json)
-    return 0
-
-
-def _answer_otherwise(command: Command, call: Call, answer: Any, as_json: bool) -> int:
-    """What is no plain document: with a status of its own, in parts, or a server that runs until it ends."""
-    from teams_cli.cli import output
-    from teams_cli.commands.call import Outcome, Service, Stream
-
-    if isinstance(answer, Service):
-        call.show = lambda shown: streams.written(lambda: output.answer(command, shown, as_json, sys.stdout))
-        return serve(call, answer)
     status = 0
-    if isinstance(answer, Outcome):
-        answer, status = answer.document, answer.status
-    if isinstance(answer, Stream) and answer.live and not as_json and output.is_fancy(sys.stdout):
-        from teams_cli.cli import live
+    parts: Iterable[Any] = [answer]
+    if isinstance(answer, dict | list):
+        lost = "" if as_json or command.quiet or call.tells_news else call.losses()
+        if lost:  # whatever was asked for, this changes what its reader does next
+            streams.written(lambda: print(one_part(lost)))
+    else:
+        from teams_cli.cli import output
+        from teams_cli.commands.call import Outcome, Service, Stream
 
-        live.show(answer.parts, sys.stdout, answer.output_of, answer.answer)
-        return status
-    for part in answer.parts if isinstance(answer, Stream) else [answer]:
+        if isinstance(answer, Service):
+            call.show = lambda document: _print(command, document, as_json, "")
+            return serve(call, answer)
+        if isinstance(answer, Outcome):
+            status, parts = answer.status, [answer.document]
+        if isinstance(answer, Stream):
+            if answer.live and not as_json and output.is_fancy(sys.stdout):
+                from teams_cli.cli import live
+
+                live.show(answer.parts, sys.stdout, answer.output_of, answer.answer)
+                return status
+            parts = answer.parts
+    for part in parts:
         _print(command, part, as_json, call.words)
-    _tell_more(call, as_json)
-    return status
-
-
-def _tell_more(call: Call, as_json: bool) -> None:
-    """What a list has left out."""
     if call.more and as_json:
         _talk(f"teams: {call.more}")
     elif call.more:
         streams.written(lambda: print(call.more))
+    return status
 
 
 def _print(command: Command, document: Any, as_json: bool, words: str) -> None:
     from teams_cli.cli import output
 
     streams.written(lambda: output.answer(command, document, as_json, sys.stdout, words))
-
-
-def _begun(command: Command, document: Any, words: str) -> bool:
-    _print(command, document, False, words)
-    return True
 
 
 def _standard_input() -> str:

@@ -44,7 +44,7 @@ def _meant() -> dict[str, str]:
     """How each command is written, by its name and by what else it is called."""
     every = commands.every()
     called = {also: how for command in every.values() for also, how in command.also.items()}
-    return {**{name: _shape(command).removeprefix("teams ") for name, command in every.items()}, **called}
+    return {**{name: command.whole_usage for name, command in every.items()}, **called}
 
 
 def _in_two_words(word: str, rest: Sequence[str], known: Mapping[str, str]) -> str:
@@ -101,7 +101,7 @@ def _without(words: list[str], options: Sequence[str]) -> list[str]:
 def _room_for(said: list[str], name: str) -> list[str]:
     """The words that are left, where the command takes any."""
     command = commands.find(name)
-    return said if command and any(parameter.positional for parameter in command.own) else []
+    return said if command and command.places else []
 
 
 def _near(word: str, known: Mapping[str, str]) -> str:
@@ -126,14 +126,13 @@ def assigned(command: Command, words: Iterable[str]) -> errors.WrongUsage | None
 
 def unquoted(command: Command, values: Mapping[str, Any], rest: str) -> errors.WrongUsage | None:
     """The refusal of words too many, where the last of the command's is a text: its quotes were forgotten."""
-    places = [parameter for parameter in command.own if parameter.positional]
-    if not places or not places[-1].text:
+    if not command.places or not command.places[-1].text:
         return None
-    *before, text = places
+    *before, text = command.places
     words = [str(values.get(parameter.name)) for parameter in before]
     first = str(values.get(text.name))
     said = f"{command.name} takes one {text.metavar}, but got more words: {rest}"
-    if not before and _is_task(first) and "--task" in _flags(command):
+    if not before and _is_task(first) and "--task" in command.options:
         return errors.WrongUsage(said, f'Write: teams {command.name} "{rest}" --task {first}')
     whole = f'"{first} {rest}"'
     return errors.WrongUsage(
@@ -144,10 +143,10 @@ def unquoted(command: Command, values: Mapping[str, Any], rest: str) -> errors.W
 
 def dashed(command: Command, words: Iterable[str]) -> errors.WrongUsage | None:
     """The refusal of what looks like an option, where it can be the text that the command takes."""
-    if not any(parameter.positional and parameter.text for parameter in command.own):
+    if not any(place.text for place in command.places):
         return None
     for word in words:
-        if word.startswith("-") and (" " in word or not word.startswith("--")) and word not in _flags(command):
+        if word.startswith("-") and (" " in word or not word.startswith("--")) and word not in command.options:
             shown = f'"{word}"' if " " in word else word
             near = _beginning_with(f"-{word}", command) if len(word) == 2 else []
             meant = f"Did you mean {near[0]}? " if near else ""
@@ -164,11 +163,12 @@ def no_option(command: Command, word: str, words: list[str]) -> errors.WrongUsag
     """
     said = f"{command.name} has no option {word}"
     name = word.removeprefix("--")
-    places = [parameter for parameter in command.own if parameter.positional]
-    if any(name in (place.name, place.metavar.lower(), *_PLACES.get(place.metavar, "").split()) for place in places):
-        return errors.WrongUsage(said, f"Write: {_shape(command)}")
-    same = [how for how, others in _OPTIONS.items() if name in others.split() and how.split()[0] in _flags(command)]
-    near = same or get_close_matches(word, _flags(command), 1, _ALIKE) or _beginning_with(word, command)
+    if any(
+        name in (place.name, place.metavar.lower(), *_PLACES.get(place.metavar, "").split()) for place in command.places
+    ):
+        return errors.WrongUsage(said, f"Write: teams {command.whole_usage}")
+    same = [how for how, others in _OPTIONS.items() if name in others.split() and how.split()[0] in command.options]
+    near = same or get_close_matches(word, command.options, 1, _ALIKE) or _beginning_with(word, command)
     own = [parameter.flags[0] for parameter in command.own if not parameter.positional]
     others = f"It has: {', '.join(own) or 'none of its own'}. See: teams help {command.name}"
     if not near:
@@ -198,12 +198,6 @@ _OPTIONS = {
 """What some options are called elsewhere, as the command that has them writes them."""
 
 
-def _shape(command: Command) -> str:
-    """The command with all the words that it takes."""
-    places = [parameter.usage for parameter in command.own if parameter.positional]
-    return " ".join(["teams", command.name, *places])
-
-
 def missing(command: Command, said: str) -> errors.WrongUsage:
     """The refusal of a command without a word that it needs: it shows one that has all."""
     return errors.WrongUsage(said, f"Write, for example: teams {command.example}")
@@ -211,21 +205,23 @@ def missing(command: Command, said: str) -> errors.WrongUsage:
 
 def without_value(command: Command, flag: str) -> errors.WrongUsage | None:
     """The refusal of an option without its value: it shows how it is written, and what it may be."""
-    found = next((parameter for parameter in command.parameters if flag in parameter.flags), None)
-    if found is None or found.flag:
+    option = command.options.get(flag)
+    if option is None or option.flag:
         return None
-    choices = f", which is one of: {', '.join(found.choices)}" if found.choices else ""
-    return errors.WrongUsage(f"{flag} needs {found.metavar}", f"Write: {flag}{found.placeholder}{choices}")
+    choices = f", which is one of: {', '.join(option.choices)}" if option.choices else ""
+    return errors.WrongUsage(f"{flag} needs {option.metavar}", f"Write: {flag}{option.placeholder}{choices}")
 
 
 def too_many(command: Command, rest: str) -> errors.WrongUsage:
     """The refusal of words too many: it shows how many the command takes; a word alone may be meant for an option, or
     for the team.
     """
-    shape, option = _shape(command), _option_for(command, rest)
-    is_team = shape == f"teams {command.name}" and not option and is_name(rest) and not rest.isdigit()
-    team = f"; a team is named with --team {rest}" if is_team and "--team" in _flags(command) else ""
-    return errors.WrongUsage(f"{command.name} got too many words: {rest}", f"Write: {shape}{option}{team}")
+    option = _option_for(command, rest)
+    is_team = not (command.places or option) and is_name(rest) and not rest.isdigit()
+    team = f"; a team is named with --team {rest}" if is_team and "--team" in command.options else ""
+    return errors.WrongUsage(
+        f"{command.name} got too many words: {rest}", f"Write: teams {command.whole_usage}{option}{team}"
+    )
 
 
 def _option_for(command: Command, word: str) -> str:
@@ -235,10 +231,6 @@ def _option_for(command: Command, word: str) -> str:
     chosen = [f" {option.flags[0]} {same}" for option in options for same in _same(option, word)]
     lengths = [f" {option.flags[0]} {word}" for option in options if option.duration and word.isdigit()]
     return next(iter([*named, *chosen, *lengths]), "")
-
-
-def _flags(command: Command) -> set[str]:
-    return {flag for parameter in command.parameters for flag in parameter.flags}
 
 
 def no_number(parameter: Parameter, value: str) -> errors.WrongUsage:

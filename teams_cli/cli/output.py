@@ -124,20 +124,20 @@ def rest_of(command: Command, document: Any) -> str:
     return f"all of it: {shows or again}" if shows or again else "[cut: the answer was too long]"
 
 
-def _showing(found: dict[str, Any]) -> str:
+def _showing(document: dict[str, Any]) -> str:
     """The command that shows the object whole, or the file; empty where there is none. A message is never too long for
     an answer.
     """
-    key = str(found.get("id") or found.get("requestId") or "")
+    key = str(document.get("id") or document.get("requestId") or "")
     command = _SHOWN_BY.get(key.partition("-")[0]) if key.partition("-")[2].isdigit() else None
     if command:
         return f"teams {command} {key}{'' if command == 'show-message' else ' --json >FILE'}"
-    if "key" in found and "version" in found:
-        return f"teams shared {found['key']} --json >FILE"
-    if "report" in found:
-        return str(found["report"])
-    if "diff" in found:
-        return f"teams worktree diff {found['agent']} --json >FILE"
-    if "output" in found and (name := found.get("agent") or found.get("name")):
+    if "key" in document and "version" in document:
+        return f"teams shared {document['key']} --json >FILE"
+    if "report" in document:
+        return str(document["report"])
+    if "diff" in document:
+        return f"teams worktree diff {document['agent']} --json >FILE"
+    if "output" in document and (name := document.get("agent") or document.get("name")):
         return f"teams recall {name} --output --json >FILE"
     return ""

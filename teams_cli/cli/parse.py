@@ -35,11 +35,9 @@ def parse(words: list[str]) -> tuple[Command, dict[str, Any]] | None:
 
 def _options(command: Command, words: list[str], values: dict[str, Any]) -> list[str]:
     """Take the options into *values*; the other words."""
-    flags = {
-        flag: parameter for parameter in command.parameters for flag in parameter.flags if not parameter.positional
-    }
+    flags = command.options
     places: list[str] = []
-    room = sum(parameter.positional for parameter in command.own)
+    room = len(command.places)
     before: Parameter | None = None
     rest = iter(words)
     for word in rest:
@@ -73,7 +71,7 @@ def _next(rest: Any) -> str:
 
 
 def _arguments(command: Command, places: list[str], values: dict[str, Any]) -> None:
-    positional = [parameter for parameter in command.own if parameter.positional]
+    positional = command.places
     waiting = list(places)
     if [place.is_id and not place.many for place in positional] == [True] and all(map(is_like_id, places)):
         waiting = [",".join(places)] if places else []

@@ -116,14 +116,14 @@ def result_of(call: Call, session: Session) -> dict[str, Any]:
 
 
 def _result(session: Session, output: str | None) -> dict[str, Any]:
-    found = {
+    document = {
         "agent": session.agent,
         "outcome": session.outcome_or_state,
         "output": output,
         "failure": session.failure,
         "exitStatus": session.exit_status,
     }
-    return found | {"hint": _NO_COMMAND} if (session.harness, session.exit_status) == ("shell", 127) else found
+    return document | {"hint": _NO_COMMAND} if (session.harness, session.exit_status) == ("shell", 127) else document
 
 
 _NO_COMMAND = "The harness is `shell`, which runs the prompt as a command; for a model: --harness claude, or another."

@@ -1,4 +1,4 @@
-"""One call of a command: the store, who calls, in which team, and what was damaged on the way."""
+"""One call of a command: the store, the caller, the team; the attempt of a change; and answers that are no document."""
 
 from __future__ import annotations
 

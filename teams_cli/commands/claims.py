@@ -1,9 +1,8 @@
-"""Commands of who takes a task, and keeps it."""
+"""Commands that claim a task, keep it and release it; and the next task after one that ended."""
 
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 
 from teams_cli import errors
 from teams_cli.clock import length
@@ -106,8 +105,10 @@ def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str,
                 from teams_cli.views.concerns import ANYTHING
 
                 return _in_time(call, document, wait, lambda: awaited(call, ANYTHING, wait))
-            with suppress(errors.NothingReady):
+            try:
                 return {"claimed": taken(call, choosing.claim_next(call.store, call.team, call.caller))}
+            except errors.NothingReady:
+                pass
         call.say_what_follows()
         return {}
 

@@ -105,9 +105,9 @@ def _install(
     if not ours.server:
         call.say(f"{_NO_SERVER}. {to_install('mcp')}, and install the client again")
     if program := which(profiles.get(client, None).start[0], path=call.environ.get("PATH")):
-        said = ". ".join(filter(None, profiles.trouble(known.get(client), profiles.said_by(program, call.environ))))
-        if said:
-            call.say(said)
+        trouble = ". ".join(filter(None, profiles.trouble(known.get(client), profiles.said_by(program, call.environ))))
+        if trouble:
+            call.say(trouble)
     has_plugin = known.get(client).home is None or plugins.is_installed(call.store.root, client)
     if plugin or (has_plugin and not project):
         shown = _by_plugin(call, client, True, is_wanted=True)

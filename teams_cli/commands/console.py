@@ -46,9 +46,9 @@ def put_all(call: Call, team: str, once: bool, until: Callable[[], bool] | None 
         waiting: list[Question] = []
 
         def arrived(waiting: list[Question] = waiting) -> bool:
-            found = human_queue.next_for_human(call.store, team)
-            waiting[:] = [found] if found else []
-            return bool(found) or over()
+            question = human_queue.next_for_human(call.store, team)
+            waiting[:] = [question] if question else []
+            return bool(question) or over()
 
         pace.sleep_until(call.store, team, arrived, None, {"team", "question"}, alarm)
         if over():
@@ -75,13 +75,13 @@ def _put(call: Call, question: Question, over: Callable[[], bool]) -> dict[str, 
         return questions.seconds_left(store, question)
 
     def open() -> bool:
-        found = questions.get(store, team, question.id)
-        return found.open and not over() and not human_queue.gives_way(store, found)
+        current = questions.get(store, team, question.id)
+        return current.open and not over() and not human_queue.gives_way(store, current)
 
-    while (said := call.person.ask(question.from_, human_queue.put(question), left, open)) is not None:
+    while (answer := call.person.ask(question.from_, human_queue.put(question), left, open)) is not None:
         require_person(call, team)
         try:
-            return {"id": question.id, "status": settle(store, question, said)}
+            return {"id": question.id, "status": settle(store, question, answer)}
         except errors.InvalidValue as refused:
             call.person.tell(f"{refused.message}. {refused.hint}")
         except errors.Conflict:  # it was answered elsewhere just now
@@ -89,12 +89,12 @@ def _put(call: Call, question: Question, over: Callable[[], bool]) -> dict[str, 
     return {"id": question.id, "status": questions.get(store, team, question.id).status}
 
 
-def settle(store: Store, question: Question, said: str) -> str:
-    """Take what the person said, or that there is nothing to say; what came of it."""
-    if not said:
+def settle(store: Store, question: Question, answer: str) -> str:
+    """Take the answer of the person, or if it is empty, that there is none; the outcome."""
+    if not answer:
         answering.skip_as_human(store, question.team_name, question.id)
         return "skipped"
-    answered = answering.answer_as_human(store, question.team_name, question.id, said)
+    answered = answering.answer_as_human(store, question.team_name, question.id, answer)
     return "answered" if answered.answered_by_human else str(answered.status)
 
 

@@ -239,10 +239,24 @@ class Command:
         return [*self.own, *((TEAM, AS) if self.in_team else ()), ROOT, STORE, JSON]
 
     @property
+    def places(self) -> list[Parameter]:
+        """Its parameters that are known by their place."""
+        return [parameter for parameter in self.own if parameter.positional]
+
+    @property
+    def options(self) -> dict[str, Parameter]:
+        """All its parameters that are known by a flag, by each flag."""
+        return {flag: each for each in self.parameters if not each.positional for flag in each.flags}
+
+    @property
     def usage(self) -> str:
-        """How it is written at least."""
-        places = (parameter for parameter in self.own if parameter.positional)
-        return " ".join([self.name, *(place.usage for place in places if place.required or place.needed)])
+        """The command with the words that it needs."""
+        return " ".join([self.name, *(place.usage for place in self.places if place.required or place.needed)])
+
+    @property
+    def whole_usage(self) -> str:
+        """The command with all words that it takes."""
+        return " ".join([self.name, *(place.usage for place in self.places)])
 
     def goes_beyond_held(self, values: Mapping[str, Any]) -> bool:
         """Whether that is more than the declaration simply opens to an agent that is held to a level."""

@@ -1,8 +1,6 @@
-"""Commands on the messages that one got or sent, and on who is there."""
+"""Commands on received and sent messages, and on the members."""
 
 from __future__ import annotations
-
-from contextlib import suppress
 
 from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, option, switch, table
@@ -159,9 +157,11 @@ def _list_agents(call: Call) -> Any:
     if any("session" not in row and _is_started(team, row["name"]) for row in rows):
         from teams_cli.agents import starting
 
-        with suppress(errors.TeamsError):  # a store that can't be written shows them unchanged
+        try:
             starting.clear_away(call.store, team)
             team = call.load_team()
+        except errors.TeamsError:  # a store that can't be written shows them unchanged
+            pass
         rows = agents.agent_rows(call.store, team, call.problems)
     return {"self": call.caller.name if call.caller else None, "agents": rows}
 

@@ -1,4 +1,4 @@
-"""Commands for looking into the teams and setting them."""
+"""Commands that look into a team and set it: history, doctor, settings, and watching it live."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that show an agent where it is."""
+"""Commands on what the team knows: who the caller is, the brief, shared pages, and search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that send messages, and say what one works on."""
+"""Commands that send messages, and announce the sender's work."""
 
 from __future__ import annotations
 
@@ -22,75 +22,73 @@ if TYPE_CHECKING:
 def _send(
     call: Call, to: list[str], text: str, to_owners_of: str | None, fyi: bool, ack_required: bool, uid: str | None
 ) -> Any:
-    named = each_name(to)
+    names = each_name(to)
     team = call.load_team()
     if len(to) > 1:
         _refuse_unquoted(call, team, to, text)
     elif to and text.isascii() and " " not in text:
         _refuse_swapped(team, to[0], text)
     if to_owners_of:
-        named += _owners(call, to_owners_of)
-    if not named:
+        names += _owners(call, to_owners_of)
+    if not names:
         raise errors.WrongUsage("the recipient or the text is missing", "teams send-message AGENT TEXT")
     if fyi and ack_required:
         raise errors.WrongUsage("--fyi and --ack-required can't be combined", "Choose one.")
-    late = _expected(call, team, named)
-    if not ack_required:
-        return _with_readers(call, _sent(call, team, named, text, uid, fyi, None, late), late)
-    from teams_cli.messages import reading
+    expected = _expected(call, team, names)
+    ack_by = None
+    if ack_required:
+        from teams_cli.messages import reading
 
-    sent = _sent(call, team, named, text, uid, fyi, reading.due(call.store, team), late)
-    call.try_to(lambda: reading.expect(call.store, call.team, sent))
-    return _with_readers(call, sent, late)
+        ack_by = reading.due(call.store, team)
+
+    def send(uid: str | None) -> Message:
+        if call.caller and len(names) == 1 and not expected and team.settings.get("delivery") == "interject":
+            from teams_cli.agents import interrupting
+
+            return interrupting.deliver_interruptions(
+                call.store, call.team, call.caller, names[0], text, call.environ, uid=uid, fyi=fyi, ack_by=ack_by
+            )[0]
+        return messages.send(
+            call.store, call.team, call.caller, names, text, uid, fyi, ack_by=ack_by, known=team, expected=expected
+        )
+
+    if uid is None and call.caller:
+        with Attempt(call, "send-message", *names, text, str(fyi), str(ack_required)) as attempt:
+            sent = send(attempt)
+    else:
+        sent = send(uid)
+    if ack_required:
+        call.try_to(lambda: reading.expect(call.store, call.team, sent))
+    return _with_readers(call, sent, expected)
 
 
 def _refuse_swapped(team: Team, to: str, text: str) -> None:
     """Raises AgentNotFound: It is the text that names a member."""
-    known = {*team.active_names(), HUMAN}
-    if text in known and not known & {*to.split(",")} and to != "leader":
+    members = {*team.active_names(), HUMAN}
+    if text in members and not members & {*to.split(",")} and to != "leader":
         raise errors.AgentNotFound(
             f"{to!r} is not a member, but {text} is", f'Write the recipient first: teams send-message {text} "{to}"'
         )
 
 
-def _sent(
-    call: Call, team: Team, to: list[str], text: str, uid: str | None, fyi: bool, ack_by: str | None, late: list[str]
-) -> Message:
-    """The message as sent; to one, at once its next turn where the team's setting says so. Without a *uid* it has that
-    of the command.
-    """
-    if uid is None and call.caller:
-        with Attempt(call, "send-message", *to, text, str(fyi), str(bool(ack_by))) as own:
-            return _sent(call, team, to, text, own, fyi, ack_by, late)
-    if call.caller and len(to) == 1 and not late and team.settings.get("delivery") == "interject":
-        from teams_cli.agents import interrupting
-
-        return interrupting.deliver_interruptions(
-            call.store, call.team, call.caller, to[0], text, call.environ, uid=uid, fyi=fyi, ack_by=ack_by
-        )[0]
-    return messages.send(
-        call.store, call.team, call.caller, to, text, uid, fyi, ack_by=ack_by, known=team, expected=late
-    )
-
-
-def _expected(call: Call, team: Team, named: list[str]) -> list[str]:
+def _expected(call: Call, team: Team, names: list[str]) -> list[str]:
     """Those of the names for which mail is kept until somebody joins."""
-    if all(name in (HUMAN, "leader") or team.find(name) for name in named):
+    if all(name in (HUMAN, "leader") or team.find(name) for name in names):
         return []
     from teams_cli.membership import joining
 
-    return joining.expected(call.store, team, named, call.config)
+    return joining.expected(call.store, team, names, call.config)
 
 
 def _refuse_unquoted(call: Call, team: Team, words: list[str], text: str) -> None:
-    """Tell who forgot the quotes from who named somebody that is not there."""
+    """Refuse a text without quotes, whose first words were taken for recipients."""
 
-    def known(word: str) -> bool:
-        named = each_name([word])
-        late = _expected(call, team, named)
-        return all(name in (HUMAN, "leader", *late) or team.find(name) is not None for name in named)
+    def is_known(word: str) -> bool:
+        names = each_name([word])
+        expected = _expected(call, team, names)
+        return all(name in (HUMAN, "leader", *expected) or team.find(name) is not None for name in names)
 
-    strangers = (place for place, word in enumerate(words) if not known(word))
+    strangers = (place for place, word in enumerate(words) if not is_known(word))
     names = words[: next(strangers, len(words))]
     if names and len(names) < len(words):
         whole = " ".join([*words[len(names) :], text])
@@ -101,16 +99,16 @@ def _refuse_unquoted(call: Call, team: Team, words: list[str], text: str) -> Non
 
 
 def _owners(call: Call, words: str) -> list[str]:
-    """Who has these tasks, or had them to their end; not the caller itself, who knows."""
+    """The owners of these tasks, but for the caller, who knows."""
     from teams_cli.tasks import tasks
 
-    found = []
+    owners = []
     for word in words.split(","):
         task = tasks.get(call.store, call.team, word.strip())
         if task.owner is None:
             raise errors.WrongState(f"{task.id} has no owner: it is {task.status}", "Name members: teams list-agents")
-        found.append(task.owner)
-    others = [name for name in found if name != call.agent]
+        owners.append(task.owner)
+    others = [name for name in owners if name != call.agent]
     if not others:
         raise errors.NobodyThere(f"{call.agent} owns {words}, and nobody else", "Name members: teams list-agents")
     return others
@@ -118,31 +116,30 @@ def _owners(call: Call, words: str) -> list[str]:
 
 def _broadcast(call: Call, text: str, uid: str | None) -> Any:
     if uid is None and call.caller:
-        with Attempt(call, "broadcast-message", text) as own:
-            return _broadcast(call, text, own)
+        with Attempt(call, "broadcast-message", text) as attempt:
+            return _broadcast(call, text, attempt)
     sent = messages.broadcast(call.store, call.team, call.caller, text, uid)
     if sent.from_ != HUMAN:
         call.try_to(lambda: presence.introduce(call.store, call.team, sent.from_, sent.message))
     return _with_readers(call, sent)
 
 
-def _with_readers(call: Call, message: messages.Message, late: Sequence[str] = ()) -> dict[str, Any]:
-    """The message as JSON, and who of its recipients has yet to join, reads nothing any more, or may not, as it heard
-    that it is done and does not wait.
+def _with_readers(call: Call, message: Message, expected: Sequence[str] = ()) -> dict[str, Any]:
+    """The message as JSON, with the recipients that have yet to join, those that read nothing any more, and those that
+    may not, as they heard that they are done and do not wait.
     """
     document: dict[str, Any] = message.to_json()
-    if late:
-        document["keptFor"] = late
+    if expected:
+        document["keptFor"] = expected
 
-    def look() -> None:
-        names = [name for name in message.recipients or [message.to] if name not in (HUMAN, *late)]
-        gone = [name for name in names if _is_gone(call, name)]
-        if gone:
+    def add_readers() -> None:
+        names = [name for name in message.recipients or [message.to] if name not in (HUMAN, *expected)]
+        if gone := [name for name in names if _is_gone(call, name)]:
             document["notReadBy"] = gone
         if done := [name for name in names if name not in gone and _was_done(call, name)]:
             document["mayNotRead"] = done
 
-    call.try_to(look)
+    call.try_to(add_readers)
     return document
 
 
@@ -161,8 +158,8 @@ def _was_done(call: Call, name: str) -> bool:
     from teams_cli.agents.seats import terminals
 
     agent = presence.load(call.store, call.team, name)
-    heard = any(about.startswith("settled:") for about in agent.told) and not agent.waiting
-    if not heard or name == call.load_team().leader:
+    was_told = any(about.startswith("settled:") for about in agent.told) and not agent.waiting
+    if not was_told or name == call.load_team().leader:
         return False
     return not any(find(call.store, call.team, name) for find in (sessions.find, terminals.find))
 

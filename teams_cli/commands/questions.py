@@ -56,17 +56,17 @@ def _skip(call: Call, question: str) -> Any:
 
 
 def _show(call: Call, question: str) -> Any:
-    found = questions.get(call.store, call.load_team().name, question)
-    return {**questions.to_document(found), **asking.result_of(call.store, found)}
+    shown = questions.get(call.store, call.load_team().name, question)
+    return {**questions.to_document(shown), **asking.result_of(call.store, shown)}
 
 
 def _get(call: Call, open: bool, mine: bool) -> Any:
-    found = questions.all_of(call.store, call.load_team().name, call.problems)
+    listed = questions.all_of(call.store, call.load_team().name, call.problems)
     if open or mine:
-        found = [question for question in found if question.open]
+        listed = [question for question in listed if question.open]
     if mine:
-        found = [question for question in found if call.agent in question.waiting_for]
-    return [questions.to_document(question) for question in found]
+        listed = [question for question in listed if call.agent in question.waiting_for]
+    return [questions.to_document(question) for question in listed]
 
 
 def _human(call: Call, once: bool) -> Any:
@@ -84,17 +84,16 @@ def _respond(call: Call, text: str | None) -> Any:
 
 _ID = argument("ID", "The question: 7, #7 or ask-7.", name="question")
 _LOOK_AGAIN = 10.0
-"""Seconds after which who waits for an answer looks for it though nothing woke it: few wait so, and not for long."""
+"""Seconds after which a wait looks for answers though nothing woke it: few wait so, and not for long."""
 _TRIES = 3
 """How often the process that collects is started, if it is killed."""
 
 
-def ask(
+def _ask(
     call: Call, question: str, to: list[str], timeout: float | None, no_wait: bool, depth: Depth | None, human: bool
 ) -> Any:
-    """Ask, and wait for the answers unless told not to."""
     store, team = call.store, call.team
-    if call.environ.get(SANDBOX) and not human and _asks_agents(call):
+    if call.environ.get(SANDBOX) and not human and settings.value(call.load_team(), "broadcast") == "agents":
         raise errors.NotAllowed(
             "a client's sandbox has no network, so no agent can be forked",
             "Use the tool ask_others of the MCP server `team`; or ask the person: --human",
@@ -104,17 +103,13 @@ def ask(
     if asked.status == "collecting":
         collecting.start(asked)
     if no_wait:
-        shown = {"pending": "pending", "collecting": "pending"}.get(asked.status, asked.status)
-        return {**asking.result_of(store, asked), "status": shown}
+        status = "pending" if asked.status == "collecting" else asked.status
+        return {**asking.result_of(store, asked), "status": status}
     return asking.result_of(store, _answered(call, asked, collecting))
 
 
-def _asks_agents(call: Call) -> bool:
-    return settings.value(call.load_team(), "broadcast") == "agents"
-
-
 class _Collecting:
-    """The process that collects the answers, as who waits for them looks after it."""
+    """The process that collects the answers; the command that waits for them starts it again if it is killed."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -122,20 +117,20 @@ class _Collecting:
         self._process: tuple[int, str, str] | None = None
 
     def start(self, question: Question) -> None:
-        """Start it, if one is needed for those of whom an answer is still to come."""
-        store = self._call.store
-        self._left -= 1
+        """Start the process, if an answer is still to come."""
         from teams_cli.agents import answering as collector
 
+        store = self._call.store
+        self._left -= 1
         pid = collector.start(store, question, dict(self._call.environ))
         self._process = (pid, processes.process_started(pid), processes.pid_scope(store.host)) if pid else None
 
     def look_after(self, question: Question, alarm: pace.Alarm) -> None:
-        """Start it again where it was killed, as for want of memory; the alarm rings when it ends."""
-        if self._process is None:
-            return
+        """Start the process again if it was killed, as for want of memory; the alarm rings when it ends."""
         from teams_cli.agents import answering as collector
 
+        if self._process is None:
+            return
         if not self.goes_on and self._left and collector.is_cut_off(self._call.store, question):
             with suppress(OSError, errors.TeamsError):  # others may answer all the same
                 self.start(question)
@@ -144,7 +139,7 @@ class _Collecting:
 
     @property
     def goes_on(self) -> bool:
-        """Whether there is one, so far as can be known."""
+        """Whether the process runs, so far as can be known."""
         return self._process is not None and processes.has_ended(*self._process) is not True
 
 
@@ -154,16 +149,16 @@ def _answered(call: Call, asked: Question, collecting: _Collecting) -> Question:
 
     def settled() -> bool:
         goes_on = collecting.goes_on  # first: what it writes at its end is found then
-        found = questions.get(call.store, call.team, asked.id)
+        current = questions.get(call.store, call.team, asked.id)
         alarm.ring_in(_LOOK_AGAIN)
-        alarm.ring_after(questions.seconds_left(call.store, found))
-        if not found.open:
+        alarm.ring_after(questions.seconds_left(call.store, current))
+        if not current.open:
             return True
-        collecting.look_after(found, alarm)
+        collecting.look_after(current, alarm)
         if goes_on or collecting.goes_on:  # copies answer for who has left, too
             return False
         team = call.load_team()
-        return not any(name == HUMAN or team.member(name) for name in found.waiting_for)
+        return not any(name == HUMAN or team.member(name) for name in current.waiting_for)
 
     if asked.open:
         topics = {"team", f"question/{asked.id}"}
@@ -181,7 +176,7 @@ COMMANDS = table(
     "Questions",
     Command(
         "ask-others",
-        ask,
+        _ask,
         argument("QUESTION", "What you want to know.", name="question", text=True, called="text"),
         option("--to", "Ask only this member; may be repeated.", metavar="AGENT", many=True),
         option("--timeout", "How long to wait.", metavar="SECONDS", seldom=True),

@@ -1,4 +1,4 @@
-"""Tasks as they are answered with, and to whom none is given."""
+"""Tasks as JSON for answers: for a list, in full, and for a new owner."""
 
 from __future__ import annotations
 

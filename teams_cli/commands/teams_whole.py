@@ -1,4 +1,4 @@
-"""Commands on a team as a whole: closing it and opening it again, copying it, telling the database of its members.
+"""Commands on a team as a whole: from its file, close and restore, copy, prune, and roles of the database.
 
 They need most of the program, which the other commands on teams do without.
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from teams_cli import environment, errors, extensions
 from teams_cli.commands.call import Attempt
@@ -76,6 +75,8 @@ def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: 
 
 def _checked(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Task:
     """Change the task if it passes its check, and attach the files as evidence."""
+    from contextlib import suppress  # an everyday command does without
+
     from teams_cli.agents import checking, checkouts
     from teams_cli.tasks import evidence
 

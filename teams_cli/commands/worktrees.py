@@ -1,4 +1,4 @@
-"""The command on the worktrees of agents."""
+"""Commands on the work of agents: their worktrees, their changes and conflicts, and the tokens that they used."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def _worktree(call: Call, action: str, of: str | None, force: bool, kept: bool) 
 
 def _overlaps(call: Call) -> Any:
     team = call.load_team()
-    found = [overlap.to_json() for overlap in overlaps.of_team(call.store, team)]
-    if not found and (unseen := checkouts.unseen(call.store, team)):
+    rows = [overlap.to_json() for overlap in overlaps.of_team(call.store, team)]
+    if not rows and (unseen := checkouts.unseen(call.store, team)):
         call.more = f"not compared: {text.listed(unseen)}. First run `teams heartbeat` in their worktrees."
-    return found
+    return rows
 
 
 _DIFF = """Show the changes in an agent's worktree, committed or not, that the main branch lacks, as a patch.

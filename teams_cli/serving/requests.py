@@ -45,13 +45,13 @@ def camel_case(key: str) -> str:
 
 def schema(name: str, spelling: Spelling) -> dict[str, Any]:
     """The JSON Schema of a request of the command."""
-    found = _model(name, spelling).model_json_schema()
-    for field in found.get("properties", {}).values():
+    derived = _model(name, spelling).model_json_schema()
+    properties = derived.get("properties", {})
+    for field in properties.values():
         field.pop("title", None)
         _without_null(field)
-    return {"type": "object", "properties": found.get("properties", {}), **_only(found, "required")} | {
-        "additionalProperties": False
-    }
+    required = {"required": derived["required"]} if "required" in derived else {}
+    return {"type": "object", "properties": properties, **required, "additionalProperties": False}
 
 
 def _without_null(field: dict[str, Any]) -> None:
@@ -61,10 +61,6 @@ def _without_null(field: dict[str, Any]) -> None:
     if len(options) == 1:
         del field["anyOf"]
         field.update(options[0])
-
-
-def _only(document: dict[str, Any], key: str) -> dict[str, Any]:
-    return {key: document[key]} if key in document else {}
 
 
 def values(name: str, given: object, spelling: Spelling) -> dict[str, Any]:

@@ -12,17 +12,18 @@ if TYPE_CHECKING:
 
     from teams_cli.cli.tables import Table
 
+    Parts = list[str | Table]
 
 _OLD = 60
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
-def parts(command: Command, document: Any, words: str = "") -> list[str | Table]:
+def parts(command: Command, document: Any, words: str = "") -> Parts:
     """The lines and tables that tell the answer of the command; by other *words* than usual, if given."""
     how = named(place_of((words or command.words).removeprefix(EACH)))
     if words.startswith(EACH):
         return [part for each in document for part in how(each)]
-    shown: list[str | Table] = how(document)
+    shown: Parts = how(document)
     return shown
 
 
@@ -31,7 +32,7 @@ def place_of(words: str) -> str:
     return words if words.startswith("extensions.") else f"cli.show.{words}"
 
 
-def present(*lines: str | None) -> list[str | Table]:
+def present(*lines: str | None) -> Parts:
     """The lines that are there."""
     return [line for line in lines if line]
 
@@ -80,3 +81,8 @@ def length_of(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"
     return f"{max(0, int(seconds))} s"
+
+
+def counts_of(by_status: dict[str, int]) -> str:
+    """`2 completed, 1 pending`, of a number of tasks for each status."""
+    return ", ".join(f"{count} {status}" for status, count in by_status.items() if count) or "no tasks"

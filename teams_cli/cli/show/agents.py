@@ -1,4 +1,4 @@
-"""Agents that were started, in words."""
+"""Answers on agents, their worktrees, overlaps and use of tokens, in words."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from teams_cli.cli.tables import Table
-
-    Parts = list[str | Table]
+    from teams_cli.cli.show import Parts
 
 
 def run(done: dict[str, Any]) -> Parts:
@@ -51,17 +49,17 @@ def resting(done: dict[str, Any]) -> Parts:
     return [f"{done['agent']}: {how}"]
 
 
-def recalled(found: dict[str, Any]) -> Parts:
+def recalled(document: dict[str, Any]) -> Parts:
     lines: Parts = []
-    for agent in found["agents"]:
+    for agent in document["agents"]:
         lines.append(f"{agent['name']}: {agent['state'] or 'not started by teams'}")
         lines += [f"  → {entry['status']}" for entry in agent["statusHistory"]]
         lines += [*text.quoted(agent.get("output")), *text.quoted(agent.get("failure"))]
     return lines or ["no agents"]
 
 
-def printed(said: dict[str, Any]) -> Parts:
-    return [*text.quoted("\n".join(said["lines"]))]
+def printed(document: dict[str, Any]) -> Parts:
+    return [*text.quoted("\n".join(document["lines"]))]
 
 
 def interjected(message: dict[str, Any]) -> Parts:
@@ -81,36 +79,27 @@ def may_finish(done: dict[str, Any]) -> Parts:
     return [f"{done['agent']}: may not finish yet: {'; '.join([*waits, *unread])}"]
 
 
-_HOLDS = {"unknown": "may hold work"}
-
-
-def worktrees(found: Any) -> Parts:
-    if isinstance(found, list):
-        rows = [
-            [
-                row["agent"],
-                _HOLDS.get(row["state"], row["state"]),
-                str(row["commits"]),
-                str(row["uncommitted"]),
-                row["path"],
-            ]
-            for row in found
-        ]
-        more = [f"{row['agent']}: {', '.join(row['holds'])}" for row in found if _is_more(row)]
+def worktrees(document: Any) -> Parts:
+    if isinstance(document, list):
+        rows = []
+        for row in document:
+            holds = "may hold work" if row["state"] == "unknown" else row["state"]
+            rows.append([row["agent"], holds, str(row["commits"]), str(row["uncommitted"]), row["path"]])
+        more = [f"{row['agent']}: {', '.join(row['holds'])}" for row in document if _is_more(row)]
         return [Table(["agent", "holds", "commits", "uncommitted", "path"], rows, "no worktrees"), *more]
-    if "diff" in found:
-        return found["diff"].rstrip("\n").split("\n") if found["diff"] else [f"{found['agent']} changed nothing"]
-    kept = [f"kept as {found['kept']}: teams worktree restore {found['kept']}"] if found.get("kept") else []
-    if found["state"] == "merged":
-        merged = f"{found['branch']}: merged into {found['onto']} as {found['commit'][:10]}"
+    if "diff" in document:
+        return patch(document, "nothing")
+    kept = [f"kept as {document['kept']}: teams worktree restore {document['kept']}"] if document.get("kept") else []
+    if document["state"] == "merged":
+        merged = f"{document['branch']}: merged into {document['onto']} as {document['commit'][:10]}"
         return [f"{merged}; worktree and branch removed", *kept]
-    if found["state"] == "restored":
-        return [f"{found['path']}: restored, on {found['branch']}"]
-    return [f"{found['path']}: removed, with {found['branch']}", *kept]
+    if document["state"] == "restored":
+        return [f"{document['path']}: restored, on {document['branch']}"]
+    return [f"{document['path']}: removed, with {document['branch']}", *kept]
 
 
-def kept_work(found: list[dict[str, Any]]) -> Parts:
-    rows = [[one["ref"], one["at"], ", ".join(one["holds"]) or "no changes"] for one in found]
+def kept_work(kept: list[dict[str, Any]]) -> Parts:
+    rows = [[work["ref"], work["at"], ", ".join(work["holds"]) or "no changes"] for work in kept]
     return [Table(["kept", "at", "holds"], rows, "no kept work")]
 
 
@@ -119,31 +108,30 @@ def _is_more(row: dict[str, Any]) -> bool:
     return any(what.partition(" ")[2].rstrip("s") not in ("commit", "uncommitted file") for what in row["holds"])
 
 
-def overlaps(found: list[dict[str, Any]]) -> Parts:
-    rows = [[" ".join(each["agents"]), " ".join(each["branches"]), _places(each["places"])] for each in found]
+def overlaps(overlaps: list[dict[str, Any]]) -> Parts:
+    rows = []
+    for overlap in overlaps:
+        places = [":".join(filter(None, (each["file"], ",".join(each["symbols"])))) for each in overlap["places"]]
+        rows.append([" ".join(overlap["agents"]), " ".join(overlap["branches"]), text.listed(places, 20)])
     return [Table(["agents", "branches", "conflict in"], rows, "nobody's changes conflict")]
 
 
-def _places(places: list[dict[str, Any]]) -> str:
-    return text.listed([":".join(filter(None, (each["file"], ",".join(each["symbols"])))) for each in places], 20)
-
-
-def patch(found: dict[str, Any]) -> Parts:
-    return found["diff"].rstrip("\n").split("\n") if found["diff"] else [f"{found['agent']} changed nothing there"]
+def patch(document: dict[str, Any], nothing: str = "nothing there") -> Parts:
+    return document["diff"].rstrip("\n").split("\n") if document["diff"] else [f"{document['agent']} changed {nothing}"]
 
 
 _HEADS = ["turns", "input", "cached", "output", "total", "time"]
 
 
-def spent(found: dict[str, Any]) -> Parts:
-    by = found["by"]
-    rows = [_row(row[by], row) for row in found["rows"]]
+def spent(document: dict[str, Any]) -> Parts:
+    by = document["by"]
+    rows = [_row(row[by], row) for row in document["rows"]]
     if rows:
-        rows.append(_row("total", found["total"]))
+        rows.append(_row("total", document["total"]))
     lines: Parts = [Table([by, *_HEADS], rows, "no started agent has finished a turn yet")]
-    if found["coordination"] is not None:
-        lines.append(f"coordination (turns for messages alone): {found['coordination']:.0%} of the tokens")
-    lines += [_budget(each) for each in found["budgets"]]
+    if document["coordination"] is not None:
+        lines.append(f"coordination (turns for messages alone): {document['coordination']:.0%} of the tokens")
+    lines += [_budget(each) for each in document["budgets"]]
     return lines
 
 

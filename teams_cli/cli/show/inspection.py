@@ -1,11 +1,11 @@
-"""History, health and settings in words."""
+"""Answers on history, health, settings, clients and workflows, and the watched team, in words."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from teams_cli import text
-from teams_cli.cli.show import moment, state
+from teams_cli.cli.show import counts_of, moment, state
 from teams_cli.cli.show.messages import how_far
 from teams_cli.cli.tables import Table
 from teams_cli.clock import length
@@ -15,33 +15,33 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    Parts = list[str | Table]
+    from teams_cli.cli.show import Parts
 
 
 def _entry(entry: dict[str, Any]) -> str:
     return f"{moment(str(entry.get('at')))}  {history.line(entry)}"
 
 
-def changes(found: Any) -> Parts:
-    return [_entry(found)] if isinstance(found, dict) else [_entry(entry) for entry in found]
+def changes(entries: Any) -> Parts:
+    return [_entry(entries)] if isinstance(entries, dict) else [_entry(entry) for entry in entries]
 
 
-def hits(found: list[dict[str, Any]]) -> Parts:
+def hits(hits: list[dict[str, Any]]) -> Parts:
     """Each hit with where it is; of a task also what it is called."""
-    rows = [[hit["in"], hit["id"], hit["from"] or "-", moment(hit["at"]), _told(hit)] for hit in found]
+    rows = [[hit["in"], hit["id"], hit["from"] or "-", moment(hit["at"]), _text(hit)] for hit in hits]
     return [Table(["in", "id", "from", "at", "text"], rows)] if rows else ["nothing was found"]
 
 
-def _told(hit: dict[str, Any]) -> str:
+def _text(hit: dict[str, Any]) -> str:
     title = hit.get("title")
     return hit["text"] if hit["in"] == "tasks" or not title else f"{hit['text']} ({title})"
 
 
-def doctor(found: dict[str, Any]) -> Parts:
-    if not found["findings"]:
-        return [f"{found['root']}: healthy"]
+def doctor(document: dict[str, Any]) -> Parts:
+    if not document["findings"]:
+        return [f"{document['root']}: healthy"]
     lines = []
-    for item, following in zip(found["findings"], [*found["findings"][1:], {}], strict=True):
+    for item, following in zip(document["findings"], [*document["findings"][1:], {}], strict=True):
         lines.append(f"{item['level']}: {item['where']}: {item['what']}")
         if (remedy := _remedy(item)) and remedy != _remedy(following):
             lines.append(f"  {remedy}")
@@ -53,9 +53,9 @@ def _remedy(finding: dict[str, Any]) -> str:
     return "" if finding.get("level") in (None, "fixed") else str(finding["remedy"] or "")
 
 
-def settings(found: dict[str, Any]) -> Parts:
-    call = [[what, str(said["value"] or "-"), said["source"], ""] for what, said in found["call"].items()]
-    rows = [[row["key"], str(row["value"]), row["source"], row["help"]] for row in found["settings"]]
+def settings(document: dict[str, Any]) -> Parts:
+    call = [[what, str(said["value"] or "-"), said["source"], ""] for what, said in document["call"].items()]
+    rows = [[row["key"], str(row["value"]), row["source"], row["help"]] for row in document["settings"]]
     return [Table(["setting", "value", "from", "what it is"], call + rows)]
 
 
@@ -63,39 +63,53 @@ def set_to(done: dict[str, Any]) -> Parts:
     return [f"{done['key']}: {done['value']} ({done.get('for') or done['source']})"]
 
 
-def version(found: dict[str, Any]) -> Parts:
-    return [f"teams {found['version']} on Python {found['python']}; the teams are in {found['store']}"]
+def version(document: dict[str, Any]) -> Parts:
+    return [f"teams {document['version']} on Python {document['python']}; the teams are in {document['store']}"]
 
 
 _SHORT = 100
 """Characters of a text that a row has."""
 
 
-def frame(found: dict[str, Any]) -> Parts:
-    """The whole frame."""
-    closed = ", closed" if found["state"] == "closed" else ""
-    counts = ", ".join(f"{count} {status}" for status, count in found["taskCounts"].items() if count) or "no tasks"
+def frame(frame: dict[str, Any]) -> Parts:
+    """Show the whole team at a glance."""
+    closed = ", closed" if frame["state"] == "closed" else ""
+    waiting = [[row["id"], row["from"], text.clipped_line(row["text"], _SHORT)] for row in frame["waiting"]]
+    failed = [
+        [row["id"], row["status"], str(row["waiting"] or "-"), text.clipped_line(row["reason"], _SHORT)]
+        for row in frame["failed"]
+    ]
+    tasks = [
+        [
+            task["id"],
+            "blocked" if task["status"] == "pending" and task["blocked"] else task["status"],
+            task["priority"],
+            task.get("owner", "-"),
+            task["title"],
+        ]
+        for task in frame["tasks"]
+    ]
     return [
-        f"team {found['team']} (leader {found['leader']}{closed})",
-        _course(found["course"]),
-        *([f"waits for you: {len(found['waiting'])}"] if found["waiting"] else []),
-        Table(["what", "from", "text"], [_waiting(row) for row in found["waiting"]]),
-        *([f"failed: {len(found['failed'])}"] if found["failed"] else []),
-        Table(["task", "status", "blocks", "reason"], [_failed(row) for row in found["failed"]]),
-        f"agents: {len(found['agents'])}",
-        Table(["agent", "role", "state", "unread", "status"], [_agent(row) for row in found["agents"]], "no agents"),
-        f"tasks: {counts}",
-        *([f"longest chain of tasks: {', '.join(path)}"] if (path := found["course"]["criticalPath"]) else []),
-        Table(["task", "status", "priority", "owner", "title"], [_task(task) for task in found["tasks"]]),
-        "messages:" if found["messages"] else "no messages",
-        Table(["message", "at", "from", "to", "text"], [_message(message) for message in found["messages"]]),
+        f"team {frame['team']} (leader {frame['leader']}{closed})",
+        _course(frame["course"]),
+        *([f"waits for you: {len(waiting)}"] if waiting else []),
+        Table(["what", "from", "text"], waiting),
+        *([f"failed: {len(failed)}"] if failed else []),
+        Table(["task", "status", "blocks", "reason"], failed),
+        f"agents: {len(frame['agents'])}",
+        Table(["agent", "role", "state", "unread", "status"], [_agent(row) for row in frame["agents"]], "no agents"),
+        f"tasks: {counts_of(frame['taskCounts'])}",
+        *([f"longest chain of tasks: {', '.join(path)}"] if (path := frame["course"]["criticalPath"]) else []),
+        Table(["task", "status", "priority", "owner", "title"], tasks),
+        "messages:" if frame["messages"] else "no messages",
+        Table(["message", "at", "from", "to", "text"], [_message(message) for message in frame["messages"]]),
     ]
 
 
-def happened(found: dict[str, Any]) -> Parts:
+def happened(document: dict[str, Any]) -> Parts:
     """What happened, each with what to do about it."""
     lines: Parts = []
-    for event in found["events"]:
+    for event in document["events"]:
         lines.append(f"{event['event']}: {event['text']}")
         lines += [f"next: {event['next']}"] if "next" in event else []
     return lines
@@ -113,28 +127,9 @@ def _course(course: dict[str, Any]) -> str:
     return f"{course['percent']} %: {counts}, {course['blocked']} blocked, {course['failed']} failed{held}; {end}"
 
 
-def _waiting(row: dict[str, Any]) -> list[str]:
-    return [row["id"], row["from"], text.clipped_line(row["text"], _SHORT)]
-
-
-def _failed(row: dict[str, Any]) -> list[str]:
-    return [row["id"], row["status"], str(row["waiting"] or "-"), text.clipped_line(row["reason"], _SHORT)]
-
-
 def _agent(row: dict[str, Any]) -> list[str]:
-    said = row["why"] or row["status"] or "-"
-    return [
-        row["name"],
-        row["role"],
-        state(row),
-        str(row["queueDepth"]),
-        text.clipped_line(said, _SHORT),
-    ]
-
-
-def _task(task: dict[str, Any]) -> list[str]:
-    status = "blocked" if task["status"] == "pending" and task["blocked"] else task["status"]
-    return [task["id"], status, task["priority"], task.get("owner", "-"), task["title"]]
+    status = text.clipped_line(row["why"] or row["status"] or "-", _SHORT)
+    return [row["name"], row["role"], state(row), str(row["queueDepth"]), status]
 
 
 def _message(message: dict[str, Any]) -> list[str]:
@@ -155,11 +150,11 @@ def reach_in_short(message: dict[str, Any]) -> str:
     return f" ({', '.join(said)})" if said else ""
 
 
-def watched(found: dict[str, Any]) -> Parts:
+def watched(frame_or_changes: dict[str, Any]) -> Parts:
     """The first frame whole, then only what changed."""
-    if "changes" in found:
-        return [f"{moment(str(entry.get('at')))}  {history.line(entry)}" for entry in found["changes"]]
-    return frame(found)
+    if "changes" in frame_or_changes:
+        return [f"{moment(str(entry.get('at')))}  {history.line(entry)}" for entry in frame_or_changes["changes"]]
+    return frame(frame_or_changes)
 
 
 def change(done: dict[str, Any]) -> list[str]:
@@ -192,12 +187,12 @@ def hooked(said: Any) -> list[str]:
     return [str(said)]
 
 
-def here(found: dict[str, Any]) -> list[str]:
-    return [f"{found['directory']}: {found['team'] or 'belongs to no team'}"]
+def here(document: dict[str, Any]) -> list[str]:
+    return [f"{document['directory']}: {document['team'] or 'belongs to no team'}"]
 
 
-def opened(found: dict[str, Any]) -> list[str]:
-    return [f"{found['agent']}: opened"]
+def opened(document: dict[str, Any]) -> list[str]:
+    return [f"{document['agent']}: opened"]
 
 
 def workflow_run(done: dict[str, Any]) -> Parts:
@@ -209,9 +204,10 @@ def workflows(rows: list[dict[str, Any]]) -> Parts:
     return [Table(["workflow", "pattern", "description", "path"], table, "no workflows")]
 
 
-def workflow_checked(found: dict[str, Any]) -> Parts:
-    tasks = text.counted(len(found["tasks"]), "task")
+def workflow_checked(workflow: dict[str, Any]) -> Parts:
+    tasks = text.counted(len(workflow["tasks"]), "task")
+    agents = text.counted(workflow["agents"], "agent")
     return [
-        f"{found['name']}: valid; {found['pattern']} pattern, {tasks}, {text.counted(found['agents'], 'agent')}",
-        *(f"  --var {name}={'…' if default is None else default}" for name, default in found["variables"].items()),
+        f"{workflow['name']}: valid; {workflow['pattern']} pattern, {tasks}, {agents}",
+        *(f"  --var {name}={'…' if default is None else default}" for name, default in workflow["variables"].items()),
     ]

@@ -1,9 +1,9 @@
-"""Messages and agents in words."""
+"""Answers on messages, members and waits, in words."""
 
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.cli.show import ago, is_old, present, state
+from teams_cli.cli.show import ago, counts_of, is_old, present, state
 from teams_cli.cli.tables import Table
 from teams_cli.messages.messages import Message, quote, quote_bounded
 
@@ -11,8 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    Parts = list[str | Table]
-    from teams_cli.cli.tables import Table
+    from teams_cli.cli.show import Parts
 
 
 _SHORT = 72
@@ -35,7 +34,12 @@ def sent(message: dict[str, Any]) -> Parts:
 def read(messages: list[dict[str, Any]]) -> Parts:
     """What is new in full; of what was read before and is still open a line each."""
     new = [line for message in messages if not message.get("readBefore") for line in _message(message, is_bounded=True)]
-    before = [_line(message) for message in messages if message.get("readBefore")]
+    before = [
+        f"  {message['id']} from {message['from']}, {ago(message['timestamp'])}: "
+        + text.clipped_line(message["message"], _SHORT)
+        for message in messages
+        if message.get("readBefore")
+    ]
     if before:
         before.insert(0, "still open (`teams reply ID TEXT`, or `teams ack`; in full: `teams read-messages --all`):")
     return [*(new or ["no new messages" if before else "no messages"]), *before]
@@ -44,24 +48,16 @@ def read(messages: list[dict[str, Any]]) -> Parts:
 def _message(document: dict[str, Any], is_bounded: bool = False) -> list[str]:
     about = f", answers {document['replyTo']}" if "replyTo" in document else ""
     done = ", handled" if document.get("handledAt", "") > document.get("readAt", "") else ""
-    wanted = (
-        f", to acknowledge: teams ack {document['id']}"
-        if "ackBy" in document and "reach" not in document and not done
-        else ""
-    )
+    is_wanted = "ackBy" in document and "reach" not in document and not done
+    wanted = f", to acknowledge: teams ack {document['id']}" if is_wanted else ""
     head = f"{document['id']}, {ago(document['timestamp'])}{about}{done}{wanted}"
-    found = Message.from_json(document)
-    return [head, *(quote_bounded(found) if is_bounded else quote(found).split("\n"))]
+    message = Message.from_json(document)
+    return [head, *(quote_bounded(message) if is_bounded else quote(message).split("\n"))]
 
 
-def _line(document: dict[str, Any]) -> str:
-    short = text.clipped_line(document["message"], _SHORT)
-    return f"  {document['id']} from {document['from']}, {ago(document['timestamp'])}: {short}"
-
-
-def sent_before(found: list[dict[str, Any]]) -> Parts:
+def sent_before(documents: list[dict[str, Any]]) -> Parts:
     rows = []
-    for document in found:
+    for document in documents:
         short = text.clipped_line(document["message"], _TITLE)
         late = " OVERDUE" if document.get("overdue") else ""
         rows += [
@@ -93,10 +89,10 @@ def replied(answer: dict[str, Any]) -> Parts:
     return [f"{answer['id']}: sent to {answer['to']}; {original['id']} is handled"]
 
 
-def agents(found: dict[str, Any]) -> Parts:
+def agents(document: dict[str, Any]) -> Parts:
     rows = [
         [
-            agent["name"] + (" (you)" if agent["name"] == found["self"] else ""),
+            agent["name"] + (" (you)" if agent["name"] == document["self"] else ""),
             agent["role"],
             state(agent),
             str(agent["queueDepth"]),
@@ -104,19 +100,15 @@ def agents(found: dict[str, Any]) -> Parts:
             text.listed(agent.get("tasks", ()), 3) or "-",
             agent["status"] or "-",
         ]
-        for agent in found["agents"]
+        for agent in document["agents"]
     ]
-    waits = [(agent["name"], agent.get("terminal", {}).get("waitsFor")) for agent in found["agents"]]
-    trees = [(agent["name"], agent.get("session", {}).get("worktree")) for agent in found["agents"]]
+    waits = [(agent["name"], agent.get("terminal", {}).get("waitsFor")) for agent in document["agents"]]
+    trees = [(agent["name"], agent.get("session", {}).get("worktree")) for agent in document["agents"]]
     return [
         Table(["agent", "role", "state", "unread", "last seen", "tasks", "status"], rows, "no agents"),
         *(f"{name} works in {tree}" for name, tree in trees if tree),
         *(f"{name} waits for a permission: {wish}" for name, wish in waits if wish),
     ]
-
-
-def _tree(agent: dict[str, Any]) -> str:
-    return f" (in {agent['worktree']})" if "worktree" in agent else ""
 
 
 def attention(payload: dict[str, Any]) -> Parts:
@@ -125,7 +117,8 @@ def attention(payload: dict[str, Any]) -> Parts:
     lines: Parts = [state["title"]]
     lines += [output["hint"]] if "hint" in output else []
     for agent in output["agents"]:
-        lines.append(f"{agent['name']}{' (idle)' if agent['idle'] else ''}: {agent['status'] or '-'}{_tree(agent)}")
+        tree = f" (in {agent['worktree']})" if "worktree" in agent else ""
+        lines.append(f"{agent['name']}{' (idle)' if agent['idle'] else ''}: {agent['status'] or '-'}{tree}")
     for message in output["messages"]:
         lines += [f"#{message['id']}", f'[From agent "{message["from"]}"]:', *text.quoted(message["content"], "| ")]
     return [*lines, *present(output.get("more"))]
@@ -139,30 +132,30 @@ def handled(done: dict[str, Any]) -> Parts:
     return [f"handled: {', '.join(done['handled']) or 'nothing was open'}"]
 
 
-def waited(found: dict[str, Any]) -> Parts:
-    if "happened" in found:
-        return came(found)
+def waited(news: dict[str, Any]) -> Parts:
+    if "happened" in news:
+        return came(news)
     lines: Parts = []
-    if "task" in found:
-        lines += _task(found["task"])
-    if "landing" in found:
+    if "task" in news:
+        lines += _task(news["task"])
+    if "landing" in news:
         from teams_cli.cli.show import tasks
 
-        lines += tasks.landing_over(found["landing"])
-    if "plan" in found:
-        lines += _plan(found["plan"])
-    lines += _mail(found)
-    if "ready" in found:
-        lines.append(f"ready: {text.listed(found['ready'], _MOST_NAMED)}")
-    lines += present(found.get("settled"))
-    if "taskCounts" in found:
-        lines += _settled(found)
-    if "outcome" in found:
+        lines += tasks.landing_over(news["landing"])
+    if "plan" in news:
+        lines += _plan(news["plan"])
+    lines += _mail(news)
+    if "ready" in news:
+        lines.append(f"ready: {text.listed(news['ready'], _MOST_NAMED)}")
+    lines += present(news.get("settled"))
+    if "taskCounts" in news:
+        lines += _settled(news)
+    if "outcome" in news:
         from teams_cli.cli.show import agents
 
-        lines += agents.ended(found)
-    elif "agent" in found:
-        lines.append(f"{found['agent']}: nothing in progress")
+        lines += agents.ended(news)
+    elif "agent" in news:
+        lines.append(f"{news['agent']}: nothing in progress")
     return lines
 
 
@@ -173,27 +166,27 @@ def proposed(plan: dict[str, Any]) -> Parts:
     return [*questions.decided(plan), *(came(plan) if "happened" in plan else ())]
 
 
-def came(found: dict[str, Any]) -> Parts:
+def came(news: dict[str, Any]) -> Parts:
     """What concerns the caller, each with what follows; and the task that it has now."""
-    lines = _mail(found)
-    for each in found.get("happened", ()):
+    lines = _mail(news)
+    for each in news.get("happened", ()):
         lines += [each["text"], *present(_step(each["next"]))]
-    if "claimed" in found:
+    if "claimed" in news:
         from teams_cli.cli.show import tasks
 
-        return lines + tasks.claimed(found["claimed"])
-    lines += present(found.get("standing"))
-    if not any(each["next"] for each in [*found.get("messages", ()), *found.get("happened", ())]):
-        lines += present(_step(found.get("next")))
+        return lines + tasks.claimed(news["claimed"])
+    lines += present(news.get("standing"))
+    if not any(each["next"] for each in [*news.get("messages", ()), *news.get("happened", ())]):
+        lines += present(_step(news.get("next")))
     return lines
 
 
-def _mail(found: dict[str, Any]) -> Parts:
+def _mail(news: dict[str, Any]) -> Parts:
     lines: Parts = []
-    for message in found.get("messages", ()):
+    for message in news.get("messages", ()):
         lines += [*_received(message), *present(_step(message["next"]))]
-    if "moreMessages" in found:
-        lines.append(f"{found['moreMessages']} more messages: teams read-messages")
+    if "moreMessages" in news:
+        lines.append(f"{news['moreMessages']} more messages: teams read-messages")
     return lines
 
 
@@ -212,13 +205,9 @@ def _task(task: dict[str, Any]) -> Parts:
 
     by = f" by {task['owner']}" if task.get("owner") else ""
     why = Task.from_json(task).why_ended
-    return present(f"{task['id']}: {task['status']}{by}{f': {why}' if why else ''}", *_result(task))
-
-
-def _result(task: dict[str, Any]) -> list[str]:
-    return text.bounded(
-        text.quoted(task.get("result")), text.MOST_LETTER, f"[cut; the whole: teams show-task {task['id']}]"
-    )
+    rest = f"[cut; the whole: teams show-task {task['id']}]"
+    result = text.bounded(text.quoted(task.get("result")), text.MOST_LETTER, rest)
+    return present(f"{task['id']}: {task['status']}{by}{f': {why}' if why else ''}", *result)
 
 
 def _plan(plan: dict[str, Any]) -> Parts:
@@ -226,10 +215,10 @@ def _plan(plan: dict[str, Any]) -> Parts:
     return [f"{plan['id']}: {plan['status']} by {plan['decidedBy']}{f': {why}' if why else ''}"]
 
 
-def _settled(found: dict[str, Any]) -> Parts:
-    counts = ", ".join(f"{count} {status}" for status, count in found["taskCounts"].items() if count) or "no tasks"
+def _settled(news: dict[str, Any]) -> Parts:
     return present(
-        f"settled: {counts}", f"stuck: {text.listed(found['stuck'], _MOST_NAMED)}" if found["stuck"] else None
+        f"settled: {counts_of(news['taskCounts'])}",
+        f"stuck: {text.listed(news['stuck'], _MOST_NAMED)}" if news["stuck"] else None,
     )
 
 

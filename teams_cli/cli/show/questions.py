@@ -1,4 +1,4 @@
-"""Questions and answers in words."""
+"""Answers on questions, plans, shutdowns and pages, in words."""
 
 from __future__ import annotations
 
@@ -11,23 +11,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from teams_cli.cli.tables import Table
-
-    Parts = list[str | Table]
+    from teams_cli.cli.show import Parts
 
 
-def result(found: dict[str, Any]) -> Parts:
-    lines: Parts = [f"{found['requestId']}: {found['status']}"]
-    lines += [found["note"]] if "note" in found else []
-    for said in found["responses"]:
-        lines.append(f"{said['responder_id']}{' (failed)' if said.get('failed') else ''}:")
-        lines += text.quoted(said["content"], "| ")
-    for said in found.get("human_qa_history", ()) if found["status"] == "deferred" else ():
-        lines += [f"the human was asked: {said['question']}", f"and answered: {said['answer']}"]
-    if found["status"] == "deferred":
-        lines.append(found["human_qa_note"])
-    if found["status"] == "timeout":
-        lines.append(f"late answers are sent to you, and kept: teams show-question {found['requestId']}")
+def result(document: dict[str, Any]) -> Parts:
+    lines: Parts = [f"{document['requestId']}: {document['status']}"]
+    lines += [document["note"]] if "note" in document else []
+    for answer in document["responses"]:
+        lines.append(f"{answer['responder_id']}{' (failed)' if answer.get('failed') else ''}:")
+        lines += text.quoted(answer["content"], "| ")
+    for answer in document.get("human_qa_history", ()) if document["status"] == "deferred" else ():
+        lines += [f"the human was asked: {answer['question']}", f"and answered: {answer['answer']}"]
+    if document["status"] == "deferred":
+        lines.append(document["human_qa_note"])
+    if document["status"] == "timeout":
+        lines.append(f"late answers are sent to you, and kept: teams show-question {document['requestId']}")
     return lines
 
 
@@ -45,16 +43,15 @@ def answered(question: dict[str, Any]) -> Parts:
 
 
 def whole(question: dict[str, Any]) -> Parts:
-    said = [f"{answer['responder']}: {answer['content']}{_late(answer)}" for answer in question["answers"]]
-    return [*asked(question), *said]
+    answers = [
+        f"{answer['responder']}: {answer['content']}{' (late)' if answer.get('late') else ''}"
+        for answer in question["answers"]
+    ]
+    return [*asked(question), *answers]
 
 
-def _late(answer: dict[str, Any]) -> str:
-    return " (late)" if answer.get("late") else ""
-
-
-def questions(found: list[dict[str, Any]]) -> Parts:
-    return [line for question in found for line in asked(question)] or ["no questions"]
+def questions(questions: list[dict[str, Any]]) -> Parts:
+    return [line for question in questions for line in asked(question)] or ["no questions"]
 
 
 def settled(done: dict[str, Any]) -> Parts:
@@ -73,42 +70,31 @@ def decided(plan: dict[str, Any]) -> Parts:
 
 def plans(plans: list[dict[str, Any]]) -> Parts:
     """A line each: `show-plan` has the words."""
-    rows = [
-        [plan["id"], plan["status"], plan["from"], plan.get("task", "-"), _age(plan), _begin(plan)] for plan in plans
-    ]
+    rows = []
+    for plan in plans:
+        begin = text.clipped_line(plan["plan"], _SHORT)
+        rows.append([plan["id"], plan["status"], plan["from"], plan.get("task", "-"), age(plan["createdAt"]), begin])
     return [Table(["plan", "status", "from", "task", "age", "plan"], rows, "no plans")]
-
-
-def _age(plan: dict[str, Any]) -> str:
-    return age(plan["createdAt"])
-
-
-def _begin(plan: dict[str, Any]) -> str:
-    return text.clipped_line(plan["plan"], _SHORT)
 
 
 _SHORT = 60
 
 
 def plan(plan: dict[str, Any]) -> Parts:
-    said = [("note", plan.get("note")), ("feedback", plan.get("feedback")), ("revises", plan.get("revises"))]
-    return [
-        *decided(plan),
-        *text.quoted(plan["plan"]),
-        *(f"{name}: {value}" for name, value in said if value),
-    ]
+    rest = [f"{name}: {plan[name]}" for name in ("note", "feedback", "revises") if plan.get(name)]
+    return [*decided(plan), *text.quoted(plan["plan"]), *rest]
 
 
-def shutdown(asked: dict[str, Any] | list[dict[str, Any]]) -> Parts:
-    if isinstance(asked, list):
-        return [line for one in asked for line in shutdown(one)]
-    freed = asked.get("releasedTasks")
+def shutdown(request: dict[str, Any] | list[dict[str, Any]]) -> Parts:
+    if isinstance(request, list):
+        return [line for each in request for line in shutdown(each)]
+    released = request.get("releasedTasks")
     return present(
-        f"{asked['id']}: {asked['status']}, for {asked['agent']}, asked by {asked['requestedBy']}",
-        f"reason: {asked['reason']}" if "reason" in asked else None,
-        f"answer: {asked['answer']}" if "answer" in asked else None,
-        f"released: {', '.join(freed)}" if freed else None,
-        steps.after_shutdown(asked["agent"]) if asked["status"] == "approved" else None,
+        f"{request['id']}: {request['status']}, for {request['agent']}, asked by {request['requestedBy']}",
+        f"reason: {request['reason']}" if "reason" in request else None,
+        f"answer: {request['answer']}" if "answer" in request else None,
+        f"released: {', '.join(released)}" if released else None,
+        steps.after_shutdown(request["agent"]) if request["status"] == "approved" else None,
     )
 
 
@@ -128,15 +114,14 @@ def agreed(page: dict[str, Any]) -> Parts:
 
 
 def untold_pages(document: dict[str, Any]) -> Parts:
-    """The first of the pages that came along because nobody told of them yet, each with how to read it."""
-    found = document.get("pages", [])
-    more = [f"{len(found) - _UNTOLD} more pages: teams shared"] if len(found) > _UNTOLD else []
-    return [*map(_untold, found[:_UNTOLD]), *more]
-
-
-def _untold(page: dict[str, Any]) -> str:
-    said = f"page {page['key']} (version {page['version']} by {page['author']}): {page['line']}"
-    return f"{said}: teams shared {page['key']}"
+    """The first of the pages that the reader has not seen, each with the command that shows it."""
+    pages = document.get("pages", [])
+    lines: Parts = [
+        f"page {page['key']} (version {page['version']} by {page['author']}): {page['line']}: "
+        f"teams shared {page['key']}"
+        for page in pages[:_UNTOLD]
+    ]
+    return [*lines, f"{len(pages) - _UNTOLD} more pages: teams shared"] if len(pages) > _UNTOLD else lines
 
 
 def page(page: dict[str, Any]) -> Parts:
@@ -144,6 +129,6 @@ def page(page: dict[str, Any]) -> Parts:
     return [head, *text.quoted(page["text"])]
 
 
-def pages(found: list[dict[str, Any]]) -> Parts:
-    rows = [[page["key"], str(page["version"]), page["author"], age(page["updatedAt"]), page["line"]] for page in found]
+def pages(pages: list[dict[str, Any]]) -> Parts:
+    rows = [[page["key"], str(page["version"]), page["author"], age(page["updatedAt"]), page["line"]] for page in pages]
     return [Table(["page", "version", "by", "age", "begins"], rows, "no pages")]

@@ -1,4 +1,4 @@
-"""Tasks in words."""
+"""Answers on tasks, their attachments and landings, in words."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
-    Parts = list[str | Table]
+    from teams_cli.cli.show import Parts
 
 
 def rows(tasks: list[dict[str, Any]]) -> Parts:
     columns = ["task", "status", "priority", "owner", "blocked by", "lease", "age", "title"]
     now = SystemClock().now()
-    found = [_row(task, now) for task in tasks]
+    table_rows = [_row(task, now) for task in tasks]
     if any("check" in task or "reviewBy" in task for task in tasks):
         columns.insert(-1, "verified by")
-        for row, task in zip(found, tasks, strict=True):
+        for row, task in zip(table_rows, tasks, strict=True):
             row.insert(-1, _rests_on(task))
-    return [Table(columns, found, "no tasks")]
+    return [Table(columns, table_rows, "no tasks")]
 
 
 def _rests_on(task: dict[str, Any]) -> str:
     """How the work was verified, in a few words."""
     check, review = task.get("checked"), task.get("reviewed")
-    said = []
+    parts = []
     if check:
-        said.append("stale check" if check.get("stale") else "check failed" if check["status"] else "checked")
+        parts.append("stale check" if check.get("stale") else "check failed" if check["status"] else "checked")
     elif "check" in task:
-        said.append("check not run yet")
+        parts.append("check not run yet")
     if task["status"] == "in_review":
-        said.append(f"review by {task['reviewBy']}")
+        parts.append(f"review by {task['reviewBy']}")
     elif review:
-        said.append(f"{review['verdict']} by {review['by']}")
+        parts.append(f"{review['verdict']} by {review['by']}")
     if "landing" in task:
-        said.append(task["landing"])
-    return ", ".join(said) or ("unverified" if task["status"] == "completed" else "-")
+        parts.append(task["landing"])
+    return ", ".join(parts) or ("unverified" if task["status"] == "completed" else "-")
 
 
 def _row(task: dict[str, Any], now: datetime) -> list[str]:
@@ -77,13 +77,13 @@ def created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
 
 
 def _given(task: dict[str, Any], in_full: bool) -> str:
-    said = {
+    facts = {
         "check": task.get("check"),
         "touches": " ".join(task.get("touches", ())),
         "review by": task.get("reviewBy"),
         "plan": "required" if task.get("planRequired") else None,
     }
-    named = [f"{key} {text.clipped_line(value, _SHORT)}" if in_full else key for key, value in said.items() if value]
+    named = [f"{key} {text.clipped_line(value, _SHORT)}" if in_full else key for key, value in facts.items() if value]
     return f" ({', '.join(named)})" if named else ""
 
 
@@ -100,7 +100,7 @@ def updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
         if note["what"] == "edited" and note["at"] == task.get("updatedAt")
         for key in note.get("changed", ())
     ]
-    said = {
+    words = {
         "priority": f"priority {task['priority']}",
         "description": "description changed",
         "check": f"check: {task.get('check')}",
@@ -110,7 +110,7 @@ def updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     took = task.get("checked", {}).get("seconds")
     passed = f", its check passed{f' in {length_of(took)}' if took else ''}" if "checked" in task else ""
     passed = passed if task["status"] == "completed" else ""
-    shown = _landed(task, passed + "".join(f", {said[key]}" for key in said if key in changed))
+    shown = _landed(task, passed + "".join(f", {words[key]}" for key in words if key in changed))
     return [*shown, *_edited_unseen(task), *more]
 
 
@@ -176,12 +176,12 @@ def claimed_knowing(task: dict[str, Any]) -> Parts:
     return _claimed(task, [])
 
 
-def _claimed(task: dict[str, Any], said: Parts) -> Parts:
+def _claimed(task: dict[str, Any], content: Parts) -> Parts:
     others = [blocker for blocker in task.get("blockers", ()) if blocker.get("owner") != task.get("owner")]
     done = [blocker for blocker in others if blocker.get("result") or blocker["status"] == "completed"]
     return [
         *line(task),
-        *said,
+        *content,
         *_taken_over(task),
         *_pages(task),
         *([f"touches: {', '.join(task['touches'])}"] if task.get("touches") else []),
@@ -215,14 +215,17 @@ def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
     if approved["from"] == owner:
         return [f"your {approved['id']} is approved: go on with it (teams show-plan {approved['id']})"]
     noted = f", with the note: {approved['note']}" if "note" in approved else ""
-    said = f"{approved['id']} of {approved['from']} is approved: go on with it{noted}"
-    return [said, *text.quoted(approved["plan"])]
+    head = f"{approved['id']} of {approved['from']} is approved: go on with it{noted}"
+    return [head, *text.quoted(approved["plan"])]
 
 
 def _taken_over(task: dict[str, Any]) -> Parts:
     """Who had the task before, what was heard of that one last, and what it left."""
     before, files = task.get("takenOver"), task.get("uncommitted", ())
-    left: Parts = [f"uncommitted: {file['path']}, changed {ago(file['changedAt'])}{_by_whom(file)}" for file in files]
+    left: Parts = [
+        f"uncommitted: {file['path']}, changed {ago(file['changedAt'])}{' by ' + file['by'] if file['by'] else ''}"
+        for file in files
+    ]
     if before is None:
         return left
     if before["from"] == task.get("owner"):
@@ -231,10 +234,6 @@ def _taken_over(task: dict[str, Any]) -> Parts:
     doing = f", doing: {before['status']}" if "status" in before else ""
     why = f" ({before['reason']})" if before["how"] == "released" and "reason" in before else ""
     return [f"it was {before['from']}'s{heard}{doing}{why}{'' if left else ': look for uncommitted work'}", *left]
-
-
-def _by_whom(file: dict[str, Any]) -> str:
-    return f" by {file['by']}" if file["by"] else ""
 
 
 def _pages(task: dict[str, Any]) -> Parts:
@@ -247,10 +246,10 @@ def _pages(task: dict[str, Any]) -> Parts:
 
 def _came_to(blocker: dict[str, Any]) -> str:
     """What the task came to, or how that begins."""
-    said = text.clipped_line(blocker.get("result") or "(none given)", _CLIPPED)
-    more = f" (teams show-task {blocker['id']})" if said.endswith("…") else ""
+    result = text.clipped_line(blocker.get("result") or "(none given)", _CLIPPED)
+    more = f" (teams show-task {blocker['id']})" if result.endswith("…") else ""
     by = f" ({blocker['owner']})" if "owner" in blocker else ""
-    return f"result of {blocker['id']}{by}: {said}{more}"
+    return f"result of {blocker['id']}{by}: {result}{more}"
 
 
 _CLIPPED = 1200
@@ -260,6 +259,7 @@ _CLIPPED = 1200
 def standing(task: dict[str, Any]) -> Parts:
     """What changes: how it stands, with whom, how long, with what it waits for, and what came out."""
     lease = f", {left(task['leaseExpiresAt'])}" if "leaseExpiresAt" in task else ""
+    plan = task.get("planId")
     blockers = text.listed([f"{one['id']} ({one['status']})" for one in task.get("blockers", ())], _MOST_NAMED)
     return [
         f"{task['id']}: {task['title']}",
@@ -268,7 +268,7 @@ def standing(task: dict[str, Any]) -> Parts:
             f"owner: {_whose(task)}" if _whose(task) else None,
             f"blocked by: {blockers}" if blockers else None,
             *_after(task),
-            f"plan: {task['plan']}{_by_its_id(task.get('planId'))}" if "plan" in task else None,
+            f"plan: {task['plan']}{f' (teams show-plan {plan})' if plan else ''}" if "plan" in task else None,
         ),
         *_proof(task),
         *(["result:", *text.quoted(task["result"])] if task.get("result") else []),
@@ -276,10 +276,6 @@ def standing(task: dict[str, Any]) -> Parts:
 
 
 _MOST_NAMED = 100
-
-
-def _by_its_id(plan: str | None) -> str:
-    return f" (teams show-plan {plan})" if plan else ""
 
 
 def _proof(task: dict[str, Any]) -> Parts:
@@ -293,22 +289,19 @@ def _proof(task: dict[str, Any]) -> Parts:
         took = f" in {length_of(check['seconds'])}" if check.get("seconds") else ""
         run = f"check: {check['command']}: {how}{took}{on} {ago(check['at'])}{', stale' if check.get('stale') else ''}"
     why = f": {review['reason']}" if review and "reason" in review else ""
-    said = f": {review['verdict']} by {review['by']}{why}" if review else ""
+    verdict = f": {review['verdict']} by {review['by']}{why}" if review else ""
+    commit = f", commit {task['submitted'][:10]}" if "submitted" in task else ""
     return present(
         run,
         *(text.quoted(check["output"]) if check and check["status"] else ()),
-        f"review by: {task['reviewBy']}{_handed_in_at(task)}{said}" if "reviewBy" in task else None,
-        *(_handed_in(task["id"], one) for one in task.get("evidence", ())),
+        f"review by: {task['reviewBy']}{commit}{verdict}" if "reviewBy" in task else None,
+        *(
+            f"attached: {file['name']}, {file['size']} bytes, {file['sha256'][:12]}: "
+            f"teams get-evidence {task['id']} {file['id']}"
+            for file in task.get("evidence", ())
+        ),
         f"landing: {task['landing']}" if "landing" in task else None,
     )
-
-
-def _handed_in_at(task: dict[str, Any]) -> str:
-    return f", commit {task['submitted'][:10]}" if "submitted" in task else ""
-
-
-def _handed_in(task: str, one: dict[str, Any]) -> str:
-    return f"attached: {one['name']}, {one['size']} bytes, {one['sha256'][:12]}: teams get-evidence {task} {one['id']}"
 
 
 def whole(task: dict[str, Any]) -> Parts:
@@ -335,13 +328,13 @@ def _text(task: dict[str, Any]) -> Parts:
 
 
 def _because(note: dict[str, Any], description: str) -> str:
-    """What was edited, added or said of it; of what the text says, how that begins."""
+    """What the note changed or added, and why; an addition that the description has is clipped."""
     added = note.get("added")
     if added and note["what"] == "edited" and added.strip("\n") in description:
         added = text.clipped_line(added, _SHORT)
-    told = [", ".join(note.get("changed", ())), added, note.get("reason")]
-    said = "; ".join(" ".join(part.split()) for part in told if part)
-    return f": {said}" if said else ""
+    parts = [", ".join(note.get("changed", ())), added, note.get("reason")]
+    reason = "; ".join(" ".join(part.split()) for part in parts if part)
+    return f": {reason}" if reason else ""
 
 
 def beat(done: dict[str, Any]) -> Parts:
@@ -353,8 +346,10 @@ def beat(done: dict[str, Any]) -> Parts:
     return [f"{done['agent']}: seen {ago(done['lastSeen'])}{'' if kept else ', has no task'}", *kept]
 
 
-def attachments(found: list[dict[str, Any]]) -> Parts:
-    rows = [[one["id"], one["name"], str(one["size"]), one["by"], age(one["at"]), one["sha256"]] for one in found]
+def attachments(files: list[dict[str, Any]]) -> Parts:
+    rows = [
+        [file["id"], file["name"], str(file["size"]), file["by"], age(file["at"]), file["sha256"]] for file in files
+    ]
     return [Table(["attachment", "file", "bytes", "by", "age", "sha256"], rows, "no attachments")]
 
 

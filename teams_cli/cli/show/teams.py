@@ -1,9 +1,9 @@
-"""Teams and members in words."""
+"""Answers on teams, the brief, and closed teams, in words."""
 
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.cli.show import ago, length_of, present, tasks
+from teams_cli.cli.show import ago, counts_of, length_of, present, tasks
 from teams_cli.cli.tables import Table
 from teams_cli.names import HUMAN
 from teams_cli.tasks import overviews
@@ -13,8 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    Parts = list[str | Table]
-    from teams_cli.cli.tables import Table
+    from teams_cli.cli.show import Parts
 
     Lines = list[tuple[str, int]]
 
@@ -34,17 +33,13 @@ def teams(rows: list[dict[str, Any]]) -> Parts:
             row["name"],
             row["leader"],
             str(row["memberCount"]),
-            _counts(row["taskCounts"]),
+            counts_of(row["taskCounts"]),
             ago(row["createdAt"]),
             row["state"],
         ]
         for row in rows
     ]
     return [Table(["team", "leader", "members", "tasks", "created", "state"], table, "no teams")]
-
-
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "no tasks"
 
 
 def team(team: dict[str, Any]) -> Parts:
@@ -99,7 +94,11 @@ _END = {"work": "merge", "empty": "remove"}
 
 
 def closed(team: dict[str, Any]) -> Parts:
-    left = [f"{tree['agent']} left {tree['path']}: {_remedy(team, tree)}" for tree in team.get("worktrees", ())]
+    left = [
+        f"{tree['agent']} left {tree['path']}: "
+        f"teams worktree {_END.get(tree['state'], 'diff')} {tree['agent']} --team {team['name']}"
+        for tree in team.get("worktrees", ())
+    ]
     ended = [f"{name}: its detached client was ended" for name in team.get("endedClients", ())]
     watched = [client_left(team["name"], name) for name in team.get("leftClients", ())]
     return [f"{team['name']}: closed; to reopen it: teams restore-team {team['name']}", *ended, *watched, *left]
@@ -110,10 +109,6 @@ def client_left(team: str, name: str) -> str:
     return f"{name}: somebody watches its client, which goes on; to end it: teams stop-agent {name} --team {team}"
 
 
-def _remedy(team: dict[str, Any], tree: dict[str, Any]) -> str:
-    return f"teams worktree {_END.get(tree['state'], 'diff')} {tree['agent']} --team {team['name']}"
-
-
 def restored(team: dict[str, Any]) -> Parts:
     return [f"{team['name']}: open"]
 
@@ -122,24 +117,24 @@ def addresses(done: dict[str, Any]) -> Parts:
     return [f"{agent}: {address}" for agent, address in done["addresses"].items()]
 
 
-def who(found: dict[str, Any]) -> Parts:
-    if found["agentId"] is None:
+def who(document: dict[str, Any]) -> Parts:
+    if document["agentId"] is None:
         return ["unknown: name yourself with --as AGENT or TEAMS_AGENT_ID"]
-    role = found["role"] or ("no member" if found["team"] else "in no team")
-    team = f" of team {found['team']}" if found["team"] else ""
-    about = text.quoted(found.get("about"))
-    return [f"{found['agentId']}: {role}{team}", *about, f"root: {found['root']} ({found['sources']['root']})"]
+    role = document["role"] or ("no member" if document["team"] else "in no team")
+    team = f" of team {document['team']}" if document["team"] else ""
+    about = text.quoted(document.get("about"))
+    return [f"{document['agentId']}: {role}{team}", *about, f"root: {document['root']} ({document['sources']['root']})"]
 
 
-def brief(found: dict[str, Any]) -> Parts:
+def brief(document: dict[str, Any]) -> Parts:
     """Show where an agent is in at most 1,500 characters: what is least needed gives way."""
-    if "members" not in found:
-        return [*_outside(found), f"next: {found['next']}"]
-    lines = [*_mine(found), *_waiting(found), *_others(found)]
-    last = f"next: {found['next']}" if found["next"] else overviews.DONE
+    if "members" not in document:
+        return [*_outside(document), f"next: {document['next']}"]
+    lines = [*_mine(document), *_waiting(document), *_others(document)]
+    last = f"next: {document['next']}" if document["next"] else overviews.DONE
     head = (
-        f"{found['agent']}: {found['role'] or 'no member'} of team {found['team']}"
-        f" (leader {found['leader']}, {text.counted(found['members'], 'member')})"
+        f"{document['agent']}: {document['role'] or 'no member'} of team {document['team']}"
+        f" (leader {document['leader']}, {text.counted(document['members'], 'member')})"
     )
     while lines and len(head) + len(last) + sum(len(line) + 1 for line, _ in lines) + 2 > _MOST:
         lines.remove(max(lines, key=lambda pair: (pair[1], len(pair[0]))))
@@ -151,54 +146,56 @@ _SEEN, _NEEDED, _USEFUL, _EXTRA = range(4)
 """What gives way last: it counts as read, or is shown once."""
 
 
-def _outside(found: dict[str, Any]) -> list[str]:
-    if found["team"]:
-        return [f"{found['agent']}: team {found['team']} does not exist yet"]
-    known = f"; teams: {', '.join(found['teams'][:20])}" if found["teams"] else ""
-    return [f"{found['agent']}: in no team{known}"]
+def _outside(document: dict[str, Any]) -> list[str]:
+    if document["team"]:
+        return [f"{document['agent']}: team {document['team']} does not exist yet"]
+    known = f"; teams: {', '.join(document['teams'][:20])}" if document["teams"] else ""
+    return [f"{document['agent']}: in no team{known}"]
 
 
-def _mine(found: dict[str, Any]) -> Lines:
+def _mine(document: dict[str, Any]) -> Lines:
     lines: Lines = []
-    if "closed" in found:
-        by = f" by {found['closedBy']}" if found.get("closedBy") else ""
-        when = ago(found["closed"]["at"])
+    if "closed" in document:
+        by = f" by {document['closedBy']}" if document.get("closedBy") else ""
+        when = ago(document["closed"]["at"])
         lines.append((f"the team was closed{by} {when}: you are done", _NEEDED))
-    lines += [(line, _NEEDED) for line in text.quoted(found.get("about"))]
-    lines += [(line, _SEEN) for line in text.quoted(found.get("rules"), "| ")]
-    for task in found["myTasks"]:
+    lines += [(line, _NEEDED) for line in text.quoted(document.get("about"))]
+    lines += [(line, _SEEN) for line in text.quoted(document.get("rules"), "| ")]
+    for task in document["myTasks"]:
         lines.append((f"yours: {task['id']} {task['title']}{_state(task)}", _NEEDED))
         lines += [(f"  {done['id']} ({done['owner']}): {done['result']}", _USEFUL) for done in task["results"]]
-    if found["myTaskCount"] > len(found["myTasks"]):
-        lines.append((f"your tasks: {found['myTaskCount']}: teams get-tasks --owner {found['agent']}", _NEEDED))
-    lines += [(f"{page['text']} ({steps.read_page(page['key'])})", _NEEDED) for page in found.get("pages", ())]
-    if found.get("morePages"):
-        lines.append((f"{found['morePages']} more pages changed: teams shared", _NEEDED))
-    return lines + [(line, _SEEN) for line in found["news"]]
+    if document["myTaskCount"] > len(document["myTasks"]):
+        lines.append((f"your tasks: {document['myTaskCount']}: teams get-tasks --owner {document['agent']}", _NEEDED))
+    lines += [(f"{page['text']} ({steps.read_page(page['key'])})", _NEEDED) for page in document.get("pages", ())]
+    if document.get("morePages"):
+        lines.append((f"{document['morePages']} more pages changed: teams shared", _NEEDED))
+    return lines + [(line, _SEEN) for line in document["news"]]
 
 
 def _state(task: dict[str, Any]) -> str:
     """What has to be known of one's task: how long the claim lasts, what it waits for, how it stands with its plan."""
     soon = ": any `teams` command renews it" if task.get("leaseEndsSoon") else ""
-    said = [f"{length_of(task['leaseSeconds'])} left{soon}"] if task["leaseSeconds"] is not None else []
+    facts = [f"{length_of(task['leaseSeconds'])} left{soon}"] if task["leaseSeconds"] is not None else []
     if task["waitsFor"]:
-        said.append(f"waits for {', '.join(task['waitsFor'])}")
+        facts.append(f"waits for {', '.join(task['waitsFor'])}")
     if task["plan"]:
-        said.append(f"plan {task['plan']}" if task["planId"] is None else f"{task['planId']} {task['plan']}")
-    return f" ({'; '.join(said)})" if said else ""
+        facts.append(f"plan {task['plan']}" if task["planId"] is None else f"{task['planId']} {task['plan']}")
+    return f" ({'; '.join(facts)})" if facts else ""
 
 
-def _waiting(found: dict[str, Any]) -> Lines:
+def _waiting(document: dict[str, Any]) -> Lines:
+    least = "at least " if document.get("moreUnread") else ""
     lines: list[str | None] = [
-        f"asked to shut down: {found['shutdown']}" if found["shutdown"] else None,
-        f"unread: {'at least ' if found.get('moreUnread') else ''}{found['unread']} ({', '.join(found['unreadFrom'])})"
-        if found["unread"]
-        else None,
-        _first("read, still open", found["unhandled"], found["unhandledCount"], "teams read-messages --peek"),
-        *(f"overdue: {late['id']} is not acknowledged by {', '.join(late['waitsFor'])}" for late in found["overdue"]),
-        _first("questions to you", found["questions"], found["questionCount"], "teams get-questions"),
-        _first("plans waiting for you", found["plans"], found["planCount"], "teams get-plans --open"),
-        *(f"  {plan['id']} of {plan['from']}: {plan['plan']}" for plan in found["proposed"]),
+        f"asked to shut down: {document['shutdown']}" if document["shutdown"] else None,
+        f"unread: {least}{document['unread']} ({', '.join(document['unreadFrom'])})" if document["unread"] else None,
+        _first("read, still open", document["unhandled"], document["unhandledCount"], "teams read-messages --peek"),
+        *(
+            f"overdue: {late['id']} is not acknowledged by {', '.join(late['waitsFor'])}"
+            for late in document["overdue"]
+        ),
+        _first("questions to you", document["questions"], document["questionCount"], "teams get-questions"),
+        _first("plans waiting for you", document["plans"], document["planCount"], "teams get-plans --open"),
+        *(f"  {plan['id']} of {plan['from']}: {plan['plan']}" for plan in document["proposed"]),
     ]
     return [(line, _NEEDED) for line in lines if line]
 
@@ -209,29 +206,29 @@ def _first(what: str, named: list[str], count: int, rest: str) -> str | None:
     return f"{what}: {', '.join(named)}{more}" if named else None
 
 
-def _others(found: dict[str, Any]) -> Lines:
+def _others(document: dict[str, Any]) -> Lines:
     lines: Lines = []
     for status in ("completed", "failed"):
-        ended = [_end(each, found["leads"]) for each in found["finished"] if each["status"] == status]
+        ended = [_end(each, document["leads"]) for each in document["finished"] if each["status"] == status]
         if ended:
             lines.append((f"{status}: {_named(ended)}", _NEEDED))
-    if found["stale"] and found["leads"]:
-        lines.append((f"checked on commits that did not land: {', '.join(found['stale'][:_MOST_STALE])}", _NEEDED))
-    if found["stuck"]:
-        lines.append((f"blocked by failed tasks: {', '.join(found['stuck'][:5])}", _USEFUL))
-    if found["moreChanges"]:
-        lines.append((f"{found['moreChanges']} other changes: teams history --since {found['since']}", _EXTRA))
-    counts = ", ".join(f"{count} {status}" for status, count in found["tasks"].items()) or "none"
-    return [*lines, (f"tasks: {counts}; ready: {found['ready']}", _USEFUL)]
+    if document["stale"] and document["leads"]:
+        lines.append((f"checked on commits that did not land: {', '.join(document['stale'][:_MOST_STALE])}", _NEEDED))
+    if document["stuck"]:
+        lines.append((f"blocked by failed tasks: {', '.join(document['stuck'][:5])}", _USEFUL))
+    if document["moreChanges"]:
+        lines.append((f"{document['moreChanges']} other changes: teams history --since {document['since']}", _EXTRA))
+    counts = ", ".join(f"{count} {status}" for status, count in document["tasks"].items()) or "none"
+    return [*lines, (f"tasks: {counts}; ready: {document['ready']}", _USEFUL)]
 
 
 def _end(task: dict[str, Any], leads: bool) -> str:
     """A task that ended, by whom; for who leads also whether it was checked, and who accepted it."""
-    said = [task["by"]]
+    facts = [task["by"]]
     if leads:
-        said += ["checked"] if task.get("checked") else []
-        said += [f"accepted by {task['acceptedBy']}"] if "acceptedBy" in task else []
-    return f"{task['id']} ({', '.join(said)})"
+        facts += ["checked"] if task.get("checked") else []
+        facts += [f"accepted by {task['acceptedBy']}"] if "acceptedBy" in task else []
+    return f"{task['id']} ({', '.join(facts)})"
 
 
 def _named(ended: list[str]) -> str:
