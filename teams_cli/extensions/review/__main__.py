@@ -16,55 +16,52 @@ from teams_cli.extensions.review import change as changes
 from teams_cli.extensions.review import checks, findings, trials
 from teams_cli.extensions.review.change import Change, GitFailed
 from teams_cli.extensions.review.findings import SERIOUS, WEIGHTS, shown
-from teams_cli.extensions.review.python_lint import ToolFailed
+from teams_cli.extensions.review.linters import ToolFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_MOST = 200
-"""Findings of one check that are printed."""
-_LISTED = 500
+_MOST_FINDINGS, _MOST_FILES = 200, 500
+"""Lines that one check prints."""
 _SECONDS = 120.0
-_YES = ("yes", "true", "1")
 
 
 def _change(environ: Mapping[str, str], work: str) -> None:
-    found = changes.collect(os.getcwd(), work, environ.get("base", ""), environ)
-    added, deleted = sum(len(f.added) for f in found.files), sum(f.deleted for f in found.files)
-    print(f"{text.counted(len(found.files), 'file')}, +{added} -{deleted} lines since {found.called}")
-    for file in found.files[:_LISTED]:
+    change = changes.collect(os.getcwd(), work, environ.get("base", ""), environ)
+    added, deleted = sum(len(file.added) for file in change.files), sum(file.deleted for file in change.files)
+    print(f"{text.counted(len(change.files), 'file')}, +{added} -{deleted} lines since {change.called}")
+    for file in change.files[:_MOST_FILES]:
         moved = f" from {shown(file.old)}" if file.old != file.path else ""
         print(f"{file.status} {shown(file.path)} +{len(file.added)} -{file.deleted}{moved}")
-    if len(found.files) > _LISTED:
-        print(f"and {len(found.files) - _LISTED} more files")
+    if len(change.files) > _MOST_FILES:
+        print(f"and {len(change.files) - _MOST_FILES} more files")
 
 
 def _check(name: str, environ: Mapping[str, str], change: Change) -> int:
     review = checks.Review(change, environ)
-    summary = checks.CHECKS[name](review)
-    print(summary)
-    found = sorted(review.findings, key=lambda finding: (WEIGHTS.index(finding.weight), finding.path, finding.line))
-    for finding in found[:_MOST]:
+    print(checks.CHECKS[name](review))
+    ordered = sorted(review.findings, key=lambda finding: (WEIGHTS.index(finding.weight), finding.path, finding.line))
+    for finding in ordered[:_MOST_FINDINGS]:
         print(finding)
-    if len(found) > _MOST:
-        print(f"{found[_MOST].weight} and {len(found) - _MOST} more findings")
-    for fact in review.told():
-        print(fact)
-    strict = environ.get("strict", "") in _YES and any(finding.weight == SERIOUS for finding in found)
-    if strict:
+    if len(ordered) > _MOST_FINDINGS:
+        print(f"{ordered[_MOST_FINDINGS].weight} and {len(ordered) - _MOST_FINDINGS} more findings")
+    for note in review.notes():
+        print(note)
+    if environ.get("strict", "") in checks.YES and any(finding.weight == SERIOUS for finding in ordered):
         print("serious findings, and strict=yes", file=sys.stderr)
-    return 1 if strict else 0
+        return 1
+    return 0
 
 
 def _try(words: list[str], environ: Mapping[str, str]) -> int:
-    told: list[str] = []
-    work = environ["TEAMS_WORK"]
-    found = trials.try_out(os.getcwd(), words[0], work, environ, _SECONDS, told.append, words[1:] == ["there"])
-    print("; ".join(told) or "no test of these files was found")
-    for finding in found:
-        print(finding)
-    return 1 if found else 0
+    ran: list[str] = []
+    is_applied = words[1:] == ["there"]
+    failures = trials.try_out(os.getcwd(), words[0], environ["TEAMS_WORK"], environ, _SECONDS, ran.append, is_applied)
+    print("; ".join(ran) or "no test of these files was found")
+    for failure in failures:
+        print(failure)
+    return 1 if failures else 0
 
 
 def main(words: list[str], environ: Mapping[str, str]) -> int:

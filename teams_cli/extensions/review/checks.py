@@ -2,117 +2,144 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections import Counter
 
 from teams_cli import text
-from teams_cli.extensions.review import change as changes
 from teams_cli.extensions.review import (
-    configured,
     data_files,
-    exports,
     imports,
     kinds,
-    python_flow,
+    linters,
     python_lint,
+    script_imports,
     script_lint,
     trials,
 )
+from teams_cli.extensions.review import secrets as secret_lines
 from teams_cli.extensions.review.change import Change, Git, content
 from teams_cli.extensions.review.findings import ALLOWED_FILE, NOTE, SERIOUS, WARNING, Finding, allowed_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     Check = Callable[[str, list[str]], Iterable[Finding]]
     "A check looks at these files in that tree."
-    Row = tuple[re.Pattern[str], str, str, str]
-    from collections.abc import Callable, Iterable, Mapping
 
-
-_MARK = re.compile(r"^(<{7}|>{7}|\|{7})( |$)|^={7}$")
-_STOPS = {
-    ".rb": re.compile(r"^\s*(binding\.(pry|irb)|byebug|debugger)\b"),
-    ".php": re.compile(r"\b(var_dump|dd|die)\s*\("),
-    ".vue": re.compile(r"^\s*debugger\b"),
-    ".svelte": re.compile(r"^\s*debugger\b"),
-    ".go": re.compile(r"\bruntime\.Breakpoint\(|\bspew\.Dump\("),
-    ".rs": re.compile(r"\b(dbg|todo)!\s*\("),
-}
+YES = ("yes", "true", "1")
+_CONFLICT = re.compile(r"^(<{7}|>{7}|\|{7})( |$)|^={7}$")
 _REMAINS = re.compile(r"(\.(orig|rej|bak|swp|swo|tmp)|~|\.DS_Store|Thumbs\.db|\.py[co])$|(^|/)(__pycache__|\.idea)/")
 _PRIVATE = re.compile(
     r"(^|/)(\.env(\.(local|prod(uction)?))?|id_(rsa|dsa|ecdsa|ed25519)|\.netrc|\.pgpass|\.npmrc|\.pypirc)$"
 )
-OPEN = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b.{0,80}")
+_TO_DO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b.{0,80}")
 
 
-def check_leftovers(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Marks of a merge, and statements at which a program stops."""
+def conflict_marks(tree: str, paths: list[str]) -> Iterator[Finding]:
+    """Marks of a merge. A conflict has a beginning and an end; one line that looks like a mark may be an underline."""
     for path in paths:
-        rows = content(tree, path).splitlines()
-        yield from _marks(path, rows)
-        if stops := _STOPS.get(os.path.splitext(path)[1]):
-            for number, row in enumerate(rows, 1):
-                if found := stops.search(row):
-                    yield Finding(WARNING, path, number, f"left from debugging: `{found[0].strip()}`", "debugging")
+        rows = enumerate(content(tree, path).splitlines(), 1)
+        marks = [(number, row[0]) for number, row in rows if _CONFLICT.match(row)]
+        kinds_of_marks = {mark for _, mark in marks}
+        if {"<", ">"} <= kinds_of_marks:
+            for number, mark in marks:
+                if mark == "<":
+                    yield Finding(SERIOUS, path, number, "a conflict was not resolved", "conflict")
+        elif kinds_of_marks - {"="}:
+            yield Finding(WARNING, path, marks[0][0], "the mark of a conflict", "conflict")
 
 
-def _marks(path: str, rows: list[str]) -> Iterator[Finding]:
-    """A conflict has a beginning and an end; one line that looks like a mark may be an underline."""
-    found = [(number, row[0]) for number, row in enumerate(rows, 1) if _MARK.match(row)]
-    kinds = {mark for _, mark in found}
-    if {"<", ">"} <= kinds:
-        for number, mark in found:
-            if mark == "<":
-                yield Finding(SERIOUS, path, number, "a conflict was not resolved", "conflict")
-    elif kinds - {"="}:
-        yield Finding(WARNING, path, min(n for n, mark in found if mark != "="), "the mark of a conflict", "conflict")
-
-
-def odd_files(names: list[str]) -> Iterator[Finding]:
+def odd_files(paths: list[str]) -> Iterator[Finding]:
     """New files that do not belong into a repository."""
-    for name in names:
-        if _PRIVATE.search(name):
-            yield Finding(WARNING, name, 0, "such files hold secrets; is it meant for everybody?", "private-file")
-        elif _REMAINS.search(name):
-            yield Finding(NOTE, name, 0, "such files are left behind by tools", "remains")
+    for path in paths:
+        if _PRIVATE.search(path):
+            yield Finding(WARNING, path, 0, "such files hold secrets; is it meant for everybody?", "private-file")
+        elif _REMAINS.search(path):
+            yield Finding(NOTE, path, 0, "such files are left behind by tools", "remains")
 
 
-def open_ends(tree: str, path: str, lines: frozenset[int]) -> Iterator[str]:
-    """What the new lines say is still to be done."""
-    for number, row in enumerate(content(tree, path).splitlines(), 1):
-        if number in lines and (found := OPEN.search(row)):
-            yield f"{path}:{number}: {found[0].strip()}"
+_TRUST = "anybody in between can read and change the traffic"
+_PAGE = "what users enter becomes part of the page"
+_PYTHON_LINES = (
+    (
+        r"\.verify\s*=\s*False|\b(verify_ssl|ssl|check_hostname)\s*=\s*False|ssl\.CERT_NONE",
+        SERIOUS,
+        "no-verify",
+        _TRUST,
+    ),
+    (r"[\"']verify_signature[\"']\s*:\s*False", SERIOUS, "no-verify", "anybody can make such a token"),
+)
+_SCRIPT_LINES = (
+    (
+        r"\brejectUnauthorized\s*:\s*false|NODE_TLS_REJECT_UNAUTHORIZED['\"\]]*\s*=\s*['\"]?0",
+        SERIOUS,
+        "no-verify",
+        _TRUST,
+    ),
+    (r"\.(inner|outer)HTML\s*\+?=(?!=)\s*(?!['\"`][^$+]*['\"`]\s*;?\s*$)", WARNING, "inner-html", _PAGE),
+    (
+        r"\.insertAdjacentHTML\([^,]*,\s*(?!['\"`][^$+]*['\"`]\s*\))|\bdocument\.write(ln)?\(",
+        WARNING,
+        "inner-html",
+        _PAGE,
+    ),
+    (
+        r"\b(exec|execSync)\(\s*(`[^`]*\$\{|[\"'][^\"']*[\"']\s*\+)",
+        SERIOUS,
+        "command",
+        "whoever can choose a part of the command runs any",
+    ),
+    (
+        r"(?i)(`\s*(select|insert|update|delete)\b[^`]*\$\{|[\"']\s*(select|insert|update|delete)\b[^\"']*[\"']\s*\+)",
+        SERIOUS,
+        "sql",
+        "whoever can choose a part of the query runs any; give parameters",
+    ),
+)
+_SHELL_LINES = (
+    (r"\b(curl|wget)\b[^|;#]*\|\s*(sudo\s+)?(ba|z|da)?sh\b", SERIOUS, "curl-sh", "runs what a server sends"),
+    (r"\bchmod\s+(-\w+\s+)*(0?777|a\+rwx|o\+w)\b", WARNING, "chmod-777", "lets everybody change it"),
+    (r"\b(curl\b[^|;]*\s(-k|--insecure)\b|wget\b[^|;]*--no-check-certificate)", SERIOUS, "no-verify", _TRUST),
+    (r"(^|[;&|]\s*)eval\s+[^;]*\$", SERIOUS, "eval", "runs whatever the variable holds"),
+)
 
 
-def new_findings(change: Change, check: Check, wanted: Callable[[str], bool]) -> list[Finding]:
+def dangerous_lines(tree: str, paths: list[str]) -> Iterator[Finding]:
+    """Lines of Python, scripts and shell that no linter here knows; tests may do such things."""
+    for path in paths:
+        table = _PYTHON_LINES if kinds.is_python(path) else _SCRIPT_LINES if kinds.is_script(path) else _SHELL_LINES
+        for number, line in enumerate([] if kinds.is_test(path) else content(tree, path).splitlines(), 1):
+            if not line.lstrip().startswith(("#", "//", "*")):
+                for pattern, weight, rule, reason in table:
+                    if found := re.search(pattern, line):
+                        yield Finding(weight, path, number, f"`{found[0].strip()[:60]}`: {reason}", rule)
+
+
+def new_findings(change: Change, check: Check, is_wanted: Callable[[str], bool]) -> list[Finding]:
     """What *check* finds in the changed files now, less what it found in them before.
 
     A finding counts when it stands on a line that changed, or when it can come of a change elsewhere in the file, as a
     name that is not defined any more. What stood in the old files the same is old, wherever it has moved.
     """
-    paths = [path for path in change.readable() if wanted(path) and not kinds.is_foreign(path, change.head_tree)]
-    if not paths:
-        return []
-    found = [_placed(finding, change.head_tree) for finding in check(change.head_tree, paths)]
-    there = [path for path in paths if changes.content(change.base_tree, path)]
-    old = Counter(_key(_placed(finding, change.base_tree)) for finding in check(change.base_tree, there))
-    kept = []
-    for finding in sorted(found, key=lambda finding: not _touched(change, finding)):
-        if old[_key(finding)] < 1 and (finding.anywhere or _touched(change, finding)):
-            kept.append(finding)
+    paths = [path for path in change.readable() if is_wanted(path) and not kinds.is_foreign(path, change.head_tree)]
+    old_paths = [path for path in paths if content(change.base_tree, path)]
+    old = Counter(_key(finding) for finding in _with_texts(check, change.base_tree, old_paths))
+    new = []
+    for finding in sorted(_with_texts(check, change.head_tree, paths), key=lambda f: not _is_touched(change, f)):
+        if old[_key(finding)] < 1 and (finding.anywhere or _is_touched(change, finding)):
+            new.append(finding)
         old[_key(finding)] -= 1
-    return kept
+    return new
 
 
-def _placed(finding: Finding, tree: str) -> Finding:
-    """The finding with the text of its line."""
-    rows = changes.content(tree, finding.path).splitlines()
-    finding.text = rows[finding.line - 1].strip() if 0 < finding.line <= len(rows) else ""
-    return finding
+def _with_texts(check: Check, tree: str, paths: list[str]) -> Iterator[Finding]:
+    """The findings, each with the text of its line."""
+    for finding in check(tree, paths) if paths else ():
+        rows = content(tree, finding.path).splitlines()
+        finding.text = rows[finding.line - 1].strip() if 0 < finding.line <= len(rows) else ""
+        yield finding
 
 
 def _key(finding: Finding) -> tuple[str, str]:
@@ -120,68 +147,9 @@ def _key(finding: Finding) -> tuple[str, str]:
     return finding.rule, re.sub(r"\d+", "", finding.what) if finding.anywhere else finding.text
 
 
-def _touched(change: Change, finding: Finding) -> bool:
+def _is_touched(change: Change, finding: Finding) -> bool:
     file = change.file(finding.path)
     return bool(file and (finding.line in file.lines or (not finding.line and file.added)))
-
-
-_TRUST = "anybody in between can read and change the traffic"
-_PYTHON: tuple[Row, ...] = (
-    (re.compile(r"\.verify\s*=\s*False|\bverify_ssl\s*=\s*False|\bssl\s*=\s*False"), SERIOUS, "no-verify", _TRUST),
-    (re.compile(r"\bcheck_hostname\s*=\s*False|=\s*ssl\.CERT_NONE|\(ssl\.CERT_NONE"), SERIOUS, "no-verify", _TRUST),
-    (re.compile(r"[\"']verify_signature[\"']\s*:\s*False"), SERIOUS, "no-verify", "anybody can make such a token"),
-    (re.compile(r"^DEBUG\s*=\s*True\b"), NOTE, "debug", "errors show the program's inside to everybody"),
-)
-_SCRIPT: tuple[Row, ...] = (
-    (
-        re.compile(r"\brejectUnauthorized\s*:\s*false|NODE_TLS_REJECT_UNAUTHORIZED['\"\]]*\s*=\s*['\"]?0"),
-        SERIOUS,
-        "no-verify",
-        _TRUST,
-    ),
-    (
-        re.compile(
-            r"\.(inner|outer)HTML\s*\+?=(?!=)\s*(?!['\"`][^$+]*['\"`]\s*;?\s*$)"
-            r"|\.insertAdjacentHTML\([^,]*,\s*(?!['\"`][^$+]*['\"`]\s*\))"
-        ),
-        WARNING,
-        "inner-html",
-        "what users enter becomes part of the page",
-    ),
-    (re.compile(r"\bdocument\.write(ln)?\("), WARNING, "document-write", "what users enter becomes part of the page"),
-    (
-        re.compile(r"\b(exec|execSync)\(\s*(`[^`]*\$\{|[\"'][^\"']*[\"']\s*\+)"),
-        SERIOUS,
-        "command",
-        "whoever can choose a part of the command runs any",
-    ),
-    (
-        re.compile(
-            r"(?i)(`\s*(select|insert|update|delete)\b[^`]*\$\{|[\"']\s*(select|insert|update|delete)\b[^\"']*[\"']\s*\+)"
-        ),
-        SERIOUS,
-        "sql",
-        "whoever can choose a part of the query runs any; give parameters",
-    ),
-    (
-        re.compile(r"(?i)\b\w*(token|secret|passw|nonce|salt|session|otp)\w*\s*[:=][^=].*\bMath\.random\("),
-        WARNING,
-        "random",
-        "it can be foreseen; use crypto",
-    ),
-)
-
-
-def check_lines(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Lines of Python, JavaScript and TypeScript that no linter here knows; tests may do such things."""
-    for path in paths:
-        rows = _PYTHON if kinds.is_python(path) else _SCRIPT
-        for number, line in enumerate([] if kinds.is_test(path) else content(tree, path).splitlines(), 1):
-            if line.lstrip().startswith(("#", "//", "*")):
-                continue
-            for pattern, weight, rule, why in rows:
-                if found := pattern.search(line):
-                    yield Finding(weight, path, number, f"`{found[0].strip()[:60]}`: {why}", rule)
 
 
 class Review:
@@ -197,13 +165,13 @@ class Review:
         self.in_data: dict[str, list[str]] = {}
         self.accepted = 0
 
-    def compare(self, check: Check, wanted: Callable[[str], bool]) -> None:
+    def compare(self, check: Check, is_wanted: Callable[[str], bool]) -> None:
         """Add what the check finds now and did not find before."""
-        self.add(new_findings(self.change, check, wanted))
+        self.add(new_findings(self.change, check, is_wanted))
 
-    def add(self, found: Iterable[Finding]) -> None:
-        """Add findings that are new; what stands in test data, which may be wrong on purpose, is told apart."""
-        for finding in found:
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Add findings that are new; those in test data, which may be wrong on purpose, are listed apart."""
+        for finding in findings:
             if self.allowed.covers(finding):
                 self.accepted += 1
             elif kinds.is_test_data(finding.path):
@@ -211,7 +179,7 @@ class Review:
             else:
                 self.findings.append(finding)
 
-    def told(self) -> list[str]:
+    def notes(self) -> list[str]:
         """What is worth a line though it is no finding."""
         apart = [
             f"in test data, where it may be meant: {rule} in {text.listed(paths, 3)}"
@@ -220,9 +188,15 @@ class Review:
         accepted = [f"{self.accepted} accepted by {ALLOWED_FILE} or a comment"] if self.accepted else []
         return [*self.facts, *apart, *accepted]
 
-    def count(self, wanted: Callable[[str], bool]) -> int:
-        """How many of the changed files are of that kind."""
-        return sum(wanted(path) for path in self.change.readable())
+    def counted(self, *rows: tuple[Callable[[str], bool], str, str]) -> str:
+        """How many changed files are of each kind, with the tool that reads them."""
+        paths = self.change.readable()
+        counts = [(sum(map(is_of_kind, paths)), kind, tool) for is_of_kind, kind, tool in rows]
+        return ", ".join(
+            f"{text.counted(count, f'{kind} file')}{tool and f' ({linters.version(tool)})'}"
+            for count, kind, tool in counts
+            if count
+        )
 
     def is_shell(self, path: str) -> bool:
         """Whether a changed file is a shell script."""
@@ -236,104 +210,96 @@ class Review:
             return default
 
 
-def _files(count: int, kind: str) -> str:
-    return text.counted(count, f"{kind} file")
-
-
 def parse(review: Review) -> str:
-    """Files that their own language can't read."""
-    review.compare(script_lint.check_parsing, script_lint.wanted)
-    review.compare(script_lint.syntax, review.is_shell)
-    review.compare(script_lint.check({}), kinds.is_script)
-    counts = [
-        (review.count(data_files.is_data), "data"),
-        (review.count(kinds.is_python), "Python"),
-        (review.count(kinds.is_script), "JavaScript or TypeScript"),
-        (review.count(review.is_shell), "shell"),
-    ]
-    version = ".".join(map(str, sys.version_info[:2]))
-    said = ", ".join(_files(count, kind) for count, kind in counts if count)
-    return f"parsed {said} (Python {version}, {python_lint.version('oxlint')})" if said else "no file of a known form"
+    """Files that can't be parsed."""
+    review.compare(data_files.check_parsing, lambda path: kinds.is_python(path) or data_files.is_data(path))
+    review.compare(script_lint.shell_syntax, review.is_shell)
+    review.compare(script_lint.check(script_lint.SYNTAX), kinds.is_script)
+    files = [(data_files.is_data, "data", ""), (kinds.is_python, "Python", "")]
+    files += [(kinds.is_script, "JavaScript or TypeScript", "oxlint"), (review.is_shell, "shell", "shellcheck")]
+    parsed = review.counted(*files)
+    return (
+        f"parsed {parsed}, as Python {sys.version_info[0]}.{sys.version_info[1]}"
+        if parsed
+        else "no file of a known form"
+    )
 
 
 def names(review: Review) -> str:
     """Names that are not defined, not used, or were removed and are still used."""
     review.compare(python_lint.check(python_lint.NAMES), kinds.is_python)
     review.compare(script_lint.check(script_lint.NAMES), kinds.is_script)
-    review.add(imports.removed_findings(review.change, review.git))
-    review.add(exports.findings(review.change, review.git))
-    review.add(imports.findings(review.change, imports.python_files(review.git)))
-    review.add(imports.script_findings(review.change, review.git))
-    return f"names in {_linted(review)}; uses of what was removed in all Python files"
+    review.add(imports.findings(review.change, review.git))
+    review.add(script_imports.removed_exports(review.change, review.git))
+    review.add(script_imports.missing_files(review.change, review.git))
+    return f"names in {_linted(review)}; uses of what was removed in all files"
 
 
 def mistakes(review: Review) -> str:
     """What is most likely not meant so."""
     review.compare(python_lint.check(python_lint.MISTAKES), kinds.is_python)
-    review.compare(python_flow.check, kinds.is_python)
     review.compare(script_lint.check(script_lint.MISTAKES), kinds.is_script)
-    review.compare(script_lint.check_shell, review.is_shell)
+    review.compare(script_lint.shell_mistakes, review.is_shell)
     return _linted(review)
 
 
 def _linted(review: Review) -> str:
-    counts = [
-        (review.count(kinds.is_python), "Python", "ruff"),
-        (review.count(kinds.is_script), "JavaScript or TypeScript", "oxlint"),
-        (review.count(review.is_shell), "shell", "shellcheck"),
-    ]
-    said = [f"{_files(count, kind)} ({python_lint.version(name)})" for count, kind, name in counts if count]
-    return ", ".join(said) or "no file of a language that is known here"
+    files = [(kinds.is_python, "Python", "ruff"), (kinds.is_script, "JavaScript or TypeScript", "oxlint")]
+    return (
+        review.counted(*files, (review.is_shell, "shell", "shellcheck")) or "no file of a language that is known here"
+    )
 
 
 def dangers(review: Review) -> str:
     """What others could abuse."""
     review.compare(python_lint.check(python_lint.DANGERS), kinds.is_python)
     review.compare(script_lint.check(script_lint.DANGERS), kinds.is_script)
-    review.compare(script_lint.dangers, lambda path: review.is_shell(path) or kinds.has_commands(path))
     review.compare(data_files.check_github_workflows, kinds.is_github_workflow)
-    review.compare(check_lines, lambda path: kinds.is_python(path) or kinds.is_script(path))
+    is_program = (kinds.is_python, kinds.is_script, review.is_shell, kinds.has_commands)
+    review.compare(dangerous_lines, lambda path: any(is_kind(path) for is_kind in is_program))
     return f"what runs foreign code, trusts strangers or foreign data, in {_linted(review)}"
 
 
-def secrets_in(review: Review) -> str:
+def secrets(review: Review) -> str:
     """Passwords, tokens and keys."""
-    review.compare(data_files.check_secrets, lambda _: True)
-    count = _files(review.count(lambda _: True), "text")
-    return f"{count} searched for {len(data_files.KNOWN)} kinds of secrets and for passwords"
+    review.compare(secret_lines.check_secrets, lambda _: True)
+    files = text.counted(len(review.change.readable()), "text file")
+    return f"{files} searched for {len(secret_lines.KNOWN)} kinds of secrets and for passwords"
 
 
-def leftovers_in(review: Review) -> str:
+def leftovers(review: Review) -> str:
     """What was left behind."""
-    review.compare(check_leftovers, lambda _: True)
+    review.compare(conflict_marks, lambda _: True)
     review.compare(python_lint.check(python_lint.LEFTOVERS), kinds.is_python)
-    review.compare(python_flow.left_prints, kinds.is_python)
     review.compare(script_lint.check(script_lint.LEFTOVERS), kinds.is_script)
-    new = [file.path for file in review.change.files if file.status == "A"]
-    review.add(odd_files(new))
-    tree = review.change.head_tree
-    found = [said for file in review.change.files for said in open_ends(tree, file.path, file.lines)]
-    review.facts += [f"still to be done by its own word: {said}" for said in found[:20]]
-    return f"marks of a merge, debugging, forgotten files; {len(found)} new TODO, FIXME, XXX or HACK"
+    review.add(odd_files([file.path for file in review.change.files if file.status == "A"]))
+    to_do = [
+        f"{file.path}:{number}: {found[0].strip()}"
+        for file in review.change.files
+        for number, row in enumerate(content(review.change.head_tree, file.path).splitlines(), 1)
+        if number in file.lines and (found := _TO_DO.search(row))
+    ]
+    review.facts += [f"still to be done by its own word: {line}" for line in to_do[:20]]
+    return f"marks of a merge, debugging, forgotten files; {len(to_do)} new TODO, FIXME, XXX or HACK"
 
 
-def linters(review: Review) -> str:
+def configured(review: Review) -> str:
     """The repository's own linters."""
-    if review.environ.get("linters", "yes") not in ("yes", "true", "1"):
+    if review.environ.get("linters", "yes") not in YES:
         return "left out: linters=no"
-    told: list[str] = []
-    review.add(configured.findings(review.change, review.number("seconds", 60), told.append))
-    return "; ".join(told) or "the repository has none configured for these files"
+    ran: list[str] = []
+    review.add(linters.configured_findings(review.change, review.number("seconds", 60), ran.append))
+    return "; ".join(ran) or "the repository has none configured for these files"
 
 
 def tests(review: Review) -> str:
     """Tests of the modules that changed."""
-    if review.environ.get("tests", "yes") not in ("yes", "true", "1"):
+    if review.environ.get("tests", "yes") not in YES:
         return "left out: tests=no"
-    told: list[str] = []
+    ran: list[str] = []
     seconds = review.number("seconds", 60)
-    review.add(trials.findings(review.change, review.git, review.environ, seconds, told.append))
-    return "; ".join(told) or "no test of these files was found"
+    review.add(trials.findings(review.change, review.git, review.environ, seconds, ran.append))
+    return "; ".join(ran) or "no test of these files was found"
 
 
 def size(review: Review) -> str:
@@ -347,7 +313,7 @@ def size(review: Review) -> str:
     if churn > 1000:
         review.facts.append(f"{churn} lines are much to review at once; could it be split?")
     if unread:
-        review.facts.append(f"{_files(unread, 'large')} not read line by line")
+        review.facts.append(f"{text.counted(unread, 'large file')} not read line by line")
     largest = max([row.size for row in rows], default=0)
     count = text.counted(len(rows), "file")
     return f"{count}, {churn} lines added or deleted; the largest file has {max(largest, 0) / 1024:.0f} KiB"
@@ -358,9 +324,9 @@ CHECKS: dict[str, Callable[[Review], str]] = {
     "names": names,
     "mistakes": mistakes,
     "dangers": dangers,
-    "secrets": secrets_in,
-    "leftovers": leftovers_in,
-    "linters": linters,
+    "secrets": secrets,
+    "leftovers": leftovers,
+    "linters": configured,
     "tests": tests,
     "size": size,
 }

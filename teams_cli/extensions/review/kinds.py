@@ -9,7 +9,6 @@ PYTHON = (".py", ".pyw", ".pyi")
 SCRIPT = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
 TYPED = (".ts", ".tsx", ".mts", ".cts")
 SHELL = (".sh", ".bash", ".dash", ".ksh")
-XML = (".xml", ".svg", ".xsd", ".xsl", ".xslt", ".plist", ".wsdl", ".rss", ".atom", ".csproj", ".vbproj", ".resx")
 CODE = (
     *(*PYTHON, *SCRIPT, *SHELL, ".go", ".rs", ".java", ".kt", ".rb", ".php", ".c", ".h", ".cc", ".cpp", ".hpp"),
     *(".cs", ".swift", ".scala", ".lua", ".pl", ".sql", ".vue", ".svelte"),

@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 
-MOST = 30
-"""Test files that are run."""
+_MOST_FILES = 30
 _LARGEST = 200 << 20
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - (.*))?$", re.MULTILINE)
-_UNITTEST = re.compile(r"^(?:FAIL|ERROR): (\S+(?: \([\w.]+\))?)", re.MULTILINE)
 _TAP = re.compile(r"^\s*not ok \d+ - (.+)$|^\s*[\u2716\u25cf] (.+?)(?: \([\d.]+ ?ms\))?$", re.MULTILINE)
 _MISSING = re.compile(
     r"(?:ModuleNotFoundError|ImportError)\W+No module named '?([\w.]+)|Cannot find (?:module|package) '([^']+)'"
@@ -59,7 +57,7 @@ def suites(change: Change, git: Git, environ: Mapping[str, str]) -> list[Suite]:
 
 def _python(change: Change, files: list[str], environ: Mapping[str, str]) -> Suite | None:
     tests = [path for path in files if re.search(r"(^|/)(test_[^/]*|[^/]*_test)\.py$", path)]
-    chosen = _chosen(change, tests, _mentions_module)
+    chosen = _chosen(change, tests, kinds.PYTHON, _mentions_module)
     if not chosen:
         return None
     for python in _interpreters(change.repo, environ):
@@ -67,8 +65,6 @@ def _python(change: Change, files: list[str], environ: Mapping[str, str]) -> Sui
         if subprocess.run(looked, stdin=subprocess.DEVNULL, capture_output=True, cwd=change.work).returncode == 0:
             words = ["-m", "pytest", "-q", "--tb=line", "-rfE", "--no-header", "-p", "no:cacheprovider", "--color=no"]
             return Suite("pytest", [python, *words, "--", *chosen], chosen, _FAILED)
-    if all("unittest" in content(change.repo, path) for path in chosen):
-        return Suite("unittest", [_interpreters(change.repo, environ)[0], "-m", "unittest", *chosen], chosen, _UNITTEST)
     return Suite("pytest", [], chosen, _FAILED)
 
 
@@ -82,35 +78,33 @@ def _interpreters(repo: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def _mentions_module(text: str, path: str) -> bool:
-    stem = path.rpartition(".")[0].removesuffix("/__init__")
-    name = os.path.basename(stem)
+    name = os.path.basename(path.rpartition(".")[0].removesuffix("/__init__"))
     return bool(re.search(rf"^\s*(?:from|import)\s[^#\n]*\b{re.escape(name)}\b", text, re.MULTILINE))
 
 
 def _mentions_script(text: str, path: str) -> bool:
-    stem = os.path.basename(path).partition(".")[0]
-    return bool(re.search(rf"""(?:from|require\(|import\()\s*["'][^"']*\b{re.escape(stem)}(?:\.\w+)?["']""", text))
+    stem = re.escape(os.path.basename(path).partition(".")[0])
+    return bool(re.search(rf"""(?:from|require\(|import\()\s*["'][^"']*\b{stem}(?:\.\w+)?["']""", text))
 
 
-def _chosen(change: Change, tests: list[str], mentions: Callable[[str, str], bool]) -> list[str]:
+def _chosen(change: Change, tests: list[str], ends: tuple[str, ...], mentions: Callable[[str, str], bool]) -> list[str]:
     """The tests that changed, those that bear the name of what changed, and those that import it."""
-    ends = os.path.splitext(tests[0])[1] if tests else ""
-    there = [file.path for file in change.files if file.status != "D"]
-    sources = [path for path in there if kinds.is_code(path) and not kinds.is_test(path)]
-    if ends:
-        sources = [path for path in sources if path.endswith(kinds.PYTHON if ends == ".py" else kinds.SCRIPT)]
-    found = [path for path in tests if path in there]
+    changed = [file.path for file in change.files if file.status != "D"]
+    sources = [path for path in changed if path.endswith(ends) and not kinds.is_test(path)]
     stems = {os.path.basename(path).partition(".")[0].strip("_") for path in sources}
+    chosen = [path for path in tests if path in changed]
     for path in tests:
         bare = re.sub(r"^test_|_test$|[._-](test|spec)$", "", os.path.splitext(os.path.basename(path))[0])
-        if path not in found and (bare in stems or any(mentions(content(change.repo, path), name) for name in sources)):
-            found.append(path)
-    return found[:MOST]
+        if path not in chosen and (
+            bare in stems or any(mentions(content(change.repo, path), name) for name in sources)
+        ):
+            chosen.append(path)
+    return chosen[:_MOST_FILES]
 
 
 def _scripts(change: Change, files: list[str]) -> Suite | None:
     tests = [path for path in files if re.search(r"[._-](test|spec)\.[mc]?[jt]sx?$|(^|/)__tests__/.*\.[jt]sx?$", path)]
-    chosen = _chosen(change, tests, _mentions_script)
+    chosen = _chosen(change, tests, kinds.SCRIPT, _mentions_script)
     if not chosen:
         return None
     for name, words in (("jest", ["--ci", "--colors=false"]), ("vitest", ["run", "--reporter=tap"])):
@@ -137,33 +131,25 @@ def _go(change: Change) -> Suite | None:
 
 
 def findings(
-    change: Change, git: Git, environ: Mapping[str, str], seconds: float, told: Callable[[str], None]
+    change: Change, git: Git, environ: Mapping[str, str], seconds: float, report: Callable[[str], None]
 ) -> Iterator[Finding]:
-    """Tests that fail now and did not before; what was run, and what could not be, goes to *told*."""
+    """Tests that fail now and did not before; what was run, and what could not be, goes to *report*."""
     for suite in suites(change, git, environ):
         if not suite.words:
-            told(f"{len(suite.files)} test files were found and not run: pytest is not installed")
+            report(f"{len(suite.files)} test files were found and not run: pytest is not installed")
             continue
         now = _run(suite, _copy(change, git, "now"), environ, seconds)
         if now.problem:
-            told(f"{suite.name} of {text.listed(suite.files, 3)} could not be run: {now.problem}")
+            report(f"{suite.name} of {text.listed(suite.files, 3)} could not be run: {now.problem}")
             continue
         old = _run(suite, _copy(change, git, "before"), environ, seconds) if now.failed else SuiteOutcome({})
         fresh = {name: why for name, why in now.failed.items() if name not in old.failed and not old.problem}
-        told(f"{suite.name} ran {text.listed(suite.files, 3)}: {_sum(now, fresh)}")
+        outcome = f"{len(now.failed)} failed, {len(fresh)} of them since this change" if now.failed else "all passed"
+        report(f"{suite.name} ran {text.listed(suite.files, 3)}: {outcome}")
         for name, why in fresh.items():
-            yield Finding(SERIOUS, _file_of(name, suite), 0, f"a test fails since this change: {name}: {why}", "test")
-
-
-def _sum(now: SuiteOutcome, fresh: dict[str, str]) -> str:
-    if not now.failed:
-        return "all passed"
-    return f"{len(now.failed)} failed, {len(fresh)} of them since this change"
-
-
-def _file_of(name: str, suite: Suite) -> str:
-    path = name.partition("::")[0]
-    return path if path in suite.files else suite.files[0]
+            path = name.partition("::")[0]
+            path = path if path in suite.files else suite.files[0]
+            yield Finding(SERIOUS, path, 0, f"a test fails since this change: {name}: {why}", "test")
 
 
 def _copy(change: Change, git: Git, when: str) -> str:
@@ -196,19 +182,19 @@ def copy_checkout(git: Git, repo: str, place: str) -> None:
 
 
 def _run(suite: Suite, place: str, environ: Mapping[str, str], seconds: float) -> SuiteOutcome:
-    status, said = run(suite.words, place, environ, seconds)
+    status, output = run(suite.words, place, environ, seconds)
     if status is None:
         return SuiteOutcome({}, f"it took longer than {seconds:.0f} s")
     failed = {}
-    for found in suite.failed.finditer(said):
+    for found in suite.failed.finditer(output):
         words = [word for word in found.groups() if word]
         failed[words[0].strip()] = " ".join((words[1] if len(words) > 1 else "see its output").split())[:200]
-    if (missing := _MISSING.search(said)) and status:
+    if (missing := _MISSING.search(output)) and status:
         name = next(word for word in missing.groups() if word)
         if not os.path.exists(os.path.join(place, name.split(".")[0])):
             return SuiteOutcome({}, f"{name} is not installed")
     if status and not failed:
-        last = said.strip().splitlines()
+        last = output.strip().splitlines()
         return SuiteOutcome({}, last[-1][:200] if last else f"status {status}")
     return SuiteOutcome(failed)
 
@@ -230,8 +216,8 @@ def run(words: list[str], place: str, environ: Mapping[str, str], seconds: float
         start_new_session=True,
     )
     try:
-        said = process.communicate(timeout=seconds)[0]
-        return process.returncode, said.decode(errors="replace")
+        output = process.communicate(timeout=seconds)[0]
+        return process.returncode, output.decode(errors="replace")
     except subprocess.TimeoutExpired:
         return None, ""
     finally:
@@ -249,10 +235,10 @@ def try_out(
     work: str,
     environ: Mapping[str, str],
     seconds: float,
-    told: Callable[[str], None],
+    report: Callable[[str], None],
     there: bool = False,
 ) -> list[Finding]:
-    """The tests that fail with the patch and did not without; what was run goes to *told*.
+    """The tests that fail with the patch and did not without; what was run goes to *report*.
 
     With *there* the checkout has the patch already, so the copy is taken back before it is applied again.
 
@@ -272,7 +258,7 @@ def try_out(
     git(*_PLAIN, "commit", "-q", "--no-verify", "--allow-empty", "-m", "before")
     git("apply", patch)
     change = changes.collect(copy, os.path.join(work, "tried-work"), "HEAD", git.environ)
-    return list(findings(change, git, git.environ, seconds, told))
+    return list(findings(change, git, git.environ, seconds, report))
 
 
 def _with_their_packages(repo: str, environ: Mapping[str, str]) -> dict[str, str]:
