@@ -8,7 +8,7 @@ from hmac import compare_digest
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
@@ -40,28 +40,19 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
 )
-_HEADERS = [
-    (b"content-security-policy", _POLICY.encode()),
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
-]
-"""As they are sent, once for all answers; what an answer says itself stands."""
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
+"""Of every answer that does not set them itself."""
 PROOF = "/api/proof"
 """Where the server shows that it is the one that has the token: read by who does not yet send it."""
 _API = ("/api/", "/openapi.json")
-
-
-def _said(scope: Scope) -> dict[bytes, list[str]]:
-    """What the fields of the head say that the guard looks at, found in one go."""
-    said: dict[bytes, list[str]] = {b"host": [], b"origin": [], b"sec-fetch-site": [], b"authorization": []}
-    for name, value in scope["headers"]:
-        if name in said:
-            said[name].append(value.decode("latin-1"))
-    return said
 
 
 class RequestGuard:
@@ -82,36 +73,33 @@ class RequestGuard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                said = {name for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(one for one in _HEADERS if one[0] not in said)]
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         try:
-            self._check(scope, _said(scope))
+            self._check(scope, Headers(scope=scope))
         except RequestRefused as refused:
             return await refusals.refusal_answer(refused)(scope, receive, send_guarded)
         await self.app(scope, receive, send_guarded)
 
-    def _check(self, scope: Scope, said: dict[bytes, list[str]]) -> None:
-        hosts = said[b"host"]
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0] not in self.hosts:
             known = " or ".join(sorted(self.hosts))
             raise RequestRefused(421, "wrong_host", "this server does not go by that name", f"Call it {known}.")
-        origins = said[b"origin"]
-        if origins and origins != [f"http://{hosts[0]}"]:
-            raise RequestRefused(
-                403, "foreign_origin", "pages of other sites may not ask", "Use the board of this server."
-            )
-        api = scope["path"].startswith(_API)
-        if api and said[b"sec-fetch-site"][:1] not in ([], ["none"], ["same-origin"]):
-            raise RequestRefused(
-                403, "foreign_origin", "pages of other sites may not ask", "Use the board of this server."
-            )
-        if scope["method"] not in READING or (api and self.private and scope["path"] != PROOF):
-            self._check_token(scope, "".join(said[b"authorization"][:1]))
+        origins = headers.getlist("origin")
+        is_api = scope["path"].startswith(_API)
+        is_foreign = is_api and headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+        if is_foreign or (origins and origins != [f"http://{hosts[0]}"]):
+            hint = "Use the board of this server."
+            raise RequestRefused(403, "foreign_origin", "pages of other sites may not ask", hint)
+        if scope["method"] not in READING or (is_api and self.private and scope["path"] != PROOF):
+            self._check_token(scope, headers.get("authorization", ""))
 
-    def _check_token(self, scope: Scope, said: str) -> None:
-        scheme, _, given = said.partition(" ")
+    def _check_token(self, scope: Scope, authorization: str) -> None:
+        scheme, _, given = authorization.partition(" ")
         if not given and scope["path"] == "/api/events":  # browsers' event streams can't say more than the address
             scheme, given = "bearer", parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if scheme.lower() == "bearer" and compare_digest(given.strip().encode(), self.token):
@@ -142,21 +130,18 @@ class Api:
 
     def application(self, port: int, token: str, private: bool) -> ASGIApp:
         """The ASGI application."""
-        words = [
-            Route("/agents", _answering(self.agents)),
-            Route("/board", _answering(self.boards.whole)),
-            Route("/proof", _answering(lambda request: _prove(request, token))),
-            Route("/events", _answering(self.events)),
-            *(self._route(command) for command in requests.offered()),
-        ]
         api = [
-            Route("/{word}", _ByWord(words)),
+            Route("/agents", _answering(self.agents)),
             Route("/agents/{name}/message", self.message, methods=["POST"]),
             Route("/agents/{name}/log", _answering(self.log)),
+            Route("/board", _answering(self.boards.whole)),
             Route("/board/teams", _answering(self.boards.teams)),
             Route("/board/rows", _answering(self.boards.rows)),
             Route("/board/messages", _answering(self.boards.messages)),
             Route("/board/report", _answering(self.boards.report)),
+            Route("/proof", _answering(lambda request: _prove(request, token))),
+            Route("/events", _answering(self.events)),
+            *(route for command in requests.offered() for route in self._routes(command)),
         ]
         routes = [
             Mount("/api", routes=api),
@@ -168,18 +153,22 @@ class Api:
 
     def close(self) -> None:
         """End what is open for clients."""
-        self.streams.closing.set()
+        self.streams.closing = True
+        self.feeds.wake()
         self.operations.close()
         self.watchers.close()
 
-    def _route(self, command: Command) -> Route:
+    def _routes(self, command: Command) -> list[Route]:
+        """The addresses of a command: by its own name, and as OpenCode Teams writes names."""
+
         async def handle(request: Request) -> Response:
             given = _query(request, command) if command.reads else await self.bodies.read(request)
             document, call = await self.operations.command(request, command, given)
             damaged = {"X-Teams-Damaged": str(len(call.problems))} if call.problems else None
             return self.operations.telling.expect(request, Document(document, headers=damaged), call)
 
-        return Route(f"/{command.name}", _answering(handle), methods=["GET" if command.reads else "POST"])
+        names = dict.fromkeys((command.name, command.name.replace("-", "_")))
+        return [Route(f"/{name}", _answering(handle), methods=["GET" if command.reads else "POST"]) for name in names]
 
     async def agents(self, request: Request) -> Response:
         """The agents, as the Janus system lists them."""
@@ -228,24 +217,8 @@ async def _prove(request: Request, token: str) -> Response:
     return Document({"proof": hmac.new(token.encode(), nonce.encode(errors="replace"), "sha256").hexdigest()})
 
 
-class _ByWord:
-    """Answers each address that is one word by the route of that word, without a look at the others."""
-
-    def __init__(self, routes: list[Route]) -> None:
-        self._routes = {route.path[1:]: route for route in routes}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer the request."""
-        route = self._routes.get(scope["path_params"]["word"].replace("_", "-"))
-        if route is None:
-            raise HTTPException(404)
-        await route.handle(scope, receive, send)
-
-
 def _query(request: Request, command: Command) -> dict[str, Any]:
     """The values in the address; a parameter that may be many is a list."""
-    if not request.scope["query_string"]:
-        return {}
     many = {requests.camel_case(p.key) for p in requests.parameters(command) if p.many}
     said = request.query_params
     keys = [key for key in said if key not in _ABOUT_REQUEST]

@@ -6,30 +6,24 @@ import asyncio
 import json
 import threading
 from collections import deque
-from contextlib import suppress
 
 from anyio import to_thread
-from starlette.requests import Request
+from starlette.responses import StreamingResponse
 
 from teams_cli import errors
-from teams_cli.commands.call import Call
 from teams_cli.extensions.http import refusals
-from teams_cli.extensions.http.janus import Threads
 from teams_cli.extensions.http.refusals import RETRY_AFTER, RequestRefused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import AsyncIterator, Iterable
     from typing import Any
 
     from teams_cli.serving.watching import Watchers
 
     Found = tuple[int, int, dict[str, Any]]
-    from collections.abc import Coroutine
-
     from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import Message, Receive, Scope, Send
 
 
 _BATCH = 1 << 14
@@ -175,11 +169,15 @@ class Feeds:
         """
         return self._of(team).look()
 
+    def wake(self) -> None:
+        """Wake all readers."""
+        for feed in self._feeds.values():
+            feed.news.set()
+
     def _of(self, team: str) -> Feed:
         return self._feeds.get(team) or self._feeds.setdefault(team, Feed(self._watchers, team, self._loop))
 
 
-_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
 _BEAT = b": beat\n\n"
 _START = b"retry: 1000\n\n"
 UNKNOWN = -1
@@ -197,7 +195,7 @@ class Streams:
     """The open event streams of a server."""
 
     def __init__(self) -> None:
-        self.closing = asyncio.Event()
+        self.closing = False
         self.open = 0
 
     def stream(self, feed: Feed, seen: int | None) -> EventStream:
@@ -212,12 +210,11 @@ class Streams:
         return EventStream(self, feed, seen)
 
 
-class EventStream:
-    """One stream, as an ASGI application. A client that takes nothing for a while is dropped: nothing is kept for it,
-    and it can come back.
-    """
+class EventStream(StreamingResponse):
+    """One stream. A client that takes nothing for a while is dropped: nothing is kept for it, and it can come back."""
 
     def __init__(self, streams: Streams, feed: Feed, seen: int | None) -> None:
+        super().__init__(self._events(), headers={"x-accel-buffering": "no"}, media_type="text/event-stream")
         self._streams = streams
         self._feed = feed
         self._cuts = feed.cuts
@@ -226,34 +223,35 @@ class EventStream:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the client goes, takes nothing, or the server ends."""
+
+        async def send_in_time(message: Message) -> None:
+            async with asyncio.timeout(refusals.SEND_SECONDS):
+                await send(message)
+
         self._streams.open += 1
         self._feed.join()
         try:
-            await _first(self._pump(send), _departure(receive), self._streams.closing.wait())
-            if self._streams.closing.is_set():
-                await _sent(send, b"", last=True)
+            await super().__call__(scope, receive, send_in_time)
         except TimeoutError:
             scope["abort"]()
         finally:
             self._feed.leave()
             self._streams.open -= 1
 
-    async def _pump(self, send: Send) -> None:
-        async with asyncio.timeout(refusals.SEND_SECONDS):
-            await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-        await _sent(send, _START)
-        while True:
+    async def _events(self) -> AsyncIterator[bytes]:
+        yield _START
+        while not self._streams.closing:
             news = self._feed.news
             if self._unknown or self._cuts != self._feed.cuts:
-                await _sent(send, self._reset())
-            elif found := await self._feed.behind(self._position):
-                await _sent(send, b"".join(event for _, event in found))
-                self._position = found[-1][0]
+                yield self._reset()
+            elif events := await self._feed.behind(self._position):
+                yield b"".join(event for _, event in events)
+                self._position = events[-1][0]
             elif self._position >= self._feed.position:  # ahead by what was read from the history itself
-                with suppress(TimeoutError):
+                try:
                     await asyncio.wait_for(news.wait(), refusals.BEAT_SECONDS)
-                    continue
-                await _sent(send, _BEAT)
+                except TimeoutError:
+                    yield _BEAT
             else:  # what is left of the history has no entry any more
                 self._position = self._feed.position
 
@@ -261,65 +259,3 @@ class EventStream:
         """Tell the client to look at everything anew: what it has seen is not in the history."""
         self._unknown, self._cuts, self._position = False, self._feed.cuts, self._feed.position
         return f'id: {self._position}\nevent: reset\ndata: {{"position": {self._position}}}\n\n'.encode()
-
-
-async def _sent(send: Send, data: bytes, last: bool = False) -> None:
-    """Send a part.
-
-    Raises:
-        TimeoutError: The client does not take what was sent before.
-    """
-    async with asyncio.timeout(refusals.SEND_SECONDS):
-        await send({"type": "http.response.body", "body": data, "more_body": not last})
-
-
-async def _departure(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        continue
-
-
-async def _first(*coroutines: Coroutine[Any, Any, Any]) -> None:
-    """Run these until one ends, and end the others."""
-    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    for task in done:
-        task.result()
-
-
-class Telling:
-    """The answers that are on their way, by the name of the agent."""
-
-    def __init__(self, threads: Threads) -> None:
-        self._threads = threads
-        self._sending: dict[str, set[asyncio.Event]] = {}
-
-    async def settle(self, agent: str) -> None:
-        """Wait until what the agent was told before is noted."""
-        for sent in list(self._sending.get(agent, ())):
-            await sent.wait()
-
-    def expect(self, request: Request, response: Response, call: Call) -> Response:
-        """The response; once it is sent, unless the client has gone before, it is noted what the call was told."""
-        if not call.has_to_note or call.caller is None:
-            return response
-        agent, sent = call.caller.name, asyncio.Event()
-        self._sending.setdefault(agent, set()).add(sent)
-
-        async def tell(scope: Scope, receive: Receive, send: Send) -> None:
-            try:
-                gone = await request.is_disconnected()
-                await response(scope, receive, send)
-                if gone:
-                    call.is_given_up = lambda: True
-                else:
-                    await self._threads.run(call.note_told)
-            finally:
-                sent.set()
-                self._sending[agent].discard(sent)
-
-        return tell  # type: ignore[return-value]  # all that is done with a response is to call it

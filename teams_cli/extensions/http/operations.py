@@ -10,16 +10,16 @@ import threading
 from bisect import bisect_right
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import cast
 
 import anyio
+from anyio import to_thread
 
 from teams_cli import errors, processes
 from teams_cli.clock import rfc3339
 from teams_cli.commands.call import Call
 from teams_cli.extensions.http import refusals
-from teams_cli.extensions.http.feeds import Telling
-from teams_cli.extensions.http.janus import Threads
 from teams_cli.extensions.http.refusals import RETRY_AFTER, RequestRefused
 from teams_cli.names import HUMAN
 from teams_cli.serving import requests
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
 
     from teams_cli.commands.declaration import Command
-
-    T = TypeVar("T")
-    from teams_cli import errors
     from teams_cli.records.records import Record
     from teams_cli.store.contract import Kind
 
     R = TypeVar("R", bound=Record)
+    T = TypeVar("T")
 
 
 _PATIENCE = 5.0
@@ -57,8 +57,8 @@ class Operations:
         self.watchers = watchers
         self._quick = anyio.CapacityLimiter(refusals.QUICK)
         self._long = anyio.CapacityLimiter(refusals.WAITING)
-        self._threads = Threads(refusals.QUICK + refusals.WAITING)
-        self.telling = Telling(self._threads)
+        self._threads = anyio.CapacityLimiter(refusals.QUICK + refusals.WAITING)
+        self.telling = Telling()
         self._clients: set[Requester] = set()
 
     async def command(self, request: Request, command: Command, given: dict[str, Any]) -> tuple[Any, Call]:
@@ -75,7 +75,7 @@ class Operations:
         def run(call: Call) -> tuple[Any, Call]:
             return requests.answer(call, command.name, sender.rest, requests.camel_case), call
 
-        agent = sender.known_as(_in_address(request, "as") or ("" if sender.agent else HUMAN))
+        agent = sender.known_as(request.query_params.get("as") or ("" if sender.agent else HUMAN))
         return await self.call(request, run, command.long, agent, sender)
 
     async def call(
@@ -95,7 +95,7 @@ class Operations:
             Refused: Too many others wait.
             Departed: The client did not wait for it.
         """
-        agent = agent or _in_address(request, "as") or HUMAN
+        agent = agent or request.query_params.get("as") or HUMAN
         await self.telling.settle(agent)
         client = Requester()
         may_wait = long or agent != HUMAN
@@ -105,7 +105,8 @@ class Operations:
         try:
             await _acquire(limiter, client)
             try:
-                return await self._threads.run(lambda: run(self._made(request, agent, client, sender)))
+                work = partial(self._run, run, request, agent, client, sender)
+                return await to_thread.run_sync(work, limiter=self._threads)
             finally:
                 limiter.release_on_behalf_of(client)
         finally:
@@ -117,8 +118,10 @@ class Operations:
         """The name of the team that the request is about."""
         return await self.call(request, lambda call: call.load_team().name)
 
-    def _made(self, request: Request, agent: str, client: Requester, sender: requests.Sender | None) -> Call:
-        """The call of a request; the user's rules are those of now."""
+    def _run(
+        self, run: Callable[[Call], T], request: Request, agent: str, client: Requester, sender: requests.Sender | None
+    ) -> T:
+        """What *run* makes of the call of a request; the user's rules are those of now."""
         base = self.base
         store = cast("Store", WatchedStore(self.watchers, client))
         fresh = Call(
@@ -129,22 +132,17 @@ class Operations:
             environ=base.environ,
             directory=base.said_directory,
         )
-        said = (sender and sender.team) or _in_address(request, "team") or base.said_team
+        said = (sender and sender.team) or request.query_params.get("team") or base.said_team
         token = request.headers.get("x-teams-token", "")
         call = requests.call_as(fresh, agent, said or fresh.only_team(), token, sender)
         call.elsewhere = True
         call.is_given_up = lambda: client.is_gone
-        return call
+        return run(call)
 
     def close(self) -> None:
         """Let nobody wait any more."""
         for client in list(self._clients):
             client.leave()
-
-
-def _in_address(request: Request, key: str) -> str:
-    """What the address of the request says under that key; most say nothing, and need not be taken apart."""
-    return request.query_params.get(key, "") if request.scope["query_string"] else ""
 
 
 async def _look_out(request: Request, client: Requester) -> None:
@@ -163,6 +161,40 @@ async def _acquire(limiter: anyio.CapacityLimiter, client: Requester) -> None:
             await limiter.acquire_on_behalf_of(client)
     except TimeoutError:
         raise RequestRefused(503, "busy", "too many requests wait already", "Try again.", RETRY_AFTER) from None
+
+
+class Telling:
+    """The answers that are on their way, by the name of the agent."""
+
+    def __init__(self) -> None:
+        self._limiter = anyio.CapacityLimiter(refusals.QUICK)
+        self._sending: dict[str, set[asyncio.Event]] = {}
+
+    async def settle(self, agent: str) -> None:
+        """Wait until what the agent was told before is noted."""
+        for sent in list(self._sending.get(agent, ())):
+            await sent.wait()
+
+    def expect(self, request: Request, response: Response, call: Call) -> Response:
+        """The response; once it is sent, unless the client has gone before, it is noted what the call was told."""
+        if not call.has_to_note or call.caller is None:
+            return response
+        agent, sent = call.caller.name, asyncio.Event()
+        self._sending.setdefault(agent, set()).add(sent)
+
+        async def tell(scope: Scope, receive: Receive, send: Send) -> None:
+            try:
+                gone = await request.is_disconnected()
+                await response(scope, receive, send)
+                if gone:
+                    call.is_given_up = lambda: True
+                else:
+                    await to_thread.run_sync(call.note_told, limiter=self._limiter)
+            finally:
+                sent.set()
+                self._sending[agent].discard(sent)
+
+        return tell  # type: ignore[return-value]  # all that is done with a response is to call it
 
 
 MOST = 20_000
