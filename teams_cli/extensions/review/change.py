@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class GitFailed(Exception):
-    """Git refused what it was asked; the text is what it said."""
+    """Git failed; the text is its own."""
 
 
 class Git:
@@ -24,15 +24,15 @@ class Git:
         self.environ = {**environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
     def writing_to(self, place: str) -> Git:
-        """Git in the same directory, which notes in *place* what it would note in the repository."""
+        """Git in the same directory, which writes to *place* instead of the repository."""
         objects = os.path.join(place, "objects")
         os.makedirs(objects, exist_ok=True)
-        theirs = os.path.join(self.directory, self.said("rev-parse", "--git-path", "objects"))
+        theirs = os.path.join(self.directory, self.line("rev-parse", "--git-path", "objects"))
         own = {"GIT_INDEX_FILE": os.path.join(place, "index"), "GIT_OBJECT_DIRECTORY": objects}
         return Git(self.directory, {**self.environ, **own, "GIT_ALTERNATE_OBJECT_DIRECTORIES": theirs})
 
     def __call__(self, *words: str, given: bytes | None = None) -> bytes:
-        """What git prints.
+        """Run git; the bytes that it prints.
 
         Raises:
             GitFailed: It ended with another status than 0.
@@ -43,8 +43,8 @@ class Git:
             raise GitFailed(done.stderr.decode(errors="replace").strip() or f"git {words[0]} failed")
         return done.stdout
 
-    def said(self, *words: str) -> str:
-        """What git prints, as one line; empty when it refuses."""
+    def line(self, *words: str) -> str:
+        """Run git; what it prints, stripped, and nothing when it fails."""
         try:
             return self(*words).decode(errors="replace").strip()
         except GitFailed:
@@ -109,10 +109,10 @@ def content(tree: str, path: str) -> str:
 
 
 def collect(repo: str, work: str, asked: str, environ: Mapping[str, str]) -> Change:
-    """Collect what changed in the checkout since *asked*.
+    """Collect what changed in the checkout since the revision *asked*, with uncommitted and untracked files.
 
-    If that is empty: since the branch left the default branch, else in the last commit. Files that are not committed or
-    not even added count, too. Nothing is written to the repository: what git has to note, it notes in our own index.
+    If *asked* is empty: since the branch left the default branch, else in the last commit. Nothing is written to the
+    repository: git gets an index of its own.
 
     Raises:
         GitFailed: There is no such revision, or git can't read the repository.
@@ -144,24 +144,24 @@ def _copy_index(git: Git, work: str) -> None:
 def _base(git: Git, asked: str) -> tuple[str, str]:
     """The revision to compare with, and what to call it."""
     if asked:
-        found = "" if asked.startswith("-") else git.said("rev-parse", "--verify", "--quiet", f"{asked}^{{tree}}")
-        if not found:
+        revision = "" if asked.startswith("-") else git.line("rev-parse", "--verify", "--quiet", f"{asked}^{{tree}}")
+        if not revision:
             raise GitFailed(f"base: there is no revision {asked!r}")
-        return found, asked
-    head, main = git.said("rev-parse", "--verify", "--quiet", "HEAD"), _default_branch(git)
-    fork = git.said("merge-base", "HEAD", main) if head and main and main != head else ""
+        return revision, asked
+    head, main = git.line("rev-parse", "--verify", "--quiet", "HEAD"), _default_branch(git)
+    fork = git.line("merge-base", "HEAD", main) if head and main and main != head else ""
     if fork and fork != head:
         return fork, "the branch left the default branch"
-    if parent := git.said("rev-parse", "--verify", "--quiet", "HEAD~1"):
+    if parent := git.line("rev-parse", "--verify", "--quiet", "HEAD~1"):
         return parent, "the commit before the last"
     return git("hash-object", "-t", "tree", "--stdin", given=b"").decode().strip(), "nothing"
 
 
 def _default_branch(git: Git) -> str:
-    head = git.said("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
+    head = git.line("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
     names = [head, "main", "master"] if head else ["main", "master"]
-    found = (git.said("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") for name in names)
-    return next((revision for revision in found if revision), "")
+    revisions = (git.line("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") for name in names)
+    return next(filter(None, revisions), "")
 
 
 def _files(git: Git, repo: str, base: str) -> Iterator[ChangedFile]:
@@ -183,14 +183,17 @@ def _files(git: Git, repo: str, base: str) -> Iterator[ChangedFile]:
 def _statuses(git: Git, base: str) -> dict[str, tuple[str, str]]:
     """Of each changed path the letter that git has for it, and where it was before."""
     words = git.names(*_DIFF, "--name-status", "-z", base, "--")
-    found: dict[str, tuple[str, str]] = {}
+    statuses: dict[str, tuple[str, str]] = {}
     while words:
         status, path = words.pop(0)[0], words.pop(0)
         old = path
         if status in "RC":
             path = words.pop(0)
-        found[path] = ("R" if status == "R" else "U" if "U" in (status, found.get(path, ("",))[0]) else status, old)
-    return found
+        statuses[path] = (
+            "R" if status == "R" else "U" if "U" in (status, statuses.get(path, ("",))[0]) else status,
+            old,
+        )
+    return statuses
 
 
 def _hunks(git: Git, base: str, paths: list[str]) -> Iterator[tuple[str, tuple[list[int], int]]]:
@@ -216,11 +219,11 @@ def _span(word: bytes) -> tuple[int, int]:
 
 
 def _deleted(git: Git, base: str) -> dict[str, int]:
-    found = {}
+    counts = {}
     for row in git.names(*_DIFF, "--diff-filter=DT", "--numstat", "-z", base, "--"):
         _, minus, path = row.split("\t", 2)
-        found[path] = int(minus) if minus != "-" else 0
-    return found
+        counts[path] = int(minus) if minus != "-" else 0
+    return counts
 
 
 def _line_count(path: str) -> int:

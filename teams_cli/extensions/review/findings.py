@@ -1,4 +1,4 @@
-"""Findings: how heavy, where, what and why; and which of them are shown."""
+"""Findings with their weight, the list of accepted ones, and the report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_CHECK = re.compile(r"(?:#|//)\s*(?:noqa\b|nosec\b|nosemgrep\b|pragma: allowl
 
 
 class Finding:
-    """Something that a check found. *rule* names the kind, for the allow-list; *anywhere* holds also on old lines."""
+    """A defect. *rule* names the kind, for the allow-list; *anywhere*: it counts also on lines that did not change."""
 
     def __init__(
         self, weight: str, path: str, line: int, what: str, rule: str, text: str = "", anywhere: bool = False
@@ -47,7 +47,7 @@ def shown(path: str) -> str:
 
 
 class Allowed:
-    """What whoever keeps the repository has looked at and accepts.
+    """The findings that the repository accepts.
 
     Lines of `.teams-review` are `GLOB`, `GLOB RULE` or `* RULE`; `#` begins a comment. In a file, `teams-review: allow`
     in a comment accepts all that is found in its line, `teams-review: allow RULE` that rule alone.
@@ -61,8 +61,8 @@ class Allowed:
         """Whether it is accepted."""
         if _NO_CHECK.search(finding.text):
             return True
-        if said := _HERE.search(finding.text):
-            return not said[1] or finding.rule in re.split(r"[,\s]+", said[1])
+        if comment := _HERE.search(finding.text):
+            return not comment[1] or finding.rule in re.split(r"[,\s]+", comment[1])
         return any(
             fnmatchcase(finding.path, glob) and (not rules or finding.rule in rules) for glob, rules in self.pairs
         )
@@ -72,12 +72,11 @@ def allowed_in(repo: str) -> Allowed:
     """The allow-list of the repository; an empty one if there is none."""
     try:
         with open(os.path.join(repo, ALLOWED_FILE), encoding="utf-8", errors="replace") as file:
-            return Allowed(file.read(LIMIT))
+            return Allowed(file.read())
     except OSError:
         return Allowed()
 
 
-LIMIT = 1 << 20
 _FINDING = re.compile(rf"({'|'.join(WEIGHTS)}) (.*)")
 _MORE = re.compile(r"and (\d+) more findings")
 _HEADINGS = {SERIOUS: "Must be changed", WARNING: "Probably mistakes", NOTE: "Worth a look"}
@@ -86,7 +85,7 @@ _SHOWN = 100
 
 
 class Result:
-    """What one check said: a line about itself, its findings, and facts."""
+    """The output of one check: a summary, its findings, and facts."""
 
     def __init__(self, row: dict[str, Any], text: str | None) -> None:
         self.key = row["key"]
@@ -114,33 +113,33 @@ def _text(path: str) -> str | None:
 
 def report(results: list[Result]) -> str:
     """The whole report, as Markdown."""
-    found = _by_weight(results)
-    parts = [_head(results, found)]
-    parts += [_section(weight, found[weight]) for weight in WEIGHTS if found[weight]]
+    findings = _by_weight(results)
+    parts = [_head(results, findings)]
+    parts += [_section(weight, findings[weight]) for weight in WEIGHTS if findings[weight]]
     return "\n\n".join([*parts, _looked_at(results)]) + "\n"
 
 
 def _by_weight(results: list[Result]) -> dict[str, list[str]]:
-    """The findings of each weight; what two checks found alike stands there once."""
-    found: dict[str, list[str]] = {weight: [] for weight in WEIGHTS}
+    """The findings of each weight; one that two checks have stands there once."""
+    findings: dict[str, list[str]] = {weight: [] for weight in WEIGHTS}
     seen: set[tuple[str, str]] = set()
     for result in results:
         for weight, text in result.findings:
             where, rule = text.partition(": ")[0], text.rpartition("[")[2] if text.endswith("]") else text
             if (where, rule) not in seen:
                 seen.add((where, rule))
-                found[weight].append(text)
-    return found
+                findings[weight].append(text)
+    return findings
 
 
-def _head(results: list[Result], found: dict[str, list[str]]) -> str:
+def _head(results: list[Result], findings: dict[str, list[str]]) -> str:
     undone = [result.key for result in results if not result.done]
     change = next((result.summary for result in results if result.key == "change"), "")
     nothing = change.startswith("0 files")
-    counts = ", ".join(_count(found[weight], word) for weight, word in _CALLED.items())
-    verdict = "nothing to review" if nothing else _verdict(found)
+    counts = ", ".join(_count(findings[weight], word) for weight, word in _CALLED.items())
+    verdict = "nothing to review" if nothing else _verdict(findings)
     if undone:
-        verdict = f"the review is incomplete; {'so far ' if not any(found.values()) else ''}{verdict}"
+        verdict = f"the review is incomplete; {'so far ' if not any(findings.values()) else ''}{verdict}"
     left = f"\n\nNot done: {', '.join(undone)}." if undone else ""
     return (
         f"## Verdict: {verdict}\n\n{counts}; {change or 'the change is not known'}.{left}\n\n"
@@ -149,23 +148,23 @@ def _head(results: list[Result], found: dict[str, list[str]]) -> str:
     )
 
 
-def _verdict(found: dict[str, list[str]]) -> str:
-    if found[SERIOUS]:
+def _verdict(findings: dict[str, list[str]]) -> str:
+    if findings[SERIOUS]:
         return "changes are needed"
-    if found[WARNING]:
+    if findings[WARNING]:
         return "have a look at the warnings"
-    return "have a look at the notes" if found[NOTE] else "nothing was found"
+    return "have a look at the notes" if findings[NOTE] else "nothing was found"
 
 
-def _count(found: list[str], word: str) -> str:
-    more = sum(int(said[1]) - 1 for text in found if (said := _MORE.fullmatch(text)))
-    return counted(len(found) + more, word)
+def _count(findings: list[str], word: str) -> str:
+    more = sum(int(match[1]) - 1 for text in findings if (match := _MORE.fullmatch(text)))
+    return counted(len(findings) + more, word)
 
 
-def _section(weight: str, found: list[str]) -> str:
-    rows = [f"* {_item(text)}" for text in found[:_SHOWN]]
-    if len(found) > _SHOWN:
-        rows.append(f"* and {len(found) - _SHOWN} more: see the tasks")
+def _section(weight: str, findings: list[str]) -> str:
+    rows = [f"* {_item(text)}" for text in findings[:_SHOWN]]
+    if len(findings) > _SHOWN:
+        rows.append(f"* and {len(findings) - _SHOWN} more: see the tasks")
     return f"### {_HEADINGS[weight]}\n\n" + "\n".join(rows)
 
 

@@ -84,7 +84,7 @@ class Modules:
                 self._note_change(file, git, change.base)
 
     def _note_change(self, file: ChangedFile, git: Git, base: str) -> None:
-        tree = parsed(git.said("cat-file", "blob", f"{base}:{file.old}"))
+        tree = parsed(git.line("cat-file", "blob", f"{base}:{file.old}"))
         for name in import_names(file.old):
             if name not in self.paths:
                 self.gone[name] = file.old

@@ -37,7 +37,7 @@ def missing_files(change: Change, git: Git) -> Iterator[Finding]:
             for name in _IMPORTED_FILE.findall(line):
                 target = os.path.normpath(os.path.join(os.path.dirname(path), name))
                 is_there = target.startswith("..") or _is_there(change.repo, target)
-                if not is_there and not git.said("check-ignore", "--", target):
+                if not is_there and not git.line("check-ignore", "--", target):
                     yield Finding(SERIOUS, path, number, f"there is no {target}: the import fails", "import")
 
 
@@ -77,7 +77,7 @@ def _stem(path: str) -> str:
 def _removed(change: Change, git: Git, file: ChangedFile) -> set[str]:
     if not kinds.is_script(file.old) or file.status not in "MDR":
         return set()
-    before = git.said("cat-file", "blob", f"{change.base}:{file.old}")
+    before = git.line("cat-file", "blob", f"{change.base}:{file.old}")
     is_gone = file.status == "D" or _stem(file.old) != _stem(file.path)
     after = "" if is_gone else content(change.head_tree, file.path)
     return set() if _OPEN.search(after) else _exported(before) - _exported(after)
