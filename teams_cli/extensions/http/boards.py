@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-from typing import cast
 
 from teams_cli import errors
 from teams_cli.commands import teams as team_documents
 from teams_cli.commands.call import Call
-from teams_cli.extensions.http.operations import Memory, RememberedStore
 from teams_cli.extensions.http.refusals import Document
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.runs import reports
 from teams_cli.runs.runs import RUN
-from teams_cli.store.contract import Store
 from teams_cli.teams import teams
 from teams_cli.views import board
 
@@ -88,7 +85,6 @@ class Boards:
         self._feeds = feeds
         self._boards: dict[tuple[str, int], Board] = {}
         self._lock = threading.Lock()
-        self._memory = Memory()
 
     async def whole(self, request: Request) -> Response:
         """The team at a glance."""
@@ -119,15 +115,14 @@ class Boards:
 
         def look(call: Call) -> dict[str, Any]:
             position, team = self._position_and_team(call)
-            store = cast("Store", RememberedStore(call.store, self._memory))
-            tables = board.rows(store, team, call.config, finished, call.problems)
+            tables = board.rows(call.store, team, call.config, finished, call.problems)
             tables["facts"]["team"] = team_documents.to_document(team)
             if run := _run(call, team.name):
                 tables["facts"]["run"] = run
             tables["facts"]["problems"] = [problem.message for problem in call.problems]
             document = self._board(team.name, finished).take(tables, after)
             start = 0 if document["whole"] else seen
-            document["messages"] = board.newest(store, team.name, start, _MESSAGES, call.problems)
+            document["messages"] = board.newest(call.store, team.name, start, _MESSAGES, call.problems)
             return {**document, "now": teams.now(call.store), "position": position}
 
         return Document(await self._operations.call(request, look))

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command
 
 
-_STRING_SCHEMA: dict[str, Any] = {"type": "string"}
+_STRING: dict[str, Any] = {"type": "string"}
+_INTEGER: dict[str, Any] = {"type": "integer"}
+_OBJECT: dict[str, Any] = {"type": "object"}
 
 
 def ref(name: str) -> dict[str, Any]:
@@ -39,49 +41,49 @@ def _many(item: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": item}
 
 
-MESSAGE = _object({"message": _STRING_SCHEMA, "sender": _STRING_SCHEMA}, {"uid": _STRING_SCHEMA})
+MESSAGE = _object({"message": _STRING, "sender": _STRING}, {"uid": _STRING})
 AGENTS = _many(ref("Agent"))
 _AGENT = _object(
-    {"name": _STRING_SCHEMA, "status": {"enum": ["idle", "active"]}, "queueDepth": {"type": "integer"}},
+    {"name": _STRING, "status": {"enum": ["idle", "active"]}, "queueDepth": _INTEGER},
     {
-        "role": _STRING_SCHEMA,
+        "role": _STRING,
         "agentType": {"type": ["string", "null"]},
-        "state": _STRING_SCHEMA,
+        "state": _STRING,
         "announced": {"type": ["string", "null"]},
-        "lastSeen": _STRING_SCHEMA,
+        "lastSeen": _STRING,
     },
 )
 _BOARD_SCHEMA = _object(
     {
-        "team": {"type": "object"},
-        "settings": {"type": "object"},
-        "agents": _many({"type": "object"}),
+        "team": _OBJECT,
+        "settings": _OBJECT,
+        "agents": _many(_OBJECT),
         "tasks": _many(ref("Task")),
-        "taskCounts": {"type": "object", "additionalProperties": {"type": "integer"}},
-        "moves": {"type": "object", "additionalProperties": _many(_STRING_SCHEMA)},
+        "taskCounts": {"type": "object", "additionalProperties": _INTEGER},
+        "moves": {"type": "object", "additionalProperties": _many(_STRING)},
         "messages": _many(ref("Message")),
         "questions": _many(ref("Question")),
         "plans": _many(ref("Plan")),
         "shutdowns": _many(ref("Shutdown")),
         "landings": _many(ref("Landing")),
-        "pages": _many({"type": "object"}),
-        "position": {"type": "integer"},
-        "now": _STRING_SCHEMA,
+        "pages": _many(_OBJECT),
+        "position": _INTEGER,
+        "now": _STRING,
         "course": ref("Course"),
     }
 )
 _COURSE = _object(
     {
-        "total": {"type": "integer"},
-        "done": {"type": "integer"},
+        "total": _INTEGER,
+        "done": _INTEGER,
         "percent": {"type": "integer", "minimum": 0, "maximum": 100},
-        "inProgress": {"type": "integer"},
-        "ready": {"type": "integer"},
-        "blocked": {"type": "integer"},
-        "failed": {"type": "integer"},
-        "cancelled": {"type": "integer"},
-        "heldUp": {"type": "integer"},
-        "criticalPath": _many(_STRING_SCHEMA),
+        "inProgress": _INTEGER,
+        "ready": _INTEGER,
+        "blocked": _INTEGER,
+        "failed": _INTEGER,
+        "cancelled": _INTEGER,
+        "heldUp": _INTEGER,
+        "criticalPath": _many(_STRING),
         "pace": {"type": ["object", "null"]},
         "estimate": {"type": ["object", "null"]},
         "noEstimate": {"type": ["string", "null"]},
@@ -89,43 +91,41 @@ _COURSE = _object(
 )
 _ROWS = _object(
     {
-        "version": _STRING_SCHEMA,
+        "version": _STRING,
         "whole": {"type": "boolean"},
-        "rows": {"type": "object", "additionalProperties": {"type": "object"}},
+        "rows": {"type": "object", "additionalProperties": _OBJECT},
         "messages": _many(ref("Message")),
-        "position": {"type": "integer"},
-        "now": _STRING_SCHEMA,
+        "position": _INTEGER,
+        "now": _STRING,
     }
 )
 _RUN: dict[str, Any] = {
     "type": ["object", "null"],
-    "properties": {"workflow": _STRING_SCHEMA, "status": _STRING_SCHEMA},
+    "properties": {"workflow": _STRING, "status": _STRING},
 }
-TEAMS = _many(
-    _object({"name": _STRING_SCHEMA, "state": _STRING_SCHEMA, "description": {"type": ["string", "null"]}, "run": _RUN})
-)
+TEAMS = _many(_object({"name": _STRING, "state": _STRING, "description": {"type": ["string", "null"]}, "run": _RUN}))
 MESSAGES = _many(ref("Message"))
 _MADE = {
-    "Error": _object({"error": _object({"code": _STRING_SCHEMA, "message": _STRING_SCHEMA, "hint": _STRING_SCHEMA})}),
+    "Error": _object({"error": _object({"code": _STRING, "message": _STRING, "hint": _STRING})}),
     "Agent": _AGENT,
     "Delivered": _object(
         {
             "delivered": {"const": True},
-            "target": _STRING_SCHEMA,
-            "id": _STRING_SCHEMA,
-            "number": {"type": "integer"},
+            "target": _STRING,
+            "id": _STRING,
+            "number": _INTEGER,
             "interrupted": {"type": "boolean"},
         }
     ),
     "Undelivered": _object(
-        {"delivered": {"const": False}, "error": _STRING_SCHEMA},
-        {"available": _many(_STRING_SCHEMA), "code": _STRING_SCHEMA, "hint": _STRING_SCHEMA},
+        {"delivered": {"const": False}, "error": _STRING},
+        {"available": _many(_STRING), "code": _STRING, "hint": _STRING},
     ),
-    "Log": _object({"agent": _STRING_SCHEMA, "lines": _many(_STRING_SCHEMA)}),
+    "Log": _object({"agent": _STRING, "lines": _many(_STRING)}),
     "Board": _BOARD_SCHEMA,
     "Course": _COURSE,
     "Rows": _ROWS,
-    "Report": _object({"workflow": _STRING_SCHEMA, "status": _STRING_SCHEMA, "markdown": {"type": ["string", "null"]}}),
+    "Report": _object({"workflow": _STRING, "status": _STRING, "markdown": {"type": ["string", "null"]}}),
 }
 
 
@@ -198,13 +198,13 @@ _TAGS = {
     "Inspect": "Looking at what happened, and at settings.",
     _BOARD: "What a page needs that shows a team and keeps up with it.",
 }
-_RETRY = {"Retry-After": {"schema": {"type": "string"}, "description": "With 503: seconds to wait before the retry."}}
+_RETRY = {"Retry-After": {"schema": _STRING, "description": "With 503: seconds to wait before the retry."}}
 
 
 @cache
 def document() -> dict[str, Any]:
     """The OpenAPI document."""
-    paths = _janus() | _views()
+    paths = _agents() | _board()
     for command in requests.offered():
         paths[f"/api/{command.name}"] = {"get" if command.reads else "post": _command(command)}
     return {
@@ -239,10 +239,9 @@ def _query(name: str, schema: dict[str, Any], help: str, required: bool = False)
     return {"name": name, "in": "query", "required": required, "schema": schema, "description": help}
 
 
-_STRING = {"type": "string"}
-_TEAM = _query("team", {"type": "string"}, "The team to act in; the only one unless said.")
-_AS = _query("as", {"type": "string"}, "Who asks: an agent; the human unless said.")
-_NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}, "description": "The agent."}
+_TEAM = _query("team", _STRING, "The team to act in; the only one unless said.")
+_AS = _query("as", _STRING, "Who asks: an agent; the human unless said.")
+_NAME = {"name": "name", "in": "path", "required": True, "schema": _STRING, "description": "The agent."}
 _WHERE = [{"$ref": "#/components/parameters/team"}, {"$ref": "#/components/parameters/as"}]
 
 
@@ -277,62 +276,64 @@ def _operation(tag: str, name: str, doc: str, answer: dict[str, Any], changes: b
     return {**found, "security": [{"server": []}, {"server": [], "caller": []}] if changes else [{}, {"server": []}]}
 
 
-def _janus() -> dict[str, Any]:
-    listed = _operation(_AGENTS, "agents", "List the agents that can be written to.", AGENTS, changes=False)
+def _get(
+    tag: str, name: str, doc: str, answer: dict[str, Any], *parameters: dict[str, Any]
+) -> dict[str, dict[str, Any]]:
+    return {"get": {**_operation(tag, name, doc, answer, changes=False), "parameters": [*_WHERE, *parameters]}}
+
+
+def _agents() -> dict[str, Any]:
+    """The addresses of the Janus system."""
     sent = _operation(_AGENTS, "message", _doc(interrupting.deliver_interruptions), ref("Delivered"), changes=True)
     # What the guard refuses it tells as everywhere.
     sent["responses"]["default"] = _refusal({"oneOf": [ref("Undelivered"), ref("Error")]})
     sent["requestBody"] = {"required": True, "content": _json(MESSAGE)}
     now = _query("interrupt", {"type": "boolean"}, "End the running turn; as the setting `delivery` says unless given.")
     lines = _query("lines", {"type": "integer", "minimum": 1, "maximum": 10_000}, "How many; 100 unless said.")
-    logged = _operation(_AGENTS, "log", "The last lines that an agent printed, newest last.", ref("Log"), changes=False)
+    logged = _get(_AGENTS, "log", "The last lines that an agent printed, newest last.", ref("Log"), lines)
+    logged["get"]["parameters"].insert(0, _NAME)
     return {
-        "/api/agents": {"get": {**listed, "parameters": _WHERE}},
+        "/api/agents": _get(_AGENTS, "agents", "List the agents that can be written to.", AGENTS),
         "/api/agents/{name}/message": {"post": {**sent, "parameters": [_NAME, _WHERE[0], now]}},
-        "/api/agents/{name}/log": {"get": {**logged, "parameters": [_NAME, *_WHERE, lines]}},
+        "/api/agents/{name}/log": logged,
     }
 
 
-def _views() -> dict[str, Any]:
-    looked = _operation(_BOARD, "board", _doc(board.board), ref("Board"), changes=False)
-    streamed = _operation(_BOARD, "events", _STREAM, {}, changes=False)
-    streamed["responses"]["200"] = {
+def _board() -> dict[str, Any]:
+    """The addresses for a page that shows a team and keeps up with it by what changes."""
+    number = {**_INTEGER, "minimum": 0}
+    after = "Your latest version: the answer has only later changes, and null for a removed row."
+    finished = "How many finished tasks, the newest; 100 unless said."
+    seen = _query("lastEventId", _STRING, "As the header, for clients that can't set it.")
+    header = {"name": "Last-Event-ID", "in": "header", "schema": _STRING, "description": "Where to go on."}
+    streamed = _get(_BOARD, "events", _STREAM, {}, seen, header)
+    streamed["get"]["responses"]["200"] = {
         "description": "Events, until the client or the server ends.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
-    }
-    seen = _query("lastEventId", {"type": "string"}, "As the header, for clients that can't set it.")
-    header = {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}, "description": "Where to go on."}
-    return {
-        "/api/board": {"get": {**looked, "parameters": _WHERE}},
-        **_parts_of_board(),
-        "/api/events": {"get": {**streamed, "parameters": [*_WHERE, seen, header]}},
-    }
-
-
-def _parts_of_board() -> dict[str, Any]:
-    """What a page asks for that keeps up a board by what changes."""
-    number: dict[str, Any] = {"type": "integer", "minimum": 0}
-    after = _query(
-        "after", _STRING, "Your latest version: the answer has only later changes, and null for a removed row."
-    )
-    seen = _query("messages", number, "The number of the newest message that is known.")
-    finished = _query(
-        "finished", {**number, "maximum": 100_000}, "How many finished tasks, the newest; 100 unless said."
-    )
-    before = _query("before", number, "The number of a message; the newest unless said.")
-    limit = _query("limit", {**number, "maximum": 1000}, "How many; 200 unless said.")
-    whole = _query("whole", {"enum": [0, 1]}, "1 for long messages in full; else they are cut.")
-    found = {
-        "rows": (_doc(board.rows), ref("Rows"), [after, seen, finished]),
-        "messages": ("Read the messages before a number, oldest first.", MESSAGES, [before, limit, whole]),
-        "report": (_doc(reports.report_of), ref("Report"), []),
-        "teams": ("List all teams, with the run that made each.", TEAMS, []),
+        "content": {"text/event-stream": {"schema": _STRING}},
     }
     return {
-        f"/api/board/{name}": {
-            "get": {**_operation(_BOARD, f"board-{name}", doc, answer, changes=False), "parameters": [*_WHERE, *more]}
-        }
-        for name, (doc, answer, more) in found.items()
+        "/api/board": _get(_BOARD, "board", _doc(board.board), ref("Board")),
+        "/api/board/rows": _get(
+            _BOARD,
+            "board-rows",
+            _doc(board.rows),
+            ref("Rows"),
+            _query("after", _STRING, after),
+            _query("messages", number, "The number of the newest message that is known."),
+            _query("finished", {**number, "maximum": 100_000}, finished),
+        ),
+        "/api/board/messages": _get(
+            _BOARD,
+            "board-messages",
+            "Read the messages before a number, oldest first.",
+            MESSAGES,
+            _query("before", number, "The number of a message; the newest unless said."),
+            _query("limit", {**number, "maximum": 1000}, "How many; 200 unless said."),
+            _query("whole", {"enum": [0, 1]}, "1 for long messages in full; else they are cut."),
+        ),
+        "/api/board/report": _get(_BOARD, "board-report", _doc(reports.report_of), ref("Report")),
+        "/api/board/teams": _get(_BOARD, "board-teams", "List all teams, with the run that made each.", TEAMS),
+        "/api/events": streamed,
     }
 
 

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import logging
 import os
 import secrets
 import signal
 import socket
 import sys
+from datetime import UTC, datetime
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from teams_cli import errors
+from teams_cli import errors, processes
+from teams_cli.agents.seats.bindings import is_locked
+from teams_cli.clock import rfc3339
 from teams_cli.commands.call import Call
-from teams_cli.extensions.http import operations, refusals
+from teams_cli.extensions.http import refusals
 from teams_cli.extensions.http.app import Api
+from teams_cli.store.files import disk, locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,6 +102,7 @@ class HttpConnection(H11Protocol):
 _HOST = "127.0.0.1"
 _TRIES = 100
 _LAST_PORT = 65535
+_LONGEST_REGISTRATION = 4096
 _PATIENCE = 3
 INTERRUPTED = 130
 
@@ -108,7 +114,7 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
     Raises:
         Conflict: A server of this root is running, or no port is free.
     """
-    if settings["browse"] and (found := operations.running(call.store.root)):
+    if settings["browse"] and (found := _running(call.store.root)):
         import webbrowser
 
         call.say(f"a server of these teams is running; to end it: kill {found['pid']}")
@@ -120,7 +126,7 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
         try:
             server.run([listener])
         finally:
-            operations.unregister(call.store.root)
+            server.unregister()
     return INTERRUPTED if server.interrupted else 0
 
 
@@ -154,6 +160,7 @@ class HttpServer(uvicorn.Server):
         self._browse = browse
         self.interrupted = False
         self.api: Api | None = None
+        self._lock: int | None = None
         super().__init__(
             uvicorn.Config(
                 self._application,
@@ -183,15 +190,47 @@ class HttpServer(uvicorn.Server):
         Raises:
             Conflict: A server of this root is running.
         """
-        found = operations.register(self._call.store.root, f"http://{_HOST}:{self._port}", self._token)
+        registered = self._register()
         self.api = Api(self._call)
         self._made = self.api.application(self._port, self._token, self._private)
         await super().startup(sockets)
-        self._call.show(_shown(found))
+        self._call.show(_shown(registered))
         if sys.stderr.isatty():
             self._call.say("Ctrl-C ends the server")
         if self._browse:
-            _open(_address(found["url"], found["token"]))
+            _open(_address(registered["url"], registered["token"]))
+
+    def _register(self) -> dict[str, Any]:
+        """Write down where the server is, which it locks for as long as it runs. A token that an earlier version kept
+        is taken away: while no server runs, another user can listen on its port, and would be handed that token.
+
+        Raises:
+            Conflict: A server of this root is running.
+        """
+        root, pid = self._call.store.root, os.getpid()
+        disk.prepare_root(root)
+        self._lock = locks.hold(_lock_of(root), root)
+        if self._lock is None:
+            other = _found(root)
+            hint = f"Use it, or end it first: kill {other.get('pid', 'PID')}"
+            raise errors.Conflict(
+                f"a server of these teams is running at {other.get('url', 'an unknown address')}", hint
+            )
+        document = {"url": f"http://{_HOST}:{self._port}", "token": self._token, "pid": pid}
+        document["startedAt"] = rfc3339(datetime.now(UTC))
+        document.update(
+            pidStarted=processes.process_started(pid), pidBoot=processes.pid_scope()
+        )  # for earlier versions
+        data = json.dumps(document, indent=2).encode() + b"\n"
+        disk.commit(disk.write_temp(f"{root}/tmp", data), _registration_of(root))
+        disk.discard(f"{root}/server.token")
+        return document
+
+    def unregister(self) -> None:
+        """Take away what was written down, if it was."""
+        if self._lock is not None:
+            disk.discard(_registration_of(self._call.store.root))
+            os.close(self._lock)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End: whoever waits is let go first."""
@@ -204,6 +243,28 @@ class HttpServer(uvicorn.Server):
         self.interrupted = self.interrupted or sig == signal.SIGINT
         super().handle_exit(sig, frame)
         self._captured_signals.clear()  # it is not to be raised again: the status says it
+
+
+def _registration_of(root: str) -> str:
+    return f"{root}/server.json"
+
+
+def _lock_of(root: str) -> str:
+    return f"{root}/server.lock"
+
+
+def _running(root: str) -> dict[str, Any]:
+    """What the server wrote down that is running; nothing if none is."""
+    return _found(root) if is_locked(_lock_of(root)) else {}
+
+
+def _found(root: str) -> dict[str, Any]:
+    """What is written down about a server; nothing where that is of no use."""
+    try:
+        document = json.loads(disk.read_file(_registration_of(root), _LONGEST_REGISTRATION))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return document if isinstance(document, dict) and {"url", "pid", "token"} <= document.keys() else {}
 
 
 def _listen(call: Call, wanted: int) -> socket.socket:
