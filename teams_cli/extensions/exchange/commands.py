@@ -11,7 +11,6 @@ from teams_cli.tasks.tasks import FINISHED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from teams_cli.cli.tables import Table
@@ -70,11 +69,9 @@ def _import(
 
 
 def _read_file(source: str, path: str) -> list[Item]:
-    from teams_cli.extensions.exchange import backlog, beads, task_master
+    from teams_cli.extensions.exchange import other_tools as other
 
-    readers: dict[str, Callable[[str], list[Item]]] = dict(
-        zip(_FILES, (beads.read, task_master.read, backlog.read), strict=True)
-    )
+    readers = dict(zip(_FILES, (other.read_beads, other.read_task_master, other.read_backlog), strict=True))
     return readers[source](path)
 
 

@@ -45,6 +45,8 @@ class Tracker:
 
     program = ""
     repository = "repos/{owner}/{repo}"
+    paginates = False
+    """Whether the tool asks for all pages of a list by itself."""
 
     def __init__(self, directory: str, environ: Mapping[str, str]) -> None:
         self._directory = directory
@@ -136,7 +138,7 @@ class Tracker:
         return _documents(done.stdout, self.program)
 
     def _command(self, path: str) -> list[str]:
-        return [self.program, "api", path]
+        return [self.program, "api", *(["--paginate"] if self.paginates and "?" in path else []), path]
 
     def _pages(self, path: str, **query: str) -> list[dict[str, Any]]:
         """The objects of all pages of a list, asked for one by one."""
@@ -151,9 +153,7 @@ class Tracker:
 
 class GitHub(Tracker):
     program = "gh"
-
-    def _command(self, path: str) -> list[str]:
-        return [self.program, "api", "--paginate", path] if "?" in path else super()._command(path)
+    paginates = True
 
     def _open(self, wanted: Wanted) -> list[dict[str, Any]]:
         query = {"state": "open", "per_page": "100", **({"labels": ",".join(wanted.labels)} if wanted.labels else {})}
@@ -169,10 +169,8 @@ class GitHub(Tracker):
 
 class GitLab(Tracker):
     program = "glab"
+    paginates = True
     repository = "projects/:fullpath"
-
-    def _command(self, path: str) -> list[str]:
-        return [self.program, "api", "--paginate", path] if "?" in path else super()._command(path)
 
     def _own_name(self) -> str:
         return words_of(self._asked(self.repository)[0].get("path_with_namespace"))
