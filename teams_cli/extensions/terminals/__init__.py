@@ -5,9 +5,9 @@ from teams_cli.extensions import Extension
 EXTENSION = Extension(
     commands={"open": "commands", "attach": "commands"},
     provides={
-        "agents of unattended clients": "unattended:agents_of",
-        "end unattended clients": "unattended:end_all",
-        "end an unattended client": "unattended:end",
+        "agents of unattended clients": "commands:agents_of",
+        "end unattended clients": "commands:end_all",
+        "end an unattended client": "commands:end",
         "see mail wake a client": "wakes:examine",
     },
 )

@@ -1,4 +1,4 @@
-"""Commands about the clients that people sit in front of."""
+"""Commands about the clients that people sit in front of, and ending those that run unattended."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ from teams_cli.commands.declaration import Command, argument, option, switch, ta
 from teams_cli.extensions.terminals import detached, opening
 from teams_cli.extensions.terminals.opening import Opened, OpenRequest
 from teams_cli.names import HUMAN
+from teams_cli.store.contract import Store
+from teams_cli.store.files import disk
 from teams_cli.teams import history, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from teams_cli.agents.sessions import Session
+
 
 _OPENING = "extensions.terminals.opening"
 _OPEN = """Open a client in this terminal as a member of the team, for this one run.
@@ -32,8 +36,6 @@ Raises:
     NotFound: It is not installed.
     WrongState: The agent can't be taken over: another client, machine or person has it.
 """
-
-
 _ATTACH = """Show the terminal of an agent that was opened with `open --detach`, to watch and to type.
 
 Ctrl-\\ detaches and leaves the client running; in tmux, its own keys do. Several people may watch.
@@ -158,6 +160,49 @@ class TakingOver:
         if self.session:
             call, session, self.session = self.call, self.session, None
             interrupting.give_back(call.store, call.team, session, call.caller, call.environ)
+
+
+def agents_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
+    """The agents whose clients run on this machine where nobody has to sit: detached, or in windows of tmux.
+
+    Raises:
+        StorageFailed: The machine can't say.
+    """
+    try:
+        shown, hidden = opening.agents_of(team, environ), detached.agents_of(store, team)
+    except OSError as error:
+        raise disk.failed("look for the detached clients of", team, error) from error
+    known = teams.get(store, team) if shown else None
+    return sorted({*hidden, *(name for name in shown if known and known.find(name))})
+
+
+def end_all(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
+    """End the unattended clients of a team at which nobody looks; the agents whose clients are left."""
+    return [agent for agent in agents_of(store, team, environ) if not _end(store, team, agent, environ, False)]
+
+
+def end(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool:
+    """End the unattended client of an agent, even if somebody looks; False if it has none here.
+
+    Raises:
+        Conflict: It did not end in time.
+    """
+    if agent not in agents_of(store, team, environ):
+        return False
+    if not _end(store, team, agent, environ, True):
+        raise errors.Conflict(f"the client of {agent} did not end", f"See: teams attach {agent}")
+    return True
+
+
+def _end(store: Store, team: str, agent: str, environ: Mapping[str, str], watched: bool) -> bool:
+    """End a client, one that somebody looks at only if *watched*, and note that it is gone; whether it ended."""
+    if detached.is_there(store, team, agent):
+        ended = detached.hang_up(store, team, agent, watched)
+    else:
+        ended = opening.close(team, agent, environ, watched)
+    if ended:
+        sitting.stand_up(store, team, agent, "its terminal was closed")
+    return ended
 
 
 COMMANDS = table(
