@@ -11,8 +11,10 @@ import os
 import time
 from _thread import get_ident  # as `threading` has it, without that
 
+import psycopg2
+from psycopg2 import extensions as driver
+
 from teams_cli import errors
-from teams_cli.extensions.postgres.driver import IDLE, connect, library
 from teams_cli.names import is_name
 from teams_cli.store.documents import team_closed
 from teams_cli.store.retrying import jitter
@@ -34,7 +36,7 @@ _IN_USE = "23505"
 _NO_TURN = ("55P03", "57014")
 _NOT_ALLOWED = "42501"
 _REFUSE = "INSERT INTO changes (id, team) VALUES (%s, '') ON CONFLICT DO NOTHING"
-_OURS = (library.ProgrammingError, library.DataError, library.NotSupportedError)
+_OURS = (psycopg2.ProgrammingError, psycopg2.DataError, psycopg2.NotSupportedError)
 _HOPELESS = (
     "authentication",
     "does not exist",
@@ -106,7 +108,7 @@ class Connection:
             with self.link.cursor() as cursor:
                 cursor.execute(begin + sql, values or None)
                 return list(cursor.fetchall()) if cursor.description else []
-        except library.Error as error:
+        except psycopg2.Error as error:
             raise self._meaning(error) from None
 
     def look(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
@@ -128,17 +130,17 @@ class Connection:
 
     def roll_back(self) -> None:
         """Undo a transaction, if one is under way."""
-        if not self.link.closed and self.link.info.transaction_status != IDLE:
+        if not self.link.closed and self.link.info.transaction_status != driver.TRANSACTION_STATUS_IDLE:
             self.rows("ROLLBACK")
 
     def close(self) -> None:
         """End the connection."""
         try:
             self.link.close()
-        except library.Error:
+        except psycopg2.Error:
             return
 
-    def _meaning(self, error: library.Error) -> Exception:
+    def _meaning(self, error: psycopg2.Error) -> Exception:
         code, said = error.pgcode or "", str(error).strip().partition("\n")[0]
         if code in _AGAIN:
             return Again(said)
@@ -332,13 +334,13 @@ class Server:
 
     def _connect(self) -> Connection:
         try:
-            link = connect(self.options)
-        except library.OperationalError as error:
+            link = psycopg2.connect(**self.options)
+        except psycopg2.OperationalError as error:
             said = " ".join(str(error).split())
             if any(word in said for word in _HOPELESS):
                 raise errors.StorageFailed(f"{self.name}: {said}", "Correct the address of the store.") from None
             raise Lost(said) from None
-        except library.Error as error:
+        except psycopg2.Error as error:
             raise errors.StorageFailed(
                 f"{self.name}: {type(error).__name__}", "Correct the address of the store."
             ) from None
@@ -375,8 +377,8 @@ def _parse(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
             "the schema in the address of the store is not valid", "Use letters, digits, '-' and '_'."
         )
     try:
-        said = library.parse_dsn(f"{rest}?{'&'.join(others)}" if others else rest)
-    except library.Error:  # its text shows the whole address
+        said = driver.parse_dsn(f"{rest}?{'&'.join(others)}" if others else rest)
+    except psycopg2.Error:  # its text shows the whole address
         raise errors.InvalidValue("not a valid store address", "Write postgresql://USER@HOST:PORT/DATABASE.") from None
     return schema, {**SOCKET, **said}, elsewhere
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors
-from teams_cli.extensions.postgres import journal, whole_team
+from teams_cli.extensions.postgres import schema, whole_team
 from teams_cli.extensions.postgres.connections import Connection, Missing, Server, Taken, number_taken
 from teams_cli.extensions.postgres.session import PASS, TAKE, Session
 from teams_cli.names import is_name
+from teams_cli.records.json_text import dumps, loads
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store, topics_of
 from teams_cli.store.documents import encode
@@ -51,6 +52,13 @@ _NEWS = """SELECT last, number, body FROM counters LEFT JOIN messages
 _CREATE_ALL = """INSERT INTO records (team, kind, key, label, body)
     SELECT %s, %s, new.key, new.label, new.body
     FROM unnest(%s::text[], %s::text[], %s::text[]) AS new (key, label, body) RETURNING 1"""
+_NOTE = f"""SET LOCAL synchronous_commit TO off; WITH next AS ({TAKE}) INSERT INTO history (team, position, entry)
+    SELECT %s, last - %s + new.nth, new.entry::json
+    FROM next, unnest(%s::text[]) WITH ORDINALITY AS new (entry, nth)
+    RETURNING pg_notify(%s, %s)"""
+_ALL, _PAGE = 1 << 62, 500
+_INDEXED_SINCE = 12
+"""The version of the tables since which words are found by functions."""
 _FIRST = 64
 """How many keys are fetched before somebody asks for more."""
 _LABELLED = """SELECT key FROM records WHERE team = %s AND kind = %s AND label = ANY (%s)
@@ -320,9 +328,41 @@ class PostgresStore(Store):
         return found
 
     def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
-        from teams_cli.extensions.postgres.search import search
+        rows = self._having_messages if kind.name == "message" else self._having_records
+        for key, body in rows(_checked(team), kind, self._wanted(words)):
+            try:
+                yield self.session.decode(team, kind, key, body)
+            except errors.TeamsError as problem:
+                problems.append(problem)
 
-        return search(self.session, _checked(team), kind, words, problems)
+    def _wanted(self, words: Sequence[str]) -> str | None:
+        """The words as the database writes them into its index; None where nothing is left to look for, and in tables
+        of before there was an index by function: reading brings no tables up to date.
+        """
+        if schema.check(self.server) < _INDEXED_SINCE:
+            return None
+        return self._look("SELECT wanted(%s)::text", [list(words)])[0][0] or None
+
+    def _having_records(self, team: str, kind: Kind[R], wanted: str | None) -> Iterator[tuple[str, str]]:
+        """The keys and texts of the records that may have it, the newest first."""
+        sql, values = "SELECT key, body FROM records WHERE team = %s AND kind = %s", [team, kind.name]
+        if wanted is not None:
+            sql += " AND key = ANY (ARRAY (SELECT found_records(%s, %s, %s::tsquery)))"
+            values += [team, kind.name, wanted]
+        yield from sorted(self._look(sql, values), key=lambda row: (kind.number_in(row[0]), row[0]), reverse=True)
+
+    def _having_messages(self, team: str, kind: Kind[R], wanted: str | None) -> Iterator[tuple[str, str]]:
+        """The keys and texts of the messages that may have it, the newest first; page by page: few may be enough."""
+        sql, before = "SELECT number, body FROM messages WHERE team = %s AND number < %s", _ALL
+        if wanted is not None:
+            sql += " AND number = ANY (ARRAY (SELECT found_messages(%s, %s, %s::tsquery)))"
+        while True:
+            values = [team, before, *([team, before, wanted] if wanted is not None else [])]
+            page = self._look(f"{sql} ORDER BY number DESC LIMIT {_PAGE}", values)
+            yield from ((f"{kind.prefix}-{number}", body) for number, body in page)
+            if not page:
+                return
+            before = page[-1][0]
 
     def last(self, team: str, kind: Kind[R]) -> int:
         found = self._look("SELECT last FROM counters WHERE team = %s AND kind = %s", [_checked(team), kind.name])
@@ -352,10 +392,22 @@ class PostgresStore(Store):
             return
 
     def put_history(self, team: str, entries: Sequence[dict[str, Any]]) -> None:
-        journal.note(self.session.prepared(), _checked(team), entries, self.session.channel(team, "h"))
+        count, channel = len(entries), self.session.channel(team, "h")
+        noted = [team, count, [dumps(entry) for entry in entries], channel, "history"]
+        values = [_checked(team), "history", count, *noted]
+        self.session.prepared().do(lambda connection: connection.change(_NOTE, values))
 
     def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
-        return journal.entries(self.session.look, _checked(team), after, backwards)
+        entries = "SELECT position, entry::text FROM history WHERE team = %s AND position > %s"
+        if not backwards:
+            for position, entry in self._look(f"{entries} ORDER BY position", [_checked(team), after]):
+                yield position, loads(entry)
+            return
+        page, before = f"{entries} AND position < %s ORDER BY position DESC LIMIT %s", _ALL
+        while found := self._look(page, [_checked(team), after, before, _PAGE]):
+            for position, entry in found:
+                yield position, loads(entry)
+            before = found[-1][0]
 
     def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
         from teams_cli.extensions.postgres.line import Place, name_of

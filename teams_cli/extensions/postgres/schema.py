@@ -7,17 +7,16 @@ import secrets
 from hashlib import md5
 from urllib.parse import quote, urlencode
 
+from psycopg2.extensions import encrypt_password
+
 from teams_cli import errors
 from teams_cli.extensions.postgres.connections import SOCKET, Connection, Missing, Server
-from teams_cli.extensions.postgres.driver import library
 from teams_cli.store.contract import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
-
-    from teams_cli.extensions.postgres.connections import Connection, Server
 
 
 VERSION = 17
@@ -129,7 +128,7 @@ def admit(server: Server, team: str, agents: Mapping[str, str], kinds: Sequence[
                 made[name] = _address(server, login, passwords[name])
             elif not there:
                 tried.add(name)
-                hidden = library.encrypt_password(passwords[name], login, connection.link, "scram-sha-256")
+                hidden = encrypt_password(passwords[name], login, connection.link, "scram-sha-256")
                 connection.rows(f'CREATE ROLE "{login}" LOGIN PASSWORD %s', [hidden])
                 made[name] = _address(server, login, passwords[name])
             _grant(connection, server.schema, login)
