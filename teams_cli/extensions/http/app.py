@@ -177,20 +177,20 @@ class Api:
 
     async def message(self, request: Request) -> Response:
         """A message to an agent, as the Janus system sends it."""
-        name, said = request.path_params["name"], request.query_params
+        name, query = request.path_params["name"], request.query_params
         try:
             given = await self.bodies.read(request)
             agent = given.get("sender")
-            found = await self.operations.call(
+            answer = await self.operations.call(
                 request,
-                lambda call: janus.send(call, name, given, said.get("interrupt"), said.get("team", "")),
+                lambda call: janus.send(call, name, given, query.get("interrupt"), query.get("team", "")),
                 agent=agent if isinstance(agent, str) else "",
             )
         except (Departed, ClientDisconnect):
             return janus.refused(_ENDING)
         except Exception as error:
             return janus.refused(error)
-        return found
+        return answer
 
     async def log(self, request: Request) -> Response:
         """The end of an agent's log."""
@@ -210,8 +210,8 @@ class Api:
 
 
 async def _prove(request: Request, token: str) -> Response:
-    """What only who has the token can make of the nonce: a page that was open while the server was away sends its
-    credentials again only to who can.
+    """Prove that this server has the token. A page that was open while the server was away sends its credentials again
+    only after that.
     """
     nonce = request.query_params.get("nonce", "")
     return Document({"proof": hmac.new(token.encode(), nonce.encode(errors="replace"), "sha256").hexdigest()})
@@ -220,9 +220,9 @@ async def _prove(request: Request, token: str) -> Response:
 def _query(request: Request, command: Command) -> dict[str, Any]:
     """The values in the address; a parameter that may be many is a list."""
     many = {requests.camel_case(p.key) for p in requests.parameters(command) if p.many}
-    said = request.query_params
-    keys = [key for key in said if key not in _ABOUT_REQUEST]
-    return {key: said.getlist(key) if key in many else said[key] for key in dict.fromkeys(keys)}
+    query = request.query_params
+    keys = [key for key in query if key not in _ABOUT_REQUEST]
+    return {key: query.getlist(key) if key in many else query[key] for key in dict.fromkeys(keys)}
 
 
 def _answering(handle: Callable[[Request], Awaitable[Any]]) -> Handler:
@@ -230,12 +230,12 @@ def _answering(handle: Callable[[Request], Awaitable[Any]]) -> Handler:
 
     async def answer(request: Request) -> Response:
         try:
-            found: Response = await handle(request)
+            response: Response = await handle(request)
         except (Departed, ClientDisconnect):
             return refusals.refusal_answer(_ENDING)
         except Exception as error:
             return refusals.refusal_answer(error, refusals.preferred(request.headers.get("prefer", "")))
-        return found
+        return response
 
     return answer
 

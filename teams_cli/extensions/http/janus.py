@@ -50,25 +50,24 @@ def send(call: Call, name: str, given: dict[str, Any], interrupt: str | None, te
     if not (isinstance(body, str) and isinstance(sender, str) and body.strip() and sender):
         return _undelivered(400, "Missing message or sender")
     try:
-        call.said_team = team or _meant(call, name) or call.said_team
-        return _send(call, name, body, given.get("uid"), _flag(interrupt))
+        call.said_team = team or _team_for(call, name) or call.said_team
+        return _send(call, name, body, given.get("uid"), _interrupts(interrupt))
     except errors.AgentNotFound as missing:
         return _missing(call, name, missing, team)
 
 
-def _meant(call: Call, name: str) -> str:
-    """The team of a message where none is said: the only one that has both, or else that has who is written to; empty
-    where that does not tell.
+def _team_for(call: Call, name: str) -> str:
+    """The team of a message that names none: the only one with both, else the only one with the recipient; else empty.
 
     Raises:
         AgentNotFound: There are several teams, and none has one of that name.
     """
-    known = [teams.get(call.store, team) for team in call.open_teams()]
-    there = [team for team in known if _has(team, name)]
-    if len(known) > 1 and not there:
+    open_teams = [teams.get(call.store, team) for team in call.open_teams()]
+    with_recipient = [team for team in open_teams if _has(team, name)]
+    if len(open_teams) > 1 and not with_recipient:
         raise errors.AgentNotFound(f"no team has an agent {name!r}", "GET /api/agents lists those of all teams.")
-    meant = [team for team in there if _has(team, call.agent)] or there
-    return meant[0].name if len(meant) == 1 else ""
+    candidates = [team for team in with_recipient if _has(team, call.agent)] or with_recipient
+    return candidates[0].name if len(candidates) == 1 else ""
 
 
 def _has(team: Team, name: str) -> bool:
@@ -90,8 +89,8 @@ def _send(call: Call, name: str, body: str, uid: object, now: bool | None) -> Do
 
 def refused(error: Exception) -> Document:
     """The answer to a message that was not delivered."""
-    said = refusals.refused(error)
-    return _undelivered(said.status, said.message, said.headers, code=said.code, hint=said.hint)
+    refusal = refusals.refused(error)
+    return _undelivered(refusal.status, refusal.message, refusal.headers, code=refusal.code, hint=refusal.hint)
 
 
 def _undelivered(status: int, error: str, headers: dict[str, str] | None = None, **more: Any) -> Document:
@@ -99,15 +98,15 @@ def _undelivered(status: int, error: str, headers: dict[str, str] | None = None,
 
 
 def _missing(call: Call, name: str, missing: errors.AgentNotFound, team: str) -> Document:
-    known = [team] if team else call.open_teams()
-    available = [agent for team in known or [call.team] for agent in teams.get(call.store, team).active_names()]
+    names = [team] if team else call.open_teams()
+    available = [agent for team in names or [call.team] for agent in teams.get(call.store, team).active_names()]
     return _undelivered(404, f'Agent "{name}" not found', available=available, code=missing.code, hint=missing.hint)
 
 
-def _flag(word: str | None) -> bool | None:
-    if word is None or word.lower() in _YES + _NO:
-        return None if word is None else word.lower() in _YES
-    raise errors.InvalidValue(f"{word!r} is not true or false", "Use ?interrupt=true, or leave it out.")
+def _interrupts(value: str | None) -> bool | None:
+    if value is None or value.lower() in _YES + _NO:
+        return None if value is None else value.lower() in _YES
+    raise errors.InvalidValue(f"{value!r} is not true or false", "Use ?interrupt=true, or leave it out.")
 
 
 def log(call: Call, name: str, lines: str | None) -> dict[str, Any]:

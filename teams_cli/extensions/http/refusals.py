@@ -112,9 +112,9 @@ def refused(error: Exception, worded: Callable[[str], str] = in_requests) -> Req
 
 def refusal_answer(error: Exception, worded: Callable[[str], str] = in_requests) -> Document:
     """The answer to a request that is refused."""
-    said = refused(error, worded)
-    body = {"error": {"code": said.code, "message": said.message, "hint": said.hint}}
-    return Document(body, said.status, said.headers)
+    refusal = refused(error, worded)
+    body = {"error": {"code": refusal.code, "message": refusal.message, "hint": refusal.hint}}
+    return Document(body, refusal.status, refusal.headers)
 
 
 CONNECTIONS = 512
