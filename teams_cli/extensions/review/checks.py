@@ -13,7 +13,6 @@ from teams_cli.extensions.review import (
     kinds,
     linters,
     python_lint,
-    script_imports,
     script_lint,
     trials,
 )
@@ -229,9 +228,9 @@ def names(review: Review) -> str:
     """Names that are not defined, not used, or were removed and are still used."""
     review.compare(python_lint.check(python_lint.NAMES), kinds.is_python)
     review.compare(script_lint.check(script_lint.NAMES), kinds.is_script)
-    review.add(imports.findings(review.change, review.git))
-    review.add(script_imports.removed_exports(review.change, review.git))
-    review.add(script_imports.missing_files(review.change, review.git))
+    review.add(imports.python_imports(review.change, review.git))
+    review.add(imports.removed_exports(review.change, review.git))
+    review.add(imports.missing_files(review.change, review.git))
     return f"names in {_linted(review)}; uses of what was removed in all files"
 
 
