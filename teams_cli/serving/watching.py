@@ -111,6 +111,11 @@ class Requester:
         self.is_gone = False
         self._wake: set[threading.Event] = set()
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether what is done for it waits for a change, and so can be stopped without harm."""
+        return bool(self._wake)
+
     def leave(self) -> None:
         """End every wait on the client's behalf."""
         self.is_gone = True

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+from typing import cast
 
 from teams_cli import environment, errors
 from teams_cli.agents.seats import bindings
 from teams_cli.commands.call import Call
-from teams_cli.extensions.mcp.work import Stop, stoppable
 from teams_cli.questions import asking
 from teams_cli.serving import requests
+from teams_cli.serving.watching import Requester, WatchedStore, Watchers
 from teams_cli.teams import config, permission, roles
 from teams_cli.teams.teams import MEMBER, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    pass
+    from teams_cli.store.contract import Store
 
 
 class Identity:
@@ -23,6 +24,7 @@ class Identity:
 
     def __init__(self, base: Call) -> None:
         self._base = base
+        self.watchers = Watchers(base.store)
         client = bindings.nearest_client(os.getppid())
         self._is_below = bindings.parent_of(base.store.root, client, base.environ) is not None
         """The client runs below that of a member, and so is nobody until it joins."""
@@ -37,9 +39,9 @@ class Identity:
         """The team that was said, else the only one; empty if there is none or more than one."""
         return self._team or self._base.only_team()
 
-    def call(self, stop: Stop, sender: requests.Sender | None = None, thread: str = "") -> Call:
-        """The call of one request; it goes by the user's rules as they are now, and ends when *stop* is set. The caller
-        is the owner of the *thread* that the client names: one server may serve several.
+    def call(self, requester: Requester, sender: requests.Sender | None = None, thread: str = "") -> Call:
+        """The call of one request; it goes by the user's rules as they are now, and ends when the *requester* leaves.
+        The caller is the owner of the *thread* that the client names: one server may serve several.
 
         Raises:
             DamagedRecord: The user's rules can't be read.
@@ -48,13 +50,13 @@ class Identity:
         base = self._base
         self._look_around()
         settings = self.rules()
-        store = stoppable(base.store, stop)
+        store = cast("Store", WatchedStore(self.watchers, requester))
         whole = Call(store, settings, None, "", base.sources, environ=base.environ, directory=base.said_directory)
         own = bindings.of_thread(store.root, thread)
         agent, team, token = (own.agent, own.team, own.token) if own else (self.agent, self.team, self.token)
         agent = sender.known_as(agent) if sender else agent
         call = requests.call_as(whole, agent, (sender and sender.team) or team, token, sender)
-        call.is_given_up = lambda: stop.is_set
+        call.is_given_up = lambda: requester.is_gone
         if call.caller is not None and base.caller is not None and not own:
             call.caller.display = call.caller.display or base.caller.display
             call.caller.type = call.caller.type or base.caller.type

@@ -10,9 +10,6 @@ from mcp_types import JSONRPCNotification, JSONRPCResponse
 from teams_cli import errors
 from teams_cli.agents import waking
 from teams_cli.commands.call import Call
-from teams_cli.messages import inboxes
-from teams_cli.messages.inboxes import INBOX, Inbox
-from teams_cli.messages.messages import MESSAGE
 from teams_cli.serving import requests
 from teams_cli.teams import presence
 
@@ -23,10 +20,6 @@ if TYPE_CHECKING:
 
     Run = Callable[[Call, Mapping[str, str]], Any]
     Refuse = Callable[[Call, Mapping[str, Any], errors.TeamsError], errors.TeamsError]
-    from collections.abc import Callable
-
-    from teams_cli.commands.call import Call
-    from teams_cli.store.contract import Store
 
 
 class DocumentedRefusal(errors.TeamsError):
@@ -191,43 +184,6 @@ WORDS = (
         {"send_to": "Only this agent.", "reply_to": "The message to answer, by its id."},
     ),
 )
-
-
-class Mail:
-    """The inbox as it was seen last, with what came since it was written."""
-
-    def __init__(self) -> None:
-        self._known: tuple[Any, Inbox] = (None, Inbox(agent=""))
-
-    def unread(self, call: Call) -> int:
-        """How many messages wait for the caller; 0 for the human, and where that can't be found out."""
-        if call.caller is None or call.caller.is_human:
-            return 0
-        try:
-            inbox = self._inbox(call, call.caller.name)
-        except errors.TeamsError:
-            return 0
-        return sum(entry.read_at is None and not entry.quiet for entry in inbox.open)
-
-    def _inbox(self, call: Call, agent: str) -> Inbox:
-        """The inbox with all that came."""
-        try:
-            written, revision = call.store.get(call.team, INBOX, agent)
-        except errors.NotFound:
-            written, revision = Inbox(agent=agent), None
-        state = (call.team, agent, revision)
-        known, seen = self._known
-        now = _advanced(call.store, call.team, seen if known == state else written)
-        self._known = state, now  # at once: other calls may be looking
-        return now
-
-
-def _advanced(store: Store, team: str, inbox: Inbox) -> Inbox:
-    """The inbox with all that came, or as it is where nothing seems to have: that is told sooner, and suffices here."""
-    passed = None if inbox.damaged else store.glance(team, MESSAGE, inbox.agent, inbox.up_to)
-    if passed is None:
-        return inboxes.advance(store, team, inbox, [])
-    return inbox if passed == inbox.up_to else inbox.having(up_to=passed)
 
 
 _CROSSING = 0.05

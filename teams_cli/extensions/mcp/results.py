@@ -11,7 +11,8 @@ from mcp_types import CallToolResult, TextContent
 from teams_cli import commands, errors, text
 from teams_cli.commands.call import Call
 from teams_cli.extensions.mcp import messaging
-from teams_cli.extensions.mcp.messaging import DocumentedRefusal, Mail
+from teams_cli.extensions.mcp.messaging import DocumentedRefusal
+from teams_cli.messages import inboxes
 from teams_cli.names import SYSTEM
 
 TYPE_CHECKING = False
@@ -157,7 +158,7 @@ def _worded(value: object) -> object:
     return value
 
 
-def answered(call: Call, tool: Tool, document: dict[str, Any], mail: Mail) -> CallToolResult:
+def answered(call: Call, tool: Tool, document: dict[str, Any]) -> CallToolResult:
     """The document of a tool. Beside it stand what was damaged on the way, and a line on unread mail: clients that
     have no hooks are told of it by nothing else.
     """
@@ -165,10 +166,19 @@ def answered(call: Call, tool: Tool, document: dict[str, Any], mail: Mail) -> Ca
     _word(whole)
     if call.problems:
         whole["problems"] = [problem.message for problem in call.problems]
-    count = 0 if tool.command.quiet else mail.unread(call)
-    if count:
-        whole["unread"] = f"{count} unread message{'s' * (count > 1)}: call read_messages"
+    if count := 0 if tool.command.quiet else _unread(call):
+        whole["unread"] = f"{text.counted(count, 'unread message')}: call read_messages"
     return _result(whole, has_data=tool.has_data)
+
+
+def _unread(call: Call) -> int:
+    """How many messages wait for the caller; 0 for the human, and where that can't be found out."""
+    if call.caller is None or call.caller.is_human:
+        return 0
+    try:
+        return len(inboxes.unread(call.store, call.team, call.caller.name))
+    except errors.TeamsError:
+        return 0
 
 
 def _word(document: dict[str, Any]) -> None:

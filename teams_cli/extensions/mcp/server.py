@@ -30,12 +30,13 @@ from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command
 from teams_cli.extensions.mcp import pipes, resources, results, tools
 from teams_cli.extensions.mcp.identity import Identity, Rights
-from teams_cli.extensions.mcp.messaging import Mail, Telling
+from teams_cli.extensions.mcp.messaging import Telling
 from teams_cli.extensions.mcp.subscriptions import Subscriptions
 from teams_cli.extensions.mcp.tools import Tool
-from teams_cli.extensions.mcp.work import Stop, Stopped, Works
+from teams_cli.extensions.mcp.work import Works
 from teams_cli.questions import answering, asking
 from teams_cli.serving import requests
+from teams_cli.serving.watching import Departed, Requester
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,7 +130,6 @@ class TeamsServer:
         if self.tools:
             self.tools[tools.NAME] = tools.MoreTools(self._not_yet_offered)
         self.works = Works()
-        self.mail = Mail()
         self.telling = Telling()
         self.changes = Subscriptions(call.store, self.identity, self._names)
 
@@ -144,6 +144,7 @@ class TeamsServer:
                 await server.run(incoming, outgoing, options)
         finally:
             self.changes.end()
+            self.identity.watchers.close()
             await self.works.end(_PATIENCE)
 
     def _server(self) -> Server[Any]:
@@ -164,14 +165,14 @@ class TeamsServer:
     def _instructions(self) -> str:
         """What the client is told of its team when it begins."""
         try:
-            call = self.identity.call(Stop())
+            call = self.identity.call(Requester())
             asks = asking.invitation(call.load_team()) if call.caller else ""
         except errors.TeamsError:  # there is none yet
             asks = ""
         return f"{INSTRUCTIONS} {results.in_tools(asks)}" if asks else INSTRUCTIONS
 
-    def _offered(self, stop: Stop) -> list[Any]:
-        rights = Rights(self.identity.call(stop), self.asks_once)
+    def _offered(self, requester: Requester) -> list[Any]:
+        rights = Rights(self.identity.call(requester), self.asks_once)
         return tools.listed(self._usable(rights), rights, self.everything)
 
     def _usable(self, rights: Rights) -> list[tools.Tool]:
@@ -190,7 +191,7 @@ class TeamsServer:
 
     def _names(self) -> list[str]:
         """What the tools are called that are offered now."""
-        return [tool.name for tool in self._usable(Rights(self.identity.call(Stop()), self.asks_once))]
+        return [tool.name for tool in self._usable(Rights(self.identity.call(Requester()), self.asks_once))]
 
     async def _list_tools(self, ctx: Context, params: object) -> ListToolsResult:
         client = ctx.session.client_params
@@ -221,7 +222,7 @@ class TeamsServer:
             self.is_beginning = self.is_beginning and name != tools.NAME
             if (self.tools[name].command.moves or name == tools.NAME) and not result.is_error:
                 loop = asyncio.get_running_loop()
-                await self.works.run(lambda stop: self.changes.look_at_tools(loop))
+                await self.works.run(lambda requester: self.changes.look_at_tools(loop))
             if call:
                 self.telling.expect(ctx.request_id, call)
             return result
@@ -229,38 +230,38 @@ class TeamsServer:
             self.telling.end(ctx.request_id)
 
     def _use(
-        self, name: str, arguments: Mapping[str, Any], thread: str, stop: Stop
+        self, name: str, arguments: Mapping[str, Any], thread: str, requester: Requester
     ) -> tuple[CallToolResult, Call | None]:
         """Use a tool, in its thread; whatever goes wrong becomes its answer. With the call, unless it was refused."""
         self.telling.settle()
         try:
             tool = self.tools[name]
             sender = requests.Sender(tool.command, arguments)
-            call = self.identity.call(stop, sender, thread)
+            call = self.identity.call(requester, sender, thread)
             document = tool.answer(call, sender.rest)
             if tool.command.name in _MAKE_A_MEMBER:
                 joined = document.get("agentId") or call.agent
                 self.identity.adopt(joined, call.team, document.get("token", ""))
-            return results.answered(call, tool, document, self.mail), call
+            return results.answered(call, tool, document), call
         except errors.TeamsError as error:
             return results.refused(error), None
-        except Stopped:  # nobody wants to know any more
+        except Departed:  # nobody wants to know any more
             raise
         except Exception as error:
             return results.refused(report(error, ["mcp", name]), "bug"), None
 
     async def _list_resources(self, ctx: Context, params: object) -> ListResourcesResult:
-        return ListResourcesResult(resources=await self._done(lambda stop: resources.listed(self.identity)))
+        return ListResourcesResult(resources=await self._done(lambda requester: resources.listed(self.identity)))
 
     async def _list_templates(self, ctx: Context, params: object) -> ListResourceTemplatesResult:
         return ListResourceTemplatesResult(resource_templates=resources.TEMPLATES)
 
     async def _read_resource(self, ctx: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        text = await self._done(lambda stop: resources.text(self.identity.call(stop), params.uri))
+        text = await self._done(lambda requester: resources.text(self.identity.call(requester), params.uri))
         return ReadResourceResult(contents=[TextResourceContents(uri=params.uri, mime_type=resources.JSON, text=text)])
 
     async def _subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
-        await self._done(lambda stop: resources.text(self.identity.call(stop), params.uri))
+        await self._done(lambda requester: resources.text(self.identity.call(requester), params.uri))
         await self.changes.subscribe(ctx.session, params.uri)
         return EmptyResult()
 
@@ -268,7 +269,7 @@ class TeamsServer:
         self.changes.unsubscribe(params.uri)
         return EmptyResult()
 
-    async def _done(self, work: Callable[[Stop], T]) -> T:
+    async def _done(self, work: Callable[[Requester], T]) -> T:
         """What *work* returns; a refusal, or a bug, becomes an error of the protocol."""
         try:
             return await self.works.run(work)

@@ -18,7 +18,7 @@ from teams_cli import errors
 from teams_cli.bugs import report
 from teams_cli.extensions.mcp import resources
 from teams_cli.extensions.mcp.identity import Identity
-from teams_cli.extensions.mcp.work import Stop, Stopped, stoppable
+from teams_cli.serving.watching import Requester
 from teams_cli.store.contract import Store
 from teams_cli.teams.teams import TEAM
 
@@ -51,7 +51,6 @@ class Subscriptions:
         self._identity = identity
         self._offered = offered
         self._ends = False
-        self._turn = Stop()
         self._bus = InMemorySubscriptionBus()
         self._listen = ListenHandler(self._bus)
         self._wanted: Counter[str] = Counter()
@@ -66,7 +65,6 @@ class Subscriptions:
     def end(self) -> None:
         """Look out no more."""
         self._ends = True
-        self._turn.set()
 
     def remember(self, session: ServerSession, tools: list[str]) -> None:
         """The client was told of these tools."""
@@ -87,8 +85,6 @@ class Subscriptions:
         self._wanted.update(uris)
         for uri in uris:
             self._told.setdefault(uri, await asyncio.to_thread(self._text, uri))
-        if uris:
-            self._turn.set()  # which may have been to look out for less
 
     async def listen(
         self, ctx: ServerRequestContext[Any], params: SubscriptionsListenRequestParams
@@ -103,32 +99,29 @@ class Subscriptions:
 
     def _look_out(self, loop: asyncio.AbstractEventLoop) -> None:
         """Wait for changes and tell of them, in the team that is the caller's at the time."""
-        told = False
+        reported = False
         while not (self._ends or loop.is_closed()):
-            self._turn.close()
-            self._turn = Stop()
             try:
-                self._watch_one(loop, self._identity.team, self._turn)
-            except Stopped:
-                continue
+                self._watch_one(loop, self._identity.team)
             except Exception as error:
-                if not (told or loop.is_closed()):
+                if not (reported or loop.is_closed()):
                     failure = report(error, ["mcp", "changes"])
                     print(f"teams: {failure.message}\n  {failure.hint}", file=sys.stderr)
-                    told = True
+                    reported = True
                 time.sleep(_LOOK_AGAIN)
 
-    def _watch_one(self, loop: asyncio.AbstractEventLoop, team: str, turn: Stop) -> None:
-        """Watch the team, until *turn* ends. Most clients subscribe to nothing: what others do wakes nobody then."""
-        if self._ends:  # since before there was this turn
-            return
+    def _watch_one(self, loop: asyncio.AbstractEventLoop, team: str) -> None:
+        """Watch the team, until the client is in another or wants more. Most clients subscribe to nothing: what others
+        do wakes nobody then.
+        """
         if not team:
             return time.sleep(_LOOK_AGAIN)
-        watch = stoppable(self._store, turn).watch(team, self._topics())
+        topics = self._topics()
+        watch = self._store.watch(team, topics)
         try:
             rules = self._rules()
             self._look(loop)
-            while self._identity.team == team:
+            while not self._ends and (self._identity.team, self._topics()) == (team, topics):
                 happened = watch.wait(_LOOK_AGAIN)
                 if happened:
                     time.sleep(_FLOCK)
@@ -164,7 +157,7 @@ class Subscriptions:
 
     def _text(self, uri: str) -> str:
         try:
-            return resources.text(self._identity.call(Stop()), uri)
+            return resources.text(self._identity.call(Requester()), uri)
         except errors.TeamsError as error:
             return f"{error.code}: {error.message}"
 

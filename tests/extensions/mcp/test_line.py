@@ -282,26 +282,21 @@ def _is_error(line: Line) -> bool:
     return bool(line.read()["result"]["isError"])
 
 
-def test_where_the_system_gives_no_more_calls_fail_and_the_server_goes_on(cli: Cli) -> None:
-    """With so few open files that not all can wait, which is no bug of ours."""
+def test_more_calls_can_wait_than_files_can_be_open(cli: Cli) -> None:
+    """They share one look-out; where a call is refused for want of a file, the server goes on."""
     words = f"ulimit -n 40; exec {' '.join(COMMAND)} mcp"
     with Line(cli, "bob", command=["sh", "-c", words]) as line:
         line.hello()
         for _ in range(60):
             line.use("wait", message=True)
-        failed = line.read()["result"]
-        assert failed["isError"]
-        assert failed["structuredContent"]["error"]["code"] in ("storage_failed", "outcome_unknown")
         results: list[bool] = []
         reading = Thread(
-            target=lambda: results.extend(line.read()["result"]["isError"] for _ in range(59)), daemon=True
+            target=lambda: results.extend(line.read()["result"]["isError"] for _ in range(60)), daemon=True
         )
         reading.start()
-        while (
-            reading.is_alive()
-        ):  # a message is told with the first answers; a wait that begins behind these has another
+        while reading.is_alive():  # a wait that begins behind the first answers has another message
             cli.ok("send-message", "bob", "now", agent="lea")
             reading.join(0.5)
-        assert True in results and False in results
+        assert False in results
         line.use("list_agents")
         assert line.read()["result"]["structuredContent"]["self"] == "bob"
