@@ -128,11 +128,6 @@ def _line(said: str) -> str:
     return " ".join(said.split())
 
 
-def _as_otlp(team: Team) -> Iterator[str]:
-    return as_otlp(team)
-
-
-FORMATS = {"jsonl": as_lines, "csv": as_table, "markdown": as_markdown, "otlp": _as_otlp}
 CONVENTIONS = "0.1.0"
 """The version of the semantic conventions for GenAI that the names are from."""
 _INTERNAL = 1
@@ -152,6 +147,9 @@ def as_otlp(team: Team) -> Iterator[str]:
     resource = {"service.name": "teams", "teams.team.name": team.name, "teams.gen_ai.conventions": CONVENTIONS}
     scope = {"scope": {"name": "teams"}, "spans": [{"traceId": trace, **span} for span in (root, *spans)]}
     yield dumps({"resourceSpans": [{"resource": {"attributes": _attributes(resource)}, "scopeSpans": [scope]}]})
+
+
+FORMATS = {"jsonl": as_lines, "csv": as_table, "markdown": as_markdown, "otlp": as_otlp}
 
 
 def _runs(team: Team) -> Iterator[dict[str, Any]]:

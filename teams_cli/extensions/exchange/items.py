@@ -64,7 +64,8 @@ class Item:
         self.author = author
         self.foreign = foreign
         self.left = list(left)
-        self.task_title = _title(title, foreign)
+        line = text.clipped_line(title, _LONGEST_TITLE) or "(no title)"
+        self.task_title = f"[foreign {foreign}] {line}" if foreign else line
         self.task_description = self._described(description) or None
 
     def _described(self, said: str) -> str:
@@ -81,12 +82,6 @@ class Item:
             return said
         self.left.append("the end of a long description")
         return said.encode()[: text.MAX_MESSAGE - len(_CUT)].decode(errors="ignore") + _CUT
-
-
-def _title(said: str, foreign: str) -> str:
-    """The title that its task gets: one line; a foreign one behind a mark."""
-    line = text.clipped_line(said, _LONGEST_TITLE) or "(no title)"
-    return f"[foreign {foreign}] {line}" if foreign else line
 
 
 def sections(**parts: str | None) -> str:

@@ -158,15 +158,13 @@ def _task(tag: str, row: dict[str, Any], key: str, parent: Item | None) -> Item:
         ),
         priority=parent.priority if parent else _MASTER_PRIORITIES.get(words_of(row.get("priority")), "normal"),
         status=_MASTER_STATUSES.get(status, "pending"),
-        waits_for=[_other(tag, word, parent) for word in listed(row.get("dependencies"))],
+        waits_for=[
+            f"{parent.key}.{word}" if parent and "." not in word else f"{tag}:{word}"  # a number alone is a sibling
+            for word in listed(row.get("dependencies"))
+        ],
         parent=parent.key if parent else None,
         left=left,
     )
-
-
-def _other(tag: str, word: str, parent: Item | None) -> str:
-    """The key of another task; of a sibling, where a subtask says a number alone."""
-    return f"{parent.key}.{word}" if parent and "." not in word else f"{tag}:{word}"
 
 
 # Backlog.md: a Markdown file with front matter for each task.

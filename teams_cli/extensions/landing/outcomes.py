@@ -92,7 +92,8 @@ def give_back(store: Store, team: Team, landing: Landing) -> Landing:
             return task
         known = task.having(landing=landing.id, checked=_checked(task, landing))
         if landing.state in _BACK and (task.status, task.claim) == ("completed", landing.claim):
-            return _reopened(store, team, known, landing)
+            again = reviews.given_back(store, team, known, SYSTEM, "reopened", _why(landing))
+            return again.having(owed=known.owed)  # its owner is told by the landing
         return known.noted(teams.now(store), SYSTEM, landing.state, _why(landing))
 
     try:
@@ -122,12 +123,6 @@ def up_to_date(store: Store, team: Team, task: Task) -> Task:
             settled(store, team, landing)
             task = tasks.get(store, team.name, task.id)
     return task
-
-
-def _reopened(store: Store, team: Team, task: Task, landing: Landing) -> Task:
-    """The task in progress again; its owner is told by the landing."""
-    again = reviews.given_back(store, team, task, SYSTEM, "reopened", _why(landing))
-    return again.having(owed=task.owed)
 
 
 def _why(landing: Landing) -> str:
@@ -183,19 +178,14 @@ def forget_unmoved(store: Store, team: Team, queue: list[Landing]) -> bool:
     """Have none of the queue be about to move its branch that did not, as when who tried several together was
     ended: each has its turn again, behind those before it. Whether there was one.
     """
-    found = [one for one in queue if one.merge and not one.over and not _is_on_branch(one, one.merge)]
-    for landing in found:
-        update(store, team.name, LANDING, landing.id, _forget)
-    return bool(found)
-
-
-def _is_on_branch(landing: Landing, commit: str) -> bool:
-    tip = merging.tip_of(landing.repository, landing.onto)
-    return not tip or merging.holds(landing.repository, tip, commit)
-
-
-def _forget(landing: Landing) -> Landing:
-    return landing if landing.over else landing.having(merge=None)
+    unmoved = []
+    for landing in (one for one in queue if one.merge and not one.over):
+        tip = merging.tip_of(landing.repository, landing.onto)
+        if tip and not merging.holds(landing.repository, tip, str(landing.merge)):
+            unmoved.append(landing)
+    for landing in unmoved:
+        update(store, team.name, LANDING, landing.id, lambda now: now if now.over else now.having(merge=None))
+    return bool(unmoved)
 
 
 def refuse_over(landing: Landing) -> None:

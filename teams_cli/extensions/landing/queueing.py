@@ -66,12 +66,10 @@ def trusted(store: Store, team: str, said: Sequence[str], directory: str) -> lis
     here = checkouts.repository_of(directory)[1] if directory else ""
     common_of = {place: checkouts.repository_of(place)[1] for place in said}
     return [
-        place for place, common in common_of.items() if common and (common == here or _asked_in(store, team, common))
+        place
+        for place, common in common_of.items()
+        if common and (common == here or _is_known(store, team, common.removesuffix("/.git")))
     ]
-
-
-def _asked_in(store: Store, team: str, common: str) -> bool:
-    return _is_known(store, team, common.removesuffix("/.git"))
 
 
 def _is_known(store: Store, team: str, said: str) -> bool:

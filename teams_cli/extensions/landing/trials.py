@@ -110,7 +110,7 @@ def step(store: Store, team: Team, group: list[Landing], environ: Mapping[str, s
     found = tried(store, team, first, commits[-1], every, environ)
     if not all(check.passed for check in found) or (checkout and merging.in_the_way(checkout, base, commits[-1])):
         return False
-    results = [_last(found, commands) for commands in wanted]
+    results = [next((check for check in reversed(found) if check.command in commands), None) for commands in wanted]
     group = [
         outcomes.about_to_move(store, team, landing, commit, check.to_json() if check else None)
         for landing, commit, check in zip(group, commits, results, strict=True)
@@ -134,8 +134,3 @@ def _merged(team: Team, group: list[Landing], base: str) -> list[str]:
         except merging.Clash:
             return []
     return commits[1:]
-
-
-def _last(found: list[Check], commands: list[str]) -> Check | None:
-    """What came of the last of the commands."""
-    return next((check for check in reversed(found) if check.command in commands), None)
