@@ -23,7 +23,7 @@ Raises:
 
 
 def _mcp(call: Call, tools: str) -> Any:
-    return Service("extensions.mcp.stdio", "mcp", {"tools": tools})
+    return Service("extensions.mcp.server", "mcp", {"tools": tools})
 
 
 COMMANDS = table(

@@ -101,7 +101,7 @@ class Rights:
 
     @property
     def asks(self) -> str:
-        """How readily it should ask others; empty where questions are off."""
+        """How readily to ask others; empty where questions are off."""
         return asking.how_readily(self._team) if self._team else ""
 
     def may(self, operation: str) -> bool:

@@ -137,7 +137,7 @@ def _broadcast(call: Call, given: Mapping[str, str]) -> Any:
 
 
 def _to_all(call: Call, message: str) -> Any:
-    """Who is there before all others says by its first broadcast what it works on, though nobody hears it yet."""
+    """Broadcast; from an agent that is alone, the first broadcast becomes its status line."""
     name = _name(call)
     try:
         sent = requests.answer(call, "broadcast-message", {"text": message})
@@ -152,7 +152,7 @@ def _to_all(call: Call, message: str) -> Any:
 
 
 def _others(call: Call, name: str) -> list[dict[str, Any]]:
-    """Who is there, and at what."""
+    """The other agents, each with what it works on."""
     there = waking.others(call.store, call.team, name)[: waking.MAX_NAMED]
     return [{"name": row["name"], "status": row["status"]} for row in there]
 

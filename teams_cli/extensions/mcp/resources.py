@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
+import time
+from collections import Counter
+from contextlib import suppress
+from threading import Thread
 from urllib.parse import unquote, urlsplit
 
+import anyio
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated, ToolsListChanged
+from mcp.shared.exceptions import MCPError
 from mcp_types import Resource, ResourceTemplate
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from teams_cli import commands, errors
+from teams_cli.bugs import report
 from teams_cli.commands.call import Call
 from teams_cli.extensions.mcp import results
+from teams_cli.extensions.mcp.identity import Identity
 from teams_cli.serving import requests
+from teams_cli.serving.watching import Requester
+from teams_cli.store.contract import Store
+from teams_cli.teams.teams import TEAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
+    from mcp.server import ServerRequestContext
+    from mcp.server.session import ServerSession
+    from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
+
     from teams_cli.extensions.mcp.identity import Identity
+    from teams_cli.teams.config import Config
+
 
 SCHEME = "teams"
 JSON = "application/json"
@@ -33,7 +55,7 @@ TEMPLATES = [
 
 
 def listed(identity: Identity) -> list[Resource]:
-    """What there is for the caller to look at."""
+    """The resources that the client can read."""
     team = identity.team
     if not team:
         return []
@@ -64,7 +86,7 @@ def text(call: Call, uri: str) -> str:
 
 
 def _request(uri: str) -> tuple[str, dict[str, Any], str]:
-    """What answers for the URI: a command, its values, and the team."""
+    """The command that answers for a URI, its values, and the team."""
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -85,3 +107,143 @@ def _request(uri: str) -> tuple[str, dict[str, Any], str]:
             return "recall", {"agent": name, "output": True}, parts.netloc
     known = ", ".join(template.uri_template for template in TEMPLATES)
     raise errors.NotFound(f"there is nothing under {uri[:200]!r}", f"Known: {known}.")
+
+
+_TOOLS = frozenset({TEAM.name})
+"""What the tools that are offered hang on, beside the user's rules: who the caller is in the team, and its roles."""
+_LOOK_AGAIN = 1.0
+_FLOCK = 0.005
+"""Seconds: changes come in flocks, so one look is taken for all of them."""
+
+
+class Subscriptions:
+    """What clients were told last of each resource that they subscribed to and of the tools, to tell what is new.
+
+    Clients of the newer protocol listen on a stream of their own; those of the older one are sent notifications.
+    """
+
+    def __init__(self, store: Store, identity: Identity, offered: Callable[[], list[str]]) -> None:
+        self._store = store
+        self._identity = identity
+        self._offered = offered
+        self._ends = False
+        self._bus = InMemorySubscriptionBus()
+        self._listen = ListenHandler(self._bus)
+        self._wanted: Counter[str] = Counter()
+        self._told: dict[str, str] = {}
+        self._tools: list[str] | None = None
+        self._session: ServerSession | None = None
+
+    def start(self) -> None:
+        """Begin to look out, in a thread that ends with `end`."""
+        Thread(target=self._look_out, args=(asyncio.get_running_loop(),), daemon=True).start()
+
+    def end(self) -> None:
+        """Look out no more."""
+        self._ends = True
+
+    def remember(self, session: ServerSession, tools: list[str]) -> None:
+        """The client was told of these tools."""
+        self._session, self._tools = session, tools
+
+    async def subscribe(self, session: ServerSession, uri: str) -> None:
+        """Tell of changes of the resource from now on."""
+        self._session = session
+        await self._want([uri])
+
+    def unsubscribe(self, uri: str) -> None:
+        """Tell no more of it."""
+        del self._wanted[uri]
+        self._told.pop(uri, None)
+
+    async def _want(self, uris: list[str]) -> None:
+        """Look at these from now on; what is there at this moment is no news."""
+        self._wanted.update(uris)
+        for uri in uris:
+            self._told.setdefault(uri, await asyncio.to_thread(self._text, uri))
+
+    async def listen(
+        self, ctx: ServerRequestContext[Any], params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        """Serve a stream of what the client asks to be told of, until it has enough."""
+        uris = list(params.notifications.resource_subscriptions or ())
+        await self._want(uris)
+        try:
+            return await self._listen(ctx, params)
+        finally:
+            self._wanted.subtract(uris)
+
+    def _look_out(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Wait for changes and tell of them, in the team that is the caller's at the time."""
+        reported = False
+        while not (self._ends or loop.is_closed()):
+            try:
+                self._watch_one(loop, self._identity.team)
+            except Exception as error:
+                if not (reported or loop.is_closed()):
+                    failure = report(error, ["mcp", "changes"])
+                    print(f"teams: {failure.message}\n  {failure.hint}", file=sys.stderr)
+                    reported = True
+                time.sleep(_LOOK_AGAIN)
+
+    def _watch_one(self, loop: asyncio.AbstractEventLoop, team: str) -> None:
+        """Watch the team, until the client is in another or wants more. Most clients subscribe to nothing: what others
+        do wakes nobody then.
+        """
+        if not team:
+            return time.sleep(_LOOK_AGAIN)
+        topics = self._topics()
+        watch = self._store.watch(team, topics)
+        try:
+            rules = self._rules()
+            self._look(loop)
+            while not self._ends and (self._identity.team, self._topics()) == (team, topics):
+                happened = watch.wait(_LOOK_AGAIN)
+                if happened:
+                    time.sleep(_FLOCK)
+                before, rules = rules, self._rules()
+                if happened or rules != before:
+                    self._look(loop)
+        finally:
+            watch.close()
+
+    def _topics(self) -> frozenset[str] | None:
+        return None if any(count > 0 for count in list(self._wanted.values())) else _TOOLS
+
+    def _rules(self) -> Config | None:
+        """The user's rules; None as long as they can't be read."""
+        try:
+            return self._identity.rules()
+        except errors.TeamsError:
+            return None
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        for uri in list(self._wanted):  # the loop adds to them meanwhile
+            text = self._text(uri) if self._wanted[uri] > 0 else None
+            if text is not None and self._told.setdefault(uri, text) != text:
+                self._told[uri] = text
+                asyncio.run_coroutine_threadsafe(self._tell(ResourceUpdated(uri)), loop)
+        self.look_at_tools(loop)
+
+    def look_at_tools(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Tell that other tools are offered, if they are."""
+        if self._tools is not None and (now := self._offered()) != self._tools:
+            self._tools = now
+            asyncio.run_coroutine_threadsafe(self._tell(ToolsListChanged()), loop)
+
+    def _text(self, uri: str) -> str:
+        try:
+            return text(self._identity.call(Requester()), uri)
+        except errors.TeamsError as error:
+            return f"{error.code}: {error.message}"
+
+    async def _tell(self, event: ResourceUpdated | ToolsListChanged) -> None:
+        await self._bus.publish(event)
+        session = self._session
+        if session is None or session.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            return
+        with suppress(MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            if isinstance(event, ResourceUpdated):
+                await session.send_resource_updated(event.uri)
+            else:
+                await session.send_tool_list_changed()

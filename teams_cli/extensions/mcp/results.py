@@ -37,7 +37,7 @@ _CUT = "what is long was cut: ask again with full=true (messages that are handle
 
 
 def size(document: Any) -> int:
-    """How many bytes the document has as text."""
+    """The length of the document as text, in bytes."""
     return len(text_of(document).encode(errors="replace"))
 
 
@@ -47,7 +47,7 @@ def text_of(document: Any) -> str:
 
 
 def rows_that_fit(rows: Iterable[Any]) -> int:
-    """How many of these rows one answer can have: one at least."""
+    """The number of rows that fit into one answer, at least one."""
     count = total = 0
     for row in rows:
         total += size(row) + _MARK
@@ -104,7 +104,7 @@ _OTHERWISE = {**{words.command: words.name for words in messaging.WORDS}, "annou
 
 
 def tool_name(command: str) -> str:
-    """What the tool of a command is called."""
+    """The name of a command's tool."""
     return command.replace("-", "_")
 
 
@@ -130,7 +130,7 @@ def in_tools(text: str) -> str:
 
 
 def description(doc: str) -> str:
-    """What a docstring says to those who call: all before what is refused, in one paragraph."""
+    """The description of a tool: its command's docstring without `Raises:`, in one paragraph."""
     told = inspect.cleandoc(doc).partition("Raises:")[0]
     return in_tools(" ".join(told.split()))
 
@@ -172,7 +172,7 @@ def answered(call: Call, tool: Tool, document: dict[str, Any]) -> CallToolResult
 
 
 def _unread(call: Call) -> int:
-    """How many messages wait for the caller; 0 for the human, and where that can't be found out."""
+    """Count the caller's unread messages; 0 for the human, and where that fails."""
     if call.caller is None or call.caller.is_human:
         return 0
     try:

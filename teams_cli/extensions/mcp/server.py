@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from functools import cached_property, partial
+import os
+import sys
+import time
+from contextlib import suppress
+from functools import partial
 
+import anyio
+from anyio import to_thread
 from mcp.server import NotificationOptions, Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -24,80 +30,84 @@ from mcp_types import (
 
 from teams_cli import __version__, errors
 from teams_cli.bugs import report
-from teams_cli.clients import permissions
-from teams_cli.clients.settings_files import PROMPT_TOOL
 from teams_cli.commands.call import Call
-from teams_cli.commands.declaration import Command
 from teams_cli.extensions.mcp import pipes, resources, results, tools
 from teams_cli.extensions.mcp.identity import Identity, Rights
 from teams_cli.extensions.mcp.messaging import Telling
-from teams_cli.extensions.mcp.subscriptions import Subscriptions
-from teams_cli.extensions.mcp.tools import Tool
-from teams_cli.extensions.mcp.work import Works
-from teams_cli.questions import answering, asking
+from teams_cli.extensions.mcp.resources import Subscriptions
+from teams_cli.questions import asking
 from teams_cli.serving import requests
 from teams_cli.serving.watching import Departed, Requester
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any, TypeVar
+    from collections.abc import Awaitable, Callable, Mapping
+    from typing import Any, NoReturn, TypeVar
 
     from mcp.server import ServerRequestContext
 
     Context = ServerRequestContext[Any]
     T = TypeVar("T")
 
-
-_DOC = "Ask the person at the team's console whether a tool may be used. Your client calls this by itself."
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "tool_name": {"type": "string", "description": "Which tool."},
-        "input": {"type": "object", "description": "What it would be given."},
-        "tool_use_id": {"type": "string", "description": "The client's own number of the request."},
-    },
-    "required": ["tool_name", "input"],
-}
+MOST = 128
+"""Requests at work at a time; a thread each."""
+_TELL_EVERY = 5.0
+_PAUSE = 0.02
 
 
-class AskPermission(Tool):
-    """It is offered where the environment says that the client is to ask, and nowhere else."""
-
-    has_data = False
+class Works:
+    """The works that are under way, each with its requester, by which it is stopped."""
 
     def __init__(self) -> None:
-        super().__init__(Command(PROMPT_TOOL, _ask, doc=_DOC, example=PROMPT_TOOL, quiet=True, daily=True, long=True))
-        self.name = PROMPT_TOOL
+        self._running: set[Requester] = set()
+        self._threads = anyio.CapacityLimiter(MOST)
 
-    @cached_property
-    def schema(self) -> dict[str, Any]:
-        """The JSON Schema of its arguments, as its client has them."""
-        return dict(_SCHEMA)
+    async def run(self, work: Callable[[Requester], T], tell: Callable[[float], Awaitable[None]] | None = None) -> T:
+        """What *work* returns, or raises. *tell* is told every few seconds how long it has taken. Cancelled, it stops
+        waiting for changes; a change that it makes is made whole.
 
-    def is_for(self, rights: Rights) -> bool:
-        return rights.has_identity
+        Raises:
+            Busy: Too much is under way.
+        """
+        if len(self._running) >= MOST:
+            raise errors.Busy(f"{MOST} calls are under way", "Wait for one of them, or cancel one.")
+        requester, loop = Requester(), asyncio.get_running_loop()
+        self._running.add(requester)
 
-    def answer(self, call: Call, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """What the client is told, which has its own input in it, so nothing is cut."""
-        found: dict[str, Any] = self.run(call, arguments)
-        return found
+        def in_thread() -> T:
+            try:
+                return work(requester)
+            finally:
+                with suppress(RuntimeError):  # the loop has ended
+                    loop.call_soon_threadsafe(self._running.discard, requester)
 
-    def run(self, call: Call, arguments: Mapping[str, Any]) -> Any:
-        return _ask(call, **{key: arguments.get(key) for key in ("tool_name", "input")})
+        thread = asyncio.ensure_future(to_thread.run_sync(in_thread, abandon_on_cancel=True, limiter=self._threads))
+        started = time.monotonic()
+        try:
+            while not (await asyncio.wait({thread}, timeout=_TELL_EVERY))[0]:
+                if tell:
+                    await tell(time.monotonic() - started)
+        except BaseException:
+            requester.leave()
+            thread.cancel()
+            raise
+        return thread.result()
 
+    async def settle(self, patience: float) -> None:
+        """Wait until all that runs waits for changes, *patience* seconds at the most."""
+        give_up = time.monotonic() + patience
+        idle = 0  # looks in a row at which all waited: a single one may fall between two waits of the same call
+        while idle < 3 and time.monotonic() < give_up:
+            await asyncio.sleep(_PAUSE / 2)
+            idle = idle + 1 if all(requester.is_waiting for requester in self._running) else 0
 
-def leave_tools(environ: Mapping[str, str]) -> dict[str, Tool]:
-    """The tool by its name, for a client that is to ask."""
-    return {PROMPT_TOOL: AskPermission()} if environ.get(permissions.VARIABLE) == permissions.LEVELS[0] else {}
-
-
-def _ask(call: Call, tool_name: Any, input: Any) -> dict[str, Any]:
-    """In the client's own words, whether the tool may be used."""
-    if not isinstance(tool_name, str) or not isinstance(input, dict):
-        raise errors.WrongUsage("Missing tool_name or input", f"{PROMPT_TOOL} takes both.")
-    why = answering.ask_for_tool(call.store, call.team, call.caller, tool_name, permissions.as_text(input))
-    return {"behavior": "deny", "message": why} if why else {"behavior": "allow", "updatedInput": input}
+    async def end(self, patience: float) -> None:
+        """Stop all that runs, and wait until it did, *patience* seconds at the most."""
+        for requester in list(self._running):
+            requester.leave()
+        give_up = time.monotonic() + patience
+        while self._running and time.monotonic() < give_up:
+            await asyncio.sleep(_PAUSE)
 
 
 INSTRUCTIONS = (
@@ -126,7 +136,7 @@ class TeamsServer:
         self.is_beginning = wanted == "default"
         self.asks_once = False
         # The copy of an agent that answers a question has its words, and none of its rights.
-        self.tools = {} if call.environ.get(_SHADOW) else {**tools.every(), **leave_tools(call.environ)}
+        self.tools = {} if call.environ.get(_SHADOW) else {**tools.every(), **tools.leave_tools(call.environ)}
         if self.tools:
             self.tools[tools.NAME] = tools.MoreTools(self._not_yet_offered)
         self.works = Works()
@@ -163,7 +173,7 @@ class TeamsServer:
         )
 
     def _instructions(self) -> str:
-        """What the client is told of its team when it begins."""
+        """The instructions for the client, with how readily its team asks questions."""
         try:
             call = self.identity.call(Requester())
             asks = asking.invitation(call.load_team()) if call.caller else ""
@@ -183,14 +193,14 @@ class TeamsServer:
         return [tool for tool in usable if tool.name != tools.NAME]
 
     def _not_yet_offered(self, call: Call) -> list[Any]:
-        """What the tools of every day are, but for those that a client begins with."""
+        """The everyday tools except those that a client begins with."""
         rights = Rights(call, self.asks_once)
         usable = tools.usable(self.tools, rights, everything=False)
         first = tools.first_tools(usable)
         return tools.listed([tool for tool in usable if tool not in first], rights, everything=False)
 
     def _names(self) -> list[str]:
-        """What the tools are called that are offered now."""
+        """The names of the tools that are offered now."""
         return [tool.name for tool in self._usable(Rights(self.identity.call(Requester()), self.asks_once))]
 
     async def _list_tools(self, ctx: Context, params: object) -> ListToolsResult:
@@ -270,7 +280,7 @@ class TeamsServer:
         return EmptyResult()
 
     async def _done(self, work: Callable[[Requester], T]) -> T:
-        """What *work* returns; a refusal, or a bug, becomes an error of the protocol."""
+        """Do *work* in a thread; a refusal or a bug becomes an error of the protocol."""
         try:
             return await self.works.run(work)
         except errors.TeamsError as error:
@@ -289,3 +299,16 @@ def _protocol_error(error: errors.TeamsError, code: str) -> MCPError:
 
 _RESOURCE_NOT_FOUND = -32002
 """As the specification says; the SDK has no name for it."""
+
+
+def run(call: Call, settings: Mapping[str, Any]) -> NoReturn:
+    """Serve until standard input ends; *settings* says by `tools` which the client begins with. Then the process ends,
+    whatever its threads still wait for.
+    """
+    try:
+        source, sink = pipes.claim()
+    except OSError:  # there is nobody to serve
+        os._exit(0)
+    anyio.run(TeamsServer(call, settings["tools"]).serve, source, sink)
+    sys.stderr.flush()
+    os._exit(0)

@@ -7,12 +7,15 @@ from functools import cached_property
 from mcp_types import Tool as Listed
 from mcp_types import ToolAnnotations
 
+from teams_cli import errors
+from teams_cli.clients import permissions
 from teams_cli.clients.settings_files import PROMPT_TOOL
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command
 from teams_cli.extensions.mcp import messaging, results
 from teams_cli.extensions.mcp.identity import Rights
 from teams_cli.names import HUMAN
+from teams_cli.questions import answering
 from teams_cli.serving import requests
 from teams_cli.teams.rights import is_change
 
@@ -20,11 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
-
-    from mcp_types import Tool as Listed
-
-    from teams_cli.commands.call import Call
-    from teams_cli.extensions.mcp.identity import Rights
 
 
 _FULL = "full"
@@ -127,7 +125,7 @@ class Tool:
         return {"peek", "limit"} <= {parameter.key for parameter in self.command.own}
 
     def _no_more_than_fits(self, call: Call, given: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-        """How many rows are left for later, and the arguments with which it shows, and marks, the others."""
+        """Count the rows that do not fit; and the arguments for showing, and marking, the others."""
         rows = self.run(call, {**given, "peek": True, "limit": _ALL})
         fit = results.rows_that_fit(rows)
         return len(rows) - fit, {**given, "limit": fit or None}
@@ -268,3 +266,56 @@ class MoreTools(Tool):
             for tool in self._others(call)
         ]
         return {"result": rows, "use": f"{NAME} with name and arguments; or the tool itself, where you have it now"}
+
+
+_ASK_DOC = "Ask the person at the team's console whether a tool may be used. Your client calls this by itself."
+_ASK_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "tool_name": {"type": "string", "description": "Which tool."},
+        "input": {"type": "object", "description": "What it would be given."},
+        "tool_use_id": {"type": "string", "description": "The client's own number of the request."},
+    },
+    "required": ["tool_name", "input"],
+}
+
+
+class AskPermission(Tool):
+    """It is offered where the environment says that the client is to ask, and nowhere else."""
+
+    has_data = False
+
+    def __init__(self) -> None:
+        super().__init__(
+            Command(PROMPT_TOOL, _ask, doc=_ASK_DOC, example=PROMPT_TOOL, quiet=True, daily=True, long=True)
+        )
+        self.name = PROMPT_TOOL
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of its arguments, as its client has them."""
+        return dict(_ASK_SCHEMA)
+
+    def is_for(self, rights: Rights) -> bool:
+        return rights.has_identity
+
+    def answer(self, call: Call, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """What the client is told, which has its own input in it, so nothing is cut."""
+        found: dict[str, Any] = self.run(call, arguments)
+        return found
+
+    def run(self, call: Call, arguments: Mapping[str, Any]) -> Any:
+        return _ask(call, **{key: arguments.get(key) for key in ("tool_name", "input")})
+
+
+def leave_tools(environ: Mapping[str, str]) -> dict[str, Tool]:
+    """The tool by its name, for a client that is to ask."""
+    return {PROMPT_TOOL: AskPermission()} if environ.get(permissions.VARIABLE) == permissions.LEVELS[0] else {}
+
+
+def _ask(call: Call, tool_name: Any, input: Any) -> dict[str, Any]:
+    """In the client's own words, whether the tool may be used."""
+    if not isinstance(tool_name, str) or not isinstance(input, dict):
+        raise errors.WrongUsage("Missing tool_name or input", f"{PROMPT_TOOL} takes both.")
+    why = answering.ask_for_tool(call.store, call.team, call.caller, tool_name, permissions.as_text(input))
+    return {"behavior": "deny", "message": why} if why else {"behavior": "allow", "updatedInput": input}
