@@ -118,7 +118,7 @@ _MOST_CREATED = 20
 
 
 def imported(done: dict[str, Any]) -> Parts:
-    """What an import did, and what it left."""
+    """Show what an import did, and what it did not take over."""
     new = done["created"]
     shown = [f"  {one['id']}: {one['status']}: {one['title']}" for one in new[:_MOST_CREATED]]
     more = [f"  … up to {new[-1]['id']}"] if len(new) > _MOST_CREATED else []
@@ -140,7 +140,7 @@ def exported(done: dict[str, Any]) -> Parts:
 
 
 def written(done: dict[str, Any]) -> Parts:
-    """Where the export is."""
+    """Show where the export was written."""
     return [f"{done['path']}: {done['team']} as {done['format']}"]
 
 

@@ -54,7 +54,7 @@ class Team:
         return [_told(one) for one in self.store.documents(self.name, kind, self.problems)]
 
     def history(self) -> Iterator[dict[str, Any]]:
-        """What changed, oldest first."""
+        """The history, oldest entry first."""
         return (entry for _, entry in self.store.history(self.name))
 
 

@@ -134,7 +134,7 @@ class _Import:
         }
 
     def _source(self, item: Item, fields: dict[str, Any], waits: list[str]) -> dict[str, Any]:
-        """Where its task comes from, with what that was made of, by which a change is seen, there or here."""
+        """The source of a task, with digests by which a later change there or here is noticed."""
         digests = {key: _digest(value) for key, value in fields.items()}
         source = {
             "from": self.tracker,
@@ -257,7 +257,6 @@ class _Merge:
 
 
 def _skills(at: Standing) -> set[str]:
-    """The skills that members of the team have."""
     members = (member for member in at.team.roster() if member.active)
     skills = set[str]()
     for member in members:

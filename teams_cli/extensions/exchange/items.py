@@ -20,7 +20,7 @@ _CUT = "\n(cut here: it is too long for a task)"
 
 
 class Remark:
-    """What somebody noted on an item; the *key* is the same each time that it is read."""
+    """A comment on an item; its *key* is the same in every import."""
 
     def __init__(self, key: str, said: str) -> None:
         self.key = key
@@ -122,7 +122,7 @@ def content_of(path: str) -> str:
 
 
 def parsed(content: str, where: str) -> Any:
-    """What the JSON says.
+    """Parse JSON.
 
     Raises:
         InvalidValue: It is none.

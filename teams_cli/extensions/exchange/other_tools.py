@@ -137,7 +137,6 @@ def read_task_master(path: str) -> list[Item]:
 
 
 def _items(tag: str, row: dict[str, Any]) -> list[Item]:
-    """A task and its subtasks."""
     task = _task(tag, row, f"{tag}:{words_of(row.get('id'))}", None)
     return [
         task,

@@ -78,11 +78,11 @@ class Tracker:
         raise NotImplementedError
 
     def _blockers(self, row: dict[str, Any]) -> list[dict[str, Any]]:
-        """The issues that one waits for."""
+        """The issues that this one waits for."""
         raise NotImplementedError
 
     def _own_name(self) -> str:
-        """The name of the repository."""
+        """Ask for the name of the repository."""
         return words_of(self._asked(self.repository)[0].get("full_name"))
 
     def _one(self, number: int, missing: bool = False) -> dict[str, Any]:
@@ -201,7 +201,7 @@ KINDS: dict[str, type[Tracker]] = {"github": GitHub, "gitlab": GitLab, "forgejo"
 
 
 def _key(url: str) -> str:
-    """What names an issue in every import: `owner/repository#12`.
+    """The name of an issue in every import: `owner/repository#12`.
 
     Raises:
         TrackerFailed: It is the address of no issue.

@@ -63,7 +63,7 @@ class Fork(Shadow):
         return run_to_end(words, given, self.variables, self.session.directory, patience)
 
     def _unfinished(self) -> str:
-        """What the agent has said in the turn that is going on: its client may not have written that down yet."""
+        """The agent's words in its current turn, which its client may not have written down yet."""
         if self.session.state != "running":
             return ""
         printed = logs.of_turn(self.store, self.question.team_name, self.member.agent_id, self.session.turns, "out")

@@ -106,7 +106,7 @@ class Feed:
             return self._seen
 
     def _read_on(self) -> tuple[bool, deque[Found]]:
-        """What is new, at most as much as is kept; and whether the last entry that was seen is not there any more."""
+        """Read new entries, at most as many as are kept; and whether the last entry that was seen is gone."""
         entries = self._watchers.store.history(self._team, self._before)
         position, cut = self._before, False
         if self._seen:

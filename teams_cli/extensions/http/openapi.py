@@ -130,7 +130,7 @@ _MADE = {
 
 
 def answer(command: Command) -> dict[str, Any]:
-    """What a command answers with."""
+    """The schema of a command's answer."""
     record = _record_of(command)
     if record is None:
         return {}
@@ -267,7 +267,7 @@ def _command(command: Command) -> dict[str, Any]:
 
 
 def _operation(tag: str, name: str, doc: str, answer: dict[str, Any], changes: bool) -> dict[str, Any]:
-    """One operation; of its docstring the first paragraph is the summary."""
+    """Describe an operation; the first paragraph of its docstring is the summary."""
     summary, rest = description(doc)
     done = {"description": "Done.", "content": _json(answer)}
     responses = {"200": done, "default": {"$ref": "#/components/responses/Refused"}}

@@ -37,7 +37,7 @@ _PATIENCE = 5.0
 
 
 class Operations:
-    """What runs the operations of a server that was started with *base*."""
+    """Runs the operations of a server that was started with *base*."""
 
     def __init__(self, base: Call, watchers: Watchers) -> None:
         self.base = base
@@ -73,7 +73,7 @@ class Operations:
         agent: str = "",
         sender: requests.Sender | None = None,
     ) -> T:
-        """What *run* makes of the call of a request, in a thread, by *agent* or as the request says.
+        """Run a function on the call of a request, in a thread, as *agent* or as the agent that the request names.
 
         One that may take *long*, or that may have to ask the person for leave, takes no place of those that the
         person's own requests wait for, and ends when its client goes.
@@ -108,7 +108,7 @@ class Operations:
     def _run(
         self, run: Callable[[Call], T], request: Request, agent: str, client: Requester, sender: requests.Sender | None
     ) -> T:
-        """What *run* makes of the call of a request; the user's rules are those of now."""
+        """Run a function on the call of a request, by the user's rules as they are now."""
         base = self.base
         store = cast("Store", WatchedStore(self.watchers, client))
         fresh = Call(

@@ -60,7 +60,7 @@ def description(doc: str) -> tuple[str, str]:
 
 
 def _refusals(raises: str) -> list[str]:
-    """What is refused, each with its status of HTTP and its code."""
+    """List the refusals, each with its HTTP status and its code."""
     found: list[str] = []
     kinds = errors.kinds()
     for line in raises.splitlines():

@@ -139,12 +139,12 @@ def _open(address: str) -> None:
 
 
 def _shown(found: dict[str, Any]) -> dict[str, Any]:
-    """What is told of a server that was found."""
+    """Show what a client needs to reach a server."""
     return {key: found[key] for key in ("url", "token", "pid")}
 
 
 def _address(url: str, token: str) -> str:
-    """Where its board is opened, by who may change what it shows."""
+    """The address of its board, with the token."""
     return f"{url}/#token={token}"
 
 
@@ -254,12 +254,12 @@ def _lock_of(root: str) -> str:
 
 
 def _running(root: str) -> dict[str, Any]:
-    """What the server wrote down that is running; nothing if none is."""
+    """The registration of the running server; empty if none runs."""
     return _found(root) if is_locked(_lock_of(root)) else {}
 
 
 def _found(root: str) -> dict[str, Any]:
-    """What is written down about a server; nothing where that is of no use."""
+    """The registration in `server.json`; empty if it is missing or damaged."""
     try:
         document = json.loads(disk.read_file(_registration_of(root), _LONGEST_REGISTRATION))
     except (FileNotFoundError, ValueError):

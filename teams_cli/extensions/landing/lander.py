@@ -65,7 +65,7 @@ def _land_all(store: Store, team: str, environ: Mapping[str, str]) -> None:
 
 
 def _look_after_requests(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Note what became of pull requests."""
+    """End the landings whose pull requests were merged, closed or failed."""
     for landing in _requested(store, team):
         try:
             queueing.check_asked_here(store, team, landing)

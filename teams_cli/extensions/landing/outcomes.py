@@ -59,7 +59,7 @@ def _notices(team: Team, landing: Landing) -> list[Owed]:
 
 
 def said(landing: Landing, lands_by_itself: bool) -> str:
-    """What became of it, in words."""
+    """Say in a sentence what became of a landing."""
     what = f"{landing.id} of {landing.task} ({landing.title})"
     check = landing.result
     if landing.state == "landed":
@@ -135,7 +135,7 @@ def _why(landing: Landing) -> str:
 
 
 def _where(landing: Landing) -> str:
-    """Where it is now."""
+    """Say what landed: the merged pull request, or branch and commit."""
     if landing.url:
         return f"{landing.url} was merged"
     return f"{landing.onto} is {(landing.merge or landing.head)[:10]}"

@@ -66,7 +66,7 @@ def opened(landing: Landing, task: Task, environ: Mapping[str, str]) -> str:
 
 
 def _body(landing: Landing, task: Task) -> str:
-    """What the request says: the result, what that rests on, and the issue that it closes."""
+    """The text of the request: the result, its check and review, and the issue that it closes."""
     check, review = task.checked or {}, task.reviewed or {}
     passed = f"Check: `{check['command']}` passed on {check.get('commit', '')[:10]}" if check.get("status") == 0 else ""
     parts = [
@@ -86,7 +86,7 @@ def issue_of(task: Task) -> str:
 
 
 def _branch(landing: Landing) -> str:
-    """Where to push them: to the branch of that name, if it has them here too, else to one of the landing's own."""
+    """The branch to push to: the task's own if it has the commits here too, else one for the landing."""
     said = landing.branch
     if (
         said
@@ -142,7 +142,7 @@ def outcome(landing: Landing, environ: Mapping[str, str]) -> tuple[str, str | No
 
 
 def _wanted_changes(landing: Landing, reviews: list[dict[str, Any]]) -> str:
-    """What the last review of each person of the project wants changed in this commit."""
+    """The changes that members of the project request of this commit, by the last review of each."""
     last: dict[str, dict[str, Any]] = {}
     for review in reviews:
         if (review.get("commit") or {}).get("oid") == landing.head and review.get("state") != "COMMENTED":
@@ -168,12 +168,12 @@ def _failed_check(landing: Landing, checks: list[dict[str, Any]], environ: Mappi
 
 
 def _quoted(said: str | None) -> str:
-    """A text from outside the team, marked as such."""
+    """Mark a text as foreign, since anybody may have written it."""
     return "".join(f"\n{line}" for line in [text.FOREIGN, *text.quoted(said, "> ")]) if said and said.strip() else ""
 
 
 def gh(landing: Landing, words: list[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """What the tool of GitHub says in the repository of the landing."""
+    """Run `gh` in the repository of the landing."""
     return processes.outcome_of(["gh", *words], landing.repository, environ)
 
 
@@ -209,7 +209,7 @@ def _comment(store: Store, team: str, landing: Landing, environ: Mapping[str, st
 
 
 def _commented(landing: Landing, issue: str, environ: Mapping[str, str]) -> bool:
-    """Whether the issue has the comment, by now."""
+    """Comment on the issue unless it has the comment; whether it has it now."""
     repository, _, number = issue.rpartition("#")
     mark = f"({landing.id} of {landing.team_name})"
     place = ["--repo", repository, number]

@@ -131,7 +131,7 @@ def land(
 
 
 def _way(at: Standing, via: str | None) -> str:
-    """How it lands: as the person set, or says now.
+    """Choose how to land: by the setting, or as the person says now.
 
     Raises:
         NotAllowed: An agent wants it otherwise.
@@ -210,7 +210,7 @@ def _refuse_unready(task: Task) -> None:
 
 
 def _refuse_unseen(store: Store, task: Task) -> None:
-    """Where others write to the same store, nothing lands of which nobody said what it was when it was reviewed."""
+    """In a shared store, refuse a reviewed task without a commit that was handed in for the review."""
     if store.host and task.review_by and not task.submitted:
         said = f"no commit of {task.id} was handed in for its review"
         raise errors.Conflict(

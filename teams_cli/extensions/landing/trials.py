@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def trial_commands(store: Store, team: Team, landing: Landing) -> list[str]:
-    """What the merge has to pass: the task's check, and the team's for whatever lands."""
+    """The commands that the merge must pass: the task's check, and the team's."""
     own = tasks.get(store, team.name, landing.task).check
     of_all = str(settings.value(team, "landingCheck"))
     return list(dict.fromkeys(command for command in (own, of_all) if command))
@@ -32,7 +32,7 @@ def trial_commands(store: Store, team: Team, landing: Landing) -> list[str]:
 def tried(
     store: Store, team: Team, landing: Landing, commit: str, wanted: list[str], environ: Mapping[str, str]
 ) -> list[Check]:
-    """What came of the checks on that commit, one by one, up to the first that failed."""
+    """Run the checks on a commit, up to the first that fails; their results."""
     if not wanted:
         return []
     path = place_of(store, team.name, landing)
@@ -89,7 +89,7 @@ def _may_join(landing: Landing, first: Landing) -> bool:
 
 
 def _touched(landing: Landing) -> set[str]:
-    """The files that it changes."""
+    """The files that a landing changes."""
     between = f"refs/heads/{landing.onto}...{landing.head}"
     printed = git.run(landing.repository, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", between).stdout
     return set(printed.split("\0")) - {""}

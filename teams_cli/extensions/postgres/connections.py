@@ -80,7 +80,7 @@ class Taken(Exception):
 
 
 def number_taken(kind: str) -> errors.StorageFailed:
-    """What is wrong when a record has the number that is given next."""
+    """The error for a number that a record has already."""
     return errors.StorageFailed(f"the next number of {kind} is taken", "Check the table counters.")
 
 
@@ -197,7 +197,7 @@ class Server:
         return made
 
     def whereabouts(self) -> tuple[str, ...]:
-        """What tells this store from others: where its server was found, its schema, and where it is listened to."""
+        """The identity of the store: host, port, database, schema, and where its changes are listened to."""
         if not self.reached:
             self.do(lambda connection: None)
         return (*self.reached, self.schema, *map(str, self._elsewhere.values()))
@@ -263,7 +263,7 @@ class Server:
         time.sleep(0.02 + jitter(0.1))
 
     def _lend(self, give_up: float) -> Connection:
-        """A connection that nobody else has."""
+        """Take an idle connection, or make one."""
         while True:
             try:
                 return self._idle.pop()

@@ -442,7 +442,7 @@ def _label(kind: Kind[R], record: R) -> str | None:
 
 
 def _checked(name: str) -> str:
-    """The name; what is none, nothing is called."""
+    """The name, if it is valid; nothing can have an invalid one."""
     if not is_name(name):
         raise errors.NotFound(f"there is nothing called {name!r}")
     return name

@@ -44,12 +44,12 @@ POOLED = f"{LATE}: a pooler passes none of them on. Add listen=HOST:PORT, the se
 
 
 def name_of(whereabouts: Sequence[str]) -> str:
-    """What the watcher of a store is called, by what tells that store from others."""
+    """The name of a store's watcher, from the identity of the store."""
     return md5(repr((_FORM, *whereabouts)).encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 class Place:
-    """Where the watcher of one store is, for this user of this machine, and with what it is started."""
+    """The place of a store's watcher on this machine, and how to start it."""
 
     def __init__(self, root: str, name: str, variables: Mapping[str, str], environ: Mapping[str, str]):
         self.directory = f"{root}/watchers"
@@ -61,7 +61,7 @@ class Place:
 
     @property
     def log(self) -> str:
-        """Where the watcher says why it could not go on."""
+        """The log of the watcher."""
         return f"{self.directory}/{self.name}.log"
 
     def attach(self, team: str, channels: Sequence[str], topics: Collection[str] | None) -> AttachedWatch | None:
@@ -224,7 +224,7 @@ class AttachedWatch:
 
 
 def asked(said: bytes) -> dict[str, Any]:
-    """What a line of who waits says it waits for.
+    """Parse the line in which a waiting process says what it waits for.
 
     Raises:
         ValueError: It says nothing of the kind.

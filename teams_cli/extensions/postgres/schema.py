@@ -96,7 +96,7 @@ def _bring_up(connection: Connection, schema: str) -> None:
 
 
 def parts() -> dict[int, str]:
-    """What makes each version out of the one before."""
+    """The SQL that makes each version of the tables from the one before."""
     with open(f"{os.path.dirname(__file__)}/schema.sql", encoding="utf-8") as file:
         _, *texts = file.read().split("\n-- version ")
     return {int(text.partition("\n")[0]): text.partition("\n")[2] for text in texts}

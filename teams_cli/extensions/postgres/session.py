@@ -103,7 +103,7 @@ class Session:
         return _MADE.format(before=before, sql=sql, told=_TOLD), [*values, *noted]
 
     def channel(self, team: str, suffix: str = "") -> str:
-        """What is notified of every change in the team; with the suffix `h`, of notes in its history."""
+        """The channel of a team's changes; with the suffix `h`, of its history."""
         try:
             from _md5 import md5  # type: ignore[import-not-found]  # as `hashlib` has it, at a tenth of the cost
         except ImportError:
@@ -112,7 +112,7 @@ class Session:
 
 
 def told(topics: Collection[str]) -> str:
-    """What those who listen are told of a change: its topics, as far as a notification holds them."""
+    """The payload of a notification: the topics of a change, or `*` if they do not fit."""
     said = " ".join(sorted(topics))
     return said if len(said) < _PAYLOAD else "*"
 

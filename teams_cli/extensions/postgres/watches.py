@@ -34,7 +34,7 @@ _MOVE_AFTER = 300.0
 
 
 class Counts:
-    """What there is in some teams, counted in one query for all."""
+    """Counts the changes of some teams in one query."""
 
     def __init__(self, server: Server, teams: Sequence[str]) -> None:
         self._server = server
@@ -121,7 +121,7 @@ class HostWatch:
                 return False
 
     def _waited(self, give_up: float) -> bool:
-        """Wait a while; whether something was heard."""
+        """Wait until there is news or something else to do; whether there was news."""
         left = max(give_up - time.monotonic(), 0.0)
         watch = self._watch
         if watch is None:
@@ -135,7 +135,7 @@ class HostWatch:
         return woken
 
     def _while(self) -> float:
-        """How long to sleep before something else is to be done than waiting."""
+        """Seconds until something else is due than waiting."""
         now = time.monotonic()
         if not isinstance(self._watch, AttachedWatch):
             return max(self._move_at - now, 0.0)

@@ -120,7 +120,7 @@ _USED = """SELECT count(*), least(
 
 
 def examine(session: Session, store: Store, kinds: Sequence[Kind[Any]], only: str) -> Iterator[Finding]:
-    """What is wrong with the server's settings and with the records; nothing of it is for us to mend."""
+    """Find what is wrong with the server's settings and the records; a person has to fix it."""
     for name, (level, what, remedy) in _SETTINGS.items():
         if session.server.look(f"SHOW {name}") == [("off",)]:
             yield _finding(level, session.address, f"{name} is off: {what}", remedy)

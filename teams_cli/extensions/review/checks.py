@@ -117,7 +117,7 @@ def dangerous_lines(tree: str, paths: list[str]) -> Iterator[Finding]:
 
 
 def new_findings(change: Change, check: Check, is_wanted: Callable[[str], bool]) -> list[Finding]:
-    """What *check* finds in the changed files now, less what it found in them before.
+    """Find the defects that *check* sees in the changed files now and did not see before.
 
     A finding counts when it stands on a line that changed, or when it can come of a change elsewhere in the file, as a
     name that is not defined any more. What stood in the old files the same is old, wherever it has moved.
@@ -142,7 +142,7 @@ def _with_texts(check: Check, tree: str, paths: list[str]) -> Iterator[Finding]:
 
 
 def _key(finding: Finding) -> tuple[str, str]:
-    """What makes two findings the same, though the line has moved; of those that depend on others, the words do."""
+    """The identity of a finding whose line may move: its line's text, or its words if it depends on other lines."""
     return finding.rule, re.sub(r"\d+", "", finding.what) if finding.anywhere else finding.text
 
 
@@ -179,7 +179,7 @@ class Review:
                 self.findings.append(finding)
 
     def notes(self) -> list[str]:
-        """What is worth a line though it is no finding."""
+        """Lines for the report that are no findings."""
         apart = [
             f"in test data, where it may be meant: {rule} in {text.listed(paths, 3)}"
             for rule, paths in self.in_data.items()
@@ -188,7 +188,7 @@ class Review:
         return [*self.facts, *apart, *accepted]
 
     def counted(self, *rows: tuple[Callable[[str], bool], str, str]) -> str:
-        """How many changed files are of each kind, with the tool that reads them."""
+        """Count the changed files of each kind, with the tool that reads them."""
         paths = self.change.readable()
         counts = [(sum(map(is_of_kind, paths)), kind, tool) for is_of_kind, kind, tool in rows]
         return ", ".join(
@@ -235,7 +235,7 @@ def names(review: Review) -> str:
 
 
 def mistakes(review: Review) -> str:
-    """What is most likely not meant so."""
+    """Likely mistakes."""
     review.compare(python_lint.check(python_lint.MISTAKES), kinds.is_python)
     review.compare(script_lint.check(script_lint.MISTAKES), kinds.is_script)
     review.compare(script_lint.shell_mistakes, review.is_shell)
@@ -250,7 +250,7 @@ def _linted(review: Review) -> str:
 
 
 def dangers(review: Review) -> str:
-    """What others could abuse."""
+    """Code that others could abuse."""
     review.compare(python_lint.check(python_lint.DANGERS), kinds.is_python)
     review.compare(script_lint.check(script_lint.DANGERS), kinds.is_script)
     review.compare(data_files.check_github_workflows, kinds.is_github_workflow)
@@ -267,7 +267,7 @@ def secrets(review: Review) -> str:
 
 
 def leftovers(review: Review) -> str:
-    """What was left behind."""
+    """Conflict marks, debugging and forgotten files."""
     review.compare(conflict_marks, lambda _: True)
     review.compare(python_lint.check(python_lint.LEFTOVERS), kinds.is_python)
     review.compare(script_lint.check(script_lint.LEFTOVERS), kinds.is_script)
@@ -302,7 +302,7 @@ def tests(review: Review) -> str:
 
 
 def size(review: Review) -> str:
-    """How much there is to review, and files that are too large for a repository."""
+    """The size of the change, and files that are too large for a repository."""
     limit, rows = review.number("max_kb", 500), review.change.files
     large = [row for row in rows if row.size > limit * 1024]
     what = "is large for a repository"

@@ -133,7 +133,7 @@ class Modules:
 
 
 def python_imports(change: Change, git: Git) -> Iterator[Finding]:
-    """What changed lines import in vain, and what any file still uses of what the change removed."""
+    """Find imports of missing names in changed lines, and uses, in any file, of names that the change removed."""
     listed = git.names("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.py", "*.pyi")
     paths = [path for path in listed if os.path.isfile(os.path.join(change.repo, path))]
     modules = Modules(change, git, paths)
@@ -147,7 +147,7 @@ def python_imports(change: Change, git: Git) -> Iterator[Finding]:
 
 
 def _missing(path: str, tree: ast.Module, modules: Modules) -> Iterator[Finding]:
-    """What the file uses of the repository's modules and they do not have; a `try` around it shows that it may lack."""
+    """Find uses of names that the repository's modules do not have. A use in `try` may fail and does not count."""
     tries = (node for node in ast.walk(tree) if isinstance(node, ast.Try))
     guarded = {inner for node in tries for part in node.body for inner in ast.walk(part)}
     nodes = [node for node in ast.walk(tree) if node not in guarded]
@@ -255,7 +255,7 @@ def removed_exports(change: Change, git: Git) -> Iterator[Finding]:
 
 
 def _stem(path: str) -> str:
-    """What an import calls the file: without the ending, and without `index`."""
+    """The name by which scripts import a file: without its ending and `index`."""
     stem, end = os.path.splitext(path)
     return (stem if end in kinds.SCRIPT else path).removesuffix("/index")
 

@@ -51,7 +51,7 @@ def version(name: str) -> str:
 
 
 def output(command: list[str], directory: str, seconds: float = 120.0) -> str:
-    """What a linter prints, whatever its status: linters end with 1 when they find something.
+    """Run a linter; its output, whatever its exit status: linters exit with 1 when they find something.
 
     Raises:
         ToolFailed: It can't be run, or takes too long.
@@ -156,7 +156,7 @@ _LINTERS = (
 
 
 def configured_findings(change: Change, seconds: float, report: Callable[[str], None]) -> Iterator[Finding]:
-    """What the repository's linters say about the changed lines; which ran and which could not goes to *report*."""
+    """Run the repository's linters; their findings in changed lines. *report* hears which ran and which could not."""
     for linter in _LINTERS:
         paths = [path for path in change.readable() if path.endswith(linter.ends)]
         if not paths or not linter.is_configured(change.repo):

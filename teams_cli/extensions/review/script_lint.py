@@ -107,7 +107,7 @@ def _finding(row: dict[str, Any], tree: str, table: Rules) -> Finding | None:
 
 
 def _is_meant(rule: str, message: str, path: str, tree: str) -> bool:
-    """Whether the rule is right here."""
+    """Whether the finding is a defect in this file."""
     if rule == "no-undef":  # outside modules, names come from other scripts
         return not path.endswith(".d.ts") and bool(_MODULE.search(content(tree, path)))
     if rule == "no-redeclare":  # TypeScript merges declarations, and its compiler tells which can't be
@@ -140,7 +140,7 @@ def shell_syntax(tree: str, paths: list[str]) -> Iterator[Finding]:
 
 
 def shell_mistakes(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """What shellcheck calls an error or a warning in shell scripts, except taste."""
+    """Find errors and warnings in shell scripts, except taste."""
     for row in _shellcheck(tree, paths):
         code, path, number, is_error = row["code"], row["file"], row["line"], row["level"] == "error"
         text = content(tree, path)

@@ -41,7 +41,7 @@ class Suite:
 
 
 class SuiteOutcome:
-    """How a suite ended: which tests failed, each with its reason; or that it could not be run."""
+    """The result of a suite: the failed tests with their reasons, or why it could not run."""
 
     def __init__(self, failed: dict[str, str], problem: str = "") -> None:
         self.failed = failed

@@ -79,7 +79,7 @@ class Attached:
         return self.status or 0
 
     def said(self) -> str:
-        """How it came to its end."""
+        """Say how the visit ended."""
         if self.status is not None:
             return f"[teams] The client of {self.agent} ended."
         if self.line.is_open:

@@ -276,7 +276,7 @@ class Looker:
         self.is_behind = False
 
     def fileno(self) -> int:
-        """What `select` looks at."""
+        """The descriptor for `select`."""
         return self.line.fileno()
 
     def show(self, data: bytes) -> None:

@@ -59,7 +59,7 @@ class OpenRequest:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What the agent that is taken over is started with by `teams`, too."""
+        """The variables with which `teams` starts the agent, if one is taken over."""
         if self.session is None:
             return {}
         port = {isolation.VARIABLE: str(self.session.port_base)} if self.session.port_base else {}
@@ -287,12 +287,12 @@ def _windows(team: str, environ: Mapping[str, str]) -> dict[str, tuple[str, str]
 
 
 def found(environ: Mapping[str, str]) -> str | None:
-    """Where tmux is; None if it is not there."""
+    """The path of tmux; None if it is not installed."""
     return which("tmux", path=environ.get("PATH"))
 
 
 def program(environ: Mapping[str, str]) -> str:
-    """Where tmux is.
+    """The path of tmux.
 
     Raises:
         NotInstalled: It is not there.

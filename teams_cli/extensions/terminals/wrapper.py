@@ -163,11 +163,11 @@ class Wrapper:
 
     @property
     def state(self) -> str:
-        """What the client is doing, as it says itself; if it says nothing, as its hooks last said."""
+        """The client's state, by its own titles, else by its hooks."""
         return self.told or self.by_hooks()
 
     def by_hooks(self) -> str:
-        """What the hooks of the client said last; empty if nothing."""
+        """The state that the client's hooks reported last; empty if none."""
         try:
             path = bindings.kept(self.order["root"], self.order["team"], self.order["agent"], "state")
             with open(path, encoding="ascii") as file:
@@ -355,14 +355,14 @@ class Modes:
         return any(self._set.get(mode) for mode in _OTHER_SCREEN)
 
     def again(self) -> bytes:
-        """What sets them in a terminal that has none."""
+        """The bytes that set the modes in a fresh terminal."""
         found = [(b"\x1b[?%sh" if on else b"\x1b[?%sl") % mode for mode, on in self._changed()]
         found += [b"\x1b[>%su" % flags for flags in self._keyboards]
         found += [b"\x1b[>%sm" % self._keys] if self._keys else []
         return b"".join(found) + (b"\x1b=" if self._pad == b"=" else b"")
 
     def undone(self) -> bytes:
-        """What leaves the terminal as it was before."""
+        """The bytes that reset the terminal."""
         found = [b"\x1b[0m"]
         found += [b"\x1b[<%du" % len(self._keyboards)] if self._keyboards else []
         found += [(b"\x1b[?%sl" if on else b"\x1b[?%sh") % mode for mode, on in self._changed()]
@@ -394,13 +394,13 @@ class Shown(Modes):
             self.last = self.last[start if start > 0 else -_KEPT :]
 
     def repeated(self) -> bytes:
-        """What shows it in another terminal, which is empty."""
+        """The bytes that show the same in an empty terminal."""
         whole = self.last[: len(self.last) - len(unfinished(self.last))]
         return (b"\x1b[?1049h" if self.other_screen else b"") + _NOT_AGAIN.sub(b"", whole) + self.again()
 
 
 def answers(data: bytes) -> bytes:
-    """What a terminal that nobody looks at says to the questions in what was printed."""
+    """The replies of a terminal to the questions in a client's output, while nobody looks at it."""
     said = {b"c": b"\x1b[?62c", b"5": b"\x1b[0n", b"6": b"\x1b[1;1R"}
     return b"".join(said[b"".join(found)] for found in _ASKED.findall(data))
 
