@@ -120,7 +120,7 @@ def addresses(done: dict[str, Any]) -> Parts:
 def who(document: dict[str, Any]) -> Parts:
     if document["agentId"] is None:
         return ["unknown: name yourself with --as AGENT or TEAMS_AGENT_ID"]
-    role = document["role"] or ("no member" if document["team"] else "in no team")
+    role = document["role"] or ("no member" if document["team"] else _several(document))
     team = f" of team {document['team']}" if document["team"] else ""
     about = text.quoted(document.get("about"))
     return [f"{document['agentId']}: {role}{team}", *about, f"root: {document['root']} ({document['sources']['root']})"]
@@ -149,8 +149,16 @@ _SEEN, _NEEDED, _USEFUL, _EXTRA = range(4)
 def _outside(document: dict[str, Any]) -> list[str]:
     if document["team"]:
         return [f"{document['agent']}: team {document['team']} does not exist yet"]
-    known = f"; teams: {', '.join(document['teams'][:20])}" if document["teams"] else ""
-    return [f"{document['agent']}: in no team{known}"]
+    is_open = document["teams"] and "memberOf" not in document
+    known = f"; teams: {', '.join(document['teams'][:20])}" if is_open else ""
+    return [f"{document['agent']}: {_several(document)}{known}"]
+
+
+def _several(document: dict[str, Any]) -> str:
+    """Of which teams an agent is a member that named none, and how it chooses."""
+    if document.get("memberOf"):
+        return f"a member of {', '.join(document['memberOf'][:20])}; choose with --team NAME or TEAMS_TEAM"
+    return "in no team"
 
 
 def _mine(document: dict[str, Any]) -> Lines:
