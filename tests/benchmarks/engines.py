@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from teams_cli.store.files.engine import FILES
 from teams_cli.store.opening import open_store
-from tests.benchmarks.limits import TOLERANCE, TRIES, against, in_every_try
-from tests.benchmarks.measuring import timed
+from tests.benchmarks.commands import TEAMS
+from tests.benchmarks.measuring import TOLERANCE, TRIES, against, in_every_try, show, timed
 from tests.benchmarks.throughput import fill
 from tests.support import postgres
 from tests.support.cli import ALPHA
@@ -28,50 +27,34 @@ COMMANDS = {
 _MOST = 2.2
 
 
-def bench_engines(directory: Path, teams: list[str], rounds: int, show: Callable[..., None]) -> list[str]:
+def bench_engines(directory: Path, rounds: int) -> list[str]:
     """Whole processes in turns, by the clock, as the server's part is in nobody's processor time but its own; which
     took too long on the server in every try.
     """
     if why := postgres.missing():
         print(f"\nCommands on PostgreSQL: not measured: {why}")
         return []
-    print(f"\nOne command on files and on PostgreSQL, whole process, median of {rounds} (of the best), ms")
-    show("", "files", "PostgreSQL", "ratio", "of the best", "limit")
+    print(f"\nOne command on files and on PostgreSQL, whole process, median of {rounds}, ms")
+    show("", "files", "PostgreSQL", "ratio", "limit")
     server = Postgres(directory=directory)
+    on_files = {**os.environ, "TEAMS_HOME": str(directory / "files"), "TEAMS_TEAM": ALPHA}
+    on_server = {**on_files, "TEAMS_HOME": str(directory / "server"), "TEAMS_STORE": server.address(schema="engines")}
+    fresh = iter(range(1, rounds * TRIES + 1))
+
+    def measure(names: list[str]) -> list[str]:
+        slower, tasks = [], [next(fresh) for _ in range(rounds)]
+        for name in names:
+            agent, words = COMMANDS[name]
+            commands = [[*TEAMS, *words.format(n=n).split()] for n in tasks]
+            pairs = [[timed(c, {**e, "TEAMS_AGENT_ID": agent}) for e in (on_files, on_server)] for c in commands]
+            files, there = (statistics.median(times) * 1000 for times in zip(*pairs, strict=True))
+            show(name, files, there, f"{there / files:.2f}", against(_MOST, there / files))
+            slower += [name] if there / files > _MOST * TOLERANCE else []
+        return slower
+
     try:
-        places = _filled(directory / "engines", server.address(schema="engines"), rounds * TRIES)
-        fresh = iter(range(1, rounds * TRIES + 1))
-        return in_every_try(list(COMMANDS), lambda names: _slower(names, places, teams, rounds, fresh, show))
+        for environ in (on_files, on_server):
+            fill(open_store(environ["TEAMS_HOME"], environ.get("TEAMS_STORE", FILES)), rounds * TRIES)
+        return in_every_try(list(COMMANDS), measure)
     finally:
         server.stop()
-
-
-def _filled(root: Path, address: str, tasks: int) -> list[dict[str, str]]:
-    """The environments of a team with so many tasks on files, and of one on the server."""
-    on_files = {**os.environ, "TEAMS_HOME": str(root / "files"), "TEAMS_TEAM": ALPHA}
-    on_server = {**on_files, "TEAMS_HOME": str(root / "server"), "TEAMS_STORE": address}
-    for environ in (on_files, on_server):
-        fill(open_store(environ["TEAMS_HOME"], environ.get("TEAMS_STORE", FILES)), tasks)
-    return [on_files, on_server]
-
-
-def _slower(
-    names: list[str],
-    places: list[dict[str, str]],
-    teams: list[str],
-    rounds: int,
-    fresh: Iterator[int],
-    show: Callable[..., None],
-) -> list[str]:
-    slower, tasks = [], [next(fresh) for _ in range(rounds)]
-    for name in names:
-        agent, words = COMMANDS[name]
-        commands = [[*teams, *words.format(n=n).split()] for n in tasks]
-        pairs = [[timed(command, {**place, "TEAMS_AGENT_ID": agent}) for place in places] for command in commands]
-        on_files, on_server = zip(*pairs, strict=True)
-        ratio = statistics.median(on_server) / statistics.median(on_files)
-        best = min(on_server) / min(on_files)
-        cells = (statistics.median(on_files) * 1000, statistics.median(on_server) * 1000)
-        show(name, *cells, f"{ratio:.2f}", f"{best:.2f}", against(_MOST, ratio))
-        slower += [name] if ratio > _MOST * TOLERANCE else []
-    return slower

@@ -1,4 +1,4 @@
-"""What processes take, and what of many times is told."""
+"""What processes take, how it is printed, and when a figure is a failure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+EVERYDAY = 2.0
+"""Times bare Python that an everyday command may take."""
+TRIES = 3
+TOLERANCE = 1.2
+"""What the machine may make of a ratio: only what is beyond it in every try is a failure."""
 _A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -20,10 +25,13 @@ def timed(words: list[str], environ: dict[str, str]) -> float:
     return time.perf_counter() - started
 
 
-def spent(words: list[str], environ: dict[str, str]) -> float:
-    """How long a whole process kept a processor, in seconds."""
+def spent(words: list[str], environ: dict[str, str], given: bytes = b"") -> float:
+    """How long a whole process kept a processor, in seconds, with that on its standard input."""
     nothing = subprocess.DEVNULL
-    process = subprocess.Popen(words, env=environ, stdin=nothing, stdout=nothing, stderr=nothing)
+    process = subprocess.Popen(words, env=environ, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing)
+    assert process.stdin
+    with process.stdin as stdin:
+        stdin.write(given)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0, words
@@ -31,26 +39,46 @@ def spent(words: list[str], environ: dict[str, str]) -> float:
 
 
 def spent_by(pid: int) -> float:
-    """How long a process that goes on kept a processor until now, in seconds.
-
-    Raises:
-        OSError: It ended.
-    """
+    """How long a process that goes on kept a processor until now, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
     return (int(fields[11]) + int(fields[12])) / _A_SECOND
-
-
-def beside_bare(measures: Mapping[str, Callable[[], float]], rounds: int) -> tuple[list[float], dict[str, list[float]]]:
-    """The processor time of `python -c pass`, in turns with what these measure; and that, by their names."""
-    bare: list[float] = []
-    found: dict[str, list[float]] = {name: [] for name in measures}
-    for _ in range(rounds):
-        bare.append(spent([sys.executable, "-c", "pass"], dict(os.environ)))
-        for name, measure in measures.items():
-            found[name].append(measure())
-    return bare, found
 
 
 def lower_quartile(times: list[float]) -> float:
     """The time that a quarter of the times lies below."""
     return sorted(times)[len(times) // 4]
+
+
+def show(*cells: object) -> None:
+    """Print one row of a table."""
+    first, *rest = (f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in cells)
+    print(f"  {first:<34}" + "".join(f"{cell:>14}" for cell in rest), flush=True)
+
+
+def against(limit: float, value: float) -> str:
+    """The limit, and whether it is kept."""
+    return f"<= {limit:g} {'ok' if value <= limit else 'MISSED'}" if limit else "-"
+
+
+def in_every_try(names: list[str], measure: Callable[[list[str]], list[str]]) -> list[str]:
+    """Which of those are too slow whenever they are measured."""
+    for _ in range(TRIES):
+        names = measure(names) if names else []
+    return names
+
+
+def slower_than_bare(measures: Mapping[str, Callable[[], float]], most: Mapping[str, float], rounds: int) -> list[str]:
+    """Measure these in turns with bare Python, a row each; which took more times its time than the *most* they may."""
+    bare: list[float] = []
+    taken: dict[str, list[float]] = {name: [] for name in measures}
+    for _ in range(rounds):
+        bare.append(spent([sys.executable, "-c", "pass"], dict(os.environ)))
+        for name, measure in measures.items():
+            taken[name].append(measure())
+    least = lower_quartile(bare)
+    show("python -c pass", least * 1000, min(bare) * 1000, "1.00")
+    ratios = {name: lower_quartile(times) / least for name, times in taken.items()}
+    for name, ratio in ratios.items():
+        row = lower_quartile(taken[name]) * 1000, min(taken[name]) * 1000
+        show(name, *row, f"{ratio:.2f}", against(most[name], ratio))
+    return [name for name, ratio in ratios.items() if ratio > most[name] * TOLERANCE]

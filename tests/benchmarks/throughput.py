@@ -16,7 +16,8 @@ from teams_cli.store.opening import open_store
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.permission import Caller
-from tests.benchmarks.places import Place
+from tests.benchmarks.measuring import show
+from tests.benchmarks.places import NOW, WORKERS, Place
 from tests.support import postgres
 from tests.support.cli import ALPHA
 from tests.support.postgres import Postgres
@@ -24,11 +25,8 @@ from tests.support.postgres import Postgres
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
 
-NOW = "2030-01-01T00:00:00.000Z"
-WORKERS = 8
-
 WORKER = """
-import sys, time
+import os, sys, time
 from teams_cli.errors import NotFound
 from teams_cli.tasks import choosing, claims
 from teams_cli.messages import messages
@@ -38,8 +36,6 @@ from teams_cli.tasks.changes import Edit, change_task
 
 root, me, what, times = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 store, caller, done = open_store(root, sys.argv[5], 120), Caller(f"a{me}"), []
-if hasattr(store, "lock_timeout"):
-    store.lock_timeout = 120
 sys.stdin.readline()
 started = time.monotonic()
 if what == "send":
@@ -54,7 +50,6 @@ elif what == "next":
     except NotFound:
         pass
 else:
-    import os
     for n in range(times):
         temp = os.open(f"{root}/{me}.tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         os.write(temp, b"x" * 400)
@@ -67,29 +62,21 @@ else:
         done.append(n + me * times)
 print(started, time.monotonic(), *done)
 """
+WORK = {"send": "send-message", "claim": "claim-task ID", "next": "claim-task --next, and complete"}
+_LEAST = 500
+"""Changes a second by `send-message` and `claim-task ID`."""
 
 
-def together(
-    root: Path,
-    what: str,
-    each: int,
-    workers: int = WORKERS,
-    address: str = FILES,
-    code: str = WORKER,
-    directory: Path | None = None,
-) -> tuple[float, list[str]]:
-    """Let long-lived processes work together: changes a second from the first start to the last end, and what of. The
-    *code* of another version is run in the *directory* of its sources.
-    """
+def together(root: Path, what: str, each: int, address: str = FILES) -> tuple[float, list[str]]:
+    """Let long-lived processes work together: changes a second from the first start to the last end, and what of."""
     running = [
         subprocess.Popen(
-            [sys.executable, "-c", code, str(root), str(me), what, str(each), address],
-            cwd=directory,
+            [sys.executable, "-c", WORKER, str(root), str(me), what, str(each), address],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        for me in range(workers)
+        for me in range(WORKERS)
     ]
     time.sleep(0.5)  # for all to have imported
     for process in running:
@@ -102,66 +89,48 @@ def together(
     return len(done) / (end - begin), done
 
 
-def bench_throughput(directory: Path, each: int, rounds: int, show: Callable[..., None]) -> None:
-    """Long-lived processes, beside a bare loop of temporary file, fsync, rename, fsync of the directory."""
+def bench_throughput(directory: Path, each: int, rounds: int) -> None:
+    """Long-lived processes on files, beside a bare loop of temporary file, fsync, rename, fsync of the directory; and
+    on a PostgreSQL server at its defaults, on the same disk, reached through a socket.
+    """
     total = each * WORKERS
     print(f"\n{WORKERS} long-lived processes together, syncs on, {total} changes, best of {rounds} (median)")
     show("", "a second", "median", "x bare loop", "lost", "twice", "limit")
-    rates: dict[str, list[float]] = {}
-    wrong: dict[str, tuple[int, int]] = {}
     for n in range(rounds):
-        for what in ("bare", "send", "claim", "next"):
-            root = directory / f"{what}{n}"
-            if what == "bare":
-                root.mkdir()
-            else:
-                Place(root, total if what != "send" else 0)
-            rate, done = together(root, what, each)
-            rates.setdefault(what, []).append(rate)
-            lost, twice = wrong.get(what, (0, 0))
-            wrong[what] = lost + total - len(set(done)), twice + len(done) - len(set(done))
-        alone = directory / f"alone{n}"
-        alone.mkdir()
-        rates.setdefault("alone", []).append(together(alone, "bare", each, workers=1)[0])
-    bare = max(rates["bare"])
-    show("bare loop, 8 processes", bare, statistics.median(rates["bare"]), "1.00")
-    show(
-        "bare loop, 1 process",
-        max(rates["alone"]),
-        statistics.median(rates["alone"]),
-        f"{max(rates['alone']) / bare:.2f}",
-    )
-    for what, name in (
-        ("send", "send-message"),
-        ("claim", "claim-task ID"),
-        ("next", "claim-task --next, and complete"),
-    ):
-        rate = max(rates[what])
-        ok = ">= 500 " + ("ok" if rate >= 500 and wrong[what] == (0, 0) else "MISSED") if what != "next" else "-"
-        show(name, rate, statistics.median(rates[what]), f"{rate / bare:.2f}", *wrong[what], ok)
+        (directory / f"bare{n}").mkdir()
+    bare = [together(directory / f"bare{n}", "bare", each)[0] for n in range(rounds)]
+    show("bare loop", max(bare), statistics.median(bare), "1.00")
 
+    def on_files(what: str, n: int) -> tuple[float, list[str]]:
+        Place(directory / f"{what}{n}", total if what != "send" else 0)
+        return together(directory / f"{what}{n}", what, each)
 
-def bench_postgres(directory: Path, each: int, rounds: int, show: Callable[..., None]) -> None:
-    """The same work on a PostgreSQL server at its defaults, on the same disk, reached through a socket."""
-    total = each * WORKERS
+    _rows("", on_files, total, rounds, max(bare), _LEAST)
     if why := postgres.missing():
-        print(f"\nPostgreSQL: not measured: {why}")
+        print(f"  PostgreSQL: not measured: {why}")
         return
-    print(f"\n{WORKERS} long-lived processes together on PostgreSQL, {total} changes, best of {rounds} (median)")
-    show("", "a second", "median", "", "lost", "twice")
     server = Postgres(directory=directory)
+
+    def on_server(what: str, n: int) -> tuple[float, list[str]]:
+        address = server.address(schema=f"{what}{n}")
+        fill(open_store(str(directory / "pg"), address), total if what != "send" else 0)
+        return together(directory / "pg", what, each, address)
+
     try:
-        for what, name in (("send", "send-message"), ("claim", "claim-task ID"), ("next", "claim-task --next, …")):
-            rates, lost, twice = [], 0, 0
-            for n in range(rounds):
-                address = server.address(schema=f"{what}{n}")
-                fill(open_store(str(directory / "pg"), address), total if what != "send" else 0)
-                rate, done = together(directory / "pg", what, each, address=address)
-                rates.append(rate)
-                lost, twice = lost + total - len(set(done)), twice + len(done) - len(set(done))
-            show(name, max(rates), statistics.median(rates), "", lost, twice)
+        _rows(", PostgreSQL", on_server, total, rounds, max(bare), 0)
     finally:
         server.stop()
+
+
+def _rows(
+    where: str, work: Callable[[str, int], tuple[float, list[str]]], total: int, rounds: int, bare: float, least: int
+) -> None:
+    for what, name in WORK.items():
+        rates, done = zip(*[work(what, n) for n in range(rounds)], strict=True)
+        lost, twice = sum(total - len(set(d)) for d in done), sum(len(d) - len(set(d)) for d in done)
+        kept = max(rates) >= least and (lost, twice) == (0, 0)
+        limit = f">= {least} {'ok' if kept else 'MISSED'}" if least and what != "next" else "-"
+        show(name + where, max(rates), statistics.median(rates), f"{max(rates) / bare:.2f}", lost, twice, limit)
 
 
 def fill(store: Store, count: int) -> None:
