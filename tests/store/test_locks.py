@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,49 +17,58 @@ from teams_cli.store.files.locks import Lock, PortableLock, holder_of
 
 WAYS = {"flock": Lock, "filelock": PortableLock}
 HOLD = """
-import sys, time
+import os, sys, time
 from teams_cli.store.files.locks import Lock, PortableLock
-with {"flock": Lock, "filelock": PortableLock}[sys.argv[1]](sys.argv[2], 5):
+
+ways, directory = {"flock": Lock, "filelock": PortableLock}, sys.argv[2]
+
+def move(event, arguments):
+    if event == "fcntl.flock" and not os.path.exists(directory + "-moved"):
+        os.rename(directory, directory + "-moved")
+        os.mkdir(directory)
+        os.close(os.open(directory + "/.lock", os.O_CREAT))
+
+os.makedirs(directory, exist_ok=True)
+if sys.argv[3:] == ["moved"]:
+    sys.addaudithook(move)
+with ways[sys.argv[1]](directory, 5):
     print("held", flush=True)
     time.sleep(60)
 """
 
 
-@pytest.fixture(params=WAYS)
-def holder(request: pytest.FixtureRequest, tmp_path: Path) -> subprocess.Popen[str]:
-    """Another process that holds the lock, by each way."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, request.param, str(tmp_path)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None and process.stdout.readline() == "held\n"
-    request.addfinalizer(lambda: (process.kill(), process.wait(), process.stdout.close()))  # type: ignore[union-attr]
-    return process
+@contextmanager
+def holder(*words: str) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds the lock."""
+    with subprocess.Popen([sys.executable, "-c", HOLD, *words], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_each_excludes_the_other_and_itself(way: str, holder: subprocess.Popen[str], tmp_path: Path) -> None:
-    with pytest.raises(Busy) as busy, WAYS[way](str(tmp_path), 0.1):
+def refused(way: str, directory: Path) -> str:
+    with pytest.raises(Busy) as busy, WAYS[way](str(directory), 0.1):
         raise AssertionError("two have the lock")
-    assert str(tmp_path / ".lock") in busy.value.message and f"process {holder.pid}" in busy.value.message
+    return busy.value.message
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_it_is_free_when_its_holder_was_killed(
-    way: str, how: int, holder: subprocess.Popen[str], tmp_path: Path
-) -> None:
-    holder.send_signal(how)
-    holder.wait()
-    with WAYS[way](str(tmp_path), 5):
-        assert (tmp_path / ".lock").exists()
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_a_stopped_holder_has_it_still(way: str, holder: subprocess.Popen[str], tmp_path: Path) -> None:
-    holder.send_signal(signal.SIGSTOP)
-    with pytest.raises(Busy), WAYS[way](str(tmp_path), 0.1):
-        raise AssertionError("two have the lock")
-    holder.send_signal(signal.SIGCONT)
+def test_it_is_held_against_both_ways_until_its_holder_is_killed(way: str, how: int, tmp_path: Path) -> None:
+    """A holder that is stopped has it still."""
+    with holder(way, str(tmp_path)) as process:
+        for stopped in (False, True):
+            if stopped:
+                process.send_signal(signal.SIGSTOP)
+            for other in WAYS:
+                message = refused(other, tmp_path)
+                assert str(tmp_path / ".lock") in message and f"process {process.pid}" in message
+        process.send_signal(signal.SIGCONT)
+        process.send_signal(how)
+        process.wait()
+        for other in WAYS:
+            with WAYS[other](str(tmp_path), 5):
+                assert (tmp_path / ".lock").exists()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -85,30 +96,10 @@ def test_what_is_no_lock_file_is_refused(way: str, what: str, tmp_path: Path) ->
     assert not (tmp_path / "elsewhere").exists()
 
 
-MOVED = """
-import os, sys
-from teams_cli.store.files.locks import Lock, PortableLock
-ways, directory = {"flock": Lock, "filelock": PortableLock}, sys.argv[2]
-
-def move(event, arguments):
-    if event == "fcntl.flock" and not os.path.exists(directory + "-moved"):
-        os.rename(directory, directory + "-moved")
-        os.mkdir(directory)
-        os.close(os.open(directory + "/.lock", os.O_CREAT))
-
-os.mkdir(directory)
-sys.addaudithook(move)
-with ways[sys.argv[1]](directory, 5):
-    assert os.path.exists(directory + "-moved")
-    with ways[sys.argv[3]](directory, 0.1):
-        pass
-"""
-
-
-@pytest.mark.parametrize("other", WAYS)
 @pytest.mark.parametrize("way", WAYS)
-def test_a_directory_that_is_moved_away_while_it_is_locked_guards_nothing(way: str, other: str, tmp_path: Path) -> None:
+def test_a_directory_that_is_moved_away_while_it_is_locked_guards_nothing(way: str, tmp_path: Path) -> None:
     """As a team that is removed, and made again under the same name: the lock is that of the new one."""
-    words = [sys.executable, "-c", MOVED, way, str(tmp_path / "place"), other]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
-    assert "Busy" in done.stderr, done
+    with holder(way, str(tmp_path / "place"), "moved"):
+        assert (tmp_path / "place-moved").exists()
+        for other in WAYS:
+            refused(other, tmp_path / "place")

@@ -1,15 +1,35 @@
-"""What the tests of the contract share."""
+"""What the tests of the contract share: a team in the store, and several who begin at once."""
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
-from tests.store.kinds import (
-    make_team,
-)
+from tests.store.kinds import make_team
 
 
 @pytest.fixture(autouse=True)
 def team(store):
     assert store.teams() == []
     make_team(store)
+
+
+def in_threads(count, job):
+    """What `job(0)`, `job(1)`, … returned or raised when all began at once."""
+    outcomes = [None] * count
+    barrier = threading.Barrier(count)
+
+    def run(n):
+        barrier.wait()
+        try:
+            outcomes[n] = job(n)
+        except Exception as error:
+            outcomes[n] = error
+
+    threads = [threading.Thread(target=run, args=[n]) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return outcomes

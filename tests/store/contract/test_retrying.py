@@ -8,20 +8,22 @@ import pytest
 
 from teams_cli.errors import Busy, NotFound
 from teams_cli.store.retrying import update, upsert
-from tests.store.contract.threads import in_threads
-from tests.store.kinds import (
-    INBOX,
-    TASK,
-    Inbox,
-    Task,
-    titles,
-)
+from tests.store.contract.conftest import in_threads
+from tests.store.kinds import INBOX, TASK, Inbox, Task, titles
+
+
+def count(store):
+    return update(store, "alpha", TASK, "task-1", lambda task: task.having(count=task.count + 1))
+
+
+def note_read(store):
+    upsert(store, "alpha", INBOX, "bob", Inbox(agent="bob"), lambda inbox: inbox.having(up_to=inbox.up_to + 1))
 
 
 class TestUpdate:
     def test_gives_the_old_and_the_new(self, store):
         store.create("alpha", TASK, None, Task(title="t"))
-        old, new = update(store, "alpha", TASK, "task-1", lambda task: task.having(count=task.count + 1))
+        old, new = count(store)
         assert (old.count, new.count) == (0, 1)
         assert store.get("alpha", TASK, "task-1")[0] == new
 
@@ -32,7 +34,7 @@ class TestUpdate:
         def change(task: Task) -> Task:
             seen.append(task.count)
             if len(seen) < 3:
-                update(store, "alpha", TASK, "task-1", lambda task: task.having(count=task.count + 1))
+                count(store)
             return task.having(title=f"{task.title}!")
 
         _, new = update(store, "alpha", TASK, "task-1", change)
@@ -42,12 +44,14 @@ class TestUpdate:
         _, revision = store.create("alpha", TASK, None, Task(title="t"))
         assert update(store, "alpha", TASK, "task-1", lambda task: task)[1].title == "t"
         assert store.get("alpha", TASK, "task-1")[1] == revision
+        with pytest.raises(NotFound):
+            update(store, "alpha", TASK, "task-2", lambda task: task)
 
     def test_gives_up_when_others_are_always_first(self, store):
         store.create("alpha", TASK, None, Task(title="t"))
 
         def change(task: Task) -> Task:
-            update(store, "alpha", TASK, "task-1", lambda task: task.having(count=task.count + 1))
+            count(store)
             return task.having(title="mine")
 
         with pytest.raises(Busy):
@@ -62,32 +66,23 @@ class TestUpdate:
         def change(task: Task) -> Task:
             seen.append(task.count)
             if len(seen) == 1:
-                update(store, "alpha", TASK, "task-1", lambda task: task.having(count=task.count + 1))
+                count(store)
                 time.sleep(0.1)
             return task.having(title="mine")
 
         update(store, "alpha", TASK, "task-1", change, patience=0.05)
         assert titles(store) == {"task-1": "mine"} and seen == [0, 1]
 
-    def test_what_is_not_there(self, store):
-        with pytest.raises(NotFound):
-            update(store, "alpha", TASK, "task-1", lambda task: task)
 
-    def test_upsert_makes_what_is_not_there_and_changes_what_is(self, store):
-        for expected in (1, 2):
-            upsert(store, "alpha", INBOX, "bob", Inbox(agent="bob"), lambda inbox: inbox.having(up_to=inbox.up_to + 1))
-            assert store.get("alpha", INBOX, "bob")[0].up_to == expected
-
-    def test_upsert_of_several_loses_no_change(self, store):
-        in_threads(
-            8,
-            lambda n: upsert(
-                store, "alpha", INBOX, "bob", Inbox(agent="bob"), lambda inbox: inbox.having(up_to=inbox.up_to + 1)
-            ),
-        )
-        assert store.get("alpha", INBOX, "bob")[0].up_to == 8
-
-    def test_upsert_without_a_change_makes_nothing(self, store):
+class TestUpsert:
+    def test_makes_what_is_not_there_and_changes_what_is(self, store):
         upsert(store, "alpha", INBOX, "bob", Inbox(agent="bob"), lambda inbox: inbox)
         with pytest.raises(NotFound):
             store.get("alpha", INBOX, "bob")
+        for expected in (1, 2):
+            note_read(store)
+            assert store.get("alpha", INBOX, "bob")[0].up_to == expected
+
+    def test_of_several_loses_no_change(self, store):
+        in_threads(8, lambda n: note_read(store))
+        assert store.get("alpha", INBOX, "bob")[0].up_to == 8

@@ -6,7 +6,8 @@ import pytest
 
 from teams_cli.errors import AlreadyExists, NotFound, StaleRevision, WrongState
 from teams_cli.store.retrying import update, upsert
-from tests.store.contract.threads import in_threads
+from tests.store import kinds
+from tests.store.contract.conftest import in_threads
 from tests.store.kinds import (
     INBOX,
     MESSAGE,
@@ -19,7 +20,6 @@ from tests.store.kinds import (
     broadcast,
     close_team,
     make_team,
-    seen,
     send,
     texts,
     titles,
@@ -27,11 +27,6 @@ from tests.store.kinds import (
 
 
 class TestTeams:
-    def test_are_listed_by_name(self, store):
-        for name in ("zeta", "Beta", "gamma"):
-            make_team(store, name)
-        assert store.teams() == ["Beta", "alpha", "gamma", "zeta"]
-
     @pytest.mark.parametrize("name", ["alpha", "ALPHA", "Alpha"])
     def test_names_that_differ_only_in_case_are_one(self, store, name):
         with pytest.raises(AlreadyExists):
@@ -39,18 +34,27 @@ class TestTeams:
         assert store.teams() == ["alpha"]
         assert store.get("alpha", TEAM, "alpha")[0].leader == "ann"
 
-    def test_each_has_records_of_its_own(self, store):
-        make_team(store, "beta")
+    def test_are_listed_by_name_and_each_has_records_of_its_own(self, store):
+        for name in ("zeta", "Beta", "gamma"):
+            make_team(store, name)
+        assert store.teams() == ["Beta", "alpha", "gamma", "zeta"] and store.address
         store.create("alpha", TASK, None, Task(title="of alpha"))
         send(store, "bob", "to alpha", uid="u")
-        assert titles(store, "beta") == {}
-        assert send(store, "bob", "to beta", uid="u", team="beta").id == "msg-1"
-        assert texts(store, "bob") == ["to alpha"]
-        assert texts(store, "bob", team="beta") == ["to beta"]
+        assert titles(store, "zeta") == {}
+        assert send(store, "bob", "to zeta", uid="u", team="zeta").id == "msg-1"
+        assert (texts(store, "bob"), texts(store, "bob", team="zeta")) == (["to alpha"], ["to zeta"])
 
-    def test_place_is_said_for_people(self, store):
-        assert isinstance(store.address, str)
-        assert store.address
+    def test_of_several_created_at_once_under_one_name_one_is_made(self, store):
+        outcomes = in_threads(8, lambda n: make_team(store, "beta" if n % 2 else "Beta"))
+        assert outcomes.count(None) == 1
+        assert len(store.teams()) == 2
+
+    def test_the_record_is_like_any_other(self, store):
+        team, revision = store.get("alpha", TEAM, "alpha")
+        store.replace("alpha", TEAM, "alpha", team.having(leader="bob"), revision)
+        with pytest.raises(StaleRevision):
+            store.replace("alpha", TEAM, "alpha", team, revision)
+        assert store.get("alpha", TEAM, "alpha")[0] == Team(name="alpha", leader="bob")
 
 
 class TestClosedTeams:
@@ -71,22 +75,20 @@ class TestClosedTeams:
         store.create("alpha", TASK, None, Task(title="t"))
         send(store, "bob", "hello", uid="early")
 
-    def test_nothing_is_changed(self, store):
+    def test_nothing_is_changed_until_it_is_open_again(self, store):
         close_team(store)
-        before = seen(store)
+        before = kinds.seen(store)
         for change in self.CHANGES:
             with pytest.raises(WrongState, match="alpha is closed"):
                 change(store)
-            assert seen(store) == before
+            assert kinds.seen(store) == before
         assert (store.last("alpha", TASK), store.last("alpha", MESSAGE)) == (1, 1)
-
-    def test_once_it_is_open_again_everything_is(self, store):
-        close_team(store)
+        assert send(store, "bob", "hello", uid="early").number == 1
         close_team(store, "active")
         for change in self.CHANGES:
-            before = seen(store)
+            before = kinds.seen(store)
             change(store)
-            assert seen(store) != before
+            assert kinds.seen(store) != before
 
     def test_what_was_begun_comes_to_its_end(self, store):
         close_team(store)
@@ -97,15 +99,10 @@ class TestClosedTeams:
         assert texts(store, "bob") == ["hello", "done"]
         assert store.get("alpha", TASK, "task-1")[0].status == "completed"
 
-    def test_a_message_that_was_sent_before_is_given_back(self, store):
-        close_team(store)
-        assert send(store, "bob", "hello", uid="early").number == 1
-
     def test_other_teams_are_not_concerned(self, store):
         make_team(store, "beta")
         close_team(store)
         assert store.create("beta", TASK, None, Task(title="t"))[0].id == "task-1"
-        assert store.get("beta", TASK, "task-1")[0].title == "t"
 
     def test_a_change_between_the_look_and_the_write_is_not_missed(self, store):
         """`update` looks, then another closes the team, then it writes."""
@@ -122,7 +119,7 @@ class TestClosedTeams:
 class TestPack:
     """What `pack` gives, `put` into an empty team makes the same, numbers included."""
 
-    KINDS = (TASK, INBOX, MESSAGE, TEAM)
+    KINDS = (TASK, INBOX, MESSAGE)
 
     def test_what_is_put_reads_the_same(self, store):
         store.create("alpha", INBOX, "bob", Inbox(agent="bob", up_to=2))
@@ -130,83 +127,56 @@ class TestPack:
             store.create("alpha", TASK, None, Task(title=f"t{n}", status="pending" if n % 2 else "completed"))
             send(store, "bob", f"m{n}", uid=f"u{n}")
         broadcast(store, ["bob", "cid"], "to both")
-        packed = [(kind, key, data) for kind in self.KINDS for key, data in store.pack("alpha", kind)]
-        for kind, key, data in packed:
-            if kind not in (TEAM, MESSAGE):
+        packed = {kind.name: list(store.pack("alpha", kind)) for kind in self.KINDS}
+        for kind in (TASK, INBOX):
+            for key, data in packed[kind.name]:
                 store.put("beta", kind, key, data)
-        messages = [(key, data) for kind, key, data in packed if kind is MESSAGE]
-        store.put_messages("beta", MESSAGE, messages[:5])
-        store.put_messages("beta", MESSAGE, messages[3:])
+        store.put_messages("beta", MESSAGE, packed["message"][:5])
+        store.put_messages("beta", MESSAGE, packed["message"][3:])
         assert titles(store, "beta") == titles(store)
         assert texts(store, "cid", team="beta") == ["to both"]
         assert [*store.labelled("beta", TASK, "pending")] == [*store.labelled("alpha", TASK, "pending")]
-        assert [item for kind in self.KINDS[:3] for item in store.pack("beta", kind)] == [
-            (key, data) for kind, key, data in packed if kind is not TEAM
-        ]
+        assert {kind.name: list(store.pack("beta", kind)) for kind in self.KINDS} == packed
         assert store.create("beta", TASK, None, Task(title="next"))[0].id == "task-13"
         assert send(store, "bob", "next", team="beta").number == 14
         assert send(store, "bob", "again", uid="u3", team="beta").number == 3
+        assert [key for key, _ in store.pack("alpha", TEAM)] == ["alpha"]
+        assert [list(store.pack("nobody", kind)) for kind in self.KINDS] == [[], [], []]
 
     def test_putting_again_changes_a_record_and_adds_no_message(self, store):
         store.create("alpha", INBOX, "bob", Inbox(agent="bob", up_to=2))
         send(store, "bob", "hello", uid="u")
         ((_, data),) = store.pack("alpha", INBOX)
-        ((key, message),) = store.pack("alpha", MESSAGE)
+        messages = list(store.pack("alpha", MESSAGE))
         update(store, "alpha", INBOX, "bob", lambda inbox: inbox.having(up_to=7))
         store.put("alpha", INBOX, "bob", data)
-        store.put_messages("alpha", MESSAGE, [(key, message)])
+        store.put_messages("alpha", MESSAGE, messages)
         assert store.get("alpha", INBOX, "bob")[0].up_to == 2
         assert texts(store, "bob") == ["hello"]
 
     def test_a_history_comes_before_anything_else_is_there(self, store):
         store.put_history("beta", [{"what": "created"}, {"what": "agent joined"}])
         store.put_history("beta", [{"what": "agent left"}])
-        told = [entry["what"] for _, entry in store.history("beta")]
-        assert told == ["created", "agent joined", "agent left"]
-
-    def test_nothing_of_a_missing_team(self, store):
-        assert [list(store.pack("nobody", kind)) for kind in self.KINDS[:3]] == [[], [], []]
-
-
-def test_two_teams_created_at_once_under_one_name(store):
-    outcomes = in_threads(8, lambda n: make_team(store, "beta" if n % 2 else "Beta"))
-    assert outcomes.count(None) == 1
-    assert len(store.teams()) == 2
+        assert [entry["what"] for _, entry in store.history("beta")] == ["created", "agent joined", "agent left"]
 
 
 def test_a_closed_team_is_dropped_with_all_it_has(store):
     """What is not closed, or was changed meanwhile, stays; the name is free then, and numbers begin anew."""
     make_team(store, "beta")
-    store.create("alpha", TASK, None, Task(title="t"))
-    revision = store.get("alpha", TEAM, "alpha")[1]
+    task, revision = store.create("alpha", TASK, None, Task(title="t"))
+    opened = store.get("alpha", TEAM, "alpha")[1]
     with pytest.raises(StaleRevision):
-        store.drop("alpha", TEAM, revision)
+        store.drop("alpha", TEAM, opened)
     close_team(store)
     closed = store.get("alpha", TEAM, "alpha")[1]
     with pytest.raises(StaleRevision):
-        store.drop("alpha", TEAM, revision)
+        store.drop("alpha", TEAM, opened)
     assert titles(store) == {"task-1": "t"}
     store.drop("alpha", TEAM, closed)
     assert store.teams() == ["beta"]
     with pytest.raises(NotFound):
         store.drop("alpha", TEAM, closed)
-    make_team(store, "alpha")
-    assert titles(store) == {} and store.last("alpha", TASK) == 0
-
-
-def test_what_was_read_before_its_team_was_dropped_is_there_no_more(store):
-    store.create("alpha", TASK, None, Task(title="t"))
-    task, revision = store.get("alpha", TASK, "task-1")
-    close_team(store)
-    store.drop("alpha", TEAM, store.get("alpha", TEAM, "alpha")[1])
     with pytest.raises(NotFound):
         store.replace("alpha", TASK, "task-1", task.having(title="u"), revision)
-    assert store.teams() == []
-
-
-def test_a_team_record_is_like_any_other(store):
-    team, revision = store.get("alpha", TEAM, "alpha")
-    store.replace("alpha", TEAM, "alpha", team.having(leader="bob"), revision)
-    with pytest.raises(StaleRevision):
-        store.replace("alpha", TEAM, "alpha", team, revision)
-    assert store.get("alpha", TEAM, "alpha")[0] == Team(name="alpha", leader="bob")
+    make_team(store, "alpha")
+    assert titles(store) == {} and store.last("alpha", TASK) == 0

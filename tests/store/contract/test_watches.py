@@ -10,179 +10,134 @@ import pytest
 
 from teams_cli.store.contract import concerns
 from teams_cli.store.retrying import update
-from tests.store.kinds import (
-    INBOX,
-    TASK,
-    TEAM,
-    Inbox,
-    Task,
-    broadcast,
-    make_team,
-    send,
-    texts,
-    titles,
-)
-
-
-def soon(change, store):
-    """Make the change while somebody waits; it may wake before it is over, so it is to be joined."""
-    timer = threading.Timer(0.05, change, [store])
-    timer.start()
-    return timer
-
-
-class TestWatch:
-    def test_a_change_wakes_who_waits(self, store):
-        watch = store.watch("alpha")
-        for change in (
-            lambda store: store.create("alpha", TASK, None, Task(title="t")),
-            lambda store: store.create("alpha", INBOX, "bob", Inbox(agent="bob")),
-            lambda store: update(store, "alpha", TEAM, "alpha", lambda team: team.having(leader="bob")),
-            lambda store: send(store, "bob", "hello"),
-            lambda store: store.journal("alpha", {"what": "said"}),
-        ):
-            settle(watch)
-            changing = soon(change, store)
-            assert watch.wait(60)
-            changing.join()
-        watch.close()
-
-    def test_a_change_before_the_wait_is_not_missed(self, store):
-        watch = store.watch("alpha")
-        send(store, "bob", "hello")
-        assert watch.wait(60)
-        watch.close()
-
-    def test_every_message_wakes(self, store):
-        """Also the second in a directory that is watched already, and one in a directory that is new."""
-        watch = store.watch("alpha")
-        for n in range(3):
-            settle(watch)
-            send(store, "bob", str(n))
-            assert watch.wait(60)
-        watch.close()
-
-    def test_select_wakes_too_where_it_can(self, store):
-        watch = store.watch("alpha")
-        settle(watch)
-        if watch.fileno() is not None:
-            assert select.select([watch.fileno()], [], [], 0)[0] == []
-            send(store, "bob", "hello")
-            assert select.select([watch.fileno()], [], [], 60)[0]
-        watch.close()
-
-    def test_without_a_change_the_time_runs_out(self, store):
-        watch = store.watch("alpha")
-        settle(watch)
-        began = time.monotonic()
-        assert not watch.wait(0.1)
-        assert time.monotonic() - began >= 0.09
-        assert not watch.wait(0)
-        watch.close()
-
-    @pytest.mark.parametrize(
-        ("topics", "change"),
-        [
-            (["message/bob"], lambda store: send(store, "bob", "hello")),
-            (["message/bob"], lambda store: broadcast(store, ["ann", "bob"], "hello")),
-            (["message"], lambda store: send(store, "ann", "hello")),
-            (["task:pending"], lambda store: store.create("alpha", TASK, None, Task(title="t"))),
-            (["task/task-1"], lambda store: store.create("alpha", TASK, None, Task(title="t"))),
-            (["task"], lambda store: store.create("alpha", TASK, None, Task(title="t"))),
-            (["inbox/bob"], lambda store: store.create("alpha", INBOX, "bob", Inbox(agent="bob"))),
-            (["team"], lambda store: update(store, "alpha", TEAM, "alpha", lambda team: team.having(leader="bob"))),
-            (["history"], lambda store: store.journal("alpha", {"what": "said"})),
-            (["message/ann", "task"], lambda store: store.create("alpha", TASK, None, Task(title="t"))),
-        ],
-    )
-    def test_a_change_on_a_topic_wakes_who_asked_for_it(self, store, topics, change):
-        """Also what goes into a directory that is not there yet."""
-        watch = store.watch("alpha", topics)
-        settle(watch)
-        changing = soon(change, store)
-        assert watch.wait(60)
-        changing.join()
-        assert concerns(topics, watch.heard)
-        watch.close()
-
-    def test_changes_on_other_topics_wake_nobody(self, store):
-        for _ in range(2):  # directories that are new are looked into
-            send(store, "bob", "hello")
-            store.create("alpha", TASK, None, Task(title="t"))
-        store.create("alpha", INBOX, "bob", Inbox(agent="bob"))
-        store.journal("alpha", {"what": "said"})
-        watch = store.watch("alpha", ["message/ann", "task:in_progress", "task/task-9", "plan"])
-        if watch.slow:
-            pytest.skip(watch.slow)  # all that others watch is too much for the system: it can't tell topics
-        settle(watch)
-        send(store, "bob", "hello")
-        store.create("alpha", TASK, None, Task(title="t"))
-        update(store, "alpha", INBOX, "bob", lambda inbox: inbox.having(up_to=1))
-        update(store, "alpha", TASK, "task-1", lambda task: task.having(title="new"))
-        store.journal("alpha", {"what": "said"})
-        assert not watch.wait(0.1)
-        watch.close()
-
-    def test_a_record_that_gets_another_label_wakes_by_that(self, store):
-        store.create("alpha", TASK, None, Task(title="t"))
-        store.create("alpha", TASK, None, Task(title="u"))
-        update(store, "alpha", TASK, "task-2", lambda task: task.having(status="in_progress"))
-        now, before = store.watch("alpha", ["task:in_progress"]), store.watch("alpha", ["task:pending"])
-        if now.slow or before.slow:
-            pytest.skip(now.slow or before.slow)
-        settle(now)
-        settle(before)
-        update(store, "alpha", TASK, "task-1", lambda task: task.having(status="in_progress"))
-        assert now.wait(60)
-        assert not before.wait(0.05)
-        none = store.watch("alpha", ["task:"])
-        settle(none)
-        update(store, "alpha", TASK, "task-1", lambda task: task.having(status="completed"))
-        assert none.wait(60)
-        for watch in (now, before, none):
-            watch.close()
-
-    def test_who_waited_for_a_team_that_is_removed_hears_of_the_next_of_that_name(self, store):
-        send(store, "bob", "hello")
-        store.create("alpha", TASK, None, Task(title="t"))
-        watch = store.watch("alpha")
-        settle(watch)
-        update(store, "alpha", TEAM, "alpha", lambda team: team.having(state="closed"))
-        store.drop("alpha", TEAM, store.get("alpha", TEAM, "alpha")[1])
-        assert watch.wait(60)
-        settle(watch)
-        make_team(store)
-        assert watch.wait(60)
-        settle(watch)
-        for change in (
-            lambda: send(store, "bob", "hello"),
-            lambda: store.create("alpha", TASK, None, Task(title="t")),
-        ):
-            change()
-            assert watch.wait(60)
-            settle(watch)
-        watch.close()
-
-    def test_what_came_while_it_was_looked_at_ends_the_next_wait(self, store):
-        watch = store.watch("alpha", ["message/bob"])
-        settle(watch)
-        send(store, "bob", "hello")
-        texts(store, "bob")
-        assert watch.wait(60)
-        watch.close()
-
-    def test_reading_wakes_nobody(self, store):
-        send(store, "bob", "hello")
-        watch = store.watch("alpha")
-        settle(watch)
-        texts(store, "bob")
-        titles(store)
-        store.get("alpha", TEAM, "alpha")
-        assert not watch.wait(0.05)
-        watch.close()
+from tests.store.kinds import INBOX, TASK, TEAM, Inbox, Task, broadcast, close_team, make_team, send, texts, titles
 
 
 def settle(watch):
     """Use up what the making of the watch and earlier changes still announce."""
     while watch.wait(0.02):
         pass
+
+
+@pytest.fixture
+def watching(store):
+    """Make a watch of the team that tells of nothing before, and is closed at the end."""
+    made = []
+
+    def watch(topics=None):
+        made.append(store.watch("alpha", topics) if topics else store.watch("alpha"))
+        settle(made[-1])
+        return made[-1]
+
+    yield watch
+    for each in made:
+        each.close()
+
+
+CHANGES = {
+    "message": lambda store: send(store, "bob", "hello"),
+    "to several": lambda store: broadcast(store, ["ann", "bob"], "hello"),
+    "task": lambda store: store.create("alpha", TASK, None, Task(title="t")),
+    "inbox": lambda store: store.create("alpha", INBOX, "bob", Inbox(agent="bob")),
+    "team": lambda store: update(store, "alpha", TEAM, "alpha", lambda team: team.having(leader="bob")),
+    "history": lambda store: store.journal("alpha", {"what": "said"}),
+}
+
+
+def woken_by(change, watch, store):
+    """Whether a change that is made while somebody waits wakes; it may wake before it is over, so it is joined."""
+    changing = threading.Timer(0.05, change, [store])
+    changing.start()
+    woken = watch.wait(60)
+    changing.join()
+    return woken
+
+
+class TestWatch:
+    def test_every_change_wakes_who_waits_for_anything(self, store, watching):
+        """Also the second in a directory that is watched already, and one in a directory that is new."""
+        watch = watching()
+        for change in ("task", "inbox", "team", "message", "message", "message", "history"):
+            assert woken_by(CHANGES[change], watch, store), change
+            settle(watch)
+
+    @pytest.mark.parametrize(
+        ("topics", "change"),
+        [
+            (["message/bob"], "message"),
+            (["message/bob"], "to several"),
+            (["message"], "message"),
+            (["task:pending"], "task"),
+            (["task/task-1"], "task"),
+            (["task"], "task"),
+            (["inbox/bob"], "inbox"),
+            (["team"], "team"),
+            (["history"], "history"),
+            (["message/ann", "task"], "task"),
+        ],
+    )
+    def test_a_change_on_a_topic_wakes_who_asked_for_it(self, store, watching, topics, change):
+        """Also what goes into a directory that is not there yet."""
+        watch = watching(topics)
+        assert woken_by(CHANGES[change], watch, store)
+        assert concerns(topics, watch.heard)
+
+    def test_changes_on_other_topics_wake_nobody(self, store, watching):
+        for change in ("message", "task", "message", "task", "inbox", "history"):  # new directories are looked into
+            CHANGES[change](store)
+        watch = watching(["message/ann", "task:in_progress", "task/task-9", "plan"])
+        if watch.slow:
+            pytest.skip(watch.slow)  # all that others watch is too much for the system: it can't tell topics
+        for change in ("message", "task", "history"):
+            CHANGES[change](store)
+        update(store, "alpha", INBOX, "bob", lambda inbox: inbox.having(up_to=1))
+        update(store, "alpha", TASK, "task-1", lambda task: task.having(title="new"))
+        assert not watch.wait(0.1)
+
+    def test_a_record_that_gets_another_label_wakes_by_that(self, store, watching):
+        for status in ("pending", "in_progress"):
+            store.create("alpha", TASK, None, Task(title="t", status=status))
+        now, before = watching(["task:in_progress"]), watching(["task:pending"])
+        if now.slow or before.slow:
+            pytest.skip(now.slow or before.slow)
+        update(store, "alpha", TASK, "task-1", lambda task: task.having(status="in_progress"))
+        assert now.wait(60)
+        assert not before.wait(0.05)
+        none = watching(["task:"])
+        update(store, "alpha", TASK, "task-1", lambda task: task.having(status="completed"))
+        assert none.wait(60)
+
+    def test_a_change_before_the_wait_or_while_it_was_looked_at_is_not_missed(self, store, watching):
+        watch = watching(["message/bob"])
+        send(store, "bob", "hello")
+        texts(store, "bob")
+        assert watch.wait(60)
+
+    def test_select_wakes_too_where_it_can(self, store, watching):
+        watch = watching()
+        if watch.fileno() is not None:
+            assert select.select([watch.fileno()], [], [], 0)[0] == []
+            send(store, "bob", "hello")
+            assert select.select([watch.fileno()], [], [], 60)[0]
+
+    def test_without_a_change_the_time_runs_out_and_to_read_is_none(self, store, watching):
+        send(store, "bob", "hello")
+        watch = watching()
+        texts(store, "bob")
+        titles(store)
+        store.get("alpha", TEAM, "alpha")
+        began = time.monotonic()
+        assert not watch.wait(0.1)
+        assert time.monotonic() - began >= 0.09
+        assert not watch.wait(0)
+
+    def test_who_waited_for_a_team_that_is_removed_hears_of_the_next_of_that_name(self, store, watching):
+        for change in ("message", "task"):
+            CHANGES[change](store)
+        watch = watching()
+        close_team(store)
+        store.drop("alpha", TEAM, store.get("alpha", TEAM, "alpha")[1])
+        for change in (lambda store: None, make_team, CHANGES["message"], CHANGES["task"]):
+            change(store)
+            assert watch.wait(60)
+            settle(watch)

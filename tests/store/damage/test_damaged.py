@@ -8,7 +8,17 @@ import pytest
 
 from teams_cli.errors import DamagedRecord, TeamsError
 from teams_cli.store.retrying import update
-from tests.store.damage.files import PLACES, all_of, as_directory, as_link_to, as_pipe, as_socket, edit
+from tests.store.damage.conftest import (
+    PLACES,
+    all_of,
+    as_content,
+    as_directory,
+    as_link_to,
+    as_link_to_a_good_file,
+    as_pipe,
+    as_socket,
+    edit,
+)
 from tests.store.kinds import MESSAGE, TASK, TEAM, Task, broadcast, make_team, send
 from tests.store.trees import snapshot
 
@@ -42,17 +52,6 @@ CONTENTS = {
     "checksum over a list": own("["),
     "17 MiB": b" " * (17 << 20),
 }
-
-
-def as_content(data):
-    return lambda path: path.write_bytes(data)
-
-
-def as_link_to_a_good_file(path):
-    path.rename(path.with_name("elsewhere"))
-    path.symlink_to(path.with_name("elsewhere"))
-
-
 DAMAGES = {
     **{name: as_content(data) for name, data in CONTENTS.items()},
     "a directory": as_directory,
@@ -63,67 +62,46 @@ DAMAGES = {
     "a link to /dev/zero": as_link_to("/dev/zero"),
     "a link to itself": as_link_to("task-2.json"),
 }
-
-
 SOME = ("cut off", "17 MiB", "a pipe", "a link to a good file")
 """One of each way in which a file is found damaged: by what it says, its size, its kind, and as a link."""
+OTHERS = [(place, damage) for place in ("inbox", "message") for damage in SOME]
 
 
-@pytest.mark.parametrize(
-    ("place", "damage"),
-    [
-        *(("task", damage) for damage in DAMAGES),
-        *((place, damage) for place in ("inbox", "message") for damage in SOME),
-    ],
-)
+@pytest.mark.parametrize(("place", "damage"), [*(("task", damage) for damage in DAMAGES), *OTHERS])
 def test_a_damaged_file_is_named_and_left_alone(store, root, damage, place):
     kind, key, name = PLACES[place]
     path = root / name
     others = len(all_of(store, kind)[0]) - 1
     DAMAGES[damage](path)
     before = snapshot(root)
-
     for ask in (store.get, lambda *a: update(store, *a, lambda record: record.having())):
         with pytest.raises(DamagedRecord) as refused:
             ask("alpha", kind, key)
         assert str(path) in refused.value.message
         assert refused.value.hint
-
-    found, problems = all_of(store, kind)
-    assert len(found) == others
+    records, problems = all_of(store, kind)
+    assert len(records) == others
     assert [type(problem) for problem in problems] == [DamagedRecord]
     assert str(path) in problems[0].message
     assert snapshot(root) == before
 
 
 @pytest.mark.parametrize("damage", SOME)
-def test_a_damaged_file_is_not_replaced_by_an_earlier_revision(store, root, damage):
+def test_what_is_damaged_is_not_written_over(store, root, damage):
+    """Neither by an earlier revision, nor by a team of that name, nor by a message with that uid."""
     task, revision = store.get("alpha", TASK, "task-2")
-    DAMAGES[damage](root / "tasks/alpha/task-2.json")
+    for name in (PLACES["task"][2], PLACES["message"][2], "teams/alpha/team.json"):
+        DAMAGES[damage](root / name)
     before = snapshot(root)
     with pytest.raises(TeamsError):
         store.replace("alpha", TASK, "task-2", task.having(title="new"), revision)
-    assert snapshot(root) == before
-
-
-@pytest.mark.parametrize("damage", SOME)
-def test_a_damaged_team_is_not_made_anew(store, root, damage):
-    DAMAGES[damage](root / "teams/alpha/team.json")
-    before = snapshot(root)
+    with pytest.raises(DamagedRecord):
+        send(store, "bob", "again", uid="u-cid")
     with pytest.raises(DamagedRecord):
         store.get("alpha", TEAM, "alpha")
     with pytest.raises(TeamsError):
         make_team(store)
     assert store.teams() == ["alpha"]
-    assert snapshot(root) == before
-
-
-@pytest.mark.parametrize("damage", SOME)
-def test_the_same_uid_as_a_damaged_message_adds_nothing(store, root, damage):
-    DAMAGES[damage](root / PLACES["message"][2])
-    before = snapshot(root)
-    with pytest.raises(DamagedRecord):
-        send(store, "bob", "again", uid="u-cid")
     assert snapshot(root) == before
 
 
@@ -178,16 +156,13 @@ def test_what_json_readers_disagree_about_is_refused(store, root, text, problem)
         store.get("alpha", TASK, "task-2")
 
 
-def test_a_nested_record_of_the_wrong_form_is_refused(store, root):
-    path = root / "teams/alpha/team.json"
-    edit(path, members=[{"name": "bob"}, {"name": 7}])
+def test_nested_records_and_recipients_are_checked_too(store, root):
+    edit(root / "teams/alpha/team.json", members=[{"name": "bob"}, {"name": 7}])
     with pytest.raises(DamagedRecord, match=r"members\.1\.name"):
         store.get("alpha", TEAM, "alpha")
-
-
-def test_a_message_to_several_is_checked_too(store, root):
+    edit(root / "teams/alpha/team.json", members=[])
     broadcast(store, ["bob", "cid"], "hello", uid="b")
     edit(root / "teams/alpha/messages/0/4.@.b.json", recipients=["bob", "../x"])
-    found, problems = all_of(store, MESSAGE)
-    assert len(found) == 3
+    messages, problems = all_of(store, MESSAGE)
+    assert len(messages) == 3
     assert "recipients.1" in problems[0].message
