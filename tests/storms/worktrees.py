@@ -20,9 +20,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -31,47 +30,38 @@ from tests.support.cli import COMMAND, TIMEOUT
 
 LAYOUTS = ("plain", "linked", "bare", "separate", "symlink", "inside", "subdirectory")
 COMMANDS = ("merge", "merge", "remove", "force", "prune", "close", "restart")
-ODD = (
-    "a b",
-    "q\"uo'te",
-    "new\nline",
-    "ünï",
-    "-dash",
-    "tab\t",
-    "back\\slash",
-    "star*[x]",
-    "cr\r",
-    "🦆",
-    ":colon",
-    "end ",
-)
-CALLS = (
-    "openat",
-    "rename",
-    "unlink",
-    "write",
-    "mkdir",
-    "close",
-    "execve",
-    "link",
-    "read",
-    "rmdir",
-    "unlinkat",
-    "wait4",
-)
+ODD = ["a b", "q\"uo'te", "new\nline", "ünï", "-dash", "tab\t", "back\\slash", "star*[x]", "cr\r", "🦆", ":colon", "end "]  # fmt: skip
+CALLS = ["openat", "rename", "unlink", "write", "mkdir", "close", "execve", "link", "read", "rmdir", "unlinkat", "wait4"]  # fmt: skip
+UNFINISHED = ("rebase-merge/orig-head", "rebase-merge/autostash")
 EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 """The blob of an empty file, and what the index holds of a file that is only intended to be added."""
+WORKERS = 2
 PROMISES = ("lost", "called merged", "the person's", "the agent's", "not restored", "bugs")
 
 
 def git(where: Path | str, *words: str, ok: bool = True) -> str:
-    """What git prints there."""
-    done = subprocess.run(
-        ["git", "-C", str(where), *words], capture_output=True, timeout=TIMEOUT, env=_environ(), check=False
-    )
-    if ok and done.returncode:
-        raise AssertionError((words, done.stdout, done.stderr))
-    return os.fsdecode(done.stdout) if done.returncode == 0 else ""
+    """What git prints there; empty where it fails and need not be *ok*."""
+    status, printed = run_git(where, {}, *words)
+    assert not (ok and status), words
+    return "" if status else printed
+
+
+def run_git(where: Path | str, variables: dict[str, str], *words: str) -> tuple[int, str]:
+    """The exit status of git there, and what it prints."""
+    command = ["git", "-C", str(where), *words]
+    done = subprocess.run(command, env=_environ(**variables), capture_output=True, timeout=TIMEOUT, check=False)
+    return done.returncode, os.fsdecode(done.stdout)
+
+
+def git_path(where: Path, name: str) -> Path:
+    """The place of one of git's own files."""
+    return Path(git(where, "rev-parse", "--path-format=absolute", "--git-path", name).removesuffix("\n"))
+
+
+def objects_of(store: Path | str, *words: str) -> set[str]:
+    """The objects that these words of `rev-list` lead to in a store."""
+    variables = {"GIT_DIR": str(store), "GIT_WORK_TREE": str(store)}
+    return set(run_git(store, variables, "rev-list", *words, "--objects", "--no-object-names")[1].split())
 
 
 def _environ(**more: str) -> dict[str, str]:
@@ -101,9 +91,9 @@ class Place:
         self.tree = self.root / "worktrees/app/ann"
         self.now.mkdir(parents=True)
         self.target = self._repository()
-        self.teams("spawn-team", "app", "--as", "human")
+        self.teams("spawn-team", "app")
         where = self.target / "deep" if layout == "subdirectory" else self.target
-        done = self.teams("run-agent", "true", "--agent-id", "ann", "--worktree", "--as", "human", where=where)
+        done = self.teams("run-agent", "true", "--agent-id", "ann", "--worktree", where=where)
         assert done.returncode == 0, done
         os.rename(self.now, self.base)
 
@@ -147,11 +137,10 @@ class Place:
         shutil.rmtree(self.now, ignore_errors=True)
         subprocess.run(["cp", "-a", str(self.base), str(self.now)], check=True)
 
-    def teams(self, *words: str, where: Path | None = None, before: list[str] | None = None) -> Any:
+    def teams(self, *words: str, where: Path | None = None, before: Sequence[str] = ()) -> Any:
         environ = _environ(TEAMS_HOME=str(self.root), TEAMS_TEAM="app", PYTHONPATH=str(Path(__file__).parents[2]))
-        command = [*(before or []), *COMMAND, *words]
-        # repository first: a moved one has no target
-        place = where or (self.target if self.target.is_dir() else self.now)
+        place = where or (self.target if self.target.is_dir() else self.now)  # a moved repository is no place
+        command = [*before, *COMMAND, *words, "--as", "human", "--json"]
         return subprocess.run(command, cwd=place, env=environ, capture_output=True, timeout=TIMEOUT, check=False)
 
 
@@ -231,9 +220,9 @@ class Case:
             "stash": lambda: (self.write(t, "a"), git(t, "stash", "-q")),
             "stash of new files": lambda: (self.write(t), git(t, "stash", "-q", "-u")),
             "stash, detached": lambda: (git(t, "checkout", "-q", "--detach"), self.write(t, "a"), git(t, "stash", "-q")),
-            "rebase": lambda: self._unfinished("rebase"),
-            "merge": lambda: self._unfinished("merge"),
-            "cherry-pick": lambda: self._unfinished("cherry-pick"),
+            "rebase": lambda: self._unfinished(t, "rebase", "a", self.random.random() < 0.5),
+            "merge": lambda: self._unfinished(t, "merge", "a", self.random.random() < 0.5),
+            "cherry-pick": lambda: self._unfinished(t, "cherry-pick", "a", self.random.random() < 0.5),
             "bisect": lambda: git(t, "bisect", "start"),
             "damaged index": lambda: self._index().write_bytes(b"DIRC garbage"),
             "index.lock": lambda: Path(f"{self._index()}.lock").touch(),
@@ -270,49 +259,39 @@ class Case:
         return found
 
     def _index(self) -> Path:
-        return Path(git(self.tree, "rev-parse", "--path-format=absolute", "--git-path", "index").removesuffix("\n"))
+        return git_path(self.tree, "index")
 
     def _excluded(self) -> None:
-        path = git(self.tree, "rev-parse", "--path-format=absolute", "--git-path", "info/exclude").removesuffix("\n")
-        Path(path).parent.mkdir(exist_ok=True)
+        path = git_path(self.tree, "info/exclude")
+        path.parent.mkdir(exist_ok=True)
         with open(path, "a") as file:
             file.write("secret*\n")
         self.write(self.tree, "secret1")
         self.write(self.tree, "secret dir/x")
 
-    def _unfinished(self, how: str) -> None:
-        t = self.tree
-        git(t, "checkout", "-q", "-b", f"u{self.number}")
-        self.commit(t, "a")
-        git(t, "checkout", "-q", "-")
-        self.commit(t, "a")
-        git(t, how, f"u{self.number}", ok=False)
-        if self.random.random() < 0.5:
-            self.write(t, "a")
+    def _unfinished(self, where: Path, how: str, name: str, half: bool) -> None:
+        """Begin something that conflicts in a file, and sometimes go on by *half*."""
+        git(where, "checkout", "-q", "-b", f"u{self.number}")
+        self.commit(where, name)
+        git(where, "checkout", "-q", "-")
+        self.commit(where, name)
+        git(where, how, f"u{self.number}", ok=False)
+        if half:
+            self.write(where, name)
 
     # the person's side
 
     def persons(self) -> dict[str, Callable[[], Any]]:
         r = self.place.target
-        hooks = git(r, "rev-parse", "--path-format=absolute", "--git-path", "hooks").removesuffix("\n")
-        index = git(r, "rev-parse", "--path-format=absolute", "--git-path", "index").removesuffix("\n")
+        hooks, index = git_path(r, "hooks"), git_path(r, "index")
 
         def hook(name: str) -> None:
-            Path(hooks).mkdir(exist_ok=True)
-            Path(hooks, name).write_text("#!/bin/sh\necho no >&2; exit 1\n")
-            Path(hooks, name).chmod(0o755)
-
-        def unfinished(how: str) -> None:
-            git(r, "checkout", "-q", "-b", "side")
-            self.commit(r, "b")
-            git(r, "checkout", "-q", "-")
-            self.commit(r, "b")
-            git(r, how, "side", ok=False)
-            (r / "b").write_text("half")
+            hooks.mkdir(exist_ok=True)
+            (hooks / name).write_text("#!/bin/sh\necho no >&2; exit 1\n")
+            (hooks / name).chmod(0o755)
 
         return {
             "nothing": lambda: None,
-            "nothing ": lambda: None,
             "their commit": lambda: self.commit(r, "theirs"),
             "conflicting": lambda: self.commit(r, "a"),
             "dirty": lambda: self.write(r, "b"),
@@ -321,9 +300,9 @@ class Case:
             "files in the way": lambda: [self.write(r, f"f{n}") for n in range(1, 5)],
             "ignored in the way": lambda: ([self.write(r, f"f{n}") for n in range(1, 5)],
                                            (r / ".gitignore").write_text("*.o\nf*\n"), git(r, "commit", "-qam", "i")),
-            "merging": lambda: unfinished("merge"),
-            "rebasing": lambda: unfinished("rebase"),
-            "picking": lambda: unfinished("cherry-pick"),
+            "merging": lambda: self._unfinished(r, "merge", "b", True),
+            "rebasing": lambda: self._unfinished(r, "rebase", "b", True),
+            "picking": lambda: self._unfinished(r, "cherry-pick", "b", True),
             "index.lock": lambda: Path(f"{index}.lock").touch(),
             "commit-msg": lambda: hook("commit-msg"),
             "pre-commit": lambda: hook("pre-commit"),
@@ -345,30 +324,25 @@ class Case:
             if ".git" in directories:
                 directories.remove(".git")
 
-    def stores(self) -> Iterator[Path]:
-        """Every store of the case, those of submodules and nested repositories included."""
-        for place, directories, files in os.walk(self.place.now):
+    def stores(self, top: Path) -> Iterator[Path]:
+        """Every store below, those of submodules and nested repositories included."""
+        for place, directories, files in os.walk(top):
             if "HEAD" in files and "objects" in directories:
                 yield Path(place)
 
     def reachable(self) -> set[str]:
         """All objects that a reference, a HEAD, an index or a stash of any store leads to; all files of worktrees."""
         found: set[str] = set()
-        for store in self.stores():
+        for store in self.stores(self.place.now):
             own = {"GIT_DIR": str(store), "GIT_WORK_TREE": str(store)}
-            words = ["--all", "--objects", "--no-object-names", "--ignore-missing"]
+            tips = _tokens(store, "logs/refs/stash")
             for place in (store, *(store / "worktrees").glob("*")):
-                extra = _tokens(
-                    place, "HEAD", "rebase-merge/orig-head", "rebase-merge/autostash", "MERGE_HEAD", "logs/HEAD"
-                )
-                words += [each for each in extra if _run(store, own, "cat-file", "-e", each)[0] == 0]
-                index = {**own, "GIT_INDEX_FILE": str(place / "index")}
+                named = _tokens(place, "HEAD", *UNFINISHED, "MERGE_HEAD", "logs/HEAD")
+                tips += [tip for tip in named if run_git(store, own, "cat-file", "-e", tip)[0] == 0]
                 if (place / "index").exists():
-                    found |= {
-                        line.split()[1] for line in _run(store, index, "ls-files", "-s", "-z")[1].split("\0") if line
-                    }
-            words += _tokens(store, "logs/refs/stash")
-            found |= set(_run(store, own, "rev-list", *words)[1].split())
+                    listed = run_git(store, {**own, "GIT_INDEX_FILE": str(place / "index")}, "ls-files", "-s", "-z")
+                    found |= {line.split()[1] for line in listed[1].split("\0") if line}
+            found |= objects_of(store, "--all", "--ignore-missing", *tips)
         for where in (self.tree, *self.tree.parent.glob("*")) if self.tree.parent.is_dir() else ():
             found |= set(self.files(where).values())
         return found
@@ -396,21 +370,15 @@ class Case:
                 listed = git(where, "rev-list", "--objects", "--no-object-names", "--ignore-missing", *words, ok=False)
                 found |= set(listed.split())
             own = Path(git(where, "rev-parse", "--absolute-git-dir").removesuffix("\n"))
-            tips = _tokens(own, "rebase-merge/orig-head", "rebase-merge/autostash", "logs/HEAD")
-            tips += _tokens(own, "logs/refs/stash") if not mine else []
+            tips = _tokens(own, *UNFINISHED, "logs/HEAD", *([] if mine else ["logs/refs/stash"]))
             tips = [one for one in tips if git(where, "cat-file", "-t", one, ok=False)]
-            found |= set(
-                git(where, "rev-list", "--objects", "--no-object-names", *tips, ok=False).split() if tips else ()
-            )
+            if tips:
+                found |= set(git(where, "rev-list", "--objects", "--no-object-names", *tips, ok=False).split())
             entries = git(where, "ls-files", "-s", "-z", ok=False).split("\0")
             found |= {line.split()[1] for line in entries if line and not line.startswith("160000")}
         own = self.tree / git(self.tree, "rev-parse", "--absolute-git-dir").removesuffix("\n")
-        for place, directories, files in os.walk(own / "modules"):
-            if "HEAD" in files and "objects" in directories:
-                variables = {"GIT_DIR": place, "GIT_WORK_TREE": place}
-                found |= set(
-                    _run(Path(place), variables, "rev-list", "--all", "--objects", "--no-object-names")[1].split()
-                )
+        for store in self.stores(own / "modules"):
+            found |= objects_of(store, "--all")
         return found
 
     def _owns_store(self, where: Path) -> bool:
@@ -440,18 +408,17 @@ class Case:
         self.place.set_up()
         for _ in range(self.random.randint(1, 4)):
             self.number += 1
-            name, step = self.random.choice(list(self.steps().items()))
-            try:
-                step()
-                self.said.append(name)
-            except (AssertionError, OSError):  # what another step left does not allow this one
-                self.said.append(f"({name})")
-        name, step = self.random.choice(list(self.persons().items()))
+            self._step("", self.steps())
+        self._step("person: ", self.persons())
+
+    def _step(self, who: str, steps: dict[str, Callable[[], Any]]) -> None:
+        """Do one of the steps, unless what another left does not allow it."""
+        name, step = self.random.choice(list(steps.items()))
         try:
             step()
-            self.said.append(f"person: {name}")
+            self.said.append(f"{who}{name}")
         except (AssertionError, OSError):
-            self.said.append(f"(person: {name})")
+            self.said.append(f"({who}{name})")
 
     def run(self, kill: bool) -> Case:
         """Prepare it, give the command, and look what became of everything."""
@@ -487,21 +454,21 @@ class Case:
         except AssertionError:  # git itself can't read it
             return set(self.files(self.tree).values())
 
-    def give(self, command: str, before: list[str] | None = None) -> Any:
+    def give(self, command: str, before: Sequence[str] = ()) -> Any:
         teams = self.place.teams
         match command:
             case "merge" | "remove":
-                return teams("worktree", command, "ann", "--as", "human", "--json", before=before)
+                return teams("worktree", command, "ann", before=before)
             case "force":
-                return teams("worktree", "remove", "ann", "--force", "--as", "human", "--json", before=before)
+                return teams("worktree", "remove", "ann", "--force", before=before)
             case "restart":
-                done = teams("restart-agent", "ann", "--as", "human", "--json", before=before)
-                teams("wait", "--agent", "ann", "--timeout", "20", "--as", "human")
+                done = teams("restart-agent", "ann", before=before)
+                teams("wait", "--agent", "ann", "--timeout", "20")
                 return done
             case "close":
-                return teams("close-team", "--force", "--as", "human", "--json", before=before)
-        teams("close-team", "--force", "--as", "human", "--json")
-        return teams("prune", "--older-than", "0", "--yes", "--as", "human", "--json", before=before)
+                return teams("close-team", "--force", before=before)
+        teams("close-team", "--force")
+        return teams("prune", "--older-than", "0", "--yes", before=before)
 
     def _lost(self, work: set[str], when: str) -> None:
         if lost := work - self.reachable() - {EMPTY}:
@@ -516,18 +483,9 @@ class Case:
             return
         tip = git(self.place.target, "rev-list", "--objects", "--no-object-names", "HEAD").split()
         listed = {EMPTY, *tip}
-        for store in self.stores():
+        for store in self.stores(self.place.now):
             if "modules" in store.parts or store.parent.name == "lib":
-                listed |= set(
-                    _run(
-                        store,
-                        {"GIT_DIR": str(store), "GIT_WORK_TREE": str(store)},
-                        "rev-list",
-                        "--all",
-                        "--objects",
-                        "--no-object-names",
-                    )[1].split()
-                )
+                listed |= objects_of(store, "--all")
         missing = [name for name, blob in before.items() if blob not in listed and not self._is_excused(name)]
         if answer.get("state") != "merged" or missing:
             self.problems.append(("called merged", f"{answer}: not there: {missing[:5]}"))
@@ -541,13 +499,11 @@ class Case:
         return name.startswith("mine") and "ignored" in self.said
 
     def _look_at_restored(self, ref: str, before: dict[str, str]) -> None:
-        done = self.place.teams("worktree", "restore", ref, "--as", "human", "--json")
+        done = self.place.teams("worktree", "restore", ref)
         found = self.files(Path(_json(done.stdout).get("path", "/nowhere")))
-        sparse = {"a", "b", "c"} if "sparse" in self.said else set()
-        if done.returncode or {k: v for k, v in found.items() if k not in sparse} != {
-            k: v for k, v in before.items() if k not in sparse
-        }:
-            wrong = sorted(set(found.items()) ^ set(before.items()))
+        left_out = {"a", "b", "c"} if "sparse" in self.said else set()
+        wrong = sorted(item for item in set(found.items()) ^ set(before.items()) if item[0] not in left_out)
+        if done.returncode or wrong:
             self.problems.append(("not restored", f"{done.returncode} {done.stderr!r} {wrong[:6]}"))
 
 
@@ -565,13 +521,6 @@ def _tokens(own: Path, *names: str) -> list[str]:
     return list(found)
 
 
-def _run(where: Path, variables: dict[str, str], *words: str) -> tuple[int, str]:
-    done = subprocess.run(
-        ["git", "-C", str(where), *words], env=_environ(**variables), capture_output=True, timeout=TIMEOUT, check=False
-    )
-    return done.returncode, os.fsdecode(done.stdout)
-
-
 def _json(text: bytes) -> Any:
     try:
         found = json.loads(text or b"{}")
@@ -580,37 +529,26 @@ def _json(text: bytes) -> Any:
     return found if isinstance(found, dict) else {}
 
 
-class Storm:
-    """Cases by the seed, in places of their own for each worker."""
+def storm(top: Path, cases: int, seed: int = 1, kill: bool = False) -> Counter[str]:
+    """Run cases by the seed, in places of their own for each worker; the number of times each promise was broken."""
+    make_home(top / "home")
 
-    def __init__(
-        self, top: Path, cases: int, seed: int = 1, kill: bool = False, workers: int = 2, say: bool = False
-    ) -> None:
-        self.top, self.cases, self.seed, self.kill, self.workers, self.say = top, cases, seed, kill, workers, say
-        self.commands: Counter[str] = Counter()
-        self.outcomes: Counter[str] = Counter()
-
-    def run(self) -> Counter[str]:
-        make_home(self.top / "home")
-        with ThreadPoolExecutor(self.workers) as pool:
-            found = [each for part in pool.map(self._share, range(self.workers)) for each in part]
-        return Counter(dict.fromkeys(PROMISES, 0)) + Counter(kind for kind, _ in found) if found else Counter()
-
-    def _share(self, worker: int) -> list[tuple[str, str]]:
+    def share(worker: int) -> list[str]:
         places: dict[tuple[str, bool], Place] = {}
-        found = []
-        for seed in range(self.seed + worker, self.seed + self.cases, self.workers):
-            chosen = random.Random(-seed - 1)
+        broken = []
+        for number in range(seed + worker, seed + cases, WORKERS):
+            chosen = random.Random(-number - 1)
             kind = chosen.choice(LAYOUTS), chosen.random() < 0.4
             if kind not in places:
-                places[kind] = Place(self.top / f"{worker}-{len(places)}", *kind)
-            case = Case(places[kind], seed).run(self.kill)
-            for problem in case.problems:
-                found.append(problem)
-                sys.stderr.write(f"{'; '.join(case.said)}: {problem[0]}: {problem[1][:1500]}\n")
-            if self.say and (seed - self.seed) % 100 == 0:
-                sys.stderr.write(f"{time.strftime('%X')} {seed - self.seed} cases\n")
-        return found
+                places[kind] = Place(top / f"{worker}-{len(places)}", *kind)
+            case = Case(places[kind], number).run(kill)
+            for promise, what in case.problems:
+                broken.append(promise)
+                sys.stderr.write(f"{'; '.join(case.said)}: {promise}: {what[:1500]}\n")
+        return broken
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        return Counter(promise for part in pool.map(share, range(WORKERS)) for promise in part)
 
 
 def main() -> None:
@@ -618,15 +556,13 @@ def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--cases", type=int, default=2000)
     options.add_argument("--seed", type=int, default=1)
-    options.add_argument("--workers", type=int, default=2)
     options.add_argument("--kill", action="store_true")
     said = options.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        begun = time.monotonic()
-        found = Storm(Path(place), said.cases, said.seed, said.kill, said.workers, say=True).run()
-        rows = ", ".join(f"{kind}: {found[kind]}" for kind in PROMISES)
-        print(f"{said.cases} cases{' with kills' * said.kill} in {time.monotonic() - begun:.0f} s: {rows}")
-    sys.exit(any(found.values()))
+        broken = storm(Path(place), said.cases, said.seed, said.kill)
+    rows = ", ".join(f"{promise}: {broken[promise]}" for promise in PROMISES)
+    print(f"{said.cases} cases{' with kills' * said.kill}: {rows}")
+    sys.exit(any(broken.values()))
 
 
 if __name__ == "__main__":
