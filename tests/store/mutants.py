@@ -3,7 +3,7 @@
     python -m tests.store.mutants [--all] [NAME ...]
 
 tries a quarter of them, another with each commit; all with `--all`; else those whose names contain one of the words.
-Ends with 1 if a mutant survives. Each is tried on a copy, never here.
+Ends with 1 if a mutant survives, or if what catches it fails without it too. Each is tried on a copy, never here.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def main(words: list[str]) -> int:
     print(f"{'mutant':46} {'caught by':66} seconds")
     together = (os.cpu_count() or 1) + 2  # they wait more than they work
     with ThreadPoolExecutor(together) as pool:
-        survivors = sum(pool.map(_survives, mutants))
-    print(f"{len(mutants) - survivors} caught, {survivors} survived, of {len(MUTANTS)}")
-    return 1 if survivors or not mutants else 0
+        caught = sum(pool.map(_is_caught, mutants))
+    print(f"{caught} caught, {len(mutants) - caught} survived, of {len(MUTANTS)}")
+    return 0 if mutants and caught == len(mutants) else 1
 
 
 def chosen(words: list[str]) -> list[Mutant]:
@@ -54,15 +54,18 @@ def chosen(words: list[str]) -> list[Mutant]:
     return MUTANTS[int(head, 16) % QUARTERS :: QUARTERS]
 
 
-def _survives(mutant: Mutant) -> bool:
-    """Whether the tests find nothing wrong with the mutant; print what they found."""
+def _is_caught(mutant: Mutant) -> bool:
+    """Whether a test fails with the mutant, and does not fail without it; print which."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as place:
         copy = copied(Path(place))
-        apply(mutant, copy)
-        caught = failing_test(copy, mutant.tests)
-    print(f"{mutant.name:46} {caught or 'SURVIVED':66} {time.monotonic() - began:7.1f}", flush=True)
-    return not caught
+        original = apply(mutant, copy)
+        test = failing_test(copy, mutant.tests)
+        target(mutant, copy).write_text(original)
+        fails_anyway = test and failing_test(copy, test)
+    found = f"FAILS WITHOUT THE MUTANT TOO: {test}" if fails_anyway else test.removeprefix("tests/store/")
+    print(f"{mutant.name:46} {found or 'SURVIVED':66} {time.monotonic() - began:7.1f}", flush=True)
+    return bool(test) and not fails_anyway
 
 
 def copied(place: Path) -> Path:
@@ -82,11 +85,13 @@ def target(mutant: Mutant, copy: Path) -> Path:
     return copy / "teams_cli/store" / (mutant.module if "." in mutant.module[2:] else f"{mutant.module}.py")
 
 
-def apply(mutant: Mutant, copy: Path) -> None:
+def apply(mutant: Mutant, copy: Path) -> str:
+    """Change the file; the text that it had."""
     path = target(mutant, copy)
     text = path.read_text()
     assert text.count(mutant.old) == 1, f"{mutant.name}: the text to replace is {text.count(mutant.old)} times there"
     path.write_text(text.replace(mutant.old, mutant.new))
+    return text
 
 
 def failing_test(copy: Path, tests: str) -> str:
@@ -112,7 +117,7 @@ def failing_test(copy: Path, tests: str) -> str:
         for line in run.stdout.splitlines()
         if line.startswith(("FAILED", "ERROR"))
     ]
-    return names[0].removeprefix("tests/store/") if names else ""
+    return names[0] if names else ""
 
 
 if __name__ == "__main__":
