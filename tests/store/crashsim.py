@@ -131,6 +131,15 @@ def _said(change: Change) -> str:
     return ", ".join(f"{'-' if node is None else '+'}{name}" for _, name, node in change)
 
 
+_ENTRIES: dict[str, Callable[..., list[tuple[str, File | Directory | None]]]] = {
+    "mkdir": lambda disk, path, mode=0o777: [(path, Directory())],
+    "rename": lambda disk, source, target: [(target, disk.find(source)), (source, None)],
+    "link": lambda disk, source, target: [(target, disk.find(source))],
+    "unlink": lambda disk, path: [(path, None)],
+}
+"""What becomes of the entries of directories by each call; no entry is there any more."""
+
+
 class Recorder:
     """Listens to the system calls that change what is below the disk's top, and ends the process before one of them.
 
@@ -145,13 +154,19 @@ class Recorder:
         self.dead = False
         self._open: dict[int, File | Directory | None] = {}
         self._place: dict[int, int] = {}
-        self._real = {
-            name: getattr(os, name) for name in ("mkdir", "open", "write", "fsync", "rename", "link", "unlink", "close")
+        changes = {name: self._changing(name, getattr(os, name)) for name in _ENTRIES}
+        self._listening = {
+            **changes,
+            "open": self._open_file,
+            "write": self._write,
+            "fsync": self._fsync,
+            "close": self._close,
         }
+        self._real = {name: getattr(os, name) for name in self._listening}
 
     def __enter__(self) -> Recorder:
-        for name in self._real:
-            setattr(os, name, getattr(self, f"_{name}") if name != "open" else self._open_file)
+        for name, function in self._listening.items():
+            setattr(os, name, function)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -173,13 +188,18 @@ class Recorder:
     def _ours(self, path: Any) -> bool:
         return isinstance(path, str) and f"{path}/".startswith(f"{self.disk.top}/")
 
-    def _mkdir(self, path: str, mode: int = 0o777) -> None:
-        if self._ours(path):
+    def _changing(self, name: str, real: Callable[..., None]) -> Callable[..., None]:
+        """A call that changes entries of directories, listened to."""
+
+        def call(*arguments: Any) -> None:
+            if not self._ours(arguments[0]):
+                return real(*arguments)
             self._step()
-        self._real["mkdir"](path, mode)
-        if self._ours(path):
-            self.disk.change((path, Directory()))
-            self.told(f"mkdir {path}")
+            real(*arguments)
+            self.disk.change(*_ENTRIES[name](self.disk, *arguments))
+            return self.told(f"{name} {arguments[-1]}")
+
+        return call
 
     def _open_file(self, path: str, flags: int, mode: int = 0o777, **options: Any) -> int:
         if not self._ours(path):
@@ -216,24 +236,6 @@ class Recorder:
             self._step()
             self.disk.sync(node)
             self.told("fsync")
-
-    def _rename(self, source: str, target: str) -> None:
-        self._step()
-        self._real["rename"](source, target)
-        self.disk.change((target, self.disk.find(source)), (source, None))
-        self.told(f"rename to {target}")
-
-    def _link(self, source: str, target: str) -> None:
-        self._step()
-        self._real["link"](source, target)
-        self.disk.change((target, self.disk.find(source)))
-        self.told(f"link {target}")
-
-    def _unlink(self, path: str) -> None:
-        self._step()
-        self._real["unlink"](path)
-        self.disk.change((path, None))
-        self.told(f"unlink {path}")
 
     def _close(self, descriptor: int) -> None:
         self._open.pop(descriptor, None)

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from teams_cli.errors import Conflict, NotFound, OutcomeUnknown, StorageFailed
-from teams_cli.store import opening
 from teams_cli.store.files.engine import FileStore
-from tests.conftest import new_address
 from tests.store.faults import ERRORS, Fault
 from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Inbox, Message, Task, Team, seen, texts
 
@@ -34,14 +32,11 @@ class Machine(RuleBasedStateMachine):
     def begin(self):
         # Nothing that the collector clears: it might, while another machine's calls are made to fail.
         self.place = tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
-        self.actors = self.clients()
+        self.actors = [FileStore(f"{self.place}/root", lock_timeout=0.3) for _ in range(3)]
         self.model = FileStore(f"{self.place}/model")
         self.held = {}
         self.writes = 0
         self.create_task("alpha", 0, None)
-
-    def clients(self):
-        return [FileStore(f"{self.place}/root", lock_timeout=0.3) for _ in range(3)]
 
     def teardown(self):
         if hasattr(self, "place"):
@@ -184,26 +179,6 @@ class Machine(RuleBasedStateMachine):
             assert set(self.model.labelled(team, TASK, label)) <= set(self.actors[0].labelled(team, TASK, label))
 
 
-class OnPostgres(Machine):
-    """The same with three clients of a PostgreSQL server; no disk of ours fails there."""
-
-    def clients(self):
-        address = new_address()
-        return [opening.open_store(f"{self.place}/root", address) for _ in range(3)]
-
-    def both(self, actor, fault, change):
-        return super().both(actor, None, change)
-
-    def teardown(self):
-        for actor in getattr(self, "actors", ()):
-            actor.close()
-        super().teardown()
-
-
-TestOnPostgres = OnPostgres.TestCase
-TestOnPostgres.settings = settings(
-    max_examples=20, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
 TestMachine = Machine.TestCase
 TestMachine.settings = settings(
     max_examples=150,

@@ -10,20 +10,36 @@ import pytest
 from teams_cli.errors import DamagedRecord, TeamsError
 from teams_cli.store.files.engine import FileStore
 from tests.store.kinds import MESSAGE, broadcast, make_team, seen, send, texts
-from tests.support.cli import ALPHA, Cli
+from tests.support.cli import ALPHA
 from tests.support.cli import make_team as team_of_cli
 
 LOG = "teams/alpha/messages"
 
 
 def pack(directory: Path) -> None:
-    """Put the messages of a directory into one file, as version 0.2 did."""
+    """Put the messages of a directory into one file, as version 0.2 did, with those that are packed already."""
+    for name, text in packed(directory).items():
+        (directory / name).write_text(text)
     files = sorted(directory.glob("*.*.*.json"), key=lambda path: int(path.name.partition(".")[0]))
     last = files[-1].name.partition(".")[0]
-    texts = [f'"{path.name}"\n{path.read_text()}' for path in files]
-    (directory / "packed.json").write_text(f'"messages to number {last}, {len(files)} of them"\n' + "".join(texts))
+    parts = [f'"{path.name}"\n{path.read_text()}' for path in files]
+    (directory / "packed.json").write_text(f'"messages to number {last}, {len(files)} of them"\n' + "".join(parts))
     for path in files:
         path.unlink()
+
+
+def packed(directory: Path) -> dict[str, str]:
+    """What is packed there, by the names of the files."""
+    path = directory / "packed.json"
+    parts = path.read_text().split('\n"')[1:] if path.exists() else []
+    named = [part.partition('"\n') for part in parts]
+    return {name: text.rstrip("\n") + "\n" for name, _, text in named}
+
+
+def pack_all(root: Path) -> None:
+    for directory in (root / LOG).glob("[0-9]*"):
+        if list(directory.glob("*.*.*.json")):
+            pack(directory)
 
 
 @pytest.fixture
@@ -38,11 +54,6 @@ def store(tmp_path: Path) -> FileStore:
     send(store, "bob", "thousandth", uid="last")
     send(store, "cid", "and one")
     return store
-
-
-def pack_all(root: Path) -> None:
-    for directory in (root / LOG).glob("[0-9]*"):
-        pack(directory)
 
 
 def all_of(store: FileStore) -> object:
@@ -76,22 +87,8 @@ def test_what_was_listed_before_is_found_behind(store: FileStore, tmp_path: Path
             broadcast(store, ["bob", "cid"], text)
         before, reading = sorted(read()), read()
         first = next(reading)
-        for directory in (tmp_path / LOG).glob("[0-9]*"):
-            if list(directory.glob("*.*.*.json")):
-                pack_more(directory)
+        pack_all(tmp_path)
         assert sorted([first, *reading]) == before
-
-
-def pack_more(directory: Path) -> None:
-    """Pack what is beside what is packed already."""
-    packed = directory / "packed.json"
-    if packed.exists():
-        heading, *parts = packed.read_text().split('\n"')
-        for part in parts or [heading]:
-            name, _, text = part.partition('"\n')
-            if parts:
-                (directory / name).write_text(text.rstrip("\n") + "\n")
-    pack(directory)
 
 
 def test_one_that_is_damaged_is_named_alone(store: FileStore, tmp_path: Path) -> None:
@@ -105,7 +102,7 @@ def test_one_that_is_damaged_is_named_alone(store: FileStore, tmp_path: Path) ->
 
 
 def test_commands_go_on_and_the_doctor_says_what_was_taken_out(tmp_path: Path) -> None:
-    cli: Cli = team_of_cli(tmp_path / "root", "bob")
+    cli = team_of_cli(tmp_path / "root", "bob")
     for n in range(3):
         cli.ok("send-message", "bob", f"message {n}", agent="lea")
     cli.ok("close-team", agent="lea")

@@ -19,9 +19,14 @@ def store(used_store):
     return used_store
 
 
-def test_without_inotify_the_watch_looks_again_and_again(store, root):
+def polling(store, why=""):
+    places = f"{store.root}/teams/alpha", f"{store.root}/tasks/alpha"
+    return polling_watch(*places, why) if why else polling_watch(*places)
+
+
+def test_without_inotify_the_watch_looks_again_and_again(store):
     """128 instances a user are a usual limit."""
-    watch = polling_watch(str(root / "teams/alpha"), str(root / "tasks/alpha"))
+    watch = polling(store)
     assert not watch.wait(0.03)
     for change in ("tasks/alpha", "teams/alpha/messages", "teams/alpha/inboxes"):
         CHANGES[change](store)
@@ -32,12 +37,11 @@ def test_without_inotify_the_watch_looks_again_and_again(store, root):
 @pytest.mark.slow
 def test_a_change_that_left_the_same_time_as_the_one_before_is_seen(store, root):
     """The clocks of most files go on by some milliseconds, of some by a second."""
-    watch = polling_watch(str(root / "teams/alpha"), str(root / "tasks/alpha"))
+    watch = polling(store)
     send(store, "bob", "first")
     assert watch.wait(60)
     log = root / "teams/alpha/messages"
-    places = [log, *(path for path in log.iterdir() if path.is_dir())]
-    times = [(path, path.stat()) for path in places]
+    times = [(path, path.stat()) for path in (log, *log.glob("[0-9]*"))]
     send(store, "bob", "second")
     for path, state in times:
         os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
@@ -51,7 +55,6 @@ from teams_cli.store.files.engine import FileStore
 from tests.store.kinds import send
 
 store = FileStore(sys.argv[1])
-send(store, "bob", "first")
 watch = store.watch("alpha")
 while watch.wait(0.02):
     pass
@@ -61,15 +64,14 @@ told = []
 for n in range(3):
     send(store, "bob", str(n))
     looked.clear()
-    told.append(watch.wait(60))
-    told.append(looked.copy())
+    told += [watch.wait(60), looked.copy()]
 print(watch.slow or told)
 """
 
 
-def test_who_waits_again_looks_through_no_directory(store, root):
+def test_who_waits_again_looks_through_no_directory(store):
     """The system tells of those that are made, and a log of thousands is long."""
-    words = [sys.executable, "-c", LOOKED_INTO, str(root)]
+    words = [sys.executable, "-c", LOOKED_INTO, store.root]
     said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     if "watches" not in said:  # all that others watch is too much for the system
         assert said.strip() == str([True, []] * 3)
@@ -96,17 +98,13 @@ def test_without_a_watch_left_it_looks_again_and_says_so(store, root):
     os.close(other_end)
 
 
-class _Slow:
-    """A store on a system that has no more watches."""
-
-    def __init__(self, store):
-        self._store = store
-
-    def watch(self, team, topics=None):
-        return polling_watch(f"{self._store.root}/teams/{team}", f"{self._store.root}/tasks/{team}", "changes are late")
-
-
 def test_who_waits_is_told_once_that_changes_are_seen_late(store):
+    class Slow:
+        """A store on a system that has no more watches."""
+
+        def watch(self, team, topics=None):
+            return polling(store, "changes are late")
+
     said: list[str] = []
     looks: list[int] = []
 
@@ -114,5 +112,5 @@ def test_who_waits_is_told_once_that_changes_are_seen_late(store):
         looks.append(send(store, "bob", "hello").number)
         return len(looks) == 3
 
-    assert sleep_until(_Slow(store), "alpha", ready, 60, ["message/bob"], Alarm(), said.append)
+    assert sleep_until(Slow(), "alpha", ready, 60, ["message/bob"], Alarm(), said.append)
     assert said == ["teams: changes are late"]
