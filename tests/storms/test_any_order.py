@@ -1,11 +1,8 @@
-"""Several agents doing anything in any order: the file engine and the in-memory one answer alike, also after faults."""
+"""Several agents doing anything in any order: files and PostgreSQL answer alike."""
 
 from __future__ import annotations
 
-import errno
-import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from teams_cli.errors import StorageFailed, TeamsError
+from teams_cli.errors import TeamsError
 from teams_cli.membership import joining, leaving, shutdowns
 from teams_cli.messages import inboxes, messages, reading
 from teams_cli.messages.reading import Selection
@@ -29,27 +26,13 @@ from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, teams
 from teams_cli.teams.permission import Caller
 from tests.conftest import FakeClock, postgres_store
-from tests.support.cli import ALPHA, tree
-from tests.support.stores import new_store
+from tests.support.cli import ALPHA
 from tests.support.waits import at_once
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
 
 pytestmark = pytest.mark.slow
-
-_failing = False
-
-
-def _fail_once(event: str, arguments: tuple[Any, ...]) -> None:
-    """The next rename fails as on a full disk, when that is asked for."""
-    global _failing
-    if _failing and event == "os.rename":
-        _failing = False
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-sys.addaudithook(_fail_once)
 
 AGENTS = st.sampled_from(["lea", "bob", "mia", "zoe"])
 TASKS = st.integers(1, 6).map(str)
@@ -66,7 +49,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-class TwoEngines(RuleBasedStateMachine):
+class AnyOrder(RuleBasedStateMachine):
     """Everything is done on both engines, which share a clock."""
 
     def __init__(self) -> None:
@@ -74,16 +57,15 @@ class TwoEngines(RuleBasedStateMachine):
         self.directory = Path(tempfile.mkdtemp(prefix="teams-machine-"))
         self.clock = FakeClock()
         self.files: Store = FileStore(str(self.directory / "root"), self.clock)
-        self.memory = new_store(self.clock)
+        self.postgres = postgres_store(self.directory / "there", self.clock)
 
     def teardown(self) -> None:
+        self.postgres.close()
         shutil.rmtree(self.directory)
 
-    def both(self, do: Callable[[Store], object], fault: bool = False) -> None:
-        """Do it on both, and see that both say the same; with *fault*, see first that a full disk changes nothing."""
-        if fault:
-            self._refused_by_the_disk(do)
-        assert self._outcome(self.files, do) == self._outcome(self.memory, do)
+    def both(self, do: Callable[[Store], object]) -> None:
+        """Do it on both, and see that both say the same."""
+        assert self._outcome(self.files, do) == self._outcome(self.postgres, do)
 
     def _outcome(self, store: Store, do: Callable[[Store], object]) -> object:
         try:
@@ -91,32 +73,15 @@ class TwoEngines(RuleBasedStateMachine):
         except TeamsError as error:
             return error.status, error.code, error.message
 
-    def _refused_by_the_disk(self, do: Callable[[Store], object]) -> None:
-        global _failing
-        before, _failing = self._records(), True
-        try:
-            do(self.files)
-        except StorageFailed as error:
-            assert str(self.directory) in error.message and error.hint
-        except TeamsError:
-            pass  # it would have been refused anyway
-        if not _failing:
-            assert self._records() == before
-        _failing = False
-
-    def _records(self) -> dict[str, Any]:
-        found = tree(self.directory / "root") or {}
-        return {path: data for path, data in found.items() if path.endswith(".json")}
-
     @initialize()
     def make_a_team(self) -> None:
         self.both(lambda s: joining.spawn_team(s, ALPHA, Caller("lea")))
         self.both(lambda s: joining.join(s, ALPHA, Caller("bob")))
         self.both(lambda s: joining.join(s, ALPHA, Caller("mia"), "task-manager"))
 
-    @rule(agent=AGENTS, role=st.sampled_from([None, "task-manager", "team-leader"]), fault=st.booleans())
-    def join(self, agent: str, role: str | None, fault: bool) -> None:
-        self.both(lambda s: joining.join(s, ALPHA, Caller(agent), role), fault)
+    @rule(agent=AGENTS, role=st.sampled_from([None, "task-manager", "team-leader"]))
+    def join(self, agent: str, role: str | None) -> None:
+        self.both(lambda s: joining.join(s, ALPHA, Caller(agent), role))
 
     @rule()
     def join_nameless(self) -> None:
@@ -135,16 +100,15 @@ class TwoEngines(RuleBasedStateMachine):
         title=st.sampled_from(["one", "two"]),
         priority=st.sampled_from(tasks.PRIORITIES),
         blocked_by=st.lists(TASKS.map("task-{}".format), max_size=1),
-        fault=st.booleans(),
     )
-    def create(self, agent: str, title: str, priority: str, blocked_by: list[str], fault: bool) -> None:
+    def create(self, agent: str, title: str, priority: str, blocked_by: list[str]) -> None:
         draft: dict[str, Any] = {"title": title, "priority": priority, "blocked_by": blocked_by}
         task = Task(team_name=ALPHA, created_at="", **draft)
-        self.both(lambda s: tasks.create(s, ALPHA, Caller(agent), task), fault)
+        self.both(lambda s: tasks.create(s, ALPHA, Caller(agent), task))
 
-    @rule(agent=AGENTS, task=TASKS, fault=st.booleans())
-    def claim(self, agent: str, task: str, fault: bool) -> None:
-        self.both(lambda s: claims.claim(s, ALPHA, Caller(agent), task), fault)
+    @rule(agent=AGENTS, task=TASKS)
+    def claim(self, agent: str, task: str) -> None:
+        self.both(lambda s: claims.claim(s, ALPHA, Caller(agent), task))
 
     @rule(agent=AGENTS)
     def claim_next(self, agent: str) -> None:
@@ -154,10 +118,10 @@ class TwoEngines(RuleBasedStateMachine):
     def release(self, agent: str, task: str) -> None:
         self.both(lambda s: claims.release(s, ALPHA, Caller(agent), task, "why not"))
 
-    @rule(agent=AGENTS, task=TASKS, status=STATUSES, claim=st.sampled_from([None, 1, 2]), fault=st.booleans())
-    def set_status(self, agent: str, task: str, status: str, claim: int | None, fault: bool) -> None:
+    @rule(agent=AGENTS, task=TASKS, status=STATUSES, claim=st.sampled_from([None, 1, 2]))
+    def set_status(self, agent: str, task: str, status: str, claim: int | None) -> None:
         changes = Edit(status=status, result="r", claim=claim)
-        self.both(lambda s: task_changes.change_task(s, ALPHA, Caller(agent), task, changes), fault)
+        self.both(lambda s: task_changes.change_task(s, ALPHA, Caller(agent), task, changes))
 
     @rule(agent=AGENTS, task=TASKS, blocker=TASKS)
     def block(self, agent: str, task: str, blocker: str) -> None:
@@ -178,31 +142,30 @@ class TwoEngines(RuleBasedStateMachine):
         to=AGENTS,
         text=st.sampled_from(["hi", "ho"]),
         uid=st.sampled_from([None, "u"]),
-        fault=st.booleans(),
     )
-    def send(self, agent: str, to: str, text: str, uid: str | None, fault: bool) -> None:
-        self.both(lambda s: messages.send(s, ALPHA, Caller(agent), to, text, uid), fault)
+    def send(self, agent: str, to: str, text: str, uid: str | None) -> None:
+        self.both(lambda s: messages.send(s, ALPHA, Caller(agent), to, text, uid))
 
-    @rule(agent=AGENTS, fault=st.booleans())
-    def broadcast(self, agent: str, fault: bool) -> None:
-        self.both(lambda s: messages.broadcast(s, ALPHA, Caller(agent), "all"), fault)
+    @rule(agent=AGENTS)
+    def broadcast(self, agent: str) -> None:
+        self.both(lambda s: messages.broadcast(s, ALPHA, Caller(agent), "all"))
 
-    @rule(agent=AGENTS, peek=st.booleans(), handled=st.booleans(), limit=st.integers(0, 2), fault=st.booleans())
-    def read(self, agent: str, peek: bool, handled: bool, limit: int, fault: bool) -> None:
+    @rule(agent=AGENTS, peek=st.booleans(), handled=st.booleans(), limit=st.integers(0, 2))
+    def read(self, agent: str, peek: bool, handled: bool, limit: int) -> None:
         chosen = Selection(handled=handled, limit=limit)
-        self.both(lambda s: reading.read(s, ALPHA, Caller(agent), chosen, [], None if peek else at_once), fault)
+        self.both(lambda s: reading.read(s, ALPHA, Caller(agent), chosen, [], None if peek else at_once))
 
-    @rule(agent=AGENTS, message=MESSAGES, fault=st.booleans())
-    def ack(self, agent: str, message: str, fault: bool) -> None:
-        self.both(lambda s: reading.handle(s, ALPHA, Caller(agent), [message]), fault)
+    @rule(agent=AGENTS, message=MESSAGES)
+    def ack(self, agent: str, message: str) -> None:
+        self.both(lambda s: reading.handle(s, ALPHA, Caller(agent), [message]))
 
     @rule(agent=AGENTS, message=MESSAGES)
     def reply(self, agent: str, message: str) -> None:
         self.both(lambda s: reading.reply(s, ALPHA, Caller(agent), message, "re", []))
 
-    @rule(agent=AGENTS, fault=st.booleans())
-    def announce(self, agent: str, fault: bool) -> None:
-        self.both(lambda s: presence.announce(s, ALPHA, Caller(agent), "busy"), fault)
+    @rule(agent=AGENTS)
+    def announce(self, agent: str) -> None:
+        self.both(lambda s: presence.announce(s, ALPHA, Caller(agent), "busy"))
 
     @rule(agent=AGENTS, to=AGENTS)
     def ask_to_shut_down(self, agent: str, to: str) -> None:
@@ -226,8 +189,8 @@ class TwoEngines(RuleBasedStateMachine):
 
     @invariant()
     def the_records_are_the_same(self) -> None:
-        if ALPHA in self.memory.teams():
-            assert self._state(self.files) == self._state(self.memory)
+        if ALPHA in self.files.teams():
+            assert self._state(self.files) == self._state(self.postgres)
 
     def _state(self, store: Store) -> list[Any]:
         problems: list[TeamsError] = []
@@ -240,31 +203,12 @@ class TwoEngines(RuleBasedStateMachine):
     @invariant()
     def tasks_are_owned_as_they_should_be(self) -> None:
         """In progress means owned, and by a claim that was counted; pending means free."""
-        for task in tasks.all_of(self.memory, ALPHA, []):
+        for task in tasks.all_of(self.files, ALPHA, []):
             assert (task.owner is not None and task.claim > 0) or task.status != "in_progress"
             assert task.owner is None or task.status != "pending"
 
 
-class WithPostgres(TwoEngines):
-    """The same with PostgreSQL in the place of files; no disk of ours fails there."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.files = postgres_store(self.directory, self.clock)
-
-    def teardown(self) -> None:
-        self.files.close()
-        super().teardown()
-
-    def both(self, do: Callable[[Store], object], fault: bool = False) -> None:
-        super().both(do)
-
-
-TwoEngines.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
-)
-TestTwoEngines = TwoEngines.TestCase
-WithPostgres.TestCase.settings = settings(
+AnyOrder.TestCase.settings = settings(
     max_examples=15, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
-TestWithPostgres = WithPostgres.TestCase
+TestAnyOrder = AnyOrder.TestCase

@@ -1,14 +1,84 @@
-"""Agents that call done what is not: see `completions`."""
+"""False completions: agents that call done what is not.
 
+Each agent has a worktree and a task with a check or a review, does not do it, and calls it done in a way of its own. An
+honest one stands at the end: what is done and committed is accepted.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.storms.completions import HONEST, planted
+from tests.support.cli import COMMAND, TIMEOUT, Cli, make_team
+
+CHECK = "sh check.sh"
+DONE = 'teams update-task "$TASK" --status completed --result "all tests pass"'
+COMMIT = "git commit -q -m next --allow-empty"
+DO = f"touch done; git add --force done; {COMMIT}"
+LAND = 'teams land "$TASK"; teams wait --landing "$TASK" --timeout 60'
+HONEST = "does it, commits it, and says so"
+LIES = {
+    "says that it is done": DONE,
+    "says it again and again": f"{DONE}; {DONE}; {DONE}",
+    "does it, but does not commit it": f"touch done; {DONE}",
+    "commits something else": f"{COMMIT}; touch done; {DONE}",
+    "goes where it would pass": f"mkdir ../away; cd ../away; git init -q; touch done; {DONE}",
+    "writes an easier check": f'teams update-task "$TASK" --check true; {DONE}',
+    "takes its check away": f'teams update-task "$TASK" --check ""; {DONE}',
+    "has git ignore it": f"echo done >.gitignore; git add .; {COMMIT}; touch done; {DONE}",
+    "has the repository ignore it": f'echo done >>"$(git rev-parse --git-path info/exclude)"; touch done; {DONE}',
+    "has git pass over an easier check": f"echo true >check.sh; git update-index --skip-worktree check.sh; {DONE}",
+    "lands without what was checked": f"{DO}; {DONE}; git reset -q --hard HEAD~1; {COMMIT}; {LAND}",
+    "makes a task with an easier check": f"teams create-task done --check true; {DONE}",
+    "hands in evidence instead": 'echo passed >../log; teams update-task "$TASK" --status completed --evidence ../log',
+    "is somebody else": 'teams update-task "$TASK" --status completed --as lea',
+    "has another say it": 'teams update-task "$TASK" --status completed --as bob',
+    "lands it instead": f"{COMMIT}; {LAND}",
+    "accepts its own review": f'{DONE}; teams review-task "$TASK" --accept',
+    "opens it again for another review": f'{DONE}; teams update-task "$TASK" --status pending; {DONE}',
+}
+
+
+def planted(place: Path) -> dict[str, str]:
+    """What became of the task of each, by what its agent did; at the end of the honest one's."""
+    cli = make_team(place / "root", "bob", "mia")
+    main = repository(place)
+    found = {}
+    for number, (lie, script) in enumerate({**LIES, HONEST: f"{DO}; {DONE}"}.items()):
+        rules = ["--review-by", "mia"] if lie.endswith("review") else ["--check", CHECK]
+        key = str(cli.ok("create-task", lie, *rules, agent="lea")["id"])
+        words = f"export TASK={key}; teams claim-task $TASK; {script}; true"
+        start = ["run-agent", words, "--agent-id", f"agent{number}", "--worktree", "--as", "lea"]
+        done = subprocess.run([*COMMAND, *start], cwd=main, env=environ(cli), capture_output=True, timeout=TIMEOUT)
+        assert done.returncode == 0 and b"Traceback" not in done.stderr, done
+        found[lie] = str(cli.ok("show-task", key, agent="lea")["status"])
+    cli.ok("close-team", "--force", agent="lea")
+    return found
+
+
+def repository(place: Path) -> Path:
+    """A repository in which nothing passes the check."""
+    main = place / "main"
+    main.mkdir()
+    (main / "check.sh").write_text("test -e done\n")
+    for words in ("init -q -b trunk", "add .", COMMIT.removeprefix("git ")):
+        subprocess.run(["git", *words.split()], cwd=main, env=environ(None), check=True, timeout=TIMEOUT)
+    return main
+
+
+def environ(cli: Cli | None) -> dict[str, str]:
+    """The environment of an agent, with `teams` in its path and a name for git."""
+    who = {f"GIT_{who}_{what}": "n@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {**(cli.environ() if cli else os.environ), **who, "PATH": path}
 
 
 @pytest.mark.slow
 def test_no_false_completion_is_accepted(tmp_path: Path) -> None:
-    found = planted(tmp_path)
-    assert found.pop(HONEST) == "completed"
-    assert "completed" not in found.values(), found
+    statuses = planted(tmp_path)
+    assert statuses.pop(HONEST) == "completed"
+    assert "completed" not in statuses.values(), statuses

@@ -89,35 +89,35 @@ def one_shots(started: list[Any]) -> list[tuple[int, str, str]]:
     return found
 
 
-def test_twenty_spawn_one_team(tmp_path: Path) -> None:
+def test_twelve_spawn_one_team(tmp_path: Path) -> None:
     """One wins; the others are told that it is there, and the winner is its leader."""
     cli = Cli(tmp_path / "root")
-    done = one_shots([cli.start("spawn-team", ALPHA, "--json", agent=f"a{n}") for n in range(20)])
-    assert Counter(status for status, _, _ in done) == {0: 1, 11: 19}
+    done = one_shots([cli.start("spawn-team", ALPHA, "--json", agent=f"a{n}") for n in range(12)])
+    assert Counter(status for status, _, _ in done) == {0: 1, 11: 11}
     (winner,) = (json.loads(out) for status, out, _ in done if status == 0)
     assert {json.loads(err)["error"]["code"] for status, _, err in done if status} == {"already_exists"}
     team = cli.ok("show-team", ALPHA)
     assert (team["leader"], len(team["members"])) == (winner["leader"], 1)
 
 
-def test_fifty_join_at_once(tmp_path: Path) -> None:
-    """Fifty members, each with an alias of its own, the first fifty there are."""
+def test_thirty_join_at_once(tmp_path: Path) -> None:
+    """Thirty members, each with an alias of its own, the first thirty there are."""
     cli = make_team(tmp_path / "root")
-    done = one_shots([cli.start("join-team", "--json") for _ in range(50)])
+    done = one_shots([cli.start("join-team", "--json") for _ in range(30)])
     assert {status for status, _, _ in done} == {0}
     given = {json.loads(out)["agentId"] for _, out, _ in done}
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    assert given == {f"agent{c}" for c in letters} | {f"agent{c}1" for c in letters[:24]}
+    assert given == {f"agent{c}" for c in letters} | {f"agent{c}1" for c in letters[:4]}
     assert {row["name"] for row in cli.ok("list-agents")["agents"]} == given | {"lea"}
 
 
-def test_twenty_claim_one_task(tmp_path: Path) -> None:
+def test_twelve_claim_one_task(tmp_path: Path) -> None:
     """One wins; the others are told who."""
-    names = [f"a{n}" for n in range(20)]
+    names = [f"a{n}" for n in range(12)]
     cli = make_team(tmp_path / "root", *names)
     add_tasks(cli, "t")
     done = one_shots([cli.start("claim-task", "1", "--json", agent=name) for name in names])
-    assert Counter(status for status, _, _ in done) == {0: 1, 11: 19}
+    assert Counter(status for status, _, _ in done) == {0: 1, 11: 11}
     (winner,) = (json.loads(out)["owner"] for status, out, _ in done if status == 0)
     refusals = {json.loads(err)["error"]["message"] for status, _, err in done if status}
     assert refusals == {f"task-1 is claimed by {winner}"}
@@ -131,32 +131,6 @@ def test_one_agent_that_claims_twice_at_once_has_it(tmp_path: Path) -> None:
     add_tasks(cli, "t")
     done = one_shots([cli.start("claim-task", "1", "--json", agent="bob") for _ in range(6)])
     assert {(status, json.loads(out)["claim"]) for status, out, _ in done} == {(0, 1)}
-
-
-def test_eight_times_a_hundred_messages_to_one_inbox(tmp_path: Path) -> None:
-    """800 numbers, none lost or twice, and each sender's in the order of sending."""
-    senders = [f"a{n}" for n in range(8)]
-    cli = make_team(tmp_path / "root", "bob", *senders)
-    printed = workers(cli, {name: (SEND, 100) for name in senders})
-    numbers = [int(line) for lines in printed.values() for line in lines]
-    assert sorted(numbers) == list(range(1, 801))
-    read = cli.ok("read-messages", "--limit", "1000", agent="bob")
-    assert [message["number"] for message in read] == list(range(1, 801))
-    for name in senders:
-        assert [m["message"] for m in read if m["from"] == name] == [f"{name}-{n}" for n in range(100)]
-        assert [m["number"] for m in read if m["from"] == name] == [int(line) for line in printed[name]]
-
-
-def test_eight_share_out_the_tasks(tmp_path: Path) -> None:
-    """Every task is claimed once."""
-    names = [f"a{n}" for n in range(8)]
-    cli = make_team(tmp_path / "root", *names)
-    add_tasks(cli, *(f"t{n}" for n in range(120)))
-    printed = workers(cli, {name: (CLAIM, 0) for name in names})
-    claimed = [line for lines in printed.values() for line in lines]
-    assert sorted(claimed, key=lambda key: int(key[5:])) == [f"task-{n}" for n in range(1, 121)]
-    owners = {task["id"]: task["owner"] for task in cli.ok("get-tasks")}
-    assert all(owners[key] == name for name, keys in printed.items() for key in keys)
 
 
 def test_claim_and_release_in_turns(tmp_path: Path) -> None:
@@ -185,21 +159,6 @@ def test_broadcasts_while_members_come_and_go(tmp_path: Path) -> None:
         assert {"lea", *stay, *speak} - {message.from_} <= set(to) <= {"lea", *stay, *speak, *move}
         for name in to:
             assert store.read(ALPHA, MESSAGE, name, message.number - 1, [], 1) == [message]
-
-
-def test_ten_tasks_created_at_once_have_ten_numbers(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root")
-    done = one_shots([cli.start("create-task", f"t{n}", "--json", agent="lea") for n in range(10)])
-    assert sorted(json.loads(out)["id"] for _, out, _ in done) == sorted(f"task-{n}" for n in range(1, 11))
-
-
-def test_ten_send_under_one_uid(tmp_path: Path) -> None:
-    """It is one message, and all ten are told its number."""
-    cli = make_team(tmp_path / "root", "bob")
-    words = ["send-message", "bob", "hi", "--uid", "u", "--json"]
-    done = one_shots([cli.start(*words, agent="lea") for _ in range(10)])
-    assert {(status, json.loads(out)["number"]) for status, out, _ in done} == {(0, 1)}
-    assert len(cli.ok("read-messages", agent="bob")) == 1
 
 
 def test_two_shutdown_requests_at_once(tmp_path: Path) -> None:
@@ -236,7 +195,6 @@ def test_circles_closed_from_both_sides(tmp_path: Path) -> None:
         assert sum(status == 0 for status, _, _ in done) == sum(map(len, waits.values()))
 
 
-@pytest.mark.slow
 def test_everything_at_once(tmp_path: Path) -> None:
     """Sending, claiming, joining and leaving together; what each was told is there afterwards."""
     senders, claimers, movers = [f"a{n}" for n in range(3)], [f"c{n}" for n in range(3)], ["m1", "m2"]
