@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from teams_cli import environment
@@ -11,11 +12,6 @@ from teams_cli.agents import git, sessions
 from teams_cli.store.contract import Store
 from teams_cli.teams import presence
 from teams_cli.teams.teams import Team
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _FILE = "teams-origin.json"
 

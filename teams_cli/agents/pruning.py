@@ -6,7 +6,7 @@ import os
 import shutil
 
 from teams_cli import errors, text
-from teams_cli.agents import keeping, occupants, worktrees
+from teams_cli.agents import keeping, worktrees
 from teams_cli.agents.keeping import Kept
 from teams_cli.clock import seconds_since
 from teams_cli.names import HUMAN
@@ -43,7 +43,7 @@ def _why_kept(store: Store, name: str, caller: Caller | None) -> str | None:
             if tree.known and tree.state != "empty":
                 held = " and ".join(tree.work.told())
                 return f"{tree.agent} has work in {tree.path}, {held}: teams worktree merge {tree.agent} --team {name}"
-            occupants.refuse(store, name, tree.path)
+            worktrees.refuse_occupied(store, name, tree.path)
         if unknown := worktrees.unknown_in(store, name):
             return f"{text.listed(unknown, 3)}: unknown, may hold work; check it, and move it away"
     except errors.TeamsError as problem:

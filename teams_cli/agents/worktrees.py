@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from teams_cli import errors, text
-from teams_cli.agents import checking, checkouts, ending, git, keeping, merging, occupants, submodules
+from teams_cli.agents import checking, checkouts, ending, git, keeping, merging, sessions, submodules
 from teams_cli.agents import work as works
+from teams_cli.agents.seats.terminals import TERMINAL
 from teams_cli.names import HUMAN, is_name
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
@@ -466,8 +467,56 @@ def _at_rest(store: Store, team: str, agent: str) -> Worktree:
     if session and not session.ended:
         raise errors.Conflict(f"{agent} is at work in its worktree", f"Wait for it: teams wait --agent {agent}")
     tree = of_agent(store, team, agent)
-    occupants.refuse(store, team, tree.path)
+    refuse_occupied(store, team, tree.path)
     return tree
+
+
+def refuse_occupied(store: Store, team: str, directory: str) -> None:
+    """Refuse to remove a directory in which somebody works, here or below.
+
+    Raises:
+        Conflict: Somebody does; names them.
+    """
+    if occupants := list(dict.fromkeys([*_by_records(store, team, directory), *_by_processes(directory)])):
+        raise errors.Conflict(
+            f"{directory} is in use by {', '.join(occupants[:5])}{', and others' if len(occupants) > 5 else ''}",
+            "End them (teams stop-agent AGENT), or leave the directory, and repeat the command.",
+        )
+
+
+def _by_records(store: Store, team: str, directory: str) -> Iterator[str]:
+    for session, _ in store.scan(team, sessions.SESSION, []):
+        if _is_in(session.directory, directory) and not session.ended and not ending.is_lost(store, team, session):
+            yield session.agent
+    for terminal, _ in store.scan(team, TERMINAL, []):
+        if _is_in(terminal.directory, directory) and terminal.has_ended is False:
+            yield terminal.agent
+
+
+def _by_processes(directory: str) -> Iterator[str]:
+    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+        if name.isdigit() and int(name) != os.getpid() and _is_in(_place_of(name), directory):
+            yield f"process {name} ({_program(name)})"
+
+
+def _place_of(pid: str) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:  # it ended, or belongs to another user
+        return ""
+
+
+def _program(pid: str) -> str:
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return "ended"
+
+
+def _is_in(place: str, directory: str) -> bool:
+    real = os.path.realpath(directory)
+    return bool(place) and f"{os.path.realpath(place)}/".startswith(f"{real}/")
 
 
 def drop(store: Store, team: str, tree: Worktree, merged: str = "", before: Sequence[str] = ()) -> str | None:
@@ -477,7 +526,7 @@ def drop(store: Store, team: str, tree: Worktree, merged: str = "", before: Sequ
     Raises:
         Conflict: It can't be kept, or somebody is at work there; it is not removed.
     """
-    occupants.refuse(store, team, tree.path)
+    refuse_occupied(store, team, tree.path)
     about = {"path": tree.path, "made_on": tree.branch, "origin": tree.origin.to_json(), "merged": merged or None}
     holds = tree.state != "empty" or merged or works.has_left_behind(tree.work, [tree.tip] if tree.tip else [])
     ref = keeping.keep(store, team, tree.agent, tree.work, about, before) if holds else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterable
+from typing import Any
 
 from teams_cli import errors
 from teams_cli.clock import parse_rfc3339
@@ -17,12 +19,6 @@ from teams_cli.tasks.dependencies import Blocker
 from teams_cli.tasks.tasks import FINISHED, Task
 from teams_cli.teams import teams
 from teams_cli.views import spending
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
 
 _SHOWN = 30
 """Lines of a failed task's output that the report shows."""

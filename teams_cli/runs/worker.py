@@ -11,7 +11,9 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
+from types import FrameType
 
 from teams_cli import errors, processes
 from teams_cli.agents import checking, shell
@@ -28,11 +30,6 @@ from teams_cli.teams import config, presence, teams
 from teams_cli.teams.permission import Caller
 from teams_cli.views import conditions
 from teams_cli.workflows.model import REPO
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from types import FrameType
 
 _PARENT_DEATH_SIGNAL = 1
 _SEEN_EVERY = 20.0

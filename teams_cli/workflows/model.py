@@ -18,6 +18,7 @@ synthesize                     {run, prompt, verdict}: done by the leader, with 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -26,11 +27,6 @@ from teams_cli.names import is_name
 from teams_cli.records.types import Name, Permissions, Priority, RoleDefinition, Text
 from teams_cli.teams.teams import MEMBER
 from teams_cli.workflows import ordering
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 MAX_AGENTS = 64
 MAX_SCRIPT = 100_000
