@@ -15,6 +15,10 @@ from teams_cli import errors, text
 from teams_cli.agents import checkouts, git
 from teams_cli.agents.checkouts import Checkout, Origin
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from subprocess import CompletedProcess
+
 _COMMIT = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b")
 _FILTER = re.compile(r"filter\..*\.(clean|smudge|process)", re.DOTALL)
 _UNFINISHED = {
@@ -65,10 +69,16 @@ class Work:
 
     def git(self, *words: str, given: str | None = None, **variables: str) -> str:
         """What git prints there."""
-        if self.bare:  # its configuration names a checkout that is not there
-            variables = {"GIT_DIR": self.path, "GIT_WORK_TREE": self.path, **variables}
-        variables = {**self.settings, **variables}
-        return git.must(self.path, *git.LOOKING, *words, variables=variables, given=given)
+        return git.must(self.path, *git.LOOKING, *words, variables=self._variables(variables), given=given)
+
+    def run(self, *words: str, given: str | None = None) -> CompletedProcess[str]:
+        """How git ended there, whatever it answers."""
+        return git.run(self.path, *git.LOOKING, *words, variables=self._variables({}), given=given)
+
+    def _variables(self, more: dict[str, str]) -> dict[str, str]:
+        # The configuration of a bare one names a checkout that is not there.
+        bare = {"GIT_DIR": self.path, "GIT_WORK_TREE": self.path} if self.bare else {}
+        return {**bare, **self.settings, **more}
 
     def names(self, *words: str, given: str | None = None, **variables: str) -> list[str]:
         """The names of files that git prints with -z."""
@@ -96,11 +106,7 @@ class Work:
     def told(self) -> list[str]:
         """What it holds, a phrase each; nothing where it holds nothing."""
         phrases = [f"may hold work: {self.problem}"] if self.problem else []
-        counts = [
-            (self.commits, "commit"),
-            (len(self.changed), "uncommitted file"),
-            (len(self.hidden), "hidden file"),
-        ]
+        counts = [(self.commits, "commit"), (len(self.changed), "uncommitted file"), (len(self.hidden), "hidden file")]
         phrases += [text.counted(count, what) for count, what in counts if count]
         if self.stashed:
             phrases.append("1 stash" if len(self.stashed) == 1 else f"{len(self.stashed)} stashes")
@@ -185,20 +191,15 @@ def _identify(work: Work) -> None:
     work.store = os.path.realpath(
         work.git("rev-parse", "--path-format=absolute", "--git-common-dir").removesuffix("\n")
     )
-    head = git.run(work.path, "symbolic-ref", "--quiet", "HEAD", variables=_variables(work))
+    head = work.run("symbolic-ref", "--quiet", "HEAD")
     work.branch = head.stdout.strip().removeprefix("refs/heads/")
     if not work.branch or _is_there(work, f"refs/heads/{work.branch}"):
         work.head = work.git("rev-parse", "--verify", "HEAD^{commit}").strip()
     work.unfinished = "" if work.bare else unfinished_in(work.own)
 
 
-def _variables(work: Work) -> dict[str, str]:
-    return {"GIT_DIR": work.path, "GIT_WORK_TREE": work.path} if work.bare else {}
-
-
 def _is_there(work: Work, reference: str) -> bool:
-    done = git.run(work.path, "show-ref", "--verify", "--quiet", reference, variables=_variables(work))
-    return done.returncode == 0
+    return work.run("show-ref", "--verify", "--quiet", reference).returncode == 0
 
 
 def _count(work: Work, mine: Sequence[str], against: Sequence[str]) -> int:
@@ -257,14 +258,13 @@ def _by_rule(work: Work, names: list[str]) -> tuple[dict[str, tuple[str, str]], 
         return {}, []
     given = "".join(f"{name}\0" for name in names)
     words = ("check-ignore", "--verbose", "--non-matching", "-z", "--stdin")
-    done = git.run(work.path, *git.LOOKING, *words, given=given)
+    done = work.run(*words, given=given)
     if done.returncode > 1:
         raise errors.StorageFailed(f"git check-ignore: {done.stderr.strip()}", f"Try it in {work.path}.")
     fields = done.stdout.split("\0")
     rules = {fields[at + 3]: (fields[at], fields[at + 2]) for at in range(0, len(fields) - 3, 4)}
-    return {name: rule for name, rule in rules.items() if rule[0]}, [
-        name for name, rule in rules.items() if not rule[0]
-    ]
+    whole = {name: rule for name, rule in rules.items() if rule[0]}
+    return whole, [name for name in rules if name not in whole]
 
 
 def _rules_before(work: Work, source: str, origin: Origin) -> set[str]:

@@ -40,9 +40,7 @@ OF_A_REPOSITORY = (
 
 
 def clean(
-    inherited: Mapping[str, str],
-    strip: Iterable[str] = (*OURS, *OF_CLIENTS),
-    keep: Iterable[str] = SETTINGS,
+    inherited: Mapping[str, str], strip: Iterable[str] = (*OURS, *OF_CLIENTS), keep: Iterable[str] = SETTINGS
 ) -> dict[str, str]:
     """The environment for somebody else: without identities, tokens and sessions of agent clients, and without another
     repository's place. What the names in *strip* match goes, unless one in *keep* does; ours always goes.

@@ -37,11 +37,7 @@ _PROFILE = {
     "resume": [*_TURN, *_ALLOWED, "resume", "{session_id}", "-"],
     "fork": [*_TURN, *_NO_TOOLS, "fork", "{session_id}", "-"],
     "sessionId": {"from": "lines", "match": {"type": "thread.started"}, "path": "thread_id"},
-    "output": {
-        "from": "lines",
-        "match": {"type": "item.completed", "item.type": "agent_message"},
-        "path": "item.text",
-    },
+    "output": {"from": "lines", "match": {"type": "item.completed", "item.type": "agent_message"}, "path": "item.text"},
     "usage": {
         "from": "lines",
         "match": {"type": "turn.completed"},
@@ -83,10 +79,7 @@ class Codex(Client):
         resume=("resume", "{session_id}"),
         stops=(CONTROL,),
         daemon=Daemon(
-            "app-server",
-            home="CODEX_HOME",
-            directory=".codex",
-            path="app-server-control/app-server-control.sock",
+            "app-server", home="CODEX_HOME", directory=".codex", path="app-server-control/app-server-control.sock"
         ),
     )
     hook_timeout = 30
