@@ -311,16 +311,16 @@ def refuse_missing(run: Run, config: Config | None, surroundings: Surroundings) 
     for name in run.harnesses:
         profile = profiles.get(name, config)
         if name != SHELL:
-            _refuse_absent(profile, surroundings)
+            _refuse_unable(profile, surroundings)
     for agent in run.agents:
         profile = profiles.get(run.harness_of(agent), config)
         if profile.name == SHELL:
             _refuse_idle(agent)
-        if (model := agent.model or run.model) and profile.name != SHELL:
-            profiles.refuse_model(profile, model)
-        level = agent.permissions or run.permissions
-        if level and profile.name != SHELL:
-            permissions.refuse_missing(profile, level)
+        else:
+            if model := agent.model or run.model:
+                profiles.refuse_model(profile, model)
+            if level := agent.permissions or run.permissions:
+                permissions.refuse_missing(profile, level)
         place = os.path.join(run.variables[REPO], agent.cwd or "")
         if not os.path.isdir(place):
             raise errors.InvalidValue(
@@ -338,7 +338,8 @@ def _refuse_idle(agent: Assigned) -> None:
             )
 
 
-def _refuse_absent(profile: Profile, surroundings: Surroundings) -> None:
+def _refuse_unable(profile: Profile, surroundings: Surroundings) -> None:
+    """Raises InvalidValue: The client is not there, or does not start."""
     name = profile.start[0]
     program = which(name, path=surroundings.environ.get("PATH"))
     if program is None:
@@ -346,22 +347,19 @@ def _refuse_absent(profile: Profile, surroundings: Surroundings) -> None:
             f"the program {name} of the harness {profile.name} is not on PATH",
             "Install it, or choose another with --harness. Nothing was changed.",
         )
-    if profile.name in known.names():  # others need not know --version
-        _refuse_broken(profile, program, surroundings)
-
-
-def _refuse_broken(profile: Profile, program: str, surroundings: Surroundings) -> None:
+    if profile.name not in known.names():  # others need not know --version
+        return
     environ = profile.environment(surroundings.environ, {})
     try:
         done = subprocess.run(
             [program, "--version"], env=environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise errors.InvalidValue(f"{profile.start[0]} can't be started: {error}", _TRY) from None
+        raise errors.InvalidValue(f"{name} can't be started: {error}", _TRY) from None
     if done.returncode:
         lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
         why = lines[-1] if lines else f"exit status {done.returncode}"
-        raise errors.InvalidValue(f"{profile.start[0]} can't be started: {why}", _TRY)
+        raise errors.InvalidValue(f"{name} can't be started: {why}", _TRY)
 
 
 _TRY = "Try it by hand; nothing was changed."

@@ -54,9 +54,11 @@ def up(
         WorkflowNotFound: There is no such file, here or above.
         NotAllowed: The caller does not lead the team.
     """
-    read = rosters.read(path)
-    with _alone(store, name or read.name):
-        return _Rise(store, caller, path, config, environ, name, read).rise()
+    roster = rosters.read(path)
+    name = name or roster.name
+    with _alone(store, name):
+        leader = teams.get(store, name).leader if name in store.teams() else roster.leader or _LEADER
+        return _Rise(store, caller or Caller(leader, config=config), path, environ, name, roster).rise()
 
 
 @contextmanager
@@ -76,30 +78,19 @@ def _alone(store: Store, team: str) -> Iterator[None]:
 
 
 class _Rise:
-    """Bringing up one roster, the file *path*, under its own name or another; agents inherit *environ*."""
+    """Bringing up one roster, the file *path*, as the *team*; agents inherit *environ*."""
 
     def __init__(
-        self,
-        store: Store,
-        caller: Caller | None,
-        path: str,
-        config: Config,
-        environ: Mapping[str, str],
-        name: str,
-        roster: Roster,
+        self, store: Store, caller: Caller, path: str, environ: Mapping[str, str], team: str, roster: Roster
     ) -> None:
         self.store = store
+        self.caller = caller
         self.path = path
         self.environ = environ
+        self.team = team
         self.roster = roster
         self.said = rosters.descriptions(path)
         self.templates = rosters.tasks_of(self.roster, path)
-        self.team = name or self.roster.name
-        self.caller = caller or Caller(self._leader(), config=config)
-
-    def _leader(self) -> str:
-        there = self.team in self.store.teams()
-        return teams.get(self.store, self.team).leader if there else self.roster.leader or _LEADER
 
     def rise(self) -> dict[str, Any]:
         """Make or resume the team, and give it what the roster says and it does not have yet."""

@@ -149,8 +149,10 @@ def parsed(text: str, what: str, hint: str) -> Any:
     """
     try:
         node, document = loaded(text)
-        if node is not None:
-            _refuse_twice(node, set())
+        lines: dict[Place, int] = {}
+        for place, _ in _walk(node, (), lines) if node is not None else ():
+            line = lines[place] - _FIRST_LINE + 1
+            raise ValueError(f"the key {place[-1]} stands twice, again in line {line}")
         return document
     except TooManyValues:
         raise errors.InvalidValue(f"{what} {TOO_MANY}", hint) from None
@@ -174,22 +176,6 @@ def loaded(text: str) -> tuple[yaml.Node | None, Any]:
         return node, loader.construct_document(node)
     finally:
         loader.dispose()
-
-
-def _refuse_twice(node: yaml.Node, seen: set[int]) -> None:
-    """Raises YAMLError: A key stands twice in a mapping: YAML takes the last, in silence."""
-    if id(node) in seen:
-        return
-    seen.add(id(node))
-    keys: set[str] = set()
-    for part in node.value if isinstance(node, yaml.MappingNode | yaml.SequenceNode) else ():
-        key, child = part if isinstance(node, yaml.MappingNode) else (None, part)
-        if isinstance(key, yaml.ScalarNode):
-            if key.value in keys:
-                line = key.start_mark.line + 1
-                raise yaml.YAMLError(f"the key {key.value} stands twice, again in line {line}")
-            keys.add(key.value)
-        _refuse_twice(child, seen)
 
 
 def _size(node: yaml.Node, known: dict[int, int]) -> int:
@@ -306,11 +292,13 @@ def _walk(node: yaml.Node, place: Place, lines: dict[Place, int]) -> Iterator[Pr
             yield from _walk(child, (*place, index), lines)
     elif isinstance(node, yaml.MappingNode):
         for key, child in node.value:
-            inner = (*place, str(key.value))
-            if inner in lines:
+            inner, line = (*place, str(key.value)), key.start_mark.line + _FIRST_LINE
+            is_twice = inner in lines  # YAML takes the last, in silence
+            lines[inner] = line
+            if is_twice:
                 yield inner, "is given twice"
             yield from _walk(child, inner, lines)
-            lines[inner] = key.start_mark.line + _FIRST_LINE
+            lines[inner] = line
 
 
 def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Problem]]:
