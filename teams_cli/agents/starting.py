@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import KW_ONLY, dataclass, field
 
 from teams_cli import environment, errors, names, processes, text
 from teams_cli.agents import budgets, ending, isolation, sessions
@@ -30,29 +29,40 @@ _STARTING = 30.0
 """Seconds after which a member whose launcher is not known is taken for one that nobody starts."""
 
 
-@dataclass
 class StartRequest:
     """What is to be started: the prompt, and what was said of the agent.
 
     It inherits *environ* (when it is resumed, that of whoever does); *variables* are its own, and are kept.
     """
 
-    prompt: str
-    _: KW_ONLY
-    agent: str | None = None
-    description: str | None = None
-    harness: str | None = None
-    type: str | None = None
-    worktree: bool = False
-    answer: str | None = None
-    model: str | None = None
-    permissions: Permissions | None = None
-    directory: str = "."
-    environ: Mapping[str, str] = field(default_factory=dict)
-    variables: Mapping[str, str] | None = None
-
-    def __post_init__(self) -> None:
-        self.directory = os.path.abspath(self.directory)
+    def __init__(
+        self,
+        prompt: str,
+        *,
+        environ: Mapping[str, str],
+        agent: str | None = None,
+        description: str | None = None,
+        harness: str | None = None,
+        type: str | None = None,
+        worktree: bool = False,
+        answer: str | None = None,
+        model: str | None = None,
+        permissions: Permissions | None = None,
+        directory: str = ".",
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self.prompt = prompt
+        self.environ = environ
+        self.agent = agent
+        self.description = description
+        self.harness = harness
+        self.type = type
+        self.worktree = worktree
+        self.answer = answer
+        self.model = model
+        self.permissions = permissions
+        self.directory = os.path.abspath(directory)
+        self.variables = variables
 
     def check(self) -> None:
         """Raises InvalidValue: The prompt is blank or too long, the name can't be one, the directory is not there."""
