@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from mcp.server.session import ServerSession
     from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 
-    from teams_cli.extensions.mcp.identity import Identity
     from teams_cli.teams.config import Config
 
 
