@@ -176,8 +176,8 @@ MUTANTS = [
     Mutant(
         "an earlier look taken for the change",
         "../extensions/postgres/connections",
-        'return found != [("",)]',
-        "return bool(found) and not connection.look('SELECT 1 WHERE false')",
+        'return rows != [("",)]',
+        "return bool(rows) and not connection.look('SELECT 1 WHERE false')",
         f"{SERVER}/test_broken_connections.py",
     ),
     Mutant(

@@ -9,8 +9,8 @@ MUTANTS = [
     Mutant(
         "landed from where a login says",
         "../extensions/landing/queueing",
-        "*trusted(store, team, said, directory)",
-        "*said",
+        "*trusted(store, team, recorded, directory)",
+        "*recorded",
         f"tests/{LOGINS}_of_checks.py",
     ),
     Mutant(

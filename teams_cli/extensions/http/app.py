@@ -87,8 +87,8 @@ class RequestGuard:
     def _check(self, scope: Scope, headers: Headers) -> None:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0] not in self.hosts:
-            known = " or ".join(sorted(self.hosts))
-            raise RequestRefused(421, "wrong_host", "this server does not go by that name", f"Call it {known}.")
+            names = " or ".join(sorted(self.hosts))
+            raise RequestRefused(421, "wrong_host", "this server does not go by that name", f"Call it {names}.")
         origins = headers.getlist("origin")
         is_api = scope["path"].startswith(_API)
         is_foreign = is_api and headers.get("sec-fetch-site", "none") not in ("none", "same-origin")

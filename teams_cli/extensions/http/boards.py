@@ -49,30 +49,30 @@ class Board:
         with self._lock:
             self._note(tables)
             epoch, _, number = after.partition("-")
-            known = epoch == self._epoch and number.isascii() and number.isdigit() and int(number) <= self._version
-            since = int(number) if known else -1
+            is_known = epoch == self._epoch and number.isascii() and number.isdigit() and int(number) <= self._version
+            since = int(number) if is_known else -1
             changed: dict[str, dict[str, Any]] = {}
             for (table, key), (version, _) in self._rows.items():
                 if version > since:
                     changed.setdefault(table, {})[key] = tables[table][key]
-            for (table, key), version in self._gone.items() if known else ():
+            for (table, key), version in self._gone.items() if is_known else ():
                 if version > since:
                     changed.setdefault(table, {})[key] = None
-            return {"version": f"{self._epoch}-{self._version}", "whole": not known, "rows": changed}
+            return {"version": f"{self._epoch}-{self._version}", "whole": not is_known, "rows": changed}
 
     def _note(self, tables: dict[str, Rows]) -> None:
         """Find out which rows are others than before, and give them the next version."""
         version = self._version + 1
         now = {(table, key): json.dumps(row) for table, rows in tables.items() for key, row in rows.items()}
-        fresh = {place: said for place, said in now.items() if self._rows.get(place, (0, ""))[1] != said}
+        fresh = {place: text for place, text in now.items() if self._rows.get(place, (0, ""))[1] != text}
         gone = [place for place in self._rows if place not in now]
         if not fresh and not gone:
             return
         for place in gone:
             del self._rows[place]
             self._gone[place] = version
-        for place, said in fresh.items():
-            self._rows[place] = version, said
+        for place, text in fresh.items():
+            self._rows[place] = version, text
             self._gone.pop(place, None)
         self._version = version
 
@@ -134,8 +134,8 @@ class Boards:
 
         def look(call: Call) -> list[dict[str, Any]]:
             last = call.store.last(call.team, MESSAGE) + 1
-            found = board.older(call.store, call.load_team().name, min(before, last), limit, call.problems)
-            return [board.letter(message, whole) for message in found]
+            older = board.older(call.store, call.load_team().name, min(before, last), limit, call.problems)
+            return [board.letter(message, whole) for message in older]
 
         return Document(await self._operations.call(request, look))
 
@@ -152,11 +152,11 @@ class Boards:
     def _board(self, team: str, finished: int) -> Board:
         """The board of that team with so many finished tasks."""
         with self._lock:
-            found = self._boards.pop((team, finished), None) or Board()
-            self._boards[team, finished] = found
+            kept = self._boards.pop((team, finished), None) or Board()
+            self._boards[team, finished] = kept
             while len(self._boards) > _BOARDS:
                 del self._boards[next(iter(self._boards))]
-            return found
+            return kept
 
 
 def _teams(call: Call) -> Iterator[dict[str, Any]]:
@@ -176,9 +176,9 @@ def _number(request: Request, name: str, default: int, most: int = 1 << 40) -> i
     Raises:
         InvalidValue: It is none, or too large.
     """
-    said = request.query_params.get(name)
-    if said is None:
+    value = request.query_params.get(name)
+    if value is None:
         return default
-    if not (said.isascii() and said.isdigit() and len(said) < 14 and int(said) <= most):
-        raise errors.InvalidValue(f"{said!r} is not a valid {name}", f"Give a whole number from 0 to {most}.")
-    return int(said)
+    if not (value.isascii() and value.isdigit() and len(value) < 14 and int(value) <= most):
+        raise errors.InvalidValue(f"{value!r} is not a valid {name}", f"Give a whole number from 0 to {most}.")
+    return int(value)

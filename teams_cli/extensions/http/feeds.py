@@ -98,10 +98,10 @@ class Feed:
             TeamsError: It can't be read.
         """
         with self._looking:
-            cut, found = self._read_on()
-            if cut or found:
-                self._before, self._seen = found[-1][:2] if found else (0, 0)
-                kept = [(before, after, _event(after, entry)) for before, after, entry in found]
+            cut, entries = self._read_on()
+            if cut or entries:
+                self._before, self._seen = entries[-1][:2] if entries else (0, 0)
+                kept = [(before, after, _event(after, entry)) for before, after, entry in entries]
                 self._loop.call_soon_threadsafe(self._publish, kept, self._seen, cut)
             return self._seen
 
@@ -120,13 +120,13 @@ class Feed:
             position = after
         return cut, found
 
-    def _publish(self, found: list[tuple[int, int, bytes]], position: int, cut: bool) -> None:
+    def _publish(self, entries: list[tuple[int, int, bytes]], position: int, cut: bool) -> None:
         if cut:
             self.cuts += 1
             self._kept.clear()
-        if self._kept and found and found[0][0] != self._kept[-1][1]:
+        if self._kept and entries and entries[0][0] != self._kept[-1][1]:
             self._kept.clear()
-        self._kept.extend(found)
+        self._kept.extend(entries)
         self.position = position
         self.news.set()
         self.news = asyncio.Event()
@@ -134,13 +134,13 @@ class Feed:
 
 def _batch(events: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     """The first of these, as many as are sent at once: each reader holds so much, whether it takes it or not."""
-    found, size = [], 0
+    batch, size = [], 0
     for after, event in events:
-        found.append((after, event))
+        batch.append((after, event))
         size += len(event)
         if size >= _BATCH:
             break
-    return found
+    return batch
 
 
 def _event(position: int, entry: dict[str, Any]) -> bytes:
@@ -185,10 +185,10 @@ UNKNOWN = -1
 
 def last_event(request: Request) -> int | None:
     """The position that the client has seen; None for a new client, `UNKNOWN` for one that says what can't be."""
-    said = request.headers.get("last-event-id") or request.query_params.get("lastEventId")
-    if said is None:
+    position = request.headers.get("last-event-id") or request.query_params.get("lastEventId")
+    if position is None:
         return None
-    return int(said) if said.isascii() and said.isdigit() and len(said) < 19 else UNKNOWN
+    return int(position) if position.isascii() and position.isdigit() and len(position) < 19 else UNKNOWN
 
 
 class Streams:

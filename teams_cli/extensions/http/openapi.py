@@ -147,12 +147,12 @@ def _record_of(command: Command) -> Any:
 
 def components() -> dict[str, Any]:
     """All schemas that have a name."""
-    found = dict(_MADE)
+    schemas = dict(_MADE)
     for record in filter(None, dict.fromkeys(map(_record_of, requests.offered()))):
         schema = schema_of(record)
-        found |= {name: _answered(part) for name, part in schema.pop("$defs", {}).items()}
-        found[record.__name__] = _answered(schema)
-    return found
+        schemas |= {name: _answered(part) for name, part in schema.pop("$defs", {}).items()}
+        schemas[record.__name__] = _answered(schema)
+    return schemas
 
 
 def _answered(schema: dict[str, Any]) -> dict[str, Any]:
@@ -227,8 +227,8 @@ def document() -> dict[str, Any]:
 def _refusal(schema: dict[str, Any]) -> dict[str, Any]:
     """Every other answer of an operation, with what each status means."""
     rows = [f"| {status} | {what} |" for status, what in _REFUSALS.items()]
-    told = "\n".join(["The request is refused, and changed nothing.", "", "| status | |", "|---|---|", *rows])
-    return {"description": told, "headers": _RETRY, "content": _json(schema)}
+    description = "\n".join(["The request is refused, and changed nothing.", "", "| status | |", "|---|---|", *rows])
+    return {"description": description, "headers": _RETRY, "content": _json(schema)}
 
 
 def _json(schema: dict[str, Any]) -> dict[str, Any]:

@@ -61,14 +61,14 @@ def description(doc: str) -> tuple[str, str]:
 
 def _refusals(raises: str) -> list[str]:
     """List the refusals, each with its HTTP status and its code."""
-    found: list[str] = []
+    refusals: list[str] = []
     kinds = errors.kinds()
     for line in raises.splitlines():
         if (named := _REFUSED.match(line)) and (kind := kinds.get(named[1])):
-            found.append(f"{STATUSES[kind.status]} `{kind('').code}`: {named[2]}")
-        elif found and line.strip():
-            found[-1] += f" {line.strip()}"
-    return found
+            refusals.append(f"{STATUSES[kind.status]} `{kind('').code}`: {named[2]}")
+        elif refusals and line.strip():
+            refusals[-1] += f" {line.strip()}"
+    return refusals
 
 
 RETRY_AFTER = {"Retry-After": "1"}
@@ -189,13 +189,13 @@ def _parsed(data: bytes) -> dict[str, Any]:
     if not data:
         return {}
     try:
-        found = json.loads(data, parse_constant=_constant)
+        document = json.loads(data, parse_constant=_constant)
     except (ValueError, RecursionError):
         raise RequestRefused(400, "not_json", "the body is not JSON", "Send one JSON object, in UTF-8.") from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise RequestRefused(400, "not_json", "the body is not a JSON object", "Send one JSON object.")
-    return found
+    return document
 
 
-def _constant(word: str) -> NoReturn:
-    raise ValueError(word)
+def _constant(name: str) -> NoReturn:
+    raise ValueError(name)

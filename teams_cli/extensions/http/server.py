@@ -114,12 +114,12 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
     Raises:
         Conflict: A server of this root is running, or no port is free.
     """
-    if settings["browse"] and (found := _running(call.store.root)):
+    if settings["browse"] and (running := _running(call.store.root)):
         import webbrowser
 
-        call.say(f"a server of these teams is running; to end it: kill {found['pid']}")
-        call.show(_shown(found))
-        webbrowser.open(_address(found["url"], found["token"]))
+        call.say(f"a server of these teams is running; to end it: kill {running['pid']}")
+        call.show(_shown(running))
+        webbrowser.open(_address(running["url"], running["token"]))
         return 0
     with _listen(call, settings["port"]) as listener:
         server = HttpServer(call, listener, secrets.token_urlsafe(32), settings["private"], settings["browse"])
@@ -138,9 +138,9 @@ def _open(address: str) -> None:
     threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
 
 
-def _shown(found: dict[str, Any]) -> dict[str, Any]:
+def _shown(registration: dict[str, Any]) -> dict[str, Any]:
     """Show what a client needs to reach a server."""
-    return {key: found[key] for key in ("url", "token", "pid")}
+    return {key: registration[key] for key in ("url", "token", "pid")}
 
 
 def _address(url: str, token: str) -> str:

@@ -38,19 +38,19 @@ def _land(call: Call, task: str, onto: str | None, via: str | None, no_wait: boo
     landing = queueing.land(call.store, call.team, call.caller, task, onto, call.workplace, via)
     start = partial(lander.start, call.store, call.team, call.environ)
     call.try_to(start)
-    found = _soon(call, landing, 0 if no_wait else _SOON, start)
+    landed = _soon(call, landing, 0 if no_wait else _SOON, start)
     by_itself = settings.lands_by_itself(call.load_team())
-    call.follows = steps.after_landing(found, call.agent, by_itself)
-    return found
+    call.follows = steps.after_landing(landed, call.agent, by_itself)
+    return landed
 
 
 def _soon(call: Call, landing: Landing, seconds: float, go_on: Callable[[], object]) -> dict[str, Any]:
     """The landing once it is over; where it takes longer, as it is by then, and how many are ahead of it."""
     try:
         over = conditions.landing_over(call.store, call.team, landing.id, go_on)
-        found = conditions.wait(call.store, call.team, [over], seconds)
-        call.once_told(lambda: conditions.count_as_read(call.store, call.team, call.agent, found))
-        return dict(found["landing"])
+        ended = conditions.wait(call.store, call.team, [over], seconds)
+        call.once_told(lambda: conditions.count_as_read(call.store, call.team, call.agent, ended))
+        return dict(ended["landing"])
     except errors.TeamsError:  # it is asked for, whatever can't be told of it yet
         queue = [one.id for one in landings.open_ones(call.store, call.team)]
         ahead = queue.index(landing.id) if landing.id in queue else 0
@@ -73,8 +73,8 @@ def _get(call: Call, landing: str | None, open: bool, limit: int | None) -> Any:
     if landing is not None:
         call.words = "tasks:landing"
         return [landings.to_document(landings.get(call.store, team.name, landing))]
-    found = [one for one in landings.all_of(call.store, team.name, call.problems) if not (open and one.over)]
-    return [landings.to_document(one) for one in found[-(limit or len(found)) :]]
+    rows = [one for one in landings.all_of(call.store, team.name, call.problems) if not (open and one.over)]
+    return [landings.to_document(one) for one in rows[-(limit or len(rows)) :]]
 
 
 COMMANDS = table(

@@ -104,15 +104,15 @@ def work(store: Store, team: str, environ: Mapping[str, str]) -> bool:
     """Land what is queued, best first; who calls has the lock. False where that can't be: a member's login may not."""
     apart: set[str] = set()
     trials.clear_left(store, team)
-    while found := _queue(store, team):
+    while queue := _queue(store, team):
         of_now = teams.get(store, team)
         try:
-            for landing in reversed(found):  # the first is the last that is looked at
+            for landing in reversed(queue):  # the first is the last that is looked at
                 queueing.check_asked_here(store, team, landing)
                 queueing.check(store, team, landing)
-            if outcomes.forget_unmoved(store, of_now, found):
+            if outcomes.forget_unmoved(store, of_now, queue):
                 continue
-            group = trials.group(of_now, found, apart)
+            group = trials.group(of_now, queue, apart)
             if group and trials.step(store, of_now, group, environ):
                 continue
             apart.update(one.id for one in group)
@@ -128,14 +128,14 @@ def work(store: Store, team: str, environ: Mapping[str, str]) -> bool:
 
 def _queue(store: Store, team: str) -> list[Landing]:
     """The landings that have their turn on this machine, the next one first."""
-    found = landings.open_ones(store, team)
-    return [one for one in found if (one.host or "") == store.host and (one.over or not one.url)]
+    open_ones = landings.open_ones(store, team)
+    return [one for one in open_ones if (one.host or "") == store.host and (one.over or not one.url)]
 
 
 def _requested(store: Store, team: str) -> list[Landing]:
     """The landings of this machine that wait for others to merge their pull requests."""
-    found = landings.open_ones(store, team)
-    return [one for one in found if (one.host or "") == store.host and one.url and not one.over]
+    open_ones = landings.open_ones(store, team)
+    return [one for one in open_ones if (one.host or "") == store.host and one.url and not one.over]
 
 
 def _give_up(store: Store, team: str, landing: Landing, problem: errors.TeamsError, environ: Mapping[str, str]) -> bool:
@@ -213,9 +213,9 @@ def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, s
     except errors.Conflict as problem:
         return outcomes.end(store, team, landing, "refused", reason=f"{problem.message}. {problem.hint}")
 
-    def change(found: Landing) -> Landing:
-        outcomes.refuse_over(found)
-        return found.having(state="checking", url=url, updated_at=teams.now(store))
+    def change(current: Landing) -> Landing:
+        outcomes.refuse_over(current)
+        return current.having(state="checking", url=url, updated_at=teams.now(store))
 
     asked = update(store, team.name, LANDING, landing.id, change)[1]
     _note(store, team.name, asked)

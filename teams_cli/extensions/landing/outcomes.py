@@ -29,10 +29,10 @@ def end(store: Store, team: Team, landing: Landing, state: str, **more: Any) -> 
     """Decide the landing, unless it is decided: who it concerns is told, and the task knows."""
     now = teams.now(store)
 
-    def change(found: Landing) -> Landing:
-        if found.over:
-            return found
-        done = found.having(state=state, ended_at=now, updated_at=now, **more)
+    def change(current: Landing) -> Landing:
+        if current.over:
+            return current
+        done = current.having(state=state, ended_at=now, updated_at=now, **more)
         return owing(done, *_notices(team, done))
 
     before, done = update(store, team.name, LANDING.also_closed, landing.id, change)
@@ -54,8 +54,8 @@ def _notices(team: Team, landing: Landing) -> list[Owed]:
     if landing.state == "landed":
         return [Owed(to=to, message=message, uid=uid, type="info", about=landing.id)]
     leader = [team.leader] if landing.state == "refused" and team.state == "active" else []
-    told = dict.fromkeys((to, landing.by, *leader))
-    return [Owed(to=name, message=message, uid=f"{uid}~{name}", about=landing.id) for name in told]
+    recipients = dict.fromkeys((to, landing.by, *leader))
+    return [Owed(to=name, message=message, uid=f"{uid}~{name}", about=landing.id) for name in recipients]
 
 
 def said(landing: Landing, lands_by_itself: bool) -> str:
@@ -77,8 +77,8 @@ def said(landing: Landing, lands_by_itself: bool) -> str:
     if landing.state == "red" and landing.url:
         return f"{what}: {landing.reason}"
     if landing.state == "red":
-        told = check.told if check else landing.reason
-        return f"{what} is red on {landing.onto}: {told}"
+        reason = check.told if check else landing.reason
+        return f"{what} is red on {landing.onto}: {reason}"
     return f"{what} was refused: {landing.reason}"
 
 
@@ -90,11 +90,11 @@ def give_back(store: Store, team: Team, landing: Landing) -> Landing:
     def change(task: Task) -> Task:
         if task.landing == landing.id:
             return task
-        known = task.having(landing=landing.id, checked=_checked(task, landing))
+        aware = task.having(landing=landing.id, checked=_checked(task, landing))
         if landing.state in _BACK and (task.status, task.claim) == ("completed", landing.claim):
-            again = reviews.given_back(store, team, known, SYSTEM, "reopened", _why(landing))
-            return again.having(owed=known.owed)  # its owner is told by the landing
-        return known.noted(teams.now(store), SYSTEM, landing.state, _why(landing))
+            again = reviews.given_back(store, team, aware, SYSTEM, "reopened", _why(landing))
+            return again.having(owed=aware.owed)  # its owner is told by the landing
+        return aware.noted(teams.now(store), SYSTEM, landing.state, _why(landing))
 
     try:
         before, task = update(store, team.name, TASK, landing.task, change)
@@ -106,7 +106,7 @@ def give_back(store: Store, team: Team, landing: Landing) -> Landing:
         raise
     except errors.TeamsError:  # it is gone, the team is closed, or another's login changes it: it stands in the landing
         pass
-    return update(store, team.name, LANDING.also_closed, landing.id, lambda found: found.having(returned=True))[1]
+    return update(store, team.name, LANDING.also_closed, landing.id, lambda current: current.having(returned=True))[1]
 
 
 def settled(store: Store, team: Team, landing: Landing) -> Landing:
@@ -155,9 +155,9 @@ def begun(store: Store, team: Team, landing: Landing, base: str, wanted: list[st
     """Note that it is being checked, on that tip."""
     check, now = " && ".join(wanted) or None, teams.now(store)
 
-    def change(found: Landing) -> Landing:
-        refuse_over(found)
-        return found.having(state="checking", base=base, merge=None, check=check, updated_at=now)
+    def change(current: Landing) -> Landing:
+        refuse_over(current)
+        return current.having(state="checking", base=base, merge=None, check=check, updated_at=now)
 
     _, checking = update(store, team.name, LANDING, landing.id, change)
     history.note(store, team.name, SYSTEM, "landing checking", landing=checking.id, task=checking.task, base=base)
@@ -167,9 +167,9 @@ def begun(store: Store, team: Team, landing: Landing, base: str, wanted: list[st
 def about_to_move(store: Store, team: Team, landing: Landing, commit: str, checked: object) -> Landing:
     """Note to which commit the branch is to move. In a team that was closed meanwhile nothing moves."""
 
-    def change(found: Landing) -> Landing:
-        refuse_over(found)
-        return found.having(merge=commit, checked=checked, updated_at=teams.now(store))
+    def change(current: Landing) -> Landing:
+        refuse_over(current)
+        return current.having(merge=commit, checked=checked, updated_at=teams.now(store))
 
     return update(store, team.name, LANDING, landing.id, change)[1]
 

@@ -87,13 +87,13 @@ def issue_of(task: Task) -> str:
 
 def _branch(landing: Landing) -> str:
     """The branch to push to: the task's own if it has the commits here too, else one for the landing."""
-    said = landing.branch
+    branch = landing.branch
     if (
-        said
-        and (tip := merging.tip_of(landing.repository, said))
+        branch
+        and (tip := merging.tip_of(landing.repository, branch))
         and merging.holds(landing.repository, tip, landing.head)
     ):
-        return said
+        return branch
     return _own_branch(landing)
 
 
@@ -126,18 +126,18 @@ def outcome(landing: Landing, environ: Mapping[str, str]) -> tuple[str, str | No
     """
     done = gh(landing, ["pr", "view", "--json", FIELDS, "--", landing.url or ""], environ)
     try:
-        said = json.loads(done.stdout) if done.returncode == 0 else {}
+        request = json.loads(done.stdout) if done.returncode == 0 else {}
     except ValueError:
         return "", None
-    if said.get("state") == "MERGED":
+    if request.get("state") == "MERGED":
         return "landed", None
-    if said.get("state") == "CLOSED":
+    if request.get("state") == "CLOSED":
         return "refused", f"{landing.url} was closed"
-    if said.get("headRefOid") != landing.head:
+    if request.get("headRefOid") != landing.head:
         return "", None  # others went on with it
-    if wish := _wanted_changes(landing, said.get("reviews") or []):
+    if wish := _wanted_changes(landing, request.get("reviews") or []):
         return "red", wish
-    failed = _failed_check(landing, said.get("statusCheckRollup") or [], environ)
+    failed = _failed_check(landing, request.get("statusCheckRollup") or [], environ)
     return ("red", failed) if failed else ("", None)
 
 
@@ -167,9 +167,11 @@ def _failed_check(landing: Landing, checks: list[dict[str, Any]], environ: Mappi
     return ""
 
 
-def _quoted(said: str | None) -> str:
+def _quoted(foreign: str | None) -> str:
     """Mark a text as foreign, since anybody may have written it."""
-    return "".join(f"\n{line}" for line in [text.FOREIGN, *text.quoted(said, "> ")]) if said and said.strip() else ""
+    if not (foreign and foreign.strip()):
+        return ""
+    return "".join(f"\n{line}" for line in [text.FOREIGN, *text.quoted(foreign, "> ")])
 
 
 def gh(landing: Landing, words: list[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -205,7 +207,7 @@ def _comment(store: Store, team: str, landing: Landing, environ: Mapping[str, st
     except errors.TeamsError:
         return
     if not issue or _commented(landing, issue, environ):
-        update(store, team, LANDING, landing.id, lambda found: found.having(commented=True))
+        update(store, team, LANDING, landing.id, lambda current: current.having(commented=True))
 
 
 def _commented(landing: Landing, issue: str, environ: Mapping[str, str]) -> bool:

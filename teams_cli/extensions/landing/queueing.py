@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from teams_cli.teams.teams import Team
 
 
-def note(store: Store, team: str, said: str) -> None:
+def note(store: Store, team: str, place: str) -> None:
     """Keep that landings of the team may be in that repository, or in the pull request of that address.
 
     Raises:
         StorageFailed: It can't be written.
     """
-    if store.host and not _is_known(store, team, said):
+    if store.host and not _is_known(store, team, place):
         disk.prepare_root(store.root)
         disk.make_directories(_directory(store, team), store.root)
-        disk.commit(disk.write_temp(f"{store.root}/tmp", said.encode()), _path(store, team, said))
+        disk.commit(disk.write_temp(f"{store.root}/tmp", place.encode()), _path(store, team, place))
 
 
 def check_asked_here(store: Store, team: str, landing: Landing) -> None:
@@ -48,8 +48,8 @@ def check_asked_here(store: Store, team: str, landing: Landing) -> None:
             f"{landing.branch!r} is not a branch that can land on {landing.onto}", "Land your own branch."
         )
     if store.host and not _is_known(store, team, landing.repository):
-        said = f"nobody asked on this machine for landings in {landing.repository}"
-        raise errors.NotAllowed(said, f"If it is right, ask there: teams land {landing.task}")
+        refusal = f"nobody asked on this machine for landings in {landing.repository}"
+        raise errors.NotAllowed(refusal, f"If it is right, ask there: teams land {landing.task}")
 
 
 def has_opened(store: Store, team: str, landing: Landing) -> bool:
@@ -72,9 +72,9 @@ def trusted(store: Store, team: str, said: Sequence[str], directory: str) -> lis
     ]
 
 
-def _is_known(store: Store, team: str, said: str) -> bool:
+def _is_known(store: Store, team: str, place: str) -> bool:
     try:
-        return disk.read_file(_path(store, team, said)) == said.encode()
+        return disk.read_file(_path(store, team, place)) == place.encode()
     except FileNotFoundError:
         return False
 
@@ -83,8 +83,8 @@ def _directory(store: Store, team: str) -> str:
     return f"{store.root}/landers/{team}"
 
 
-def _path(store: Store, team: str, said: str) -> str:
-    return f"{_directory(store, team)}/{md5(said.encode(), usedforsecurity=False).hexdigest()}"
+def _path(store: Store, team: str, place: str) -> str:
+    return f"{_directory(store, team)}/{md5(place.encode(), usedforsecurity=False).hexdigest()}"
 
 
 WAYS = ("merge", "pr")
@@ -95,7 +95,7 @@ def land(
     store: Store,
     team_name: str,
     caller: Caller | None,
-    word: str,
+    task_id: str,
     onto: str | None,
     directory: str,
     via: str | None = None,
@@ -114,30 +114,30 @@ def land(
         InvalidValue: No checkout has its commits.
         Conflict: The worktree has uncommitted changes, or the branch has all commits already.
     """
-    at = require(store, team_name, caller, "land", word)
-    task = outcomes.up_to_date(store, at.team, tasks.get(store, team_name, word))
-    if task.owner != at.name and not (at.leads or at.manages):
+    standing = require(store, team_name, caller, "land", task_id)
+    task = outcomes.up_to_date(store, standing.team, tasks.get(store, team_name, task_id))
+    if task.owner != standing.name and not (standing.leads or standing.manages):
         raise errors.NotAllowed(
             f"{task.id} is {state_of(task)}, and not yours", "Only its owner and the leader may land it."
         )
     _refuse_unready(task)
-    source = _source(store, at, task, directory, onto)
+    source = _source(store, standing, task, directory, onto)
     if source is None:
         raise errors.InvalidValue(
             f"{task.id} has no worktree, and {directory or 'here'} is in no git repository",
             "Run this in the checkout with its commits.",
         )
-    return _queued(store, at, task, source, onto, _way(at, via))
+    return _queued(store, standing, task, source, onto, _way(standing, via))
 
 
-def _way(at: Standing, via: str | None) -> str:
+def _way(standing: Standing, via: str | None) -> str:
     """Choose how to land: by the setting, or as the person says now.
 
     Raises:
         NotAllowed: An agent wants it otherwise.
     """
-    wanted = str(settings.value(at.team, "landingVia"))
-    if via not in (None, wanted) and not at.caller.is_human:
+    wanted = str(settings.value(standing.team, "landingVia"))
+    if via not in (None, wanted) and not standing.caller.is_human:
         raise _not_wanted(wanted)
     return via or wanted
 
@@ -163,14 +163,14 @@ def by_itself(store: Store, team: str, caller: Caller | None, task: Task, direct
     """Queue what was completed just now, whoever completed it; None where its owner has nothing to land: no
     branch of its own that has what the team's has not, and no worktree with what is not committed.
     """
-    at = standing_of(teams.get(store, team), caller)
-    if at is None:
+    standing = standing_of(teams.get(store, team), caller)
+    if standing is None:
         return None
     worktree = checkouts.worktree_of(store, team, task.owner or "")
-    source = _source(store, at, task, directory if task.owner == at.name else "", None)
+    source = _source(store, standing, task, directory if task.owner == standing.name else "", None)
     if source is None or not (_has_news(source) or (worktree and work.uncommitted(source))):
         return None
-    return _queued(store, at, task, source, None, _way(at, None))
+    return _queued(store, standing, task, source, None, _way(standing, None))
 
 
 def _has_news(source: Checkout) -> bool:
@@ -180,20 +180,22 @@ def _has_news(source: Checkout) -> bool:
     return bool(tip) and source.branch != target and not merging.holds(source.main, tip, source.head)
 
 
-def _queued(store: Store, at: Standing, task: Task, source: Checkout, onto: str | None, via: str) -> Landing:
+def _queued(store: Store, standing: Standing, task: Task, source: Checkout, onto: str | None, via: str) -> Landing:
     _refuse_unseen(store, task)
-    team = at.team.name
+    team = standing.team.name
     target = onto or _target(source)
     head = _head(source, task)
     last = landings.last_of(store, team, task.id)
     if last and (last.head, last.onto, last.claim) == (head, target, task.claim) and last.state in _STANDING:
         return last
     _refuse_senseless(source, task, head, target)
-    draft = _draft(store, at, task, source).having(head=head, onto=target, base=merging.tip_of(source.main, target))
+    draft = _draft(store, standing, task, source).having(
+        head=head, onto=target, base=merging.tip_of(source.main, target)
+    )
     draft = draft if via == WAYS[0] else draft.having(via=via)
     note(store, team, source.main)
     landing, _ = store.create(team, LANDING, None, draft)
-    history.note(store, team, at.name, "landing asked for", landing=landing.id, task=task.id, head=head)
+    history.note(store, team, standing.name, "landing asked for", landing=landing.id, task=task.id, head=head)
     return landing
 
 
@@ -212,27 +214,27 @@ def _refuse_unready(task: Task) -> None:
 def _refuse_unseen(store: Store, task: Task) -> None:
     """In a shared store, refuse a reviewed task without a commit that was handed in for the review."""
     if store.host and task.review_by and not task.submitted:
-        said = f"no commit of {task.id} was handed in for its review"
+        refusal = f"no commit of {task.id} was handed in for its review"
         raise errors.Conflict(
-            said, f"Have it completed again in its checkout: teams update-task {task.id} --status pending"
+            refusal, f"Have it completed again in its checkout: teams update-task {task.id} --status pending"
         )
 
 
-def _source(store: Store, at: Standing, task: Task, directory: str, onto: str | None) -> Checkout | None:
+def _source(store: Store, standing: Standing, task: Task, directory: str, onto: str | None) -> Checkout | None:
     """The checkout whose commits the task's are: the first of those that may be it which is not on the branch to join;
     None if none of them is there.
     """
-    check, owner, team = checks.of(task), task.owner or "", at.team.name
-    said = [place for place in (checkouts.seen_in(store, team, owner), check.directory if check else None) if place]
+    check, owner, team = checks.of(task), task.owner or "", standing.team.name
+    recorded = [place for place in (checkouts.seen_in(store, team, owner), check.directory if check else None) if place]
     places = [
         checkouts.worktree_of(store, team, owner),
-        directory if owner == at.name else None,
-        *trusted(store, team, said, directory),
+        directory if owner == standing.name else None,
+        *trusted(store, team, recorded, directory),
         directory,
     ]
-    found = [one for place in dict.fromkeys(places) if place and (one := checkouts.at(place))]
-    apart = [one for one in found if one.branch != (onto or checkouts.branch_of(one.main))]
-    return next(iter(apart + found), None)
+    checkouts_there = [one for place in dict.fromkeys(places) if place and (one := checkouts.at(place))]
+    apart = [one for one in checkouts_there if one.branch != (onto or checkouts.branch_of(one.main))]
+    return next(iter(apart + checkouts_there), None)
 
 
 def _target(source: Checkout) -> str:
@@ -284,8 +286,8 @@ def check(store: Store, team: str, landing: Landing) -> None:
     same = merging.is_commit(task.submitted) and landing.head == task.submitted
     same = same or merging.is_same(landing.repository, task.submitted, landing.head)
     if not same and not merging.is_on_branch(landing.repository, landing.onto, landing.head):
-        said = f"{landing.head[:10]} was not reviewed: {task.id} was, at {task.submitted[:10]}"
-        raise errors.NotAllowed(said, f"Ask for that: teams land {task.id}")
+        refusal = f"{landing.head[:10]} was not reviewed: {task.id} was, at {task.submitted[:10]}"
+        raise errors.NotAllowed(refusal, f"Ask for that: teams land {task.id}")
 
 
 def _refuse_senseless(source: Checkout, task: Task, head: str, target: str) -> None:
@@ -310,13 +312,13 @@ def _refuse_senseless(source: Checkout, task: Task, head: str, target: str) -> N
         )
 
 
-def _draft(store: Store, at: Standing, task: Task, source: Checkout) -> Landing:
+def _draft(store: Store, standing: Standing, task: Task, source: Checkout) -> Landing:
     return Landing(
-        team_name=at.team.name,
+        team_name=standing.team.name,
         task=task.id,
         title=task.title,
         owner=task.owner,
-        by=at.name,
+        by=standing.name,
         claim=task.claim,
         priority=task.priority,
         repository=source.main,

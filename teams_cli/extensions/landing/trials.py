@@ -37,14 +37,14 @@ def tried(
         return []
     path = place_of(store, team.name, landing)
     with checking.tree(team, landing.repository, commit, path, environ, "nothing was tried") as lacking:
-        found: list[Check] = []
+        results: list[Check] = []
         for command in wanted:
             check = checking.run(store, team, command, Workplace(path, environ), SYSTEM)
             output = check.output if check.passed or not lacking else f"{check.output}\n{lacking}"
-            found.append(check.having(commit=commit, directory=None, output=output))
+            results.append(check.having(commit=commit, directory=None, output=output))
             if not check.passed:
                 break
-        return found
+        return results
 
 
 def clear_left(store: Store, team: str) -> None:
@@ -107,10 +107,14 @@ def step(store: Store, team: Team, group: list[Landing], environ: Mapping[str, s
     wanted = [trial_commands(store, team, landing) for landing in group]
     group = [outcomes.begun(store, team, *each) for each in zip(group, [base] * len(group), wanted, strict=True)]
     every = list(dict.fromkeys(command for commands in wanted for command in commands))
-    found = tried(store, team, first, commits[-1], every, environ)
-    if not all(check.passed for check in found) or (checkout and merging.in_the_way(checkout, base, commits[-1])):
+    results_of_all = tried(store, team, first, commits[-1], every, environ)
+    if not all(check.passed for check in results_of_all) or (
+        checkout and merging.in_the_way(checkout, base, commits[-1])
+    ):
         return False
-    results = [next((check for check in reversed(found) if check.command in commands), None) for commands in wanted]
+    results = [
+        next((check for check in reversed(results_of_all) if check.command in commands), None) for commands in wanted
+    ]
     group = [
         outcomes.about_to_move(store, team, landing, commit, check.to_json() if check else None)
         for landing, commit, check in zip(group, commits, results, strict=True)

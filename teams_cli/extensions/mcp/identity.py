@@ -74,9 +74,9 @@ class Identity:
         """Speak for the client in whose terminal the server runs, once that has joined; a daemon may be anybody's."""
         if self.agent or self._is_below or bindings.is_below(os.getppid(), bindings.DAEMON):
             return
-        found = bindings.above(self._base.store.root, os.getppid())
-        if found and self._team in ("", found.team):
-            self.agent, self._team, self.token = found.agent, found.team, found.token
+        binding = bindings.above(self._base.store.root, os.getppid())
+        if binding and self._team in ("", binding.team):
+            self.agent, self._team, self.token = binding.agent, binding.team, binding.token
 
     def adopt(self, agent: str, team: str, token: str) -> None:
         """Speak from now on for who has just made or joined a team, and in that team."""

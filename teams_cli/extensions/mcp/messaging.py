@@ -88,8 +88,8 @@ def _text(key: str, value: Any) -> str:
 
 
 def _list(call: Call, given: Mapping[str, str]) -> Any:
-    found = requests.answer(call, "list-agents", given)
-    return {"agents": [_row(row) for row in found["agents"]], "self": found["self"]}
+    listed = requests.answer(call, "list-agents", given)
+    return {"agents": [_row(row) for row in listed["agents"]], "self": listed["self"]}
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,12 +110,12 @@ def _undelivered(call: Call, arguments: Mapping[str, Any], error: errors.TeamsEr
     """The refusal with its document: why, and to whom it could be delivered."""
     unknown = isinstance(error, errors.AgentNotFound)
     message = f'Agent "{arguments["target"]}" not found' if unknown else error.message
-    said = {"delivered": False, "error": message, "code": error.code, "hint": error.hint}
+    document = {"delivered": False, "error": message, "code": error.code, "hint": error.hint}
     try:
-        said["available"] = [name for name in call.load_team().active_names() if name != _name(call)]
+        document["available"] = [name for name in call.load_team().active_names() if name != _name(call)]
     except errors.TeamsError:
-        said["available"] = []
-    return DocumentedRefusal(error, said)
+        document["available"] = []
+    return DocumentedRefusal(error, document)
 
 
 def _name(call: Call) -> str:
@@ -132,8 +132,8 @@ def _broadcast(call: Call, given: Mapping[str, str]) -> Any:
         sent = requests.answer(call, "send-message", {"to": to, "text": message})
     else:
         return _to_all(call, message)
-    told = {"you_are": sent["from"], "id": sent["id"], "sentTo": sent.get("recipients") or [sent["to"]]}
-    return {**told, "repliedTo": sent["repliedTo"]} if number is not None else told
+    outcome = {"you_are": sent["from"], "id": sent["id"], "sentTo": sent.get("recipients") or [sent["to"]]}
+    return {**outcome, "repliedTo": sent["repliedTo"]} if number is not None else outcome
 
 
 def _to_all(call: Call, message: str) -> Any:
@@ -146,9 +146,9 @@ def _to_all(call: Call, message: str) -> Any:
             raise
         presence.introduce(call.store, call.team, name, message)
         return {"you_are": name, "id": None, "sentTo": []}
-    told = {"you_are": name, "id": sent["id"], "sentTo": sent["recipients"]}
-    call.try_to(lambda: told.update(agents=_others(call, name)))
-    return told
+    outcome = {"you_are": name, "id": sent["id"], "sentTo": sent["recipients"]}
+    call.try_to(lambda: outcome.update(agents=_others(call, name)))
+    return outcome
 
 
 def _others(call: Call, name: str) -> list[dict[str, Any]]:

@@ -58,10 +58,10 @@ def listed(identity: Identity) -> list[Resource]:
     team = identity.team
     if not team:
         return []
-    found = [("", f"team {team}"), ("/tasks", f"tasks of {team}")]
+    paths = [("", f"team {team}"), ("/tasks", f"tasks of {team}")]
     if identity.agent:
-        found.append(("/inbox", f"inbox of {identity.agent}"))
-    return [Resource(name=name, uri=f"{SCHEME}://{team}{path}", mime_type=JSON) for path, name in found]
+        paths.append(("/inbox", f"inbox of {identity.agent}"))
+    return [Resource(name=name, uri=f"{SCHEME}://{team}{path}", mime_type=JSON) for path, name in paths]
 
 
 def text(call: Call, uri: str) -> str:
@@ -72,14 +72,14 @@ def text(call: Call, uri: str) -> str:
         TeamsError: It can't be read.
     """
     name, arguments, team = _request(uri)
-    known = {other.lower(): other for other in call.store.teams()}
-    if team.lower() not in known:  # clients may write the host of a URI in lower case
-        raise errors.NotFound(f"there is no team {team!r}", f"Teams: {', '.join(sorted(known.values())[:20])}.")
+    names = {other.lower(): other for other in call.store.teams()}
+    if team.lower() not in names:  # clients may write the host of a URI in lower case
+        raise errors.NotFound(f"there is no team {team!r}", f"Teams: {', '.join(sorted(names.values())[:20])}.")
     if name == "read-messages" and call.caller is None:
         raise errors.NoIdentity(
             "an inbox belongs to an agent", "Start the server with TEAMS_AGENT_ID, or call join_team."
         )
-    call.said_team = known[team.lower()]
+    call.said_team = names[team.lower()]
     document = requests.answer(call, name, arguments)
     return json.dumps(results.resource(document, commands.get(name).gist), indent=1)
 
@@ -104,8 +104,8 @@ def _request(uri: str) -> tuple[str, dict[str, Any], str]:
             return "read-messages", {"peek": True}, parts.netloc
         case ["agents", name]:
             return "recall", {"agent": name, "output": True}, parts.netloc
-    known = ", ".join(template.uri_template for template in TEMPLATES)
-    raise errors.NotFound(f"there is nothing under {uri[:200]!r}", f"Known: {known}.")
+    templates = ", ".join(template.uri_template for template in TEMPLATES)
+    raise errors.NotFound(f"there is nothing under {uri[:200]!r}", f"Known: {templates}.")
 
 
 _TOOLS = frozenset({TEAM.name})

@@ -81,8 +81,8 @@ def resource(document: Any, gist: Sequence[str]) -> Any:
     """The document of a resource, if it is short enough; else as a tool would cut it."""
     if size(document) <= _MOST_RESOURCE:
         return document
-    found = document if isinstance(document, dict) else listed(document, gist, len(document))
-    return within(found, _MOST_RESOURCE, _CUT_RESOURCE)
+    rows = document if isinstance(document, dict) else listed(document, gist, len(document))
+    return within(rows, _MOST_RESOURCE, _CUT_RESOURCE)
 
 
 _COMMAND = re.compile(rf"\bteams ({'|'.join(sorted(commands.every(), key=len, reverse=True))})\b(?!-)")
@@ -108,10 +108,10 @@ def tool_name(command: str) -> str:
     return command.replace("-", "_")
 
 
-def meant(name: str, known: Container[str]) -> str | None:
+def meant(name: str, names: Container[str]) -> str | None:
     """The known tool that a client means, which may put the server's name before it, and write dashes."""
     bare = name.replace("-", "_")
-    return next((each for each in (bare, _OF_SERVER.sub("", bare)) if each in known), None)
+    return next((each for each in (bare, _OF_SERVER.sub("", bare)) if each in names), None)
 
 
 def called(command: str) -> str:
@@ -131,8 +131,8 @@ def in_tools(text: str) -> str:
 
 def description(doc: str) -> str:
     """The description of a tool: its command's docstring without `Raises:`, in one paragraph."""
-    told = inspect.cleandoc(doc).partition("Raises:")[0]
-    return in_tools(" ".join(told.split()))
+    explanation = inspect.cleandoc(doc).partition("Raises:")[0]
+    return in_tools(" ".join(explanation.split()))
 
 
 def beginning(text: str) -> str:
@@ -145,8 +145,8 @@ def beginning(text: str) -> str:
 
 def schema(document: dict[str, object]) -> dict[str, object]:
     """The schema of a request as tools are listed: what is refused anyway need not be said to every model."""
-    said = {key: value for key, value in document.items() if key != "additionalProperties"}
-    return {key: _worded(value) for key, value in said.items()}
+    needed = {key: value for key, value in document.items() if key != "additionalProperties"}
+    return {key: _worded(value) for key, value in needed.items()}
 
 
 def _worded(value: object) -> object:
@@ -203,10 +203,10 @@ def _word_row(row: dict[str, Any]) -> None:
 def refused(error: errors.TeamsError, code: str = "") -> CallToolResult:
     """The refusal: its code, what and why, and what to do."""
     if isinstance(error, DocumentedRefusal):
-        said = {**error.document, "hint": in_tools(error.hint)}
-        return _result(said, is_error=True)
-    said = {"code": code or error.code, "message": in_tools(error.message), "hint": in_tools(error.hint)}
-    return _result({"error": said}, is_error=True)
+        body = {**error.document, "hint": in_tools(error.hint)}
+        return _result(body, is_error=True)
+    body = {"code": code or error.code, "message": in_tools(error.message), "hint": in_tools(error.hint)}
+    return _result({"error": body}, is_error=True)
 
 
 def _result(document: dict[str, Any], is_error: bool = False, has_data: bool = True) -> CallToolResult:

@@ -206,9 +206,9 @@ class TeamsServer:
     async def _list_tools(self, ctx: Context, params: object) -> ListToolsResult:
         client = ctx.session.client_params
         self.asks_once = client is not None and client.client_info.name in _ASK_ONCE
-        found = await self._done(self._offered)
-        self.changes.remember(ctx.session, [tool.name for tool in found])
-        return ListToolsResult(tools=found)
+        offered = await self._done(self._offered)
+        self.changes.remember(ctx.session, [tool.name for tool in offered])
+        return ListToolsResult(tools=offered)
 
     async def _call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
         wanted, arguments = tools.tool_meant(

@@ -169,9 +169,9 @@ def every() -> dict[str, Tool]:
     return found
 
 
-def usable(known: Mapping[str, Tool], rights: Rights, everything: bool) -> list[Tool]:
+def usable(tools: Mapping[str, Tool], rights: Rights, everything: bool) -> list[Tool]:
     """The tools to offer the caller: those of every day, or all, and no other than it may use."""
-    return [tool for tool in known.values() if (everything or tool.is_daily(rights)) and tool.is_for(rights)]
+    return [tool for tool in tools.values() if (everything or tool.is_daily(rights)) and tool.is_for(rights)]
 
 
 def listed(usable: Iterable[Tool], rights: Rights, everything: bool) -> list[Listed]:
@@ -223,9 +223,9 @@ _SCHEMA: Mapping[str, Any] = {
 
 def first_tools(usable: list[Tool]) -> list[Tool]:
     """The tools that a client begins with, of those that it may use each day; what it calls by itself is among them."""
-    known = {tool.name: tool for tool in usable}
-    first = [known[name] for name in _FIRST if name in known][:MOST]
-    return first + [known[name] for name in (PROMPT_TOOL,) if name in known]
+    by_name = {tool.name: tool for tool in usable}
+    first = [by_name[name] for name in _FIRST if name in by_name][:MOST]
+    return first + [by_name[name] for name in (PROMPT_TOOL,) if name in by_name]
 
 
 def tool_meant(name: str, arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

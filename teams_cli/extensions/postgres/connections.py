@@ -176,11 +176,11 @@ class Server:
     @property
     def name(self) -> str:
         """The address for people: without what is secret."""
-        said = self.options
-        user = f"{said['user']}@" if "user" in said else ""
-        port = f":{said['port']}" if "port" in said else ""
+        options = self.options
+        user = f"{options['user']}@" if "user" in options else ""
+        port = f":{options['port']}" if "port" in options else ""
         schema = "" if self.schema == SCHEMA else f"?schema={self.schema}"
-        return f"postgresql://{user}{said.get('host', '')}{port}/{said.get('dbname', '')}{schema}"
+        return f"postgresql://{user}{options.get('host', '')}{port}/{options.get('dbname', '')}{schema}"
 
     @property
     def listens_elsewhere(self) -> bool:
@@ -336,10 +336,10 @@ class Server:
         try:
             link = psycopg2.connect(**self.options)
         except psycopg2.OperationalError as error:
-            said = " ".join(str(error).split())
-            if any(word in said for word in _HOPELESS):
-                raise errors.StorageFailed(f"{self.name}: {said}", "Correct the address of the store.") from None
-            raise Lost(said) from None
+            reason = " ".join(str(error).split())
+            if any(word in reason for word in _HOPELESS):
+                raise errors.StorageFailed(f"{self.name}: {reason}", "Correct the address of the store.") from None
+            raise Lost(reason) from None
         except psycopg2.Error as error:
             raise errors.StorageFailed(
                 f"{self.name}: {type(error).__name__}", "Correct the address of the store."
@@ -355,10 +355,10 @@ def _was_made(connection: Connection, change_id: str) -> bool:
     put there, of whose answer nothing was heard: that names no team.
     """
     try:
-        found = connection.change(f"{_REFUSE}; SELECT team FROM changes WHERE id = %s", [change_id, change_id])
+        rows = connection.change(f"{_REFUSE}; SELECT team FROM changes WHERE id = %s", [change_id, change_id])
     except Missing:
         return False
-    return found != [("",)]
+    return rows != [("",)]
 
 
 def _parse(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
@@ -377,10 +377,10 @@ def _parse(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
             "the schema in the address of the store is not valid", "Use letters, digits, '-' and '_'."
         )
     try:
-        said = driver.parse_dsn(f"{rest}?{'&'.join(others)}" if others else rest)
+        options = driver.parse_dsn(f"{rest}?{'&'.join(others)}" if others else rest)
     except psycopg2.Error:  # its text shows the whole address
         raise errors.InvalidValue("not a valid store address", "Write postgresql://USER@HOST:PORT/DATABASE.") from None
-    return schema, {**SOCKET, **said}, elsewhere
+    return schema, {**SOCKET, **options}, elsewhere
 
 
 def _elsewhere(place: str) -> dict[str, Any]:

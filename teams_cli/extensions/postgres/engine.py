@@ -176,13 +176,13 @@ class PostgresStore(Store):
     def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, str]:
         if kind.name == "message":
             sql = "SELECT body, '' FROM messages WHERE team = %s AND number = %s"
-            found = self._look(sql, [_checked(team), kind.number_in(key)])
+            rows = self._look(sql, [_checked(team), kind.number_in(key)])
         else:
             sql = "SELECT body, xmin::text FROM records WHERE team = %s AND kind = %s AND key = %s"
-            found = self._look(sql, [_checked(team), kind.name, _checked(key)])
-        if not found:
+            rows = self._look(sql, [_checked(team), kind.name, _checked(key)])
+        if not rows:
             raise errors.NotFound(f"there is no {kind.name} {key}")
-        return self.session.decode(team, kind, key, found[0][0]), found[0][1]
+        return self.session.decode(team, kind, key, rows[0][0]), rows[0][1]
 
     def scan(
         self, team: str, kind: Kind[R], problems: list[errors.TeamsError], keys: Collection[str] | None = None
@@ -190,8 +190,8 @@ class PostgresStore(Store):
         sql, these = "SELECT key, body, xmin::text FROM records WHERE team = %s AND kind = %s", []
         if keys is not None:
             sql, these = f"{sql} AND key = ANY (%s)", [list(keys)]
-        found = self._look(sql, [_checked(team), kind.name, *these])
-        for key, body, revision in sorted(found, key=lambda row: (kind.number_in(row[0]), row[0])):
+        rows = self._look(sql, [_checked(team), kind.name, *these])
+        for key, body, revision in sorted(rows, key=lambda row: (kind.number_in(row[0]), row[0])):
             try:
                 yield self.session.decode(team, kind, key, body), revision
             except errors.TeamsError as problem:
@@ -201,23 +201,23 @@ class PostgresStore(Store):
         _checked(team)
         behind = ""
         for limit in (_FIRST, None):
-            found = self._look(_LABELLED, [team, kind.name, list(labels), len(behind), behind, limit])
-            yield from (key for (key,) in found)
-            if limit is None or len(found) < limit:
+            rows = self._look(_LABELLED, [team, kind.name, list(labels), len(behind), behind, limit])
+            yield from (key for (key,) in rows)
+            if limit is None or len(rows) < limit:
                 return
-            behind = found[-1][0]
+            behind = rows[-1][0]
 
     def by_label(self, team: str, kind: Kind[R]) -> Mapping[str, Collection[str]]:
         return dict(self._look(_BY_LABEL, [_checked(team), kind.name]))
 
     def mark_anew(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
         """Label anew what an older version labelled in another way, or not at all."""
-        found = list(self.scan(team, kind, [], keys)) if kind.label else []
-        if not found or kind.label is None:
+        records = list(self.scan(team, kind, [], keys)) if kind.label else []
+        if not records or kind.label is None:
             return
-        named = [getattr(record, kind.key) for record, _ in found]
-        labels = [kind.label(record) for record, _ in found]
-        values = [named, labels, [revision for _, revision in found], _checked(team), kind.name]
+        named = [getattr(record, kind.key) for record, _ in records]
+        labels = [kind.label(record) for record, _ in records]
+        values = [named, labels, [revision for _, revision in records], _checked(team), kind.name]
         try:
             self.server.do(lambda connection: connection.change(_LABEL, values, also_closed=True))
         except (errors.TeamsError, Missing):  # a login of an agent may not, or somebody is changing one
@@ -238,10 +238,10 @@ class PostgresStore(Store):
         topics = topics_of(kind, key, label)
         made = self.session.change(team, kind, _REPLACE, [label, body, *where, revision], topics=topics)
         if made is None:
-            found = self._look("SELECT xmin::text FROM records WHERE team = %s AND kind = %s AND key = %s", where)
-            if not found:
+            rows = self._look("SELECT xmin::text FROM records WHERE team = %s AND kind = %s AND key = %s", where)
+            if not rows:
                 raise errors.NotFound(f"there is no {kind.name} {key}")
-            if found == [(revision,)]:  # seen, and not to be changed: row-level security
+            if rows == [(revision,)]:  # seen, and not to be changed: row-level security
                 raise errors.NotAllowed(
                     f"the database does not let you change {kind.name} {key}", "Another member owns it."
                 )
@@ -284,8 +284,8 @@ class PostgresStore(Store):
         return earlier, False
 
     def _with_uid(self, team: str, kind: Kind[R], uid: str) -> R | None:
-        found = self._look("SELECT number, body FROM messages WHERE team = %s AND uid = %s", [_checked(team), uid])
-        return self.session.decode(team, kind, f"{kind.prefix}-{found[0][0]}", found[0][1]) if found else None
+        rows = self._look("SELECT number, body FROM messages WHERE team = %s AND uid = %s", [_checked(team), uid])
+        return self.session.decode(team, kind, f"{kind.prefix}-{rows[0][0]}", rows[0][1]) if rows else None
 
     def read(
         self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[errors.TeamsError], limit: int = 0
@@ -300,8 +300,8 @@ class PostgresStore(Store):
         """See the contract. Both are of one moment, so they take one round trip."""
         rows = self._look(_NEWS, [after, agent, _checked(team), kind.name])
         last = max([after, *(int(row[0]) for row in rows[:1])])
-        found = [(number, body) for _, number, body in rows if number is not None]
-        return self._decoded(team, kind, found, problems), last
+        messages = [(number, body) for _, number, body in rows if number is not None]
+        return self._decoded(team, kind, messages, problems), last
 
     def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
         where = "team = %s AND number > %s"
@@ -319,13 +319,13 @@ class PostgresStore(Store):
     def _decoded(
         self, team: str, kind: Kind[R], rows: Iterable[tuple[Any, ...]], problems: list[errors.TeamsError]
     ) -> list[R]:
-        found = []
+        records = []
         for number, body in rows:
             try:
-                found.append(self.session.decode(team, kind, f"{kind.prefix}-{number}", body))
+                records.append(self.session.decode(team, kind, f"{kind.prefix}-{number}", body))
             except errors.TeamsError as problem:
                 problems.append(problem)
-        return found
+        return records
 
     def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
         rows = self._having_messages if kind.name == "message" else self._having_records
@@ -365,8 +365,8 @@ class PostgresStore(Store):
             before = page[-1][0]
 
     def last(self, team: str, kind: Kind[R]) -> int:
-        found = self._look("SELECT last FROM counters WHERE team = %s AND kind = %s", [_checked(team), kind.name])
-        return int(found[0][0]) if found else 0
+        rows = self._look("SELECT last FROM counters WHERE team = %s AND kind = %s", [_checked(team), kind.name])
+        return int(rows[0][0]) if rows else 0
 
     def reserve(self, team: str, kind: Kind[R], number: int) -> None:
         if number > self.last(team, kind):
@@ -404,10 +404,10 @@ class PostgresStore(Store):
                 yield position, loads(entry)
             return
         page, before = f"{entries} AND position < %s ORDER BY position DESC LIMIT %s", _ALL
-        while found := self._look(page, [_checked(team), after, before, _PAGE]):
-            for position, entry in found:
+        while rows := self._look(page, [_checked(team), after, before, _PAGE]):
+            for position, entry in rows:
                 yield position, loads(entry)
-            before = found[-1][0]
+            before = rows[-1][0]
 
     def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
         from teams_cli.extensions.postgres.line import Place, name_of

@@ -71,14 +71,14 @@ class Place:
             line = self.connect()
             wanted = {"team": team, "channels": list(channels), "topics": None if topics is None else sorted(topics)}
             line.sendall(json.dumps(wanted).encode() + b"\n")
-            said = line.recv(len(COUNTS))
-            if said not in (LISTENS, COUNTS):
+            answer = line.recv(len(COUNTS))
+            if answer not in (LISTENS, COUNTS):
                 raise ConnectionError
         except OSError:
             if line is not None:
                 line.close()
             return None
-        return AttachedWatch(line, POOLED if said == COUNTS else "")
+        return AttachedWatch(line, POOLED if answer == COUNTS else "")
 
     def connect(self) -> socket.socket:
         """A line to the watcher.
@@ -160,8 +160,8 @@ def is_of_this_user(line: socket.socket) -> bool:
     """Whether the process at the other end is one of our user; where the system does not say, its file's mode has."""
     if not hasattr(socket, "SO_PEERCRED"):
         return True
-    said = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    return bool(struct.unpack("3i", said)[1] == os.geteuid())
+    credentials = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return bool(struct.unpack("3i", credentials)[1] == os.geteuid())
 
 
 class AttachedWatch:
@@ -188,8 +188,8 @@ class AttachedWatch:
 
     def _told(self) -> bool:
         """Whether whole lines have come; what they say is in `heard`."""
-        said = self._rest + self._received()
-        lines, _, self._rest = said.rpartition(b"\n")
+        data = self._rest + self._received()
+        lines, _, self._rest = data.rpartition(b"\n")
         if self.lost:
             self.heard = EVERY_TOPIC
             return True
@@ -223,14 +223,14 @@ class AttachedWatch:
         self._line.close()
 
 
-def asked(said: bytes) -> dict[str, Any]:
+def asked(line: bytes) -> dict[str, Any]:
     """Parse the line in which a waiting process says what it waits for.
 
     Raises:
         ValueError: It says nothing of the kind.
     """
     try:
-        wanted = json.loads(said)
+        wanted = json.loads(line)
     except RecursionError:
         raise ValueError("nested too deeply for a wish") from None
     if not isinstance(wanted, dict) or set(wanted) != {"team", "channels", "topics"}:

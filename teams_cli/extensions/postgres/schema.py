@@ -33,9 +33,9 @@ def check(server: Server) -> int:
     return known(server, server.look("SELECT version FROM format"))
 
 
-def known(server: Server, found: Sequence[Sequence[Any]]) -> int:
-    """The version that was *found* last in a row of what the format says; as `check`."""
-    version = int(found[0][-1]) if found else 0
+def known(server: Server, rows: Sequence[Sequence[Any]]) -> int:
+    """The version of the tables, from the last column of the row of `format`; raises as `check`."""
+    version = int(rows[0][-1]) if rows else 0
     if version > VERSION:
         raise errors.StorageFailed(
             f"the tables at {server.name} are of version {version}, this program supports {VERSION}",
@@ -171,7 +171,7 @@ def _grant(connection: Connection, schema: str, login: str) -> None:
 
 def _address(server: Server, login: str, password: str) -> str:
     """The address of the store for that login."""
-    said = {k: v for k, v in server.options.items() if k not in ("user", "password", "dbname") and k not in SOCKET}
-    said["schema"] = server.schema
+    query = {k: v for k, v in server.options.items() if k not in ("user", "password", "dbname") and k not in SOCKET}
+    query["schema"] = server.schema
     name = quote(str(server.options.get("dbname", "")), safe="")
-    return f"postgresql://{quote(login, safe='')}:{quote(password, safe='')}@/{name}?{urlencode(said)}"
+    return f"postgresql://{quote(login, safe='')}:{quote(password, safe='')}@/{name}?{urlencode(query)}"

@@ -113,8 +113,8 @@ class Session:
 
 def told(topics: Collection[str]) -> str:
     """The payload of a notification: the topics of a change, or `*` if they do not fit."""
-    said = " ".join(sorted(topics))
-    return said if len(said) < _PAYLOAD else "*"
+    payload = " ".join(sorted(topics))
+    return payload if len(payload) < _PAYLOAD else "*"
 
 
 class ServerClock:
@@ -148,11 +148,11 @@ class ServerClock:
 
     def _ask(self, sql: str) -> list[tuple[Any, ...]]:
         before = self._local.steady()[1]
-        found = self._server.look(sql)
+        rows = self._server.look(sql)
         after = self._local.steady()[1]
-        if found:
-            seconds, self._epoch = found[0][:2]
+        if rows:
+            seconds, self._epoch = rows[0][:2]
             self._ahead = seconds - (before + after) / 2
             if self._epoch:  # there are tables by now
                 self._asked = after
-        return found
+        return rows

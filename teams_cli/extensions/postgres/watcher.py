@@ -71,8 +71,8 @@ class Waiter:
     def tell(self, topics: frozenset[str]) -> None:
         """Say on the line what changed, if it was asked for and nobody can know it without us."""
         if self.is_served and topics and concerns(self.topics, topics):
-            said = topics if self.topics is None else topics & {*self.topics, *EVERY_TOPIC}
-            self._send(" ".join(sorted(said)).encode() + b"\n")
+            heard = topics if self.topics is None else topics & {*self.topics, *EVERY_TOPIC}
+            self._send(" ".join(sorted(heard)).encode() + b"\n")
 
     def serve(self, word: bytes) -> None:
         """Say that nothing will be missed from now on, and how it is seen."""
@@ -191,9 +191,9 @@ class Watcher:
             if new:
                 self._count(self._counts)
         elif self._connection and wanted != self._listening:
-            said = [f'LISTEN "{channel}"' for channel in sorted(wanted - self._listening)]
-            said += [f'UNLISTEN "{channel}"' for channel in sorted(self._listening - wanted)]
-            self._connection.rows("; ".join(said))
+            statements = [f'LISTEN "{channel}"' for channel in sorted(wanted - self._listening)]
+            statements += [f'UNLISTEN "{channel}"' for channel in sorted(self._listening - wanted)]
+            self._connection.rows("; ".join(statements))
             self._listening = wanted
         for waiter in new:
             waiter.serve(COUNTS if self._counts else LISTENS)

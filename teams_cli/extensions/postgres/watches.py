@@ -59,9 +59,9 @@ class Counts:
             since = str(self._server.look("SELECT (clock_timestamp() - interval '5 minutes')::text")[0][0])
             self._since, move, self._moved = since, False, began
         rows = self._server.look(_LOOK, [since, list(teams)])
-        found = {team: (last, count) for team, _, last, count, _ in rows}
-        changed = {team for team in found if team in self._asked and self._seen.get(team) != found[team]}
-        self._seen, self._asked = found, set(teams)
+        counts = {team: (last, count) for team, _, last, count, _ in rows}
+        changed = {team for team in counts if team in self._asked and self._seen.get(team) != counts[team]}
+        self._seen, self._asked = counts, set(teams)
         if move and rows:
             self._since, self._moved = rows[0][1], began
             self._seen = {team: (last, later) for team, _, last, _, later in rows}
@@ -163,9 +163,9 @@ class HostWatch:
 
     def _attached(self) -> Watch | None:
         """A watch that the watcher serves, if there is one."""
-        if found := self._place.attach(*self._wanted):
-            self._pause, self._tries, self.slow = _SOON, 0, found.slow
-        return found
+        if attached := self._place.attach(*self._wanted):
+            self._pause, self._tries, self.slow = _SOON, 0, attached.slow
+        return attached
 
     def _look_later(self, now: float) -> None:
         self._move_at, self._pause = now + self._pause, min(self._pause * 2, _SELDOM)

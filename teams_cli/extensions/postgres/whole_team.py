@@ -38,8 +38,8 @@ def pack(session: Session, team: str, kind: Kind[R]) -> Iterator[tuple[str, byte
     if kind.name == "message":
         yield from _pack_messages(session, team, kind)
         return
-    found = session.look("SELECT key, body FROM records WHERE team = %s AND kind = %s", [team, kind.name])
-    for key, body in sorted(found, key=lambda row: (kind.number_in(row[0]), row[0])):
+    rows = session.look("SELECT key, body FROM records WHERE team = %s AND kind = %s", [team, kind.name])
+    for key, body in sorted(rows, key=lambda row: (kind.number_in(row[0]), row[0])):
         session.decode(team, kind, key, body)
         yield key, body.encode()
 

@@ -112,10 +112,10 @@ class Attached:
     def take_keys(self) -> bool:
         """Pass on what was typed; False once that was to detach, or the terminal is gone."""
         data = os.read(0, _CHUNK)
-        found = _DETACHES.search(data)
-        if typed := data[: found.start()] if found else data:
+        key = _DETACHES.search(data)
+        if typed := data[: key.start()] if key else data:
             self.line.send(KEYS, typed)
-        return bool(data) and not found
+        return bool(data) and not key
 
     def say_size(self) -> None:
         """Say how large this terminal is."""

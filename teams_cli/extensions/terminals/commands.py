@@ -96,10 +96,10 @@ def _reopened(call: Call, client: str, agent: str, wrap: bool, options: list[str
     """The client of an agent that sat in a terminal here, in its session again; None for one that `teams` keeps."""
     if ending.current(call.store, call.team, agent) is not None:
         return None
-    found = sitting.to_reopen(call.store, call.team, agent, client)
-    if found is None:
+    terminal = sitting.to_reopen(call.store, call.team, agent, client)
+    if terminal is None:
         return None
-    wish = OpenRequest(client, options, call.directory, wrap=wrap, session=sitting.as_session(found), is_kept=False)
+    wish = OpenRequest(client, options, call.directory, wrap=wrap, session=sitting.as_session(terminal), is_kept=False)
     return opening.prepare(call.store, call.team, wish, call.config, call.environ)
 
 
@@ -172,8 +172,8 @@ def agents_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
         shown, hidden = opening.agents_of(team, environ), detached.agents_of(store, team)
     except OSError as error:
         raise disk.failed("look for the detached clients of", team, error) from error
-    known = teams.get(store, team) if shown else None
-    return sorted({*hidden, *(name for name in shown if known and known.find(name))})
+    team_record = teams.get(store, team) if shown else None
+    return sorted({*hidden, *(name for name in shown if team_record and team_record.find(name))})
 
 
 def end_all(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:

@@ -77,10 +77,10 @@ def attach_words(python: str, store: Store, team: str, agent: str) -> list[str]:
 def agents_of(store: Store, team: str) -> list[str]:
     """The agents of the team that have one on this machine."""
     try:
-        found = os.listdir(os.path.dirname(_door(store, team, "")))
+        files = os.listdir(os.path.dirname(_door(store, team, "")))
     except FileNotFoundError:
         return []
-    names = [name.removesuffix(_DOOR) for name in found if name.endswith(_DOOR)]
+    names = [name.removesuffix(_DOOR) for name in files if name.endswith(_DOOR)]
     return [name for name in names if is_there(store, team, name)]
 
 
@@ -91,12 +91,12 @@ def hang_up(store: Store, team: str, agent: str, watched: bool) -> bool:
         return not is_there(store, team, agent)
     line.send(lines.CLOSE, b"watched" if watched else b"")
     give_up = time.monotonic() + _TO_END
-    said: list[bytes] = []
-    while line.is_open and not said and time.monotonic() < give_up:
+    kinds: list[bytes] = []
+    while line.is_open and not kinds and time.monotonic() < give_up:
         select.select([line], [line] if line.waits else [], [], 0.5)
         line.flush()
-        said = [kind for kind, _ in line.heard() if kind in (lines.END, lines.LOOKED_AT)]
-    ended = lines.LOOKED_AT not in said and (bool(said) or not line.is_open)
+        kinds = [kind for kind, _ in line.heard() if kind in (lines.END, lines.LOOKED_AT)]
+    ended = lines.LOOKED_AT not in kinds and (bool(kinds) or not line.is_open)
     line.close()
     while ended and is_there(store, team, agent) and time.monotonic() < give_up:
         time.sleep(0.02)
@@ -253,8 +253,8 @@ class Detached(Wrapper):
         looking = [looker for looker in self.lookers if looker.size]
         for looker in looking:
             looker.show(data)
-        if not looking and (said := answers(data)):
-            write_all(self.master, said)
+        if not looking and (replies := answers(data)):
+            write_all(self.master, replies)
 
     def resize(self) -> None:
         """Give the client's terminal the size of the one who attached or typed last; of nobody, that which it had."""

@@ -144,11 +144,11 @@ def _brought(
     store: Store, client: Client, directory: str, environ: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
     """What brings our hooks, unless the client's settings have them: those of before are not called twice."""
-    found = []
+    places = []
     if client.home:
-        found = settings_files.of_user(client.name, environ.get("HOME") or "/", environ)[:1]
-        found += settings_files.of_project(client.name, directory)[:1]
-    if plugins.is_installed(store.root, client.name) or any(_has_ours(place) for place in found):
+        places = settings_files.of_user(client.name, environ.get("HOME") or "/", environ)[:1]
+        places += settings_files.of_project(client.name, directory)[:1]
+    if plugins.is_installed(store.root, client.name) or any(_has_ours(place) for place in places):
         return [], {}
     return client.once(sys.executable, f"{terminals_directory(store.root)}/settings", environ)
 

@@ -66,8 +66,8 @@ def examine(client: str, config: Config | None, environ: Mapping[str, str], dire
 
 def _watch(client: str, store: Store, unseen: Unseen, environ: Mapping[str, str]) -> Finding:
     def is_idle() -> bool:
-        found = terminals.find(store, _TEAM, _AGENT)
-        return found is not None and found.state == IDLE and found.source != "hook SessionStart"
+        terminal = terminals.find(store, _TEAM, _AGENT)
+        return terminal is not None and terminal.state == IDLE and terminal.source != "hook SessionStart"
 
     if not unseen.until(is_idle, _TO_JOIN):
         remedy = known.get(client).remedy or f"Start {client} here by hand once, and answer what it asks then."

@@ -242,12 +242,12 @@ def start(words: list[str], slave: int) -> tuple[int, int]:
     """Start the client as what stands in front of its terminal, below a process that leads the session and tells of
     its stops: a stopped client without one would hang for ever. That process, and where it tells.
     """
-    told, telling = os.pipe()
+    stops, telling = os.pipe()
     leader = os.fork()
     if leader:
         os.close(telling)
-        return leader, told
-    os.close(told)
+        return leader, stops
+    os.close(stops)
     os.setsid()
     fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
     client = os.fork()
@@ -356,19 +356,19 @@ class Modes:
 
     def again(self) -> bytes:
         """The bytes that set the modes in a fresh terminal."""
-        found = [(b"\x1b[?%sh" if on else b"\x1b[?%sl") % mode for mode, on in self._changed()]
-        found += [b"\x1b[>%su" % flags for flags in self._keyboards]
-        found += [b"\x1b[>%sm" % self._keys] if self._keys else []
-        return b"".join(found) + (b"\x1b=" if self._pad == b"=" else b"")
+        codes = [(b"\x1b[?%sh" if on else b"\x1b[?%sl") % mode for mode, on in self._changed()]
+        codes += [b"\x1b[>%su" % flags for flags in self._keyboards]
+        codes += [b"\x1b[>%sm" % self._keys] if self._keys else []
+        return b"".join(codes) + (b"\x1b=" if self._pad == b"=" else b"")
 
     def undone(self) -> bytes:
         """The bytes that reset the terminal."""
-        found = [b"\x1b[0m"]
-        found += [b"\x1b[<%du" % len(self._keyboards)] if self._keyboards else []
-        found += [(b"\x1b[?%sl" if on else b"\x1b[?%sh") % mode for mode, on in self._changed()]
-        found += [b"\x1b[>4m"] if self._keys else []
-        found += [b"\x1b>"] if self._pad == b"=" else []
-        return b"".join(found) + (b"\x1b[?1049l" if self.other_screen else b"")
+        codes = [b"\x1b[0m"]
+        codes += [b"\x1b[<%du" % len(self._keyboards)] if self._keyboards else []
+        codes += [(b"\x1b[?%sl" if on else b"\x1b[?%sh") % mode for mode, on in self._changed()]
+        codes += [b"\x1b[>4m"] if self._keys else []
+        codes += [b"\x1b>"] if self._pad == b"=" else []
+        return b"".join(codes) + (b"\x1b[?1049l" if self.other_screen else b"")
 
     def _changed(self) -> list[tuple[bytes, bool]]:
         """Those that are not as every terminal has them; which screen it is, is said apart."""
@@ -401,8 +401,8 @@ class Shown(Modes):
 
 def answers(data: bytes) -> bytes:
     """The replies of a terminal to the questions in a client's output, while nobody looks at it."""
-    said = {b"c": b"\x1b[?62c", b"5": b"\x1b[0n", b"6": b"\x1b[1;1R"}
-    return b"".join(said[b"".join(found)] for found in _ASKED.findall(data))
+    replies = {b"c": b"\x1b[?62c", b"5": b"\x1b[0n", b"6": b"\x1b[1;1R"}
+    return b"".join(replies[b"".join(question)] for question in _ASKED.findall(data))
 
 
 def unfinished(data: bytes) -> bytes:
