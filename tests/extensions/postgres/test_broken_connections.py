@@ -66,22 +66,21 @@ class TestBrokenConnections:
         if what == "replace":
             assert store.get("alpha", TEAM, "alpha")[0].leader == "bob"
 
-    @pytest.mark.parametrize("looks", [1, 2])
-    @pytest.mark.parametrize("what", CHANGES)
+    @pytest.mark.parametrize("what", ["append", "replace"])
     def test_a_look_whose_answer_is_lost_is_no_sign_that_the_change_was_made(
-        self, what, looks, wire, store, address, tmp_path
+        self, what, wire, store, address, tmp_path
     ):
-        """The change never arrives; the look whether it did is made, and its answer cut off; then it is made anew."""
+        """The change never arrives; the answers to two looks whether it did are lost; then it is made."""
         make_team(store)
         mine = over(wire, address, tmp_path)
         assert mine.teams() == ["alpha"]
         change, at = CHANGES[what]
         before = counts(store)
         wire.cut(at, after=False)
-        for _ in range(looks):
+        for _ in range(2):
             wire.cut(b"ON CONFLICT DO NOTHING", after=True)
         change(mine)
-        assert wire.cuts == 1 + looks
+        assert wire.cuts == 3
         assert sum(counts(store)) - sum(before) == (what != "replace")
         assert store.get("alpha", TEAM, "alpha")[0].leader == ("bob" if what == "replace" else "ann")
 
@@ -103,15 +102,6 @@ class TestBrokenConnections:
         wire.cut(b"; COMMIT", after=True)
         assert list(mine.admit("alpha", {"bob": ""}, [])) == ["bob"]
         assert wire.cuts == 1
-
-    def test_the_revision_of_such_a_change_can_be_replaced_by(self, wire, store, address, tmp_path):
-        make_team(store)
-        mine = over(wire, address, tmp_path)
-        _, revision = mine.create("alpha", INBOX, "bob", Inbox(agent="bob"))
-        wire.cut(b"INSERT INTO changes", after=True)
-        revision = mine.replace("alpha", INBOX, "bob", Inbox(agent="bob", up_to=1), revision)
-        mine.replace("alpha", INBOX, "bob", Inbox(agent="bob", up_to=2), revision)
-        assert store.get("alpha", INBOX, "bob")[0].up_to == 2
 
     @pytest.mark.parametrize("after", [False, True])
     def test_what_can_not_be_found_out_is_unknown(self, after, wire, store, address, tmp_path):

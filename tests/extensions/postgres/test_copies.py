@@ -60,18 +60,7 @@ def content(root: Path) -> dict[str, bytes]:
     return found
 
 
-def test_there_and_back_again_to_the_byte(tmp_path: Path) -> None:
-    cli, address = worked(tmp_path / "root"), new_address()
-    before = content(cli.root)
-    done = cli.ok("copy-team", ALPHA, "--to", address, agent="lea")
-    assert done["copied"]["message"] == 8 and done["copied"]["task"] == 4 and done["copied"]["history"] > 10
-    back = Cli(tmp_path / "back", agent="lea", team=ALPHA)
-    assert back("copy-team", "--to", "files", "--store", address).status == 0
-    assert content(back.root) == before
-
-
 def test_a_team_of_which_there_is_much_goes_over_in_parts(tmp_path: Path) -> None:
-    """More messages than a directory has, or go over at once, of different length and to one and several."""
     cli, address = make_team(tmp_path / "root", "bob"), new_address()
     store = cli.store()
     for number in range(1, 1204):
@@ -89,16 +78,6 @@ def test_a_team_of_which_there_is_much_goes_over_in_parts(tmp_path: Path) -> Non
     assert len(back.ok("read-messages", "--limit", "2000", agent="bob")) == 1203
 
 
-def test_a_team_of_which_there_is_little_is_copied_too(tmp_path: Path) -> None:
-    """The person leads it, who is noted nowhere, and nothing was said yet."""
-    cli = Cli(tmp_path / "root", agent="human", team=ALPHA)
-    cli.ok("spawn-team", ALPHA)
-    cli.ok("copy-team", "--to", str(tmp_path / "there"))
-    there = Cli(tmp_path / "there", agent="human", team=ALPHA)
-    assert [entry["what"] for entry in there.ok("history")] == ["team created"]
-    assert there.ok("create-task", "first")["id"] == "task-1"
-
-
 def test_work_goes_on_there_and_nowhere_else(tmp_path: Path) -> None:
     cli, address = worked(tmp_path / "root"), new_address()
     cli.ok("copy-team", ALPHA, "--to", address, agent="lea")
@@ -113,7 +92,6 @@ def test_work_goes_on_there_and_nowhere_else(tmp_path: Path) -> None:
 
 
 def test_it_comes_back_to_where_it_was(tmp_path: Path) -> None:
-    """What a copy left behind may be replaced by a later state of the same team."""
     cli, address = worked(tmp_path / "root"), new_address()
     cli.ok("copy-team", ALPHA, "--to", address, agent="lea")
     there = Cli(cli.root, team=ALPHA, TEAMS_STORE=address)
@@ -125,17 +103,19 @@ def test_it_comes_back_to_where_it_was(tmp_path: Path) -> None:
     assert cli.refused("copy-team", ALPHA, "--to", str(cli.root), agent="lea") == (2, "invalid_value")
 
 
-def test_a_team_at_work_there_is_left_alone(tmp_path: Path) -> None:
-    cli, address = worked(tmp_path / "root"), new_address()
-    Cli(tmp_path / "other", agent="eve", TEAMS_STORE=address).ok("spawn-team", ALPHA.upper())
-    assert cli.refused("copy-team", ALPHA, "--to", address, agent="lea") == (11, "already_exists")
-
-
-def test_it_is_refused_while_somebody_is_at_work(tmp_path: Path) -> None:
-    cli, address = worked(tmp_path / "root"), new_address()
+def test_refused_copies_change_nothing(tmp_path: Path) -> None:
+    cli, address, taken = worked(tmp_path / "root"), new_address(), new_address()
+    assert cli.refused("copy-team", ALPHA, "--to", address, agent="bob") == (13, "not_allowed")
+    Cli(tmp_path / "other", agent="eve", TEAMS_STORE=taken).ok("spawn-team", ALPHA.upper())
+    assert cli.refused("copy-team", ALPHA, "--to", taken, agent="lea") == (11, "already_exists")
     cli.ok("claim-task", "2", agent="mia")
     assert cli.refused("copy-team", ALPHA, "--to", address, agent="lea") == (11, "conflict")
+    cli.ok("release-task", "2", agent="mia")
+    (cli.root / f"tasks/{ALPHA}/task-3.json").write_text('{"id": 3}')
+    answer = cli("copy-team", ALPHA, "--to", address, "--json", agent="lea")
+    assert answer.status == 15 and "task-3" in answer.error["message"]
     assert opening.open_store(str(tmp_path), address).teams() == []
+    assert cli.ok("show-team", ALPHA)["state"] == "active"
 
 
 def test_while_an_agent_runs_it_is_refused(tmp_path: Path) -> None:
@@ -147,28 +127,14 @@ def test_while_an_agent_runs_it_is_refused(tmp_path: Path) -> None:
     assert cli("copy-team", ALPHA, "--to", address, agent="lea").status == 0
 
 
-def test_a_damaged_record_is_named_and_nothing_changed(tmp_path: Path) -> None:
-    cli, address = worked(tmp_path / "root"), new_address()
-    (cli.root / f"tasks/{ALPHA}/task-3.json").write_text('{"id": 3}')
-    answer = cli("copy-team", ALPHA, "--to", address, "--json", agent="lea")
-    assert answer.status == 15 and "task-3" in answer.error["message"]
-    assert cli.ok("show-team", ALPHA)["state"] == "active"
-
-
-def test_only_who_leads_may(tmp_path: Path) -> None:
-    cli = worked(tmp_path / "root")
-    assert cli.refused("copy-team", ALPHA, "--to", new_address(), agent="bob") == (13, "not_allowed")
-
-
-@pytest.mark.parametrize("changes", [1, 4, 8])
-def test_a_copy_that_was_killed_is_taken_up_again(tmp_path: Path, changes: int) -> None:
+def test_a_copy_that_was_killed_is_taken_up_again(tmp_path: Path) -> None:
     cli, address = worked(tmp_path / "root"), new_address()
     for n in range(500):
         cli.store().journal(ALPHA, {"what": "said", "n": n})
     before = content(cli.root)
     there = PostgresStore(address, str(tmp_path / "x"))
     process: subprocess.Popen[bytes] = cli.start("copy-team", ALPHA, "--to", address, agent="lea")
-    while not (made := there.session.look("SELECT count(*) FROM changes")) or made[0][0] < changes:
+    while not (made := there.session.look("SELECT count(*) FROM changes")) or made[0][0] < 4:
         assert process.poll() is None
         time.sleep(0.001)
     process.kill()
@@ -225,7 +191,6 @@ def test_of_two_copies_at_once_the_later_goes_on(tmp_path: Path) -> None:
 
 
 def test_what_was_copied_away_is_not_copied_to_a_third_place(tmp_path: Path) -> None:
-    """It would be at work in both."""
     cli, address = worked(tmp_path / "root"), new_address()
     cli.ok("copy-team", ALPHA, "--to", address, agent="lea")
     before = content(cli.root)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
-from tests.support.mcp_client import call, client_of, refusal, within
+from tests.support.mcp_client import call, client_of, within
 from tests.support.serving import Events, serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_postgres")]
@@ -18,19 +18,6 @@ def cli(tmp_path: Path) -> Cli:
     made = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(made, "one")
     return made
-
-
-def test_tools_work_on_a_database(cli: Cli) -> None:
-    async def test() -> None:
-        async with client_of(cli, "bob") as client:
-            assert (await call(client, "claim_task", next=True))["owner"] == "bob"
-            assert (await call(client, "send_to_agent", target="mia", message="hi"))["delivered"] is True
-            assert (await refusal(client, "claim_task", task="9"))["code"] == "task_not_found"
-            assert (await call(client, "list_agents"))["self"] == "bob"
-
-    within(test)
-    (told,) = cli.ok("read-messages", agent="mia")
-    assert (told["from"], told["message"]) == ("bob", "hi")
 
 
 def test_the_api_and_its_events_work_on_a_database(cli: Cli) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import new_address
-from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, make_team
+from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
 from tests.support.postgres import end_users_of
 from tests.support.waits import until
 
@@ -138,12 +138,3 @@ def test_a_hook_goes_on_where_the_server_is_not(tmp_path: Path) -> None:
     cli = Cli(tmp_path / "root", "bob", ALPHA, TEAMS_STORE="postgresql://127.0.0.1:1/x")
     answer = cli("hook", "claude", stdin=event)
     assert (answer.status, answer.stdout) == (0, "")
-
-
-@pytest.mark.slow
-def test_two_stores_of_one_root_have_nothing_in_common(tmp_path: Path) -> None:
-    one, two = (Cli(tmp_path / "root", "lea", ALPHA, TEAMS_STORE=new_address()) for _ in range(2))
-    one.ok("spawn-team", ALPHA)
-    assert two.ok("discover-teams") == []
-    done = subprocess.run([*COMMAND, "get-tasks"], env=two.environ(), capture_output=True, timeout=TIMEOUT)
-    assert done.returncode == 10

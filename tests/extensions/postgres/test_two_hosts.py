@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import functools
-import json
 import sys
-import time
-from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -21,47 +18,10 @@ from tests.support.cli import TIMEOUT
 from tests.support.hosts import Machine
 from tests.support.postgres import Postgres
 from tests.support.seated_client import SeatedClient
-from tests.support.workflow_runs import write_workflow
 
 pytestmark = pytest.mark.slow
 ALPHA = "alpha"
 until = functools.partial(waits.until, timeout=300)
-READ = ("read-messages", "--all", "--limit", "1000")
-
-# An agent that works with the command line alone: it claims, does, completes, and asks again when told to.
-AGENT = """
-import json, subprocess, sys
-TEAMS = [sys.executable, "-m", "teams_cli"]
-
-def teams(*words):
-    while True:
-        done = subprocess.run([*TEAMS, *words, "--json"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        if done.returncode == 12:
-            print("told", json.loads(done.stderr)["error"]["code"], flush=True)
-            continue
-        return done.returncode, json.loads(done.stdout or done.stderr)
-
-assert teams("join-team")[0] == 0
-while True:
-    status, task = teams("claim-task", "--next")
-    if status == 10:
-        left = [t for t in teams("get-tasks")[1] if t["status"] in ("pending", "in_progress")]
-        if not left:
-            break
-        teams("wait", "--message", "--timeout", "0.5")
-        continue
-    if status == 11 and task["error"]["code"] == "wrong_state":
-        break  # the run is completed, and its team closed
-    assert status == 0, task
-    print("claimed", task["id"], flush=True)
-    subprocess.run(["sh", "-c", task["run"]], stdout=subprocess.DEVNULL)
-    uid = f"beta-{task['id']}-{task['claim']}"
-    assert teams("send-message", "leader", uid, "--uid", uid)[0] == 0
-    print("sent", uid, flush=True)
-    words = ["--status", "completed", "--result", "by beta", "--claim", str(task["claim"])]
-    status, answer = teams("update-task", task["id"], *words)
-    print("completed" if status == 0 else f"refused-{status}", task["id"], flush=True)
-"""
 
 
 @pytest.fixture
@@ -81,48 +41,6 @@ def two(tmp_path: Path) -> Iterator[tuple[Machine, Machine, Postgres]]:
             machine.remove()
         if server:
             server.stop()
-
-
-def test_a_workflow_goes_on_across_a_cut_cable(two: tuple[Machine, Machine, Postgres], tmp_path: Path) -> None:
-    """A minute without the cable: the other machine takes over what was claimed, and nothing is lost or done twice."""
-    alpha, beta, _ = two
-    (tmp_path / "repo").mkdir()
-    items = "\n".join(f"  - {{id: s{n}, title: step {n}, run: sleep 0.7 && echo {n}}}" for n in range(110))
-    repo = f"variables:\n  repo: {{default: {tmp_path}/repo}}"
-    path = write_workflow(tmp_path / "flows", f"pattern: swarm\n{repo}\nagents: [{{name: worker}}]\ntasks:\n{items}")
-    alpha.ok("set", "--user", "staleAfterSeconds", "20", agent="human")
-    run = alpha.start("run", str(path), "--json")
-    team = until(lambda: [row["name"] for row in alpha.ok("discover-teams")], "the team")[0]
-    until(lambda: len(alpha.ok("get-tasks", team=team)) == 110, "the tasks")
-    with open(tmp_path / "beta.out", "wb") as out, open(tmp_path / "beta.err", "wb") as err:
-        agent = beta.run([sys.executable, "-c", AGENT], "bea", team, stdout=out, stderr=err)
-    said = lambda: (tmp_path / "beta.out").read_text().splitlines()  # noqa: E731
-    until(lambda: sum(line.startswith("completed") for line in said()) >= 3, "three tasks of beta")
-    until(lambda: said()[-1].startswith("claimed"), "a claim of beta")
-    beta.cut()
-    cut_at, before = time.monotonic(), len(said())
-    until(lambda: time.monotonic() - cut_at > 60, "the end of the minute")
-    until(lambda: any(line.startswith("told") for line in said()[before:]), "beta being told")
-    beta.mend()
-    out, err = run.communicate(timeout=300)
-    assert run.returncode == 0, err.decode()
-    assert agent.wait(60) == 0, (tmp_path / "beta.err").read_text()
-    check(json.loads(out)["tasks"], said(), alpha.ok(*READ, agent="leader", team=team))
-    print(Counter(line.split()[0] for line in said()), f"after the cut: {len(said()) - before} lines")
-
-
-def check(tasks: list[dict[str, Any]], said: list[str], messages: list[dict[str, Any]]) -> None:
-    """Each task completed once, by who had its last claim; each message that was acknowledged is there once."""
-    assert Counter(task["status"] for task in tasks) == {"completed": 110}
-    for task in tasks:
-        assert [note["what"] for note in task["notes"]].count("completed") == 1, task
-    by_beta = {line.split()[1] for line in said if line.startswith("completed")}
-    assert {task["id"] for task in tasks if task.get("result") == "by beta"} == by_beta
-    bodies = Counter(message["message"] for message in messages)
-    assert all(bodies[line.split()[1]] == 1 for line in said if line.startswith("sent"))
-    expired = [task["id"] for task in tasks if any(note["what"] == "expired" for note in task["notes"])]
-    refused = [line.split()[1] for line in said if line.startswith("refused-11")]
-    assert refused and set(refused) <= set(expired)  # what it had when the cable was cut, another did meanwhile
 
 
 def test_agents_are_reached_across_machines(two: tuple[Machine, Machine, Postgres], tmp_path: Path) -> None:

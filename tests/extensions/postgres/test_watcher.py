@@ -17,7 +17,7 @@ from teams_cli.extensions.postgres import schema
 from teams_cli.extensions.postgres.engine import PostgresStore
 from teams_cli.extensions.postgres.line import Place, is_of_this_user, name_of
 from teams_cli.extensions.postgres.watches import HostWatch
-from tests.conftest import new_address, server
+from tests.conftest import server
 from tests.store.kinds import TASK, Task, make_team, send, texts
 from tests.support import pgbouncer
 from tests.support.pgbouncer import PgBouncer
@@ -161,18 +161,6 @@ class TestWatcher:
             machine.end()
             own.stop()
 
-    def test_each_store_has_its_own(self, machine, tmp_path):
-        other = Machine(new_address(), machine.root)
-        make_team(other.store)
-        machine.begin()
-        other.begin()
-        here, there = machine.watch(), other.watch()
-        settle(here)
-        settle(there)
-        send(other.store, "bob", "hello")
-        assert there.wait(PATIENCE) and not here.wait(0.1)
-        other.end()
-
     def test_of_two_one_ends(self, machine):
         first = machine.begin()
         watch = machine.watch()
@@ -214,17 +202,6 @@ class TestWatcher:
         watch.close()
         store.close()
 
-    def test_a_root_with_a_long_name_has_one(self, address, tmp_path):
-        machine = Machine(address, tmp_path / ("long" * 30))
-        try:
-            make_team(machine.store)
-            machine.begin()
-            watch = machine.watch()
-            settle(watch)
-            assert is_served(watch, machine.store)
-        finally:
-            machine.end()
-
 
 @pytest.fixture
 def pooler() -> Iterator[PgBouncer]:
@@ -251,25 +228,6 @@ class TestBehindPgBouncer:
             for watch, store in zip(watches, stores, strict=True):
                 watch.close()
                 store.close()
-        finally:
-            machine.end()
-
-    def test_where_nothing_says_where_the_server_is_one_looks_for_all(self, pooler, address, tmp_path):
-        machine = Machine(pooler.address(schema_of(address), listen=False), tmp_path / "root")
-        try:
-            make_team(machine.store)
-            machine.begin()
-            watch = machine.watch()
-            settle(watch)
-            assert is_served(watch, machine.store) and "listen=" in watch.slow
-            for change in (
-                lambda: send(machine.store, "bob", "hello"),
-                lambda: machine.store.journal("alpha", {"what": "said"}),
-            ):
-                change()
-                assert watch.wait(PATIENCE)
-            (finding,) = machine.store.examine([TASK], fix=False)
-            assert finding["level"] == "warning" and "listen=" in finding["remedy"]
         finally:
             machine.end()
 
