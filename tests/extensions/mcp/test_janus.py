@@ -51,15 +51,3 @@ def test_the_steps(office: Office) -> None:
             assert set(said["available"]) == {"lea", "puppet"}
 
     within(test)
-
-
-def test_by_default_a_message_waits_for_the_end_of_the_turn(office: Office) -> None:
-    async def test() -> None:
-        async with client_of(office.cli, "janus") as janus:
-            await call(janus, "send_to_agent", target="puppet", message="when you can")
-            assert len(office.shown("puppet", "user")) == 1
-            office.cli.ok("update-task", "1", "--status", "cancelled", agent="human")
-            await until(lambda: "| when you can" in "\n".join(office.shown("puppet")))
-            assert "[Request interrupted by user]" not in office.shown("puppet", "user")
-
-    within(test)

@@ -45,19 +45,6 @@ def test_resources_are_read_and_changes_of_them_are_told(cli: Cli, era: str) -> 
     within(test)
 
 
-def test_the_only_open_team_need_not_be_named(cli: Cli) -> None:
-    """A closed team beside it is not meant, here as at the command line."""
-
-    async def test() -> None:
-        cli.ok("spawn-team", "old", agent="lea")
-        cli.ok("close-team", agent="lea", team="old")
-        async with client_of(cli, "bob", team="") as client:
-            uris = {str(resource.uri) for resource in (await client.list_resources()).resources}
-            assert f"teams://{ALPHA}/inbox" in uris
-
-    within(test)
-
-
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")  # the older protocol has no other
 def test_subscribers_are_told_of_their_own_resource_alone(cli: Cli) -> None:
     async def test() -> None:
