@@ -118,15 +118,6 @@ def test_who_leaves_comes_back_in_no_other_role(cli: Cli) -> None:
         assert "not_allowed" in str(line.read())
 
 
-def test_a_model_is_no_option_of_a_client(cli: Cli) -> None:
-    """Some clients would take `--model --yolo` for what skips every approval."""
-    mine = {**CLIENT, "start": ["sh", "{model}", "{prompt}"], "model": ["--model", "{model}"]}
-    (cli.root / "config.json").write_text(json.dumps({"harness": {"mine": mine}}))
-    del cli.more[HELD]
-    answer = cli("run-agent", "x", "--harness", "mine", "--model=--yolo", agent="lea")
-    assert answer.status == 2 and "is no model" in answer.stderr
-
-
 def test_its_work_is_open_to_it(cli: Cli) -> None:
     add_tasks(cli, "first")
     for words in (

@@ -108,23 +108,6 @@ def test_codex_has_the_network_in_its_sandbox_for_a_database_alone(cli: Cli, tmp
     assert profiles.of_place("/r", {"TEAMS_STORE": "postgresql://h/d"})["network"] == "true"
 
 
-@pytest.mark.slow
-def test_as_much_as_one_may_oneself_may_be_handed_on(cli: Cli) -> None:
-    assert run(cli, "--harness", "own", "--permissions", "all", level="all") == "axe all fire"
-    cli.ok("set", "harness", "own", agent="lea")
-    assert run(cli, level="edit") == "pen edit"
-
-
-def test_a_profile_of_a_known_client_may_say_only_what_is_other(cli: Cli, tmp_path: Path) -> None:
-    configure(cli, {"claude": {"permissions": "all"}, "codex": {"description": "mine"}})
-    from teams_cli.teams import config
-
-    own = config.load(str(cli.root), cli.environ())
-    assert profiles.get("claude", own).permissions == "all"
-    assert profiles.get("claude", own).start == known.get("claude").profile["start"]
-    assert profiles.get("codex", own).description == "mine"
-
-
 def test_nothing_that_skips_every_approval_or_sandbox_is_in_the_words_of_edit() -> None:
     for client in known.installable():
         profile = profiles.get(client, None)
@@ -136,14 +119,6 @@ def test_nothing_that_skips_every_approval_or_sandbox_is_in_the_words_of_edit() 
             said = " ".join([*words, *mode.set.values()])
             for skips in ("yolo", "bypassPermissions", "dangerously", "danger-full-access", "--auto "):
                 assert skips not in f"{said} "
-
-
-def test_whoever_chooses_is_told_what_each_may_do() -> None:
-    """At the shell, and in the documentation."""
-    documented = Path("docs/permissions.md").read_text(encoding="utf-8")
-    for client, level, does in permissions.rows():
-        assert f"| {client} | {level} | {does} |" in documented
-    assert len(permissions.rows()) == 18
 
 
 def test_what_is_ours_needs_no_leave() -> None:

@@ -62,14 +62,6 @@ def test_every_kind_of_record_is_looked_at() -> None:
     assert set(found) == set(kinds.ALL)
 
 
-def test_what_is_mended_alike_is_said_once(cli: Cli) -> None:
-    for key in ("1", "2"):
-        cli.ok("create-task", "t", agent="lea")
-        (cli.root / f"tasks/alpha/task-{key}.json").write_text("{")
-    said = cli("doctor").stdout
-    assert said.count("problem: ") == 2 and said.count("  Correct the file, or move it away.\n") == 1
-
-
 PLACES = [
     "teams/alpha/agents/bob.json",
     "teams/alpha/inboxes/bob.json",
@@ -127,17 +119,6 @@ def test_what_a_crash_left_in_tmp_is_removed_once_it_is_old(cli: Cli) -> None:
     assert findings(cli, healthy=True) == []
 
 
-def test_what_is_left_of_a_team_that_was_being_removed_is_cleared_away(cli: Cli) -> None:
-    """A directory, which `prune` was killed at."""
-    old = cli.root / "tmp" / "dropped-beta-1"
-    (old / "tasks").mkdir(parents=True)
-    (old / "tasks/task-1.json").touch()
-    then = time.time() - A_DAY_AND_A_HALF - 60
-    os.utime(old, (then, then))
-    assert the_one(cli, "--fix", healthy=True)["level"] == "fixed"
-    assert not old.exists()
-
-
 def test_a_task_that_lost_its_mark_is_found_again(cli: Cli) -> None:
     mark = cli.root / "tasks/alpha/index/free-normal/task-1"
     mark.unlink()
@@ -156,12 +137,6 @@ def test_marks_of_tasks_that_are_not_so_any_more_are_removed(cli: Cli) -> None:
     assert the_one(cli, "--fix", healthy=True)["level"] == "fixed"
     assert sorted(path.name for path in marks.iterdir()) == ["task-1", "task-2"]
     assert findings(cli, healthy=True) == []
-
-
-def test_a_root_that_others_may_read_is_warned_of(cli: Cli) -> None:
-    cli.root.chmod(0o755)
-    found = the_one(cli, healthy=True)
-    assert found["where"] == str(cli.root) and "chmod 700" in found["remedy"]
 
 
 def test_who_holds_a_lock_is_named(cli: Cli) -> None:

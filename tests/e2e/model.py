@@ -47,7 +47,6 @@ class Request:
 
     def __init__(self, api: Api, body: dict[str, Any]) -> None:
         self.body = body
-        self.at = time.monotonic()
         self.turns = list(api.turns(body))
         self.tools = api.tools(body)
 

@@ -2,7 +2,6 @@
 
 The real ones that `eval "$(tests/e2e/install.sh)"` names, against a scripted model. At the end every message was shown
 to its model once, no process of ours is left, and the memory of those that stay is what it was. Exits with 1 if not.
-Says how long each client took from the message to its request, too, which depends on what else the machine does.
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ from tests.e2e.sitting import WOKEN_NATIVELY, Desk, install, prepare, processes_
 
 STAY = ("agents.waking", "--wait")
 """The processes of ours that stay beside clients, by a word of their command line."""
-WANTED = 3.0
-"""Seconds in which an idle client is to be woken, on a machine that does little else."""
 SLACK = 2048
 """KiB by which such a process may be larger at the end."""
 
@@ -76,41 +73,20 @@ def soak(office: Office, clients: list[str], seconds: float, count: int) -> list
     began = time.monotonic()
     to = [clients[number % len(clients)] for number in range(count)]
     random.Random(7).shuffle(to)
-    sent: list[float] = []
     for number, name in enumerate(to):
         time.sleep(max(0.0, began + seconds * number / count - time.monotonic()))
         if number == count // 10:  # each has been woken then, and has all in memory that it needs
             before = memory(office)
-        sent.append(time.monotonic())
         office.say("send-message", name, f"note {number}.", agent="human")
         if number % 20 == 0:
             print(f"{time.monotonic() - began:6.0f} s, {number} sent, KiB: {memory(office)}", flush=True)
     for name in clients:
         until(lambda name=name: row_of(office, name)["queueDepth"] == 0, lambda: office.logs(), 120)  # type: ignore[misc]
         wait_for_state(office, name, "idle")
-    for name in clients:
-        print(delays(office, name, [(f"| note {number}.", sent[number]) for number in indices(to, name)]), flush=True)
     after = memory(office)
     print(f"KiB before: {before}\nKiB after:  {after}", flush=True)
     wrong = [f"{what} grew from {before[what]} to {after[what]} KiB" for what in grown(before, after)]
     return wrong + [problem for number, name in enumerate(to) for problem in unread(office, name, number)]
-
-
-def indices(to: list[str], name: str) -> list[int]:
-    """The numbers of the messages to that client."""
-    return [number for number, other in enumerate(to) if other == name]
-
-
-def delays(office: Office, name: str, sent: list[tuple[str, float]]) -> str:
-    """How long it took from each message to the first request that showed it, in a line."""
-    requests = office.model.requests[word(name)]
-    shown = [(next((request.at for request in requests if text in request.text), None), at) for text, at in sent]
-    took = sorted(seen - at for seen, at in shown if seen is not None)
-    if not took:
-        return f"{name}: none was shown"
-    within = sum(delay <= WANTED for delay in took)
-    middle, slowest = took[len(took) // 2], took[-1]
-    return f"{name}: {middle:.1f} s in the middle, {slowest:.1f} at most, {within} of {len(took)} within {WANTED:g}"
 
 
 def unread(office: Office, name: str, number: int) -> list[str]:

@@ -5,18 +5,9 @@ from __future__ import annotations
 import json
 import time
 
+from tests.e2e.apis import CACHED, INPUT, OUTPUT
 from tests.e2e.conftest import Office, every_client
 from tests.e2e.model import Hang, Run, Say
-
-
-@every_client
-def test_an_agent_runs_and_its_answer_is_the_output(office: Office) -> None:
-    office.model.script("[ann]", Run("teams announce 'reading'"), Say("forty-two"))
-    done = office.run("[ann] what is it?")
-    assert (done["outcome"], done["output"]) == ("completed", "forty-two")
-    first = office.model.requests["[ann]"][0]
-    assert "You are ann in team alpha" in first.text and "teams announce" in first.text
-    assert done["agents"][0]["statusHistory"] == ["reading"]
 
 
 @every_client
@@ -51,18 +42,6 @@ def test_spawned_from_a_tool_call_the_outputs_resume_the_caller_with_a_batch(off
         assert f'[From agent "{output[:3]}"]:\n| {output}' in batch and output not in third.text
     assert "[ann] look" in fourth.text and "waiting" in fourth.text
     assert "[ben] count the files" in office.model.requests["[ben]"][0].said_by_user()[-1].splitlines()
-
-
-@every_client
-def test_mail_comes_after_a_tool_call_once(office: Office) -> None:
-    office.model.script("[ann]", Run("teams wait --message --timeout 20"), Run("teams whoami"), Say("done"))
-    process = office.start("[ann] work")
-    office.model.wait_for("[ann]", 1)
-    office.say("send-message", "ann", "the build is red")
-    assert office.end(process)["output"] == "done"
-    first, second, third = office.model.requests["[ann]"][:3]
-    assert '[From agent "lea"]:\n| the build is red' in second.since(first)
-    assert third.text.count("| the build is red") == 1
 
 
 @every_client
@@ -150,16 +129,14 @@ def test_an_agent_inherits_nobody_elses_identity(office: Office) -> None:
 
 
 @every_client
-def test_an_agent_claims_and_completes_a_task(office: Office) -> None:
-    office.say("create-task", "Count the lines", "--description", "of all.txt")
-    office.model.script(
-        "[ann]",
-        Run("teams brief"),
-        Run("teams claim-task --next"),
-        Run("teams update-task 1 --status completed --result '12 lines'"),
-        Say("counted"),
-    )
-    assert office.run("[ann] take what is ready")["output"] == "counted"
-    (task,) = json.loads(office.say("get-tasks"))
-    assert (task["status"], task["owner"], task["result"]) == ("completed", "ann", "12 lines")
-    assert "Count the lines" in office.model.requests["[ann]"][2].text
+def test_what_turns_took_is_what_the_model_counted(office: Office) -> None:
+    """Of the first turn and of one that resumes the session: some clients count on from the first."""
+    office.model.script("[ann]", Run("teams announce 'reading'"), Say("forty-two"), Say("more"))
+    office.run("[ann] what is it?")
+    office.say("send-message", "ann", "go on")
+    office.say("wait", "--agent", "ann", "--timeout", "150")
+    requests = len(office.model.requests["[ann]"])
+    found = json.loads(office.say("usage"))
+    assert requests == 3 and found["total"]["turns"] == 2 and found["total"]["uncounted"] == 0
+    said = {kind: found["total"][kind] for kind in ("input", "cached", "output")}
+    assert said == {"input": requests * INPUT, "cached": requests * CACHED, "output": requests * OUTPUT}

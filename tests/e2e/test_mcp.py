@@ -36,23 +36,6 @@ def test_an_agent_has_the_tools_of_its_role_and_uses_them(office: Office) -> Non
 
 
 @every_mcp_client
-def test_mail_that_comes_while_a_tool_waits_is_answered_through_another(office: Office) -> None:
-    office.model.script(
-        "[ann]",
-        Use("more_tools", name="read_messages", arguments={"wait": 60}),
-        Use("broadcast", message="the one in docs", reply_to="1"),
-        Say("answered"),
-    )
-    process = office.start("[ann] wait for questions")
-    office.model.wait_for("[ann]", 1)
-    office.say("send-message", "ann", "which grammar?")
-    assert office.end(process)["output"] == "answered"
-    first, second = office.model.requests["[ann]"][:2]
-    assert "which grammar?" in second.since(first)
-    assert "the one in docs" in [m["message"] for m in json.loads(office.say("read-messages"))]
-
-
-@every_mcp_client
 def test_an_agent_spawns_another_through_a_tool(office: Office) -> None:
     """The other has all that its client needs to reach its model, though clients keep their keys from servers."""
     said = {"prompt": "[ben] count the files", "agent_id": "ben"}

@@ -40,7 +40,6 @@ def test_a_shadow_answers_while_its_agent_is_held_in_a_tool_call(office: Office)
 
 @every_client
 def test_a_shadow_of_an_idle_agent_leaves_its_session_as_it_is(office: Office) -> None:
-    """What the client keeps of the session is the same afterwards, and the agent's next turn knows of no question."""
     office.say("set", "broadcast", "agents")
     office.model.script("[ann]", Say("first"), Say("second"))
     office.model.answer("This is a copy of you", "the word is xylophone")

@@ -18,7 +18,6 @@ from tests.e2e.sitting import (
     Desk,
     Seat,
     begun,
-    history_of,
     install,
     processes_of,
     row_of,
@@ -29,22 +28,6 @@ from tests.e2e.sitting import (
     waiting_for,
     without_tmux,
 )
-
-
-@every_client
-def test_an_opened_client_is_woken_with_nothing_installed(office: Office, desk: Desk) -> None:
-    """Gemini CLI, which knows no way to be woken, runs in the wrapper, and has a line typed for it."""
-    if office.client == "gemini":  # takes no settings from below a directory that all may write to
-        install(office)
-    office.model.script("[me]", Say("hello"), Say("seen"))
-    seat = desk.open("one", "--agent-id", "ann").ready()
-    seat.say("[me] hi")
-    office.model.wait_for("[me]", 1)
-    wait_for_state(office, "ann", "idle")
-    office.say("send-message", "ann", "the build is red")
-    until(lambda: "| the build is red" in office.model.requests["[me]"][-1].text, lambda: seat.screen + office.logs())
-    assert office.model.requests["[me]"][-1].text.count("| the build is red") == 1
-    wait_for_state(office, "ann", "idle")
 
 
 @pytest.mark.parametrize("is_installed", [True, False], ids=["installed", "opened"])
@@ -138,25 +121,6 @@ def test_doctor_sees_mail_wake_the_client(office: Office, desk: Desk) -> None:
     assert "was woken by mail" in found[-1]["what"]
 
 
-@seats("claude")
-def test_who_does_not_read_is_woken_again_and_its_sender_told(office: Office, desk: Desk) -> None:
-    """A client that has the waiting hook alone is woken, and never shown its mail."""
-    office.say("set", "wakeAgainAfter", "1")
-    office.say("set", "staleAfterSeconds", "600")
-    install(office)
-    office.model.script("[me]", *[Say("what mail?")] * 9)
-    seat = desk.start("one").ready()
-    seat.say("[me] hi")
-    office.model.wait_for("[me]", 1)
-    wait_for_state(office, NAME, "idle")
-    seen = office.cli.root / "teams/alpha/inboxes/agentA.seen"
-    seen.unlink()
-    seen.mkdir()  # its hooks fail from now on
-    office.say("send-message", NAME, "the build is red")
-    until(lambda: "has not read msg-1" in office.say("read-messages", "--peek"), office.logs, 90)
-    assert history_of(office).count("terminal woken") == 4 and row_of(office, NAME)["queueDepth"] == 1
-
-
 @seats("claude", "codex", "opencode", "qwen", beside=("gemini",))
 def test_an_agent_is_taken_over_into_a_terminal_and_given_back(office: Office, desk: Desk) -> None:
     """Its person sits in its session, is told of its mail there, and leaves: its next mail resumes it by itself."""
@@ -200,32 +164,6 @@ def test_a_detached_client_is_woken_and_shown(office: Office, desk: Desk) -> Non
     again = desk.run("two", "teams", "attach", "ann", PATH=path)
     again.wait_for("so it is red")
     os.kill(row_of(office, "ann")["terminal"]["pid"], signal.SIGKILL)
-    again.ends()
-    wait_for_state(office, "ann", "gone")
-
-
-@seats("claude", beside=("codex", "opencode", "qwen", "gemini"))
-def test_a_client_in_a_window_of_tmux_is_woken_shown_and_stopped(office: Office, desk: Desk) -> None:
-    """Somebody opens it, says something and leaves; it is woken where nobody looks; another one looks on and types."""
-    if office.client == "gemini":
-        install(office)
-    office.variables["TMUX_TMPDIR"] = str(office.top)
-    office.model.script("[me]", Say("hello there"), Say("so it is red"), *[Say("on it")] * 4)
-    seat = desk.open("one", "--tmux", "--agent-id", "ann").ready()
-    seat.say("[me] hi")
-    office.model.wait_for("[me]", 1, TO_START)
-    wait_for_state(office, "ann", "idle")
-    seat.press("C-b")
-    seat.press("d")
-    seat.ends()
-    office.say("send-message", "ann", "the build is red")
-    wait_for_mail(office, desk, "| the build is red")
-    wait_for_state(office, "ann", "idle")
-    again = desk.run("two", "teams", "attach", "ann")
-    again.wait_for("so it is red")
-    again.say("thank you")
-    wait_for_mail(office, again, "thank you")
-    office.say("stop-agent", "ann")
     again.ends()
     wait_for_state(office, "ann", "gone")
 
@@ -286,12 +224,3 @@ def interject(office: Office, text: str) -> None:
         return refused[-1].status == 0
 
     until(is_done, lambda: f"{refused[-1]}\n{office.logs()}")
-
-
-@seats("qwen", beside=("gemini", f"qwen{NEWEST}", f"gemini{NEWEST}"))
-def test_interjecting_says_of_a_client_that_it_can_not_be_interrupted(office: Office, desk: Desk) -> None:
-    """Nothing is sent, and how it is reached is said."""
-    begun(office, desk)
-    refused = office.cli("interject", NAME, "stop that", agent="lea")
-    assert refused.status == 11 and "can't be interrupted" in refused.stderr
-    assert f"teams send-message {NAME}" in refused.stderr and row_of(office, NAME)["queueDepth"] == 0

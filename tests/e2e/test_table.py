@@ -27,8 +27,6 @@ from tests.e2e.sitting import (
     begun,
     history_of,
     install,
-    opened_again,
-    processes_of,
     row_of,
     seated,
     seats,
@@ -119,17 +117,6 @@ def test_twenty_messages_are_one_wake(office: Office, desk: Desk) -> None:
 
 
 @whole_row
-def test_eleven_wakes_in_a_row(office: Office, desk: Desk) -> None:
-    seat = begun(office, desk)
-    for number in range(11):
-        wait_for_state(office, NAME, "idle")
-        office.say("send-message", NAME, f"note {number}.")
-        wait_for_mail(office, seat, f"| note {number}.")
-    wait_for_state(office, NAME, "idle")
-    assert history_of(office).count("terminal woken") == 11
-
-
-@whole_row
 def test_two_side_by_side_each_get_their_own(office: Office, desk: Desk) -> None:
     install(office)
     names = {"[one]": "agentA", "[two]": "agentB"}
@@ -163,31 +150,6 @@ def test_a_killed_client_is_gone_and_is_itself_when_it_is_resumed(office: Office
     again = back_in_session(office, desk.start("two", *resume))
     wait_for_mail(office, again, "| are you there?")
     assert row_of(office, NAME)["terminal"]["pid"] != row["terminal"]["pid"] and not row_of(office, "agentB")
-
-
-@seats("gemini", beside=(*WOKEN_NATIVELY, *NEW))
-def test_one_that_was_killed_is_opened_again_by_its_name(office: Office, desk: Desk) -> None:
-    """In its session, with what was said there, and with what came meanwhile."""
-    begun(office, desk)
-    gone = row_of(office, NAME)["terminal"]
-    os.kill(gone["pid"], signal.SIGKILL)
-    wait_for_state(office, NAME, "gone")
-    office.say("send-message", NAME, "are you there?")
-    again = opened_again(office, desk)
-    wait_for_mail(office, again, "| are you there?")
-    assert "[me] hi" in office.model.requests["[me]"][-1].text
-    found = row_of(office, NAME)["terminal"]
-    assert found["sessionId"] == gone["sessionId"] and found["pid"] != gone["pid"] and not row_of(office, "agentB")
-
-
-@seats("claude", beside=(*WOKEN_NATIVELY[1:], "gemini", *NEW))
-def test_a_killed_waker_is_no_loss(office: Office, desk: Desk) -> None:
-    seat = begun(office, desk)
-    for pid in processes_of(office, "agents.waking"):
-        os.kill(pid, signal.SIGKILL)
-    office.say("send-message", NAME, "first")
-    wait_for_mail(office, seat, "| first")
-    wait_for_state(office, NAME, "idle")
 
 
 @seats("claude", beside=("opencode", f"claude{NEWEST}", f"opencode{NEWEST}"))

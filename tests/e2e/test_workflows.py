@@ -94,15 +94,6 @@ def test_a_review_with_findings(office: Office) -> None:
 
 
 @some_clients
-def test_a_review_without_findings(office: Office) -> None:
-    """An answer without a verdict is asked for again."""
-    play(office, "code-review", "I read it, and found no mistake", "All is well.", "Verdict: nothing was found")
-    document = run(office, "code-review")
-    assert document["status"] == "completed" and document["verdict"] == "nothing was found"
-    assert "must match the regular expression" in office.model.requests[LEADER][1].text
-
-
-@some_clients
 def test_a_review_with_a_member_that_fails(office: Office) -> None:
     """What only that one can do is left, and the run says so, whatever the leader says."""
     play(office, "code-review", FOUND, "Verdict: changes are needed, and style was not reviewed")
@@ -126,50 +117,6 @@ def test_the_other_workflows(office: Office, name: str) -> None:
     assert asked.count(" replied:\na.py: done as asked") == (4 if name == "council" else 0), {
         word: [request.text[-700:] for request in requests[:4]] for word, requests in office.model.requests.items()
     }
-
-
-@some_clients
-def test_a_refactoring_with_nothing_to_do(office: Office) -> None:
-    """No model is asked: there is nothing that it could tell of."""
-    play(office, "parallel-refactor", "never", "never")
-    document = run(office, "parallel-refactor", "--var", "pattern=nowhere_to_be_found")
-    assert document["status"] == "completed" and "No file matches" in document["text"]
-    assert not any(office.model.requests.values())
-
-
-@some_clients
-@pytest.mark.parametrize("name", ["feature-factory", "council"])
-def test_the_others_with_nothing_found(office: Office, name: str) -> None:
-    """The leader says what it is; the program makes no success of it."""
-    play(office, name, "Nothing to propose: all is there", "## Nothing came of it\n\nAll is there already.")
-    document = run(office, name)
-    assert document["status"] == "completed" and "## Nothing came of it" in document["text"]
-    assert not re.search(r"is delivered|git apply|points", document["text"])
-    assert "Nothing to propose: all is there" in office.model.requests[LEADER][0].text
-
-
-@some_clients
-def test_a_refactoring_with_a_worker_that_fails(office: Office) -> None:
-    """Its files are done by the others; that it died is told, and nothing is left out."""
-    play(office, "parallel-refactor", "done as asked", "Two files, as asked.")
-    office.model.refuse("You are worker-1 (")
-    document = run(office, "parallel-refactor")
-    assert document["status"] == "completed" and {task["status"] for task in document["tasks"]} == {"completed"}
-    assert "worker-1 died" in document["text"] and "Two files, as asked." in document["text"]
-
-
-@some_clients
-@pytest.mark.parametrize(("name", "member", "done"), [("feature-factory", "tester", 3), ("council", "size", 3)])
-def test_the_others_with_a_member_that_fails(office: Office, name: str, member: str, done: int) -> None:
-    """What only that one can do is left, with what waits for it; the leader is told, and the status is no success."""
-    play(office, name, "done as asked", "## It is done\n\nAll went well.")
-    office.model.refuse(f"You are {member} (")
-    document = run(office, name, status=1)
-    assert document["status"] == "incomplete" and f"{member} died" in document["text"]
-    assert [task["status"] for task in document["tasks"]].count("completed") == done
-    assert "## Not run" in document["text"]
-    assert ", pending, by nobody" in office.model.requests[LEADER][0].text
-    assert document["text"].index("Tasks are left") < document["text"].index("## It is done")
 
 
 @some_clients

@@ -6,27 +6,15 @@ import json
 import os
 import shutil
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team
-
-PLUGIN = Path(__file__).parents[2] / "teams_cli/clients/known/opencode.js"
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return make_team(tmp_path / "root", "bob", "mia")
-
-
-def hook(cli: Cli, event: str, client: str = "claude", **more: Any) -> Any:
-    given = json.dumps({"session_id": "s", "hook_event_name": event, **more}).encode()
-    answer = cli("hook", client, agent="bob", stdin=given)
-    assert (answer.status, answer.stderr) == (0, ""), answer
-    return json.loads(answer.stdout) if answer.stdout else None
+from tests.hooks.calls import hook
+from tests.hooks.conftest import PLUGIN
+from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks
 
 
 def told(cli: Cli, event: str = "UserPromptSubmit", **more: Any) -> str:
@@ -100,20 +88,10 @@ process.exit(0)
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="the plugin needs node")
-def test_the_plugin_of_opencode_puts_it_at_the_end_of_each_call(cli: Cli, tmp_path: Path) -> None:
+def test_the_plugin_of_opencode_puts_it_at_the_end_of_each_call(cli: Cli, in_opencode: Callable[[str], Any]) -> None:
     """As text after what was said to the model, as a call beside those that it made; nothing where it is no call."""
     cli.ok("send-message", "bob", "Which grammar?", agent="lea")
-    (tmp_path / "plugin.mjs").write_text(PLUGIN.read_text())
-    (tmp_path / "driver.mjs").write_text(DRIVER)
-    (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin/teams"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m teams_cli "$@"\n')
-    program.chmod(0o755)
-    environ = {**cli.environ("bob"), "PATH": f"{program.parent}:{os.environ['PATH']}"}
-    words = ["node", str(tmp_path / "driver.mjs"), str(tmp_path / "plugin.mjs")]
-    done = subprocess.run(words, env=environ, capture_output=True, timeout=TIMEOUT, cwd=tmp_path)
-    assert done.returncode == 0, done
-    ((user,), (assistant,), (compacted,)) = json.loads(done.stdout)
+    ((user,), (assistant,), (compacted,)) = in_opencode(DRIVER)
     assert [len(parts) for parts in (user, assistant, compacted)] == [2, 2, 1]
     assert user[1]["synthetic"] and user[1]["text"].startswith("[broadcast] 2 agent(s), 1 message(s)\n")
     assert (assistant[1]["tool"], assistant[1]["state"]["input"]) == ("broadcast", {"synthetic": True})
@@ -134,8 +112,7 @@ new Worker(text, { eval: true, argv: [] })
 
 @pytest.mark.skipif(not shutil.which("node"), reason="the plugin needs node")
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="there is no /proc")
-@pytest.mark.parametrize("words", [["--session", "ses_old"], ["--session=ses_old"], ["-s", "ses_old"]])
-def test_the_plugin_of_opencode_knows_the_session_that_is_gone_on_with(words: list[str], tmp_path: Path) -> None:
+def test_the_plugin_of_opencode_knows_the_session_that_is_gone_on_with(tmp_path: Path) -> None:
     """Before anything is said in it, though the words of the client are not those of the worker that it runs in."""
     (tmp_path / "plugin.mjs").write_text(PLUGIN.read_text())
     (tmp_path / "driver.mjs").write_text(IN_WORKER)
@@ -143,9 +120,10 @@ def test_the_plugin_of_opencode_knows_the_session_that_is_gone_on_with(words: li
     program.write_text(f'#!/bin/sh\n[ "$3" = --wait ] || cat > {tmp_path}/told\n')
     program.chmod(0o755)
     environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PLUGIN": str(tmp_path / "plugin.mjs")}
-    done = subprocess.run(
-        ["node", str(tmp_path / "driver.mjs"), *words], env=environ, capture_output=True, timeout=TIMEOUT
-    )
-    assert done.returncode == 0, done
-    told = json.loads((tmp_path / "told").read_text())
-    assert (told["hook_event_name"], told["session_id"]) == ("SessionStart", "ses_old")
+    for words in (["--session", "ses_old"], ["--session=ses_old"], ["-s", "ses_old"]):
+        (tmp_path / "told").unlink(missing_ok=True)
+        command = ["node", str(tmp_path / "driver.mjs"), *words]
+        done = subprocess.run(command, env=environ, capture_output=True, timeout=TIMEOUT)
+        assert done.returncode == 0, done
+        told = json.loads((tmp_path / "told").read_text())
+        assert (told["hook_event_name"], told["session_id"]) == ("SessionStart", "ses_old")

@@ -8,35 +8,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from teams_cli.hooks import waiting
-from tests.support.cli import ALPHA, TIMEOUT, Answer, Cli, add_tasks, make_team
+from tests.hooks.calls import context, hook
+from tests.support.cli import ALPHA, TIMEOUT, Answer, Cli, add_tasks
 
 AFTER_TOOLS = {"claude": "PostToolBatch", "codex": "PostToolUse", "qwen": "PostToolUse", "gemini": "AfterTool"}
 STOP = {"claude": "Stop", "codex": "Stop", "qwen": "Stop", "gemini": "AfterAgent"}
 DIALECTS = sorted(AFTER_TOOLS)
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return make_team(tmp_path / "root", "bob", "mia")
-
-
-def hook(cli: Cli, event: str, dialect: str = "claude", agent: str = "bob", **more: Any) -> Any:
-    """What the client is answered; None for nothing. It always goes on."""
-    environ = {name: more.pop(name) for name in list(more) if name.isupper()}
-    given = json.dumps({"session_id": "s", "hook_event_name": event, **more}).encode()
-    answer = cli("hook", dialect, agent=agent, stdin=given, **environ)
-    assert (answer.status, answer.stderr) == (0, ""), answer
-    return json.loads(answer.stdout) if answer.stdout else None
-
-
-def context(answer: Any) -> str:
-    """The text that goes before the model."""
-    return str(answer["hookSpecificOutput"]["additionalContext"])
 
 
 def seen(cli: Cli, agent: str = "bob") -> Path:
@@ -103,14 +82,6 @@ def test_what_is_not_for_the_agent_says_nothing(cli: Cli) -> None:
     assert "| hi" in context(hook(cli, "PostToolBatch", TEAMS_TEAM=""))
 
 
-def test_a_shout_reaches_everyone(cli: Cli) -> None:
-    for agent in ("bob", "mia"):
-        assert hook(cli, "PostToolBatch", agent=agent) is None
-    cli.ok("broadcast-message", "stop the presses", agent="lea")
-    for agent in ("bob", "mia"):
-        assert "| stop the presses" in context(hook(cli, "PostToolBatch", agent=agent))
-
-
 def test_long_mail_comes_in_pieces_and_none_is_lost(cli: Cli) -> None:
     bodies = [f"{n} " + "x" * 3000 for n in range(5)] + ["6 " + "y" * 60_000]
     for body in bodies:
@@ -150,25 +121,6 @@ def test_agents_at_work_are_a_reason_not_to_stop(cli: Cli) -> None:
         cli.ok("stop-agent", child, agent="lea")
 
 
-@pytest.mark.slow
-def test_mail_is_found_in_every_segment_of_the_log(cli: Cli) -> None:
-    """The cheap look knows the log's directories: a message is the first, the last, or alone in its segment."""
-    from teams_cli.messages import messages
-
-    store = cli.store()
-
-    def send(to: str) -> int:
-        draft = messages.Message(from_="lea", to=to, message=f"to {to}", timestamp="2030-01-01T00:00:00Z")
-        return store.append(ALPHA, messages.MESSAGE, [to], draft, None)[0].number
-
-    for number in range(1, 1003):
-        due = number in (1, 2, 998, 999, 1000, 1001)
-        assert send("bob" if due else "mia") == number
-        if due or number % 250 == 0:
-            assert (hook(cli, "PostToolBatch") is not None) is due, number
-            assert hook(cli, "PostToolBatch") is None, number
-
-
 def test_hooks_at_the_same_time_show_a_message_once(cli: Cli) -> None:
     """Clients run the hooks of parallel tool calls in parallel."""
     for n in range(3):
@@ -191,14 +143,6 @@ def test_the_heartbeat_is_renewed_now_and_then(cli: Cli) -> None:
     os.utime(seen(cli), (time.time() - 31, time.time() - 31))
     assert hook(cli, "PostToolBatch", agent_id="a1") is None
     assert cli.ok("show-task", "1")["leaseUntil"] > first
-
-
-def test_news_do_not_put_off_the_heartbeat(cli: Cli) -> None:
-    assert hook(cli, "PostToolBatch") is None
-    os.utime(seen(cli), (time.time() - 20, time.time() - 20))
-    cli.ok("send-message", "bob", "hi", agent="lea")
-    assert hook(cli, "PostToolBatch") is not None
-    assert time.time() - seen(cli).stat().st_mtime > 19
 
 
 def test_whatever_is_wrong_the_client_goes_on(cli: Cli) -> None:
@@ -245,13 +189,6 @@ def test_a_closed_pipe_leaves_the_mail_unread(cli: Cli) -> None:
         process.communicate(given, timeout=TIMEOUT)
     assert process.returncode == 0
     assert "| hi" in context(hook(cli, "PostToolUse", "codex"))
-
-
-def test_wrong_usage_is_never_a_2(cli: Cli) -> None:
-    """To clients 2 means: stop."""
-    for words in [[], ["emacs"], ["claude", "codex"], ["claude", "--nonsense"], ["--root"]]:
-        answer = cli("hook", *words, agent="bob", stdin=b"{}")
-        assert answer.status == 1 and answer.stdout == "" and answer.stderr.startswith("usage:")
 
 
 def test_flags_go_before_the_environment(cli: Cli) -> None:

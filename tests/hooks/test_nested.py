@@ -86,22 +86,6 @@ def test_a_client_below_that_of_a_member_is_nobody(cli: Cli, tmp_path: Path, age
 
 
 @pytest.mark.slow
-def test_an_agent_inside_it_is_a_child_of_the_member(cli: Cli, tmp_path: Path) -> None:
-    inner = [hook("claude", event, "inner", agent_id="a1") for event in ("SubagentStart", "SubagentStop")]
-    steps = [
-        hook("claude", "SessionStart", "outer", source="startup"),
-        ["run", "claude", "-p", json.dumps(inner)],
-        hook("claude", "PostToolBatch", "outer"),
-    ]
-    _, joins, leaves, _ = run(cli, tmp_path, "bob", steps)
-    assert "You work for bob" in joins and not leaves
-    assert [row["name"] for row in cli.ok("list-agents", agent="lea")["agents"] if row["state"] != "left"] == [
-        "lea",
-        "bob",
-    ]
-
-
-@pytest.mark.slow
 def test_one_that_outlives_its_shell_is_nobody_too(cli: Cli, tmp_path: Path) -> None:
     """It is below no client any more, and still has the name of one that is at work."""
     alone = json.dumps([hook("claude", "UserPromptSubmit", "inner", prompt="x")])

@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.cli import TIMEOUT, Cli, make_team
-
-PLUGIN = Path(__file__).parents[2] / "teams_cli/clients/known/opencode.js"
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return make_team(tmp_path / "root", "bob")
+from tests.hooks import calls
+from tests.hooks.calls import context
+from tests.support.cli import Cli
 
 
 def hook(cli: Cli, event: str, agent_id: str, **more: Any) -> Any:
-    given = {"hook_event_name": event, "session_id": "s1", "agent_id": agent_id, **more}
-    answer = cli("hook", "claude", agent="bob", stdin=json.dumps(given).encode())
-    assert (answer.status, answer.stderr) == (0, "")
-    return json.loads(answer.stdout) if answer.stdout else None
-
-
-def context(answer: Any) -> str:
-    return str(answer["hookSpecificOutput"]["additionalContext"])
+    return calls.hook(cli, event, agent_id=agent_id, **more)
 
 
 def members(cli: Cli) -> dict[str, Any]:
@@ -67,7 +52,7 @@ def test_the_next_one_has_the_next_name(cli: Cli) -> None:
     hook(cli, "SubagentStop", "a1")
     assert hook(cli, "SubagentStop", "a1") is None
     assert "agentB" in context(hook(cli, "SubagentStart", "a1"))
-    assert sorted(members(cli)) == ["agentB", "bob", "lea"]
+    assert sorted(members(cli)) == ["agentB", "bob", "lea", "mia"]
 
 
 DRIVER = """
@@ -92,19 +77,9 @@ process.exit(0)
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("node"), reason="the plugin needs node")
-def test_a_session_inside_opencode_is_an_agent(cli: Cli, tmp_path: Path) -> None:
+def test_a_session_inside_opencode_is_an_agent(cli: Cli, in_opencode: Callable[[str], Any]) -> None:
     """From its creation until it is idle, in the plugin as OpenCode calls it."""
-    (tmp_path / "plugin.mjs").write_text(PLUGIN.read_text())
-    (tmp_path / "driver.mjs").write_text(DRIVER)
-    (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin/teams"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m teams_cli "$@"\n')
-    program.chmod(0o755)
-    environ = {**cli.environ("bob"), "PATH": f"{program.parent}:{os.environ['PATH']}"}
-    words = ["node", str(tmp_path / "driver.mjs"), str(tmp_path / "plugin.mjs")]
-    done = subprocess.run(words, env=environ, capture_output=True, timeout=TIMEOUT, cwd=tmp_path)
-    assert done.returncode == 0, done
-    greeted, result = json.loads(done.stdout)
+    greeted, result = in_opencode(DRIVER)
     assert "You are agentA in team alpha" in greeted and result == "listing"
     team = json.loads((cli.root / "teams/alpha/team.json").read_text())
     (child,) = [member for member in team["members"] if member.get("childOf")]
@@ -118,6 +93,6 @@ def test_half_a_character_in_its_last_answer_is_marked(cli: Cli) -> None:
     for key, said, heard in (("a1", "done \ud83d", "done \ufffd"), ("a2", "\U0001f600" * 60_000, "\U0001f600")):
         hook(cli, "SubagentStart", key, agent_type="Explore")
         assert hook(cli, "SubagentStop", key, last_assistant_message=said) is None
-        assert set(members(cli)) == {"lea", "bob"}
+        assert set(members(cli)) == {"lea", "bob", "mia"}
         output = [row for row in cli.ok("read-messages", "--all", agent="bob") if row["type"] == "output"][-1]
         assert output["message"].startswith(heard)

@@ -132,18 +132,6 @@ def test_again_what_changed_there_alone_is_changed(cli: Cli, place: Path) -> Non
     assert cli.ok("import", "beads", str(file))["changed"] == {}
 
 
-def test_what_a_member_works_on_is_not_taken_away(cli: Cli, place: Path) -> None:
-    """Who has the task is told that it was closed there."""
-    cli.ok("import", "beads", str(place / "beads"))
-    cli.ok("claim-task", "2", agent="bob")
-    file = place / "beads" / ".beads" / "issues.jsonl"
-    file.write_text(file.read_text().replace('"status":"in_progress"', '"status":"closed"'))
-    done = cli.ok("import", "beads", str(file))
-    assert left(done)["completed in beads, but task-2 is in_progress here"] == ["shop-a1.2"]
-    assert by_key(cli)["shop-a1.2"]["owner"] == "bob"
-    assert any("completed in beads" in one["message"] for one in cli.ok("read-messages", agent="bob"))
-
-
 def test_circles_are_cut(cli: Cli, tmp_path: Path) -> None:
     """And a task that is not there is no blocker; both are listed."""
     rows = [{"id": key, "title": key, "dependencies": [{"depends_on_id": other}]} for key, other in ("ab", "ba", "cx")]

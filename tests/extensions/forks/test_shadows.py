@@ -76,27 +76,6 @@ def test_a_copy_can_be_made_of_the_file_that_the_client_keeps(cli: Cli, tmp_path
     assert by_responder(json.loads(asking.communicate(timeout=30)[0]))["fay"]["content"] == "zither"
 
 
-@pytest.mark.slow
-def test_an_agent_whose_client_just_starts_is_copied_once_it_can_be(cli: Cli, tmp_path: Path) -> None:
-    """Asked itself, it would not hear of the question before its turn is over."""
-    slowly = 'while ! test -e "$TOP/go"; do sleep 0.1; done; cat > "$TOP/kept-$0.log"; sleep 100'
-    profile = {
-        "start": ["sh", "-c", slowly, "{session_id}"],
-        "resume": ["true"],
-        "fork": ["cat", "{session_file}"],
-        "sessionFile": "{TOP}/kept-{session_id}.log",
-    }
-    (cli.root / "config.json").write_text(json.dumps({"harness": {"slow": profile}}))
-    cli.more["TOP"] = str(tmp_path)
-    cli.ok("spawn", "the word is xylophone", "--agent-id", "eve", "--harness", "slow", agent="bob")
-    asking = cli.start("ask-others", "which?", "--to", "eve", "--json", agent="bob")
-    wait_for(lambda: cli.ok("get-questions", "--open"))
-    (tmp_path / "go").touch()
-    (answer,) = json.loads(asking.communicate(timeout=60)[0])["responses"]
-    assert answer["content"] == "the word is xylophone"
-    cli.ok("stop-agent", "eve", agent="lea")
-
-
 ANSWERS = {
     "one": ("sleep 300 & echo at once", "at once", "at once"),
     "two": ("head -c 1000000 /dev/zero | tr '\\0' a", "aaa", "bytes]"),

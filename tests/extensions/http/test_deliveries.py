@@ -11,7 +11,7 @@ import pytest
 
 from tests.extensions.http.clients import BUSY, message
 from tests.support.agents import end_all, ended, place, session, team_of_agents
-from tests.support.cli import TIMEOUT, Cli
+from tests.support.cli import TIMEOUT, Cli, make_team
 from tests.support.serving import Server, serving
 from tests.support.waits import until
 
@@ -79,20 +79,6 @@ def test_a_message_queues_unless_it_shall_interrupt(cli: Cli, server: Server) ->
     assert cli.refused("set", "delivery", "pigeon", agent="lea") == (2, "invalid_value")
 
 
-@pytest.mark.slow
-def test_an_idle_agent_is_resumed_by_a_message(cli: Cli, server: Server) -> None:
-    """No turn ends for it, whatever was asked for; one that was stopped has it in its inbox, and stays stopped."""
-    assert cli("run-agent", "test $TEAMS_RESUME && cat >>$D/given; true", "--agent-id", "zoe", agent="lea").status == 0
-    assert message(server, "zoe", {"message": "1", "sender": "bob"}).json["interrupted"] is False
-    assert ended(cli, "zoe", 2).turns == 2
-    assert message(server, "zoe", {"message": "2", "sender": "bob"}, "?interrupt=true").json["interrupted"] is False
-    assert ended(cli, "zoe", 3).turns == 3 and '"2"' in (place(cli) / "given").read_text()
-    assert cli("stop-agent", "zoe", agent="lea").status == 0
-    late = message(server, "zoe", {"message": "3", "sender": "bob"}, "?interrupt=true")
-    assert late.json["interrupted"] is False and session(cli, "zoe").generation == 3
-    assert [m["message"] for m in cli.ok("read-messages", "--peek", agent="zoe")][-1] == "3"
-
-
 def test_who_may_not_interrupt(cli: Cli, server: Server) -> None:
     """Is refused if it asks for it, and nothing is stored; what only the setting asks for waits instead."""
     cli.ok("define-role", "quiet", "--deny", "interject", agent="lea")
@@ -140,3 +126,38 @@ def test_messages_that_are_not_delivered(cli: Cli, server: Server) -> None:
     assert twice == ["msg-1", "msg-1"]
     reply = message(server, "mia", {"message": "y", "sender": "bob", "uid": "u1"})
     assert (reply.status, reply.json["code"]) == (409, "uid_taken")
+
+
+@pytest.mark.slow
+def test_agents_of_all_open_teams_are_listed_with_their_team(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    with serving(cli) as server:
+        assert {(row["name"], row["team"]) for row in server.get("/api/agents")} == {("lea", "alpha"), ("bob", "alpha")}
+        for team, leader in (("beta", "ben"), ("gone", "gil")):
+            cli.ok("spawn-team", team, agent=leader)
+        cli.ok("close-team", team="gone", agent="gil")
+        found = {(row["name"], row["team"]) for row in server.get("/api/agents")}
+        assert found == {("lea", "alpha"), ("bob", "alpha"), ("ben", "beta")}
+        assert [row["team"] for row in server.get("/api/agents?team=beta")] == ["beta"]
+
+
+def test_a_message_finds_the_team_in_which_both_are(tmp_path: Path) -> None:
+    """Else the only one that has who is written to; where that does not tell, nothing is sent, or it is that of the
+    server.
+    """
+    cli = make_team(tmp_path / "root", "bob")
+    with serving(cli) as server:
+        cli.ok("spawn-team", "beta", agent="ben")
+        for agent in ("bob", "bea"):
+            cli.ok("join-team", "beta", agent=agent)
+        assert message(server, "bea", {"message": "hi", "sender": "ben"}).json["target"] == "bea"
+        assert message(server, "bob", {"message": "hi", "sender": "lea"}).json["delivered"]
+        assert message(server, "leader", {"message": "hi", "sender": "bea"}).json["target"] == "ben"
+        assert message(server, "bea", {"message": "hi", "sender": "lea"}).status == 403
+        assert message(server, "bob", {"message": "hi", "sender": "ghost"}).json["code"] == "no_team"
+        missing = message(server, "nobody", {"message": "hi", "sender": "lea"})
+        assert missing.status == 404 and missing.json["available"] == ["lea", "bob", "ben", "bob", "bea"]
+    cli.team = "alpha"
+    with serving(cli) as server:
+        assert {row["team"] for row in server.get("/api/agents")} == {"alpha", "beta"}
+        assert message(server, "bea", {"message": "hi", "sender": "ben"}).json["target"] == "bea"

@@ -12,7 +12,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from teams_cli.extensions.http import openapi, refusals
-from tests.support.cli import Cli, make_team
+from tests.support.cli import make_team
 from tests.support.serving import Server, serving
 
 FOUND = openapi.document()
@@ -42,11 +42,6 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 def test_it_is_valid() -> None:
     assert [str(problem) for problem in OpenAPIV31SpecValidator(FOUND).iter_errors()] == []
-
-
-def test_every_operation_stands_under_a_tag_that_is_described() -> None:
-    tags = {tag["name"]: tag["description"] for tag in FOUND["tags"]}
-    assert {tag for operation in OPERATIONS for tag in operation["tags"]} == set(tags) and all(tags.values())
 
 
 def test_refusals_are_listed_once_and_read_as_http() -> None:
@@ -99,8 +94,3 @@ def test_a_client_made_from_it_works(server: Server, tmp_path: Path) -> None:
     )
     assert used.returncode == 0, used.stderr
     assert used.stdout == "['Write the parser']\n"
-
-
-def test_the_cli_keeps_its_own_words(tmp_path: Path) -> None:
-    cli: Cli = make_team(tmp_path / "root", "bob")
-    assert "teams get-tasks" in cli("show-task", "99", "--json").error["hint"]

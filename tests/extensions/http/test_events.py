@@ -75,16 +75,6 @@ def test_a_position_that_is_not_there(cli: Cli, server: Server) -> None:
             assert stream.whats(1) == ["status announced"]
 
 
-def test_a_history_that_was_cut(cli: Cli, server: Server) -> None:
-    with Events(server, 0) as stream:
-        assert stream.whats(3)[0] == "team created"
-        (cli.root / f"teams/{ALPHA}/history.jsonl").unlink()
-        cli.ok("announce", "anew", agent="bob")
-        assert stream.next()["event"] == "reset"
-        cli.ok("announce", "and on", agent="bob")
-        until(lambda: json.loads(stream.next()["data"])["status"] == "and on")
-
-
 @pytest.mark.slow
 def test_200_streams(cli: Cli, server: Server) -> None:
     """One change reaches all, without a thread for each, and in little memory; more than 300 are refused."""

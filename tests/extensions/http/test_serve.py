@@ -121,19 +121,6 @@ def test_the_next_free_port(cli: Cli) -> None:
             assert f"port {port} is taken" in server.said
 
 
-def test_the_address_for_the_person(cli: Cli) -> None:
-    process = cli.start("serve", "--port", "0", agent="", team="", text=True)
-    try:
-        url, _, token = process.stdout.readline().strip().partition("/#token=")
-        assert (
-            url.startswith("http://127.0.0.1:") and token == json.loads((cli.root / "server.json").read_text())["token"]
-        )
-    finally:
-        process.terminate()
-        process.communicate(timeout=TIMEOUT)
-    assert process.returncode == 0
-
-
 def test_what_serve_refuses(cli: Cli, tmp_path: Path) -> None:
     assert cli("serve", "--port", "65536", "--json").error["code"] == "invalid_value"
     blocked = tmp_path / "blocked" / "starlette"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import os
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from teams_cli.extensions.http.janus import Threads
 from teams_cli.membership import joining
 from teams_cli.serving.watching import Requester, SharedWatch, Watchers
 from teams_cli.teams.permission import Caller
@@ -36,15 +38,6 @@ def test_who_waits_keeps_nobody(cli: Cli, server: Server) -> None:
     assert server.end() == 0
 
 
-def test_a_wait_for_anything_is_woken_by_what_concerns_it(cli: Cli, server: Server) -> None:
-    """Mail to another, and a task that is claimed by another, are no news to it."""
-    waiting = server.send("/api/wait?as=mia", {"timeout": 300})
-    server.post("/api/send-message?as=lea", {"to": "bob", "text": "not for mia"})
-    server.post("/api/send-message?as=lea", {"to": "mia", "text": "wake up"})
-    said = received(waiting)
-    assert b"wake up" in said and b"teams reply msg-2 TEXT" in said and b"not for mia" not in said
-
-
 def _threads(server: Server) -> int:
     return len(os.listdir(f"/proc/{server.pid}/task"))
 
@@ -57,21 +50,6 @@ def test_a_wait_ends_with_its_server(cli: Cli, server: Server) -> None:
         until(lambda: _threads(server) > before + 1)
         assert server.end() == 0
     assert received(waiting).startswith(b"HTTP/1.1 503")
-
-
-@pytest.mark.slow
-def test_the_person_gets_on_while_agents_wait_for_leave(cli: Cli, server: Server) -> None:
-    """Requests that the rules say to ask about wait, more of them than there are threads for the person's own."""
-    rules = {"permission": {"tool": {"broadcast-message": {"*": "ask"}}}}
-    (cli.root / "config.json").write_text(json.dumps(rules))
-    asking = [server.send("/api/broadcast-message?as=bob", {"text": f"to all {n}"}) for n in range(20)]
-    until(lambda: len(server.get("/api/board")["questions"]) == 20)
-    for n, question in enumerate(server.get("/api/board")["questions"]):
-        assert question["operation"] == "broadcast-message"
-        server.post("/api/answer", {"question": question["id"], "text": "deny" if n else "allow"})
-    statuses = [received(connection).split(b" ", 2)[1] for connection in asking]
-    assert sorted(statuses) == [b"200"] + [b"403"] * 19
-    assert [m["from"] for m in server.get("/api/board")["messages"]] == ["bob"]
 
 
 class _Delaying:
@@ -95,3 +73,58 @@ def test_no_change_is_missed_before_there_is_a_watch(team: Store) -> None:
         assert watch.wait(10)
     finally:
         watchers.close()
+
+
+def test_more_jobs_than_threads_come_to_their_ends() -> None:
+    async def test() -> None:
+        threads, names = Threads(3), set()
+
+        def job() -> int:
+            names.add(threading.current_thread().name)
+            return 7
+
+        assert await asyncio.gather(*(threads.run(job) for _ in range(50))) == [7] * 50
+        assert names <= {"request 1", "request 2", "request 3"}
+
+    asyncio.run(test())
+
+
+def test_a_job_that_raises_does_so_where_it_is_waited_for() -> None:
+    """Also what a future can't take; the thread goes on with the next."""
+
+    def fail() -> None:
+        raise StopIteration
+
+    async def test() -> None:
+        threads = Threads(1)
+        with pytest.raises(RuntimeError):
+            await threads.run(fail)
+        assert await threads.run(lambda: 7) == 7
+
+    asyncio.run(test())
+
+
+def test_who_is_cancelled_is_so_once_the_job_has_ended() -> None:
+    """So that nothing it uses is put away under its hands; and its place is free again."""
+
+    async def test() -> None:
+        threads, begun, go, ended = Threads(1), threading.Event(), threading.Event(), []
+
+        def job() -> None:
+            begun.set()
+            assert go.wait(60)
+            ended.append(True)
+
+        waiting = asyncio.create_task(threads.run(job))
+        while not begun.is_set():
+            await asyncio.sleep(0.01)
+        for _ in range(2):
+            waiting.cancel()
+            await asyncio.sleep(0.05)
+        assert not waiting.done() and not ended
+        go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert ended == [True] and await threads.run(lambda: 7) == 7
+
+    asyncio.run(test())

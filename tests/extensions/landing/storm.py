@@ -1,34 +1,28 @@
-"""Many branches land at once, with kills: `python -m tests.extensions.landing.storm --landings 200` prints a table.
+"""Many branches land at once, with kills: `python -m tests.extensions.landing.storm --landings 200`.
 
 Eight agents each add a part, and clash in one line of a list (by text) and in the slots of the parts (by meaning); some
 parts are more urgent than others. The lander, and the commands that ask it, are killed at random calls of git, before
-it or after, and at random moments. Whatever happens, every tip that the branch ever had passes the check, every task
-lands once, none is tried while a more urgent or older one waits, and nothing is left lying about. Beside it the same by
-hand: everybody merges, checks and moves the branch alone, and again when somebody else was faster.
+it or after. Whatever happens, every tip that the branch ever had passes the check, every task
+lands once, none is tried while a more urgent or older one waits, and nothing is left lying about.
 """
 
 from __future__ import annotations
 
 import argparse
-import compileall
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import teams_cli
 from teams_cli.tasks import landings
 from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.tasks.tasks import PRIORITIES
-from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, add_tasks, make_team
+from tests.support.cli import ALPHA, COMMAND, TIMEOUT, add_tasks, make_team
 
 AGENTS = [f"agent{letter}" for letter in "ABCDEFGH"]
 PROMISES = ["red tips", "out of turn", "lost"]
@@ -90,19 +84,17 @@ def mend(tree: Path) -> None:
 class Storm:
     """One run with teams."""
 
-    def __init__(self, place: Path, tasks: int, seed: int, together: int = 1, kills: bool = True) -> None:
-        self.place, self.tasks, self.seed, self.kills = place, tasks, seed, kills
+    def __init__(self, place: Path, tasks: int, seed: int, together: int = 1) -> None:
+        self.place, self.tasks, self.seed = place, tasks, seed
         self.main = repository(place)
         self.cli = make_team(place / "root", *AGENTS)
         self.cli.ok("set", "landingTogether", str(together), agent="lea")
         chance = random.Random(seed)
         for number in range(tasks):
             add_tasks(self.cli, f"part {number}", check=CHECK, priority=chance.choice(PRIORITIES))
-        self.over = threading.Event()
         self.log = place / "kills"
         self.log.touch()
-        if kills:
-            self.cli.more["PATH"] = f"{self._deadly_git()}:{os.environ['PATH']}"
+        self.cli.more["PATH"] = f"{self._deadly_git()}:{os.environ['PATH']}"
         self.failures: list[BaseException] = []
 
     def _deadly_git(self) -> Path:
@@ -165,36 +157,15 @@ class Storm:
         found: list[dict[str, Any]] = self.cli.ok("get-tasks", "--status", "in_progress", "--owner", agent, agent=agent)
         return found
 
-    def kill(self) -> None:
-        """Kill landers, and commands that ask them, at random moments."""
-        chance = random.Random(self.seed)
-        while self.kills and not self.over.wait(chance.uniform(1, 6)):
-            for pid in filter(str.isdigit, os.listdir("/proc")):
-                try:
-                    words = Path("/proc", pid, "cmdline").read_bytes().split(b"\0")
-                    ours = f"TEAMS_HOME={self.place / 'root'}".encode() in Path("/proc", pid, "environ").read_bytes()
-                except OSError:
-                    continue
-                asks = b"land" in words and chance.random() < 0.3
-                if ours and (asks or b"teams_cli.extensions.landing.lander" in words):
-                    os.kill(int(pid), signal.SIGKILL)
-                    with self.log.open("a") as log:
-                        log.write("at some moment\n")
-
     def run(self) -> dict[str, Any]:
         """Let all work; what came out."""
-        began = time.monotonic()
-        killer = threading.Thread(target=self.kill)
         workers = [threading.Thread(target=self.work, args=(agent,)) for agent in AGENTS]
-        for thread in [killer, *workers]:
+        for thread in workers:
             thread.start()
         for thread in workers:
             thread.join()
-        seconds = time.monotonic() - began
-        self.over.set()
-        killer.join()
         assert not self.failures, self.failures
-        return {"seconds": round(seconds, 1), "kills": self.log.read_text().count("\n"), **self.judge()}
+        return {"kills": self.log.read_text().count("\n"), **self.judge()}
 
     def judge(self) -> dict[str, Any]:
         """Hold the branch, the queue and the repository to what was promised."""
@@ -245,85 +216,21 @@ def red_tips(main: Path) -> int:
     return found
 
 
-def by_hand(place: Path, tasks: int, seed: int) -> dict[str, Any]:
-    """The same with git alone: each agent merges, checks, and moves the branch if it still stands where it was."""
-    main = repository(place)
-    git(main, "checkout", "-q", "--detach")
-    keys = [f"task-{number + 1}" for number in range(tasks)]
-    lock, again = threading.Lock(), [0]
-
-    def work(agent: str) -> None:
-        chance, tree = random.Random(f"{seed} {agent}"), place / agent
-        while True:
-            with lock:
-                if not keys:
-                    return
-                key = keys.pop(0)
-            mend(tree)
-            write_part(tree, key, chance, again=False)
-            while not _joined(tree):
-                again[0] += 1
-                write_part(tree, key, chance, again=True)
-
-    began = time.monotonic()
-    workers = [threading.Thread(target=work, args=(agent,)) for agent in AGENTS]
-    for thread in workers:
-        thread.start()
-    for thread in workers:
-        thread.join()
-    seconds = round(time.monotonic() - began, 1)
-    return {"seconds": seconds, "again": again[0], "red tips": red_tips(main)}
-
-
-def _joined(tree: Path) -> bool:
-    base = git(tree, "rev-parse", "trunk")
-    mend(tree)
-    if subprocess.run(["sh", "-c", CHECK], cwd=tree, capture_output=True, timeout=TIMEOUT).returncode:
-        return False
-    head = git(tree, "rev-parse", "HEAD")
-    moved = subprocess.run(["git", "-C", str(tree), "update-ref", "refs/heads/trunk", head, base], capture_output=True)
-    return moved.returncode == 0
-
-
-def main() -> None:
-    """Run both and print the table."""
+def main() -> int:
+    """Run it one by one, and several together."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--landings", type=int, default=24)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--together", type=int, default=4)
-    said = parser.parse_args()
-    compileall.compile_dir(Path(teams_cli.__file__).parent, quiet=1)  # as what is installed is
-    rows = dict[str, dict[str, Any]]()
+    options = parser.parse_args()
+    broken = 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
-        for how, run in runs(Path(place), said.landings, said.seed, said.together).items():
-            rows[how] = run()
-            sys.stderr.write(f"{how}: {rows[how]}\n")  # what follows may take long
-    sys.stdout.write(table(rows, said.landings))
-    sys.exit(any(row.get(promise) for row in rows.values() for promise in PROMISES))
-
-
-def runs(place: Path, tasks: int, seed: int, together: int) -> dict[str, Callable[[], dict[str, Any]]]:
-    """What is held against each other, by what it is called."""
-    return {
-        "teams, one by one": lambda: Storm(place / "teams", tasks, seed).run(),
-        f"teams, up to {together} together": lambda: Storm(place / "together", tasks, seed, together).run(),
-        "teams, no kills": lambda: Storm(place / "quiet", tasks, seed, kills=False).run(),
-        "by hand, no kills": lambda: by_hand(place / "hand", tasks, seed),
-    }
-
-
-def table(rows: dict[str, dict[str, Any]], landed: int) -> str:
-    """The rows with what each came to, in columns."""
-    names = list(dict.fromkeys(name for row in rows.values() for name in row))
-    lines = [["how", "landed", "a minute", *names]]
-    for how, row in rows.items():
-        counts = [str(row.get(name, "-")) for name in names]
-        lines.append([how, str(landed), f"{60 * landed / row['seconds']:.1f}", *counts])
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "".join("  ".join(map(str.ljust, line, widths)).rstrip() + "\n" for line in lines)
+        for together in (1, options.together):
+            outcome = Storm(Path(place) / str(together), options.landings, options.seed, together).run()
+            print(f"up to {together} together: {outcome}", flush=True)
+            broken += sum(outcome[promise] for promise in PROMISES)
+    return bool(broken)
 
 
 if __name__ == "__main__":
-    main()
-
-__all__ = ["Cli", "Storm", "by_hand"]
+    sys.exit(main())

@@ -21,7 +21,7 @@ from teams_cli.tasks import claims, landings
 from teams_cli.tasks.landings import Landing
 from teams_cli.teams import settings
 from tests.faults.judging import State, difference, ill, owing, state
-from tests.faults.lab import CHANGING, NONE, Answer, Fault, command, warm
+from tests.faults.lab import NONE, Answer, Fault, command, warm
 from tests.faults.scenes import BOB, LEA
 from tests.faults.test_every_change import every, place
 from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
@@ -157,7 +157,6 @@ def test_who_asks_for_a_landing(yard: Yard) -> None:
         if (again := ask()).status != 0 or "Traceback" in answer.said:
             wrong.append(f"{said}\nrepeated: {again}")
         wrong += _of_end(yard, said, once)
-    print(f"asking: {len(plain.calls)} errors")
     assert not wrong, "\n".join(wrong)
 
 
@@ -180,7 +179,6 @@ def test_who_starts_the_lander(yard: Yard) -> None:
         if answer.status not in (0, -9):
             wrong.append(said)
         wrong += _of_end(yard, said, once)
-    print(f"starting: {len(faults)} faults")
     assert len(faults) > 5 and not wrong, "\n".join(wrong)
 
 
@@ -217,5 +215,4 @@ def test_the_lander(yard: Yard) -> None:
                 wrong.append(f"{said}\nrefused: {yard.landings()[0].reason}, but {met}")
             continue
         wrong += _of_end(yard, said, once)
-    print(f"the lander: {len(plain.calls)} errors, {sum(call in CHANGING for call in plain.calls)} kills")
     assert not wrong, "\n".join(wrong)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from teams_cli.agents import checkouts
 from teams_cli.agents.background import LANDER
 from teams_cli.teams import teams
 from teams_cli.teams.config import Config
 from teams_cli.views import board
-from tests.support.cli import ALPHA, TIMEOUT
+from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
 from tests.support.serving import serving
 from tests.support.shop import CHECK, Shop, git, shop
 
@@ -103,18 +104,6 @@ def test_what_fits_lands_with_its_checkout(shop: Shop) -> None:
     assert row["merge"] == shop.tip() and "output" not in row["checked"]
 
 
-@pytest.mark.slow
-def test_while_another_adds_a_worktree_it_is_known_where_one_is(shop: Shop) -> None:
-    """Git lists no worktrees in that moment."""
-    half = shop.main / ".git/worktrees/half"
-    half.mkdir()
-    (half / "gitdir").write_text(f"{shop.main.parent}/half/.git\n")
-    (half / "commondir").touch()
-    assert subprocess.run(["git", "worktree", "list"], cwd=shop.main, capture_output=True, timeout=TIMEOUT).returncode
-    found = checkouts.at(str(shop.trees["bob"]))
-    assert found and (found.main, found.branch, found.is_main) == (str(shop.main), "bobs", False)
-
-
 def test_completed_it_lands_by_itself(shop: Shop) -> None:
     """Also from a worktree of the member's own making; what has nothing to land does not."""
     shop.cli.ok("set", "landing", "completed", agent="lea")
@@ -152,7 +141,6 @@ def test_over_http_the_work_is_where_its_owner_was_seen(shop: Shop) -> None:
 
 
 def test_who_made_their_own_worktrees_are_told_that_these_conflict(shop: Shop) -> None:
-    """Both, once, before the second one's task is done."""
     for key, name in (("1", "bob"), ("2", "mia")):
         shop.create("t", "--check", "true")
         shop.ok(name, "claim-task", key)
@@ -267,20 +255,6 @@ def test_no_command_is_run_that_an_agent_put_in_the_place_of_its_repository(shop
 
 
 @pytest.mark.slow
-def test_who_made_their_own_worktrees_hear_of_a_conflict_with_the_next_command(shop: Shop) -> None:
-    """Whatever that is, once the second has committed; and only then."""
-    for key, name in (("1", "bob"), ("2", "mia")):
-        shop.create("t")
-        shop.ok(name, "claim-task", key)
-    for name, told in (("bob", 0), ("mia", 1)):
-        shop.write(shop.trees[name], "file", name)
-        shop.ok(name, "heartbeat")
-        shop.ok(name, "heartbeat")
-        for each in ("bob", "mia"):
-            assert shop.ok(each, "read-messages", "--all").count("| your work conflicts with") == told
-
-
-@pytest.mark.slow
 def test_who_asks_hears_at_once_what_is_over_soon(shop: Shop) -> None:
     """No second command and no message says it again; what the branch has already is not asked for."""
     shop.create("t")
@@ -356,22 +330,6 @@ def test_red_on_the_tip_that_it_joins(shop: Shop) -> None:
     assert "is red on trunk" in shop.ok("bob", "wait", "--timeout", "60")
 
 
-@pytest.mark.slow
-def test_a_conflict_names_the_files(shop: Shop) -> None:
-    shop.create("t")
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.trees["bob"], "file", "bob")
-    assert shop.at("bob", "update-task", "1", "--status", "completed").returncode == 11  # once, as nobody has it
-    shop.ok("bob", "update-task", "1", "--status", "completed")
-    shop.write(shop.main, "file", "lea")
-    before = shop.tip()
-    landing = shop.landed("bob", "1")
-    assert (landing["state"], landing["files"]) == ("conflict", ["file"])
-    assert shop.tip() == before and shop.task()["status"] == "in_progress"
-    git(shop.trees["bob"], "merge", "-q", "-s", "ours", "trunk")
-    assert shop.landed("bob", "1")["state"] == "landed"
-
-
 def test_uncommitted_work_is_said(shop: Shop) -> None:
     """In the worktree it refuses the asking, in the main checkout the landing; neither is touched."""
     shop.create("t")
@@ -401,34 +359,36 @@ def test_a_closed_team_leaves_nothing_in_the_queue(shop: Shop) -> None:
     assert ALPHA and git(shop.main, "log", "--oneline").count("\n") == 0
 
 
-@pytest.mark.slow
-def test_by_a_pull_request(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commits are pushed and `gh` is asked; the branch here stays. Where that can't be, it says how by hand."""
-    shop.create("t")
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.trees["bob"], "new", "2")
-    shop.cli.ok("set", "landingVia", "pr", agent="human")
-    shop.ok("bob", "land", "1")
-    landing = shop.cli.ok("wait", "--landing", "1", "--timeout", "60", agent="lea")["landing"]
-    assert landing["state"] == "refused" and "By hand: git push" in landing["reason"]
-    subprocess.run(["git", "init", "-q", "--bare", str(tmp_path / "far")], check=True, timeout=TIMEOUT)
-    git(shop.main, "remote", "add", "origin", str(tmp_path / "far"))
-    gh = tmp_path / "bin" / "gh"
-    gh.parent.mkdir()
-    gh.write_text(
-        '#!/bin/sh\ncase "$2" in create) echo https://forge.example/7;; '
-        'view) echo "{\\"state\\": \\"MERGED\\"}";; esac\n'
-    )
-    gh.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{gh.parent}:{os.environ['PATH']}")
-    before = shop.tip()
-    shop.ok("bob", "land", "1", "--via", "pr", "--no-wait")
-    landing = shop.cli.ok("wait", "--landing", "2", "--timeout", "60", agent="lea")["landing"]
-    assert landing["url"] == "https://forge.example/7" and shop.tip() == before
-    assert git(tmp_path / "far", "rev-parse", "bobs") == landing["head"]
-    over = shop.cli.ok("wait", "--task", "1", "--landing", "2", "--timeout", "60", agent="lea")
-    assert over["landing"]["id"] == "landing-2"
-    for _ in range(300):  # who looks has it found out, beside
-        if shop.cli.ok("get-landings", "2", agent="lea")[0]["state"] == "landed":
-            break
-    assert "https://forge.example/7 was merged" in str(shop.task()["notes"])
+NOTHING_READ = """
+import errno, os, sys
+done = []
+
+def break_off(event, arguments):
+    if event == "os.rename" and "/tasks/alpha/task-" in str(arguments[1]):
+        done.append(1)
+    if done and event == "open" and str(arguments[0]).endswith("/team.json"):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), arguments[0])
+
+sys.addaudithook(break_off)
+from teams_cli.cli.main import run
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("words", ["update-task 1 --status completed --result done", "review-task 1 --accept"])
+def test_what_is_done_is_answered_for_though_nothing_more_can_be_read(tmp_path: Path, words: str) -> None:
+    """What follows a change, the team's settings and the next step, is no part of it."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    cli.ok("set", "landing", "completed", agent="lea")
+    if "review" in words:
+        cli.ok("create-task", "t", "--review-by", "mia", agent="lea")
+        cli.ok("claim-task", "1", agent="bob")
+        cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    else:
+        add_tasks(cli, "t")
+        cli.ok("claim-task", "1", agent="bob")
+    agent = "mia" if "review" in words else "bob"
+    command = [sys.executable, "-c", NOTHING_READ, *words.split(), "--json"]
+    done = subprocess.run(command, env=cli.environ(agent), capture_output=True, timeout=TIMEOUT)
+    assert done.returncode == 0 and json.loads(done.stdout)["status"] == "completed", done
+    assert b"input/output" in done.stderr.lower(), done

@@ -78,14 +78,6 @@ def test_completing_again_is_completing_what_is_there_now(red: Shop) -> None:
     assert (red.main / "new").read_text() == "mended" and red.task()["status"] == "completed"
 
 
-def test_landing_again_lands_what_is_there_now(red: Shop) -> None:
-    """Not the commit that came back."""
-    red.write(red.trees["bob"], "new", "mended")
-    landing = red.landed("bob", "1")
-    assert (landing["state"], landing["head"]) == ("landed", git(red.trees["bob"], "rev-parse", "HEAD"))
-    assert (red.main / "new").read_text() == "mended"
-
-
 def test_the_checkout_goes_along_though_others_went_on(shop: Shop) -> None:
     """The branch was moved, and again by another's hand, before the checkout went along."""
     shop.create("t")
@@ -118,22 +110,3 @@ def test_what_moved_the_branch_is_ended_before_what_is_urgent(shop: Shop) -> Non
     assert [(one.state, one.reason) for one in found] == [("landed", None)] * 2
     assert found[0].merge == commit and git(shop.main, "status", "--porcelain") == ""
     assert (shop.main / "bob").read_text() == (shop.main / "mia").read_text() == "new"
-
-
-def test_what_was_about_to_move_is_not_before_its_turn(shop: Shop) -> None:
-    """Who tried several together was killed before the branch moved, and again when the first was tried."""
-    for agent, key in (("bob", "1"), ("mia", "2")):
-        shop.create("t", "--check", CHECK)
-        shop.ok(agent, "claim-task", key)
-        shop.write(shop.trees[agent], key, key)
-        shop.ok(agent, "update-task", key, "--status", "completed")
-    with no_lander(shop):
-        for agent, key in (("bob", "1"), ("mia", "2")):
-            shop.ok(agent, "land", key, "--no-wait")
-        head = git(shop.trees["mia"], "rev-parse", "HEAD")
-        commit = merging.merged(str(shop.main), shop.tip(), head, "Land task-2")
-        note(shop, "landing-1", state="checking")
-        note(shop, "landing-2", state="checking", merge=commit)
-    assert shop.over("2") == "landed"
-    tried = [one["landing"] for one in shop.cli.ok("history", agent="lea") if one["what"] == "landing checking"]
-    assert tried == ["landing-1", "landing-2"]

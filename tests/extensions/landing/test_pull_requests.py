@@ -20,6 +20,8 @@ from tests.support.waits import until
 
 __all__ = ["shop"]
 
+pytestmark = pytest.mark.slow
+
 URL = "https://forge.example/o/r/pull/7"
 LANDER = [sys.executable, "-m", "teams_cli.extensions.landing.lander"]
 GH = """#!/bin/sh
@@ -76,7 +78,23 @@ def outcome(shop: Shop) -> tuple[str, str | None]:
     return landing["state"], landing.get("url")
 
 
-@pytest.mark.slow
+def test_a_request_has_the_commits_and_the_branch_here_stays(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.create("t")
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "new", "1")
+    shop.cli.ok("set", "landingVia", "pr", agent="human")
+    landing = shop.landed("bob", "1")
+    assert landing["state"] == "refused" and "By hand: git push" in landing["reason"]
+    forge, before = Forge(shop, tmp_path, monkeypatch), shop.tip()
+    shop.ok("bob", "land", "1")
+    assert outcome(shop) == ("checking", URL) and shop.tip() == before
+    assert git(tmp_path / "far", "rev-parse", "bobs") == git(shop.trees["bob"], "rev-parse", "HEAD")
+    forge.merge(shop)
+    assert f"{URL} was merged" in str(shop.task()["notes"])
+
+
 def test_what_was_opened_though_gh_failed_is_not_refused(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,7 +112,6 @@ def shared(tmp_path: Path, on_postgres: None) -> Shop:
     return Shop(tmp_path)
 
 
-@pytest.mark.slow
 def test_what_was_opened_is_not_refused_where_that_cant_be_noted(
     shared: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,7 +126,6 @@ def test_what_was_opened_is_not_refused_where_that_cant_be_noted(
     forge.merge(shared)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pushed", ["bobs", "trunk"])
 def test_what_was_opened_before_machines_kept_that_is_taken_up(
     shared: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pushed: str

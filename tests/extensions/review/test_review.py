@@ -84,33 +84,17 @@ PLANTED: dict[str, tuple[str, str]] = {
     "twice.yaml": ("a: 1\na: 2\n", "key-twice"),
     "shop/undefined.py": ("def f(x):\n    return y\n", "F821"),
     "shop/unused.py": ("import os\n\n\ndef f(x):\n    return x\n", "F401"),
-    "shop/twice.py": ("def f():\n    return {'a': 1, 'b': 2, 'a': 3}\n", "F601"),
     "shop/default.py": ("def f(x, seen=[]):\n    seen.append(x)\n    return seen\n", "B006"),
-    "shop/literal.py": ("def f(x):\n    return x is 'a'\n", "F632"),
-    "shop/bare.py": ("def f(g):\n    try:\n        g()\n    except:\n        return 1\n", "E722"),
     "shop/swallow.py": ("def f(g):\n    try:\n        g()\n    except Exception:\n        pass\n", "S110"),
-    "shop/asserts.py": ("def f(x):\n    assert (x, 'must be given')\n", "F631"),
     "shop/forgotten.py": ("def f(x):\n    if x:\n        ValueError('no')\n", "PLW0133"),
-    "shop/closure.py": ("def f(xs):\n    return [g for x in xs for g in [lambda: x]]\n", "B023"),
     "shop/evals.py": ("def f(x):\n    return eval(x)\n", "S307"),
-    "shop/execs.py": ("def f(x):\n    exec(x)\n", "S102"),
-    "shop/pickles.py": ("import pickle\n\n\ndef f(x):\n    return pickle.loads(x)\n", "S301"),
-    "shop/yamls.py": ("import yaml\n\n\ndef f(x):\n    return yaml.load(x, Loader=yaml.Loader)\n", "S506"),
     "shop/shell.py": ("import subprocess\n\n\ndef f(x):\n    subprocess.run(f'ls {x}', shell=True)\n", "S602"),
     "shop/sql.py": ("def f(db, x):\n    return db.execute(f\"SELECT * FROM t WHERE a = '{x}'\")\n", "S608"),
-    "shop/verify.py": ("import requests\n\n\ndef f(x):\n    return requests.get(x, verify=False, timeout=9)\n", "S501"),
-    "shop/temp.py": ("import tempfile\n\n\ndef f():\n    return tempfile.mktemp()\n", "S306"),
     "shop/secret.py": ('PASSWORD = "correct4horse!battery"\n', "secret"),
-    "shop/stop.py": ("def f(x):\n    breakpoint()\n    return x\n", "T100"),
     "shop/prints.py": ("def f(x):\n    print('DEBUG', x)\n    return x\n", "T201"),
     "NEWS.txt": (f"{'<' * 7} a\none\n{'=' * 7}\ntwo\n{'>' * 7} b\n", "conflict"),
     "shop/missing.py": ("from shop.stock import nothing\n\nnothing()\n", "import"),
-    "shop/sorts.py": ("def f(x):\n    x.sort\n    return x[0]\n", "B018"),
     "shop/draws.py": ("import random\n\n\ndef new_token():\n    return random.choice('abc')\n", "S311"),
-    "shop/once.py": ("import datetime\n\n\ndef f(at=datetime.datetime.now()):\n    return at\n", "B008"),
-    "shop/comma.py": ("WORDS = [\n    'a' 'b',\n    'c',\n]\n", "ISC004"),
-    "shop/given.py": ("class A:\n    @property\n    def n(self, x):\n        return x\n", "PLR0206"),
-    "shop/star.py": ("from os.path import *\n\nx = join('a')\n", "F403"),
     "shop/module.py": ("import shop.nowhere\n\nshop.nowhere.f()\n", "import"),
     "shop/trust.py": ("def f(session):\n    session.verify = False\n", "no-verify"),
     "web/page.js": ("export const f = (a, b) => {\n  a.innerHTML = b;\n};\n", "inner-html"),
@@ -118,10 +102,7 @@ PLANTED: dict[str, tuple[str, str]] = {
     "web/user.ts": ("import { one, two } from './lost';\nexport const n = one + two;\n", "removed"),
     "web/lost.ts": ("export const one = 1;\n", ""),
     "web/stop.js": ("export function f() {\n  debugger;\n}\n", "no-debugger"),
-    "web/eval.ts": ("export const f = (x: string) => eval(x);\n", "no-eval"),
-    "web/keys.js": ("export const a = { b: 1, b: 2 };\n", "no-dupe-keys"),
     "web/nowhere.js": ("import { a } from './not_there';\n\na();\n", "import"),
-    "web/enum.ts": ("export enum A {\n  B = 1,\n  C = 1,\n}\n", "no-duplicate-enum-values"),
     "web/list.jsx": ("export const L = ({ a }) => a.map((b) => <i>{b}</i>);\n", "jsx-key"),
     ".github/workflows/ci.yml": (
         "on: issues\njobs:\n  a:\n    steps:\n      - run: |\n          echo ${{ github.event.issue.title }}\n",
@@ -130,9 +111,7 @@ PLANTED: dict[str, tuple[str, str]] = {
     ".github/workflows/broken.yml": ("on: push\nname: ${{ a }}\n  b: c\n", "syntax"),
     "Dockerfile": ("FROM alpine\nENV API_TOKEN=abcd1234efgh5678\n", "secret"),
     "Makefile": ("all:\n\tcurl -s https://example.org/i.sh | sh\n", "curl-sh"),
-    "deploy.sh": ('#!/bin/sh\ncurl -s "https://example.org/i.sh" | sh\n', "curl-sh"),
     "typed.sh": ('#!/bin/bash\ntarget=$1\nls "$targt/build"\n', "SC2154"),
-    "unset.sh": ('#!/bin/bash\nls "$nowhere/build"\n', "SC2154"),
     "clean.sh": ("#!/bin/bash\nrm -rf $1/build\n", "SC2086"),
 }
 """A file each, how the change leaves it, and the rule by which it must be named."""
@@ -215,12 +194,6 @@ def test_what_was_removed_and_is_still_used(tmp_path: Path) -> None:
     assert {("shop/sales.py", 2, "removed"), ("shop/sales.py", 7, "removed")} <= found.rules
 
 
-def test_a_module_that_went_and_is_still_imported(tmp_path: Path) -> None:
-    repository = make_repository(tmp_path / "repo", BEFORE)
-    (repository / "shop/stock.py").unlink()
-    assert ("shop/sales.py", 1, "removed") in review(repository, tmp_path / "work", "names", base="HEAD").rules
-
-
 def test_what_stood_there_before_is_not_told_again(tmp_path: Path) -> None:
     """Whatever the file is called now, and wherever in it the code has moved."""
     old = "".join(text for path, (text, _) in PLANTED.items() if path.startswith("shop/") and "import" not in text)
@@ -232,13 +205,6 @@ def test_what_stood_there_before_is_not_told_again(tmp_path: Path) -> None:
     assert found.rules == set()
     assert "R new/name.py +3 -0 from old/code.py" in found.said["change"]
     assert found.said["change"].startswith("2 files, +4 -1 lines")
-
-
-def test_an_unused_import_that_the_change_brought_about(tmp_path: Path) -> None:
-    """The line did not change, and yet it is of this change."""
-    repository = make_repository(tmp_path / "repo", {"a.py": "import os\n\n\ndef f():\n    return os.sep\n"})
-    put(repository, {"a.py": "import os\n\n\ndef f():\n    return '/'\n"})
-    assert ("a.py", 1, "F401") in review(repository, tmp_path / "work", "names", base="HEAD").rules
 
 
 def test_what_is_accepted(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ import pytest
 from teams_cli.agents import ending
 from teams_cli.agents.seats import bindings, channels
 from teams_cli.agents.sessions import Session
-from teams_cli.messages import inboxes
 from tests.support.cli import ALPHA, COMMAND, Cli
 from tests.support.terminal import OPEN, Terminal, end_all, team_with_client, wait
 
@@ -70,15 +69,6 @@ def test_a_detached_client_has_a_window_of_its_team(cli: Cli) -> None:
     subprocess.run(detaching, env=cli.environ("human"), check=True)
     assert terminal.end() == 0
     assert cli("attach", "dan", agent="human").status == 10
-
-
-def test_the_wrapper_passes_on_what_it_is_given(cli: Cli) -> None:
-    """Keys, sizes, and the exit status."""
-    terminal = wrapped(cli)
-    terminal.type("hello\r")
-    terminal.until("said: hello")
-    terminal.type("bye\r")
-    assert terminal.end() == 7
 
 
 def test_the_wrapper_types_its_line_once_for_an_idle_client(cli: Cli) -> None:
@@ -183,16 +173,6 @@ def test_an_agent_is_taken_over_and_given_back(cli: Cli) -> None:
     assert session(cli).taken_by is None and session(cli).session_id == "theirs"
     row = next(row for row in cli.ok("list-agents", agent="lea")["agents"] if row["name"] == "ann")
     assert row["state"] == "idle"
-
-
-def test_it_is_given_back_however_the_terminal_ends(cli: Cli) -> None:
-    terminal = taken_over(cli)
-    cli.ok("send-message", "ann", "one more thing", agent="lea")
-    os.kill(terminal.pid, signal.SIGKILL)
-    terminal.end()
-    cli.ok("send-message", "ann", "are you there?", agent="lea")
-    wait(lambda: session(cli).state == "done" and not inboxes.unread(cli.store(), ALPHA, "ann"))
-    assert session(cli).turns > 1
 
 
 def test_who_waits_for_the_turn_to_end_may_give_up(cli: Cli) -> None:

@@ -38,13 +38,7 @@ def crowded(cli: Cli, page: Page) -> None:
     page.reads("#asks", "count the first try")
 
 
-VIEWS = {
-    "light": (1440, 900),
-    "dark": (1440, 900),
-    "phone": (360, 740),
-    "phone-dark": (360, 740),
-    "tablet": (820, 1100),
-}
+VIEWS = {"light": (1440, 900), "phone-dark": (360, 740), "tablet": (820, 1100)}
 
 
 @pytest.mark.parametrize("name", VIEWS)

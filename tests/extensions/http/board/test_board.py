@@ -41,24 +41,6 @@ def test_a_question_is_answered_in_place(cli: Cli, page: Page) -> None:
     page.reads("#waiting-none", "Nothing waits for you")
 
 
-def test_what_is_being_typed_survives_what_happens_meanwhile(cli: Cli, page: Page) -> None:
-    cli.ok("ask-others", "Which engine?", "--human", "--no-wait", agent="bob")
-    page.type(".ask.question textarea", "half an ans")
-    cli.ok("send-message", "human", "something else", agent="mia")
-    cli.ok("create-task", "Something else", agent="lea")
-    page.reads("#stream", "something else")
-    page.one("#card-task-1")
-    page.keys("wer")
-    assert page.one(".ask.question textarea").get_attribute("value") == "half an answer"
-
-
-def test_a_question_is_skipped(cli: Cli, page: Page) -> None:
-    asking = cli.start("ask-others", "Which engine?", "--human", "--json", agent="bob")
-    page.click(".ask.question button", "Skip")
-    assert json.loads(asking.communicate(timeout=TIMEOUT)[0])["skipped"] is True
-    page.gone(".ask")
-
-
 @pytest.mark.parametrize(("choice", "status"), [("Allow once", 0), ("Deny", 13)])
 def test_permission_is_given_or_not(cli: Cli, page: Page, choice: str, status: int) -> None:
     rules = {"permission": {"tool": {"announce": {"team-member": "ask"}}}}

@@ -93,25 +93,6 @@ def test_a_blocker_is_dropped_and_put_back(cli: Cli, page: Page) -> None:
     page.reads("#course", "1 failed, blocks 2")
 
 
-def test_a_failure_that_holds_up_nothing_is_put_out_of_sight(cli: Cli, page: Page) -> None:
-    add_tasks(cli, "Alone")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--status", "failed", agent="bob")
-    page.reads(".ask.failed .reason", "no reason was given")
-    page.click(".ask.failed button", "Seen")
-    page.gone(".ask.failed")
-    page.browser.refresh()
-    page.one("#card-task-1")
-    assert page.all(".ask.failed") == []
-
-
-def test_a_cancelled_task_that_holds_up_others_waits_for_the_person(cli: Cli, page: Page) -> None:
-    stuck(cli)
-    cli.ok("update-task", "4", "--status", "cancelled", agent="human")
-    page.reads("#asks", "task-4 was cancelled: Paint the wall")
-    page.one("#card-task-5 .chip.cancelled")
-
-
 def test_letters_are_answered_or_done_where_they_wait(cli: Cli, page: Page) -> None:
     cli.ok("send-message", "human", "Before noon: which engine?", agent="bob")
     cli.ok("send-message", "human", "The wall stands.", agent="mia")
@@ -190,19 +171,6 @@ def test_a_skip_waits_and_can_be_taken_back(cli: Cli, page: Page) -> None:
     until(lambda: cli.ok("show-question", "1")["status"] != "pending")
 
 
-def test_what_is_done_is_opened_again_only_after_a_question(cli: Cli, page: Page) -> None:
-    add_tasks(cli, "One")
-    finished(cli, "bob", 1)
-    page.until(lambda: page.tasks_in("completed") == ["task-1"])
-    page.drag("#card-task-1", ".column[data-status=pending]")
-    page.reads("dialog", "It is completed.")
-    page.click("dialog button", "Cancel")
-    assert cli.ok("show-task", "1")["status"] == "completed"
-    page.drag("#card-task-1", ".column[data-status=pending]")
-    page.click("dialog button.primary", "Open again")
-    page.until(lambda: page.tasks_in("pending") == ["task-1"])
-
-
 def test_agents_in_trouble_look_so(cli: Cli, page: Page) -> None:
     cli.ok("run-agent", "echo no luck >&2; exit 3", "--agent-id", "kim", "--detach", agent="lea")
     page.reads(".agent.trouble-failed .state", "failed")
@@ -211,15 +179,6 @@ def test_agents_in_trouble_look_so(cli: Cli, page: Page) -> None:
     cli.ok("ask-others", "Which engine?", "--human", "--no-wait", agent="bob")
     page.reads(".agent.trouble-waiting .agent-why", "ask-1 waits for an answer from human")
     page.picture("agents-in-trouble")
-
-
-def test_an_agent_that_is_missed_is_told_from_one_that_rests(cli: Cli, page: Page) -> None:
-    cli.ok("set", "staleAfterSeconds", "1", agent="lea")
-    add_tasks(cli, "One")
-    cli.ok("claim-task", "1", agent="bob")
-    page.reads(".agent.trouble-silent", "it had task-1, and is silent since")
-    page.until(lambda: page.all(".agent.stale", "mia"))
-    assert page.all(".agent.trouble", "mia") == []
 
 
 def test_everything_has_a_link(cli: Cli, server: Serving, page: Page) -> None:
@@ -307,19 +266,6 @@ def test_tasks_are_filtered_by_owner_priority_and_skill(cli: Cli, page: Page) ->
     page.until(lambda: len(page.all(".card")) == 3)
 
 
-def test_an_empty_team_says_what_to_do_first(cli: Cli, page: Page) -> None:
-    page.reads("#no-tasks", "No task yet")
-    page.picture("empty")
-    assert page.barriers() == []
-    page.click("#no-tasks button", "New task")
-    page.type("dialog input[name=title]", "The first")
-    page.click("dialog button.primary")
-    page.reads("#card-task-1", "The first")
-    page.until(
-        lambda: not page.one("#no-tasks" if page.all("#no-tasks:not([hidden])") else "body").text.count("No task yet")
-    )
-
-
 def test_finished_runs_are_apart_from_what_is_alive(cli: Cli, page: Page) -> None:
     path = write_workflow(cli.root.parent / "flows", "agents: 1\ntasks:\n- {id: a, title: Greet, run: echo hello}")
     run = cli("run", str(path), "--json").json["team"]
@@ -332,32 +278,6 @@ def test_finished_runs_are_apart_from_what_is_alive(cli: Cli, page: Page) -> Non
     page.reads(".report", "hello")
     page.picture("report")
     assert page.barriers() == []
-
-
-def test_older_messages_are_fetched(cli: Cli, page: Page) -> None:
-    for number in range(1, 211):
-        _say(cli, f"number {number}")
-    page.browser.refresh()
-    page.reads("#stream", "number 210")
-    assert len(page.all("#stream .message")) == 200
-    page.click("#older")
-    page.until(lambda: len(page.all("#stream .message")) == 210)
-    assert page.all("#older[hidden]")
-
-
-def _say(cli: Cli, text: str) -> None:
-    from teams_cli.messages import messages
-    from teams_cli.teams.permission import Caller
-
-    messages.send(cli.store(), ALPHA, Caller("bob"), "mia", text)
-
-
-def test_the_wait_of_others_is_apart(cli: Cli, page: Page) -> None:
-    cli.ok("request-shutdown", "zoe", "--reason", "enough hands", agent="lea")
-    page.reads("#between-frame summary", "Between the agents 1")
-    page.reads("#waiting-none", "Nothing waits for you")
-    page.click("#between-frame summary")
-    page.reads("#between", "lea asks zoe to shut down")
 
 
 def test_the_person_sees_how_far_a_message_got(cli: Cli, page: Page) -> None:

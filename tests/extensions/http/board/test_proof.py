@@ -11,7 +11,7 @@ from teams_cli.agents.budgets import USAGE, TurnUsage, Usage
 from teams_cli.clients.output import Tokens
 from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.teams import teams
-from tests.extensions.http.board.test_views import SIZES
+from tests.extensions.http.board.test_views import LOOKS
 from tests.support.cli import ALPHA
 from tests.support.waits import until
 
@@ -147,16 +147,14 @@ def test_what_was_taken_is_told_and_the_budget_raised(cli: Cli, page: Page) -> N
     until(lambda: cli.ok("usage")["budgets"][0]["limit"] == 200_000)
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("light", ["light", "dark"])
+@pytest.mark.parametrize(("light", "width", "height"), LOOKS)
 def test_the_panels_are_open_to_all(
-    cli: Cli, server: Serving, page: Page, tmp_path: Path, size: str, light: str
+    cli: Cli, server: Serving, page: Page, tmp_path: Path, light: str, width: int, height: int
 ) -> None:
     proven(cli, tmp_path)
     landed(cli)
     spent(cli)
     cli.ok("share", "api", "GET /users gives a list", agent="bob")
-    width, height = SIZES[size]
     ready = {"board": ".card", "landings": ".row", "checks": ".row", "reviews": ".row", "usage": "td", "pages": ".page"}
     for view, shown in ready.items():
         page.open(server.url, server.token, query=f"?team={ALPHA}&view={view}", width=width, height=height)
@@ -164,5 +162,5 @@ def test_the_panels_are_open_to_all(
         page.until(lambda view=view, shown=shown: page.all(f"#view-{view} {shown}"), shown)
         page.reads("#asks", "task-1 by bob")
         assert page.run("return document.documentElement.scrollWidth - innerWidth") <= 0, view
-        page.picture(f"{view}-{size}-{light}")
+        page.picture(f"{view}-{width}-{light}")
         assert page.barriers() == [], view

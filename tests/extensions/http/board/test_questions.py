@@ -63,24 +63,3 @@ def test_the_board_answers_ten_questions(cli: Cli, server: Serving, page: Page) 
     page.reads("#view-activity [role=status]", "4 \u00d7 task completed")
     page.type("#search", "staging")  # 10. Where was that database?
     page.reads("#found", "The staging database refuses us")
-
-
-def test_watch_answers_as_many(cli: Cli) -> None:
-    """All but what the searching and the history are asked for: these are commands of their own."""
-    morning(cli)
-    told = cli("watch", "--once").stdout
-    for answer in (
-        "40 %: 4 of 10 done, 1 in progress, 2 ready, 2 blocked, 1 failed (blocking 2); about ",
-        "task-6  failed  2       The staging database refuses us",
-        "ask-1   zoe   Which database instead?",
-        "Part 4 was harder than it looked.",
-        "ask-1 waits for an answer from human",
-        "plan-1 waits for a decision",
-        "mia (read)",
-        "task-5   in_progress  normal    mia    Part 5",
-        "task-7   pending      normal    -      Part 7",
-        "task-9   blocked      normal    -      Join the parts",
-    ):
-        assert answer in told, told
-    assert "task completed task-4" in cli("history", "--since", "1d").stdout
-    assert "The staging database refuses us (Part 6)" in cli("search", "staging").stdout

@@ -1,0 +1,42 @@
+"""A team of lea, bob and mia, and the hooks that their clients run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import TIMEOUT, Cli, make_team
+
+PLUGIN = Path(__file__).parents[2] / "teams_cli/clients/known/opencode.js"
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return make_team(tmp_path / "root", "bob", "mia")
+
+
+@pytest.fixture
+def in_opencode(cli: Cli, tmp_path: Path) -> Callable[[str], Any]:
+    """Run a script of node that has the plugin of OpenCode as its first argument; the JSON that it prints."""
+
+    def run(script: str) -> Any:
+        (tmp_path / "plugin.mjs").write_text(PLUGIN.read_text())
+        (tmp_path / "driver.mjs").write_text(script)
+        (tmp_path / "bin").mkdir()
+        program = tmp_path / "bin/teams"
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m teams_cli "$@"\n')
+        program.chmod(0o755)
+        environ = cli.environ("bob")
+        environ["PATH"] = f"{program.parent}:{environ['PATH']}"
+        words = ["node", str(tmp_path / "driver.mjs"), str(tmp_path / "plugin.mjs")]
+        done = subprocess.run(words, env=environ, capture_output=True, timeout=TIMEOUT, cwd=tmp_path)
+        assert done.returncode == 0, done
+        return json.loads(done.stdout)
+
+    return run
