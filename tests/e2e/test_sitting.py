@@ -18,7 +18,9 @@ from tests.e2e.sitting import (
     Desk,
     Seat,
     begun,
+    history_of,
     install,
+    opened_again,
     processes_of,
     row_of,
     seats,
@@ -28,6 +30,7 @@ from tests.e2e.sitting import (
     waiting_for,
     without_tmux,
 )
+from tests.support.cli import ALPHA, Cli
 
 
 @pytest.mark.parametrize("is_installed", [True, False], ids=["installed", "opened"])
@@ -61,23 +64,6 @@ def test_the_tools_of_a_client_that_sits_there_know_who_it_is(office: Office, de
     asked, answered = office.model.requests["[me]"][1:3]
     assert any("claim_task" in name for name in asked.tools)
     assert f'"agentId":"{NAME}"' in answered.since(asked).replace(" ", "").replace("\\", "")
-
-
-@seats("opencode")
-def test_one_that_goes_on_with_its_last_session_has_its_name(office: Office, desk: Desk) -> None:
-    """Which session that is, nobody names; it is woken in it before anything is said."""
-    install(office)
-    office.model.script("[me]", *[Say("on it")] * 4)
-    desk.start("one").ready().say("[me] hi")
-    office.model.wait_for("[me]", 1, TO_START)
-    row = wait_for_state(office, NAME, "idle")
-    os.kill(row["terminal"]["pid"], signal.SIGKILL)
-    wait_for_state(office, NAME, "gone")
-    seat = desk.start("two", "--continue")
-    again = wait_for_state(office, NAME, "idle", TO_START)
-    assert again["terminal"]["sessionId"] == row["terminal"]["sessionId"] and not row_of(office, "agentB")
-    office.say("send-message", NAME, "the build is red")
-    wait_for_mail(office, seat, "| the build is red")
 
 
 @seats("claude", beside=("codex", "opencode", "qwen", "gemini"))
@@ -224,3 +210,27 @@ def interject(office: Office, text: str) -> None:
         return refused[-1].status == 0
 
     until(is_done, lambda: f"{refused[-1]}\n{office.logs()}")
+
+
+@seats("claude", beside=("codex", "opencode", "qwen", "gemini"))
+def test_it_is_woken_and_goes_on_on_its_own_machine_alone(on_postgres: str, office: Office, desk: Desk) -> None:
+    """By the waker there, for what was sent here; killed, it is opened again there, and refused here."""
+    office.variables = {"TEAMS_STORE": on_postgres, "TEAMS_HOST": "desk"}
+    away = Cli(office.top / "away/root", "lea", ALPHA, TEAMS_HOST="away")
+    seat = begun(office, desk)
+    (row,) = [found for found in away.ok("list-agents")["agents"] if found["name"] == NAME]
+    assert (row["host"], row["terminal"]["state"]) == ("desk", "idle")
+    away.ok("send-message", NAME, "the build is red")
+    wait_for_mail(office, seat, "| the build is red")
+    wait_for_state(office, NAME, "idle")
+    assert history_of(office).count("terminal woken") == 1
+    again = f"teams open {office.client} --resume {NAME}"
+    os.kill(row["terminal"]["pid"], signal.SIGKILL)
+    wait_for_state(office, NAME, "gone")
+    refused = away("open", office.client, "--resume", NAME)
+    assert refused.status == 11 and f"{NAME} sits on another machine, desk" in refused.stderr, refused
+    assert f"There: {again}" in refused.stderr
+    back = opened_again(office, desk)
+    away.ok("send-message", NAME, "it is green again")
+    wait_for_mail(office, back, "| it is green again")
+    until(lambda: row_of(office, NAME)["queueDepth"] == 0, office.logs)

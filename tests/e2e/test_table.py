@@ -17,7 +17,6 @@ from tests.e2e.apis import Outside
 from tests.e2e.conftest import NEWEST, TO_START, Office
 from tests.e2e.model import Run, Say
 from tests.e2e.sitting import (
-    ALLOWING,
     ASKING,
     ASKING_BY,
     NAME,
@@ -48,7 +47,6 @@ EVERY = (*WOKEN_NATIVELY, "gemini")
 NEW = tuple(f"{client}{NEWEST}" for client in EVERY)
 TYPED_FOR = ("gemini", f"gemini{NEWEST}")
 """Who has a line typed for it, as it knows no other way."""
-whole_row = seats("claude", "codex", beside=("opencode", "qwen", "gemini", *NEW))
 
 
 @seats(*WOKEN_NATIVELY, *(f"{client}{NEWEST}" for client in WOKEN_NATIVELY))
@@ -114,26 +112,6 @@ def test_twenty_messages_are_one_wake(office: Office, desk: Desk) -> None:
     assert history_of(office).count("terminal woken") == 1
     shown = "\n".join(request.text for request in office.model.requests["[me]"][-1:])
     assert [shown.count(f"| note {number}.") for number in range(20)] == [1] * 20
-
-
-@whole_row
-def test_two_side_by_side_each_get_their_own(office: Office, desk: Desk) -> None:
-    install(office)
-    names = {"[one]": "agentA", "[two]": "agentB"}
-    sitting = {}
-    for word, name in names.items():
-        office.model.script(word, Run("teams whoami"), *[Say("on it")] * 4)
-        sitting[word] = seated(office, desk, word[1:-1], *ALLOWING.get(office.client, ()))
-        sitting[word].say(f"{word} hi")
-        office.model.wait_for(word, 2)
-        wait_for_state(office, name, "idle")
-        assert f"{name}: team-member of team alpha" in office.model.requests[word][1].text
-    for name in names.values():
-        office.say("send-message", name, f"for {name} alone")
-    for word, name in names.items():
-        wait_for_mail(office, sitting[word], f"| for {name} alone", word)
-    for word, other in (("[one]", "agentB"), ("[two]", "agentA")):
-        assert f"for {other} alone" not in office.model.requests[word][-1].text
 
 
 @seats("claude", "codex", beside=("opencode", "qwen", *NEW[:-1]))

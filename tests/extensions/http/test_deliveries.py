@@ -128,19 +128,6 @@ def test_messages_that_are_not_delivered(cli: Cli, server: Server) -> None:
     assert (reply.status, reply.json["code"]) == (409, "uid_taken")
 
 
-@pytest.mark.slow
-def test_agents_of_all_open_teams_are_listed_with_their_team(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
-    with serving(cli) as server:
-        assert {(row["name"], row["team"]) for row in server.get("/api/agents")} == {("lea", "alpha"), ("bob", "alpha")}
-        for team, leader in (("beta", "ben"), ("gone", "gil")):
-            cli.ok("spawn-team", team, agent=leader)
-        cli.ok("close-team", team="gone", agent="gil")
-        found = {(row["name"], row["team"]) for row in server.get("/api/agents")}
-        assert found == {("lea", "alpha"), ("bob", "alpha"), ("ben", "beta")}
-        assert [row["team"] for row in server.get("/api/agents?team=beta")] == ["beta"]
-
-
 def test_a_message_finds_the_team_in_which_both_are(tmp_path: Path) -> None:
     """Else the only one that has who is written to; where that does not tell, nothing is sent, or it is that of the
     server.

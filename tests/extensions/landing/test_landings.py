@@ -254,19 +254,6 @@ def test_no_command_is_run_that_an_agent_put_in_the_place_of_its_repository(shop
     assert not ran.exists()
 
 
-@pytest.mark.slow
-def test_who_asks_hears_at_once_what_is_over_soon(shop: Shop) -> None:
-    """No second command and no message says it again; what the branch has already is not asked for."""
-    shop.create("t")
-    shop.ok("bob", "claim-task", "1")
-    assert "there is nothing to land" in shop.at("bob", "land", "1").stderr
-    shop.write(shop.trees["bob"], "new", "1")
-    shop.ok("bob", "land", "1")
-    shop.ok("bob", "wait", "--landing", "1", "--timeout", "60")  # on a slow machine it was not over
-    assert shop.cli.ok("read-messages", "--peek", agent="bob") == []
-    assert "landed, task-1 onto trunk" in shop.ok("bob", "land", "1")
-
-
 def test_a_git_that_was_ended_says_nothing(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That is no repository without a commit, and asking again is safe."""
     shop.create("t")

@@ -60,16 +60,6 @@ GARBAGE: list[tuple[bytes, int, int | str | None]] = [
 ]
 
 
-def test_half_a_character_in_a_text_is_marked(cli: Cli) -> None:
-    with Line(cli, "bob") as line:
-        line.hello()
-        line.write(
-            b'{"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "send_message", '
-            b'"arguments": {"to": ["lea"], "text": "done \\ud83d"}}}\n'
-        )
-        assert line.read()["result"]["structuredContent"]["message"] == "done \ufffd"
-
-
 def test_garbage_is_answered_and_does_no_harm(cli: Cli) -> None:
     with Line(cli, "bob") as line:
         line.hello()
@@ -166,15 +156,6 @@ def test_too_many_calls_at_once_are_refused_and_the_others_go_on(cli: Cli) -> No
         answered = [line.read() for _ in waiting]
         assert {answer["id"] for answer in answered} == waiting
         assert {tuple(answer["result"]["structuredContent"]["unread"]) for answer in answered} == {("msg-1",)}
-
-
-def test_those_who_wait_long_are_told_that_it_goes_on(cli: Cli) -> None:
-    with Line(cli, "bob") as line:
-        line.hello()
-        params = {"name": "wait", "arguments": {"message": True}, "_meta": {"progressToken": "p"}}
-        line.send("tools/call", params)
-        told = line.read()
-        assert told["method"] == "notifications/progress" and told["params"]["progressToken"] == "p"
 
 
 def test_agents_started_through_it_write_nothing_to_the_line(tmp_path: Path) -> None:

@@ -5,19 +5,14 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from teams_cli.agents.seats import bindings, channels
-from teams_cli.agents.seats.channels import Doorbell
 from tests.support import hosts, postgres, waits
-from tests.support.cli import TIMEOUT
 from tests.support.hosts import Machine
 from tests.support.postgres import Postgres
-from tests.support.seated_client import SeatedClient
 
 pytestmark = pytest.mark.slow
 ALPHA = "alpha"
@@ -64,38 +59,10 @@ def test_agents_are_reached_across_machines(two: tuple[Machine, Machine, Postgre
     assert alpha.ok("stop-agent", "ann", agent="lea", team=ALPHA)["outcome"] == "stopped"
 
 
-def test_a_client_at_a_terminal_is_woken_from_another_machine(two: tuple[Machine, Machine, Postgres]) -> None:
-    """By the waker of its own machine, which alone has its bell; seen with what it does, and when it is gone."""
-    alpha, beta, _ = two
-    alpha.ok("spawn-team", ALPHA, agent="lea")
-    client = SeatedClient({}, start=partial(beta.run, team=ALPHA))
-    bell = Doorbell(bindings.kept(str(beta.root), ALPHA, "agentA", "bell"))
-    try:
-        client.hook("SessionStart")
-        assert (seated(alpha)["host"], seated(alpha)["state"]) == ("beta", "idle")
-        assert bell.take()
-        alpha.ok("send-message", "agentA", "from afar", agent="lea", team=ALPHA)
-        assert bell.wait(TIMEOUT) == channels.MAIL
-        until(lambda: reached(alpha) == "woken", "that it was woken")
-        assert "| from afar" in client.hook("UserPromptSubmit")
-        assert reached(alpha) == "shown" and seated(alpha)["state"] == "working"
-        assert alpha("interject", "agentA", "now", agent="lea", team=ALPHA).status == 11
-    finally:
-        bell.close()
-        client.kill()
-    beta.ok("list-agents", team=ALPHA, agent="lea")
-    until(lambda: seated(alpha)["state"] == "gone", "that it is gone")
-
-
 def seated(machine: Machine) -> dict[str, Any]:
     rows = machine.ok("list-agents", team=ALPHA, agent="lea")["agents"]
     found: dict[str, Any] = next(row for row in rows if row["name"] == "agentA")
     return found
-
-
-def reached(machine: Machine) -> str:
-    (to,) = machine.ok("show-message", "msg-1", team=ALPHA, agent="lea")["reach"]
-    return str(to["state"])
 
 
 def session(machine: Machine, name: str) -> dict[str, Any]:
