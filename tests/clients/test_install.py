@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.clients import known
+from teams_cli.clients import known, settings_files
 from tests.clients.homes import SETTINGS, Home, hooks_in, in_project, refused
 from tests.support.cli import COMMAND, TIMEOUT, make_team, tree
 

@@ -305,7 +305,7 @@ def test_the_board_answers_ten_questions(cli: Cli, server: Serving, page: Page) 
     page.open(server.url, server.token)
     page.reads("#course", "4 of 10 done")  # 1. How far is it?
     page.reads("#course", "left")  # 2. When will it be done?
-    page.reads("#course", "1 failed, holds up 2")  # 3. Is something wrong?
+    page.reads("#course", "1 failed, blocks 2")  # 3. Is something wrong?
     page.reads(".ask.failed", "task-6 failed: Part 6")  # 4. Who is stuck, and why?
     page.reads(".ask.failed", "The staging database refuses us")
     page.reads("#agent-list", "ask-1 waits for an answer from human")
@@ -322,10 +322,10 @@ def test_the_board_answers_ten_questions(cli: Cli, server: Serving, page: Page) 
     page.until(lambda: [e.get_attribute("data-task") for e in page.all(".node.held")] == ["task-9", "task-10"])
     page.click(".agent-name", "bob")
     page.reads("dialog", "task-4 Part 4 completed after")
-    page.click("dialog button", "All that it did")
-    page.until(lambda: page.all("#view-activity select[aria-label=Who] option[value=bob]:checked"))
+    page.click("dialog button", "All its activity")
+    page.until(lambda: page.all("#view-activity select[aria-label=Agent] option[value=bob]:checked"))
     page.click("#tab-activity")  # 9. What did bob do today?
-    page.choose("#view-activity select[aria-label=Who]", "bob")
+    page.choose("#view-activity select[aria-label=Agent]", "bob")
     page.reads("#view-activity [role=status]", "4 \u00d7 task completed")
     page.type("#search", "staging")  # 10. Where was that database?
     page.reads("#found", "The staging database refuses us")
