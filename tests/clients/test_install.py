@@ -108,13 +108,6 @@ def test_print_shows_and_changes_nothing(home: Home) -> None:
     assert home.cli("uninstall", "claude", "--print").stdout.endswith("nothing to change\n")
 
 
-def test_a_copy_of_what_was_there_is_kept_for_its_owner(home: Home) -> None:
-    home.file("claude", '{"apiKeyHelper": "secret"}')
-    backup = Path(home.change("install", "claude")["backup"])
-    assert json.loads(backup.read_text())["before"] == '{"apiKeyHelper": "secret"}'
-    assert backup.stat().st_mode & 0o077 == 0
-
-
 def test_settings_that_no_client_could_read_are_left_alone(home: Home) -> None:
     for text in ["{", "[]", "// mine\n{}", '{"hooks": []}', '{"hooks": {"Stop": {}}}', '{"a": 1, "a": 2}']:
         home.file("claude", text)

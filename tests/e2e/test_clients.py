@@ -90,44 +90,6 @@ def test_an_interjection_stops_the_turn_and_is_the_next_one(office: Office) -> N
     assert office.model.requests["[ann]"][-1].text.count("| nor that") == 1
 
 
-def test_an_agent_inherits_nobody_elses_identity(office: Office) -> None:
-    """Nor tokens and sessions of the client that the leader itself runs in."""
-    foreign = {
-        "CLAUDE_CODE_SESSION_ID": "lead-session",
-        "CLAUDE_CODE_MESSAGING_TOKEN": "lead-token",
-        "CODEX_THREAD_ID": "lead-thread",
-        "OPENCODE_AGENT_NAME": "Lea L.",
-        "TEAMS_TOKEN": "lead-secret",
-        "TEAMS_SHADOW": "1",
-        "GEMINI_CLI_SESSION_ID": "lead-gemini",
-        "MY_OWN": "kept",
-    }
-    office.model.script(
-        "[ann]", Run("teams whoami && env"), Run("teams spawn '[ben] look' --agent-id ben"), Say("done")
-    )
-    office.model.script("[ben]", Run("teams whoami && env"), Say("seen"))
-    if office.client == "claude":  # as root it does not let everything be done
-        office.home.joinpath(".claude").mkdir()
-        allow = {"permissions": {"allow": ["Bash(env)"]}}
-        office.home.joinpath(".claude/settings.json").write_text(json.dumps(allow))
-    else:
-        office.say("set", "permissions", "all")
-    office.run("[ann] look", **foreign)
-    for word, name in (("[ann]", "ann"), ("[ben]", "ben")):
-        shown = office.model.requests[word][1].text
-        assert f"TEAMS_AGENT_ID={name}\n" in shown and f"OPENCODE_AGENT_ID={name}\n" in shown and "MY_OWN=kept" in shown
-        for value in (
-            "lead-session",
-            "lead-token",
-            "lead-thread",
-            "Lea L.",
-            "lead-secret",
-            "TEAMS_SHADOW",
-            "lead-gemini",
-        ):
-            assert value not in shown
-
-
 @every_client
 def test_what_turns_took_is_what_the_model_counted(office: Office) -> None:
     """Of the first turn and of one that resumes the session: some clients count on from the first."""

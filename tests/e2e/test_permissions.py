@@ -82,23 +82,3 @@ def test_at_ask_the_person_is_asked_and_what_is_said_is_done(office: Office) -> 
     assert (office.work / "inside").exists() and not (office.work / "second").exists()
     text = office.model.requests["[ann]"][-1].text
     assert "not that one" in text and "unasked" in text and "may not act as the person" in text
-
-
-@pytest.mark.parametrize("office", ["gemini", "qwen", "opencode"], indirect=True)
-def test_who_can_ask_nobody_is_not_started_at_ask(office: Office) -> None:
-    process = office.start("[ann] work", "ann")
-    office.end(process)
-    office.say("set", "permissions", "ask")
-    process = office.start("[ann] more", "ben")
-    _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 2 and "it asks nobody" in stderr
-    assert json.loads(office.say("list-agents"))["agents"][-1]["name"] != "ben"
-
-
-@pytest.mark.parametrize("office", ["codex", "gemini", "qwen", "opencode"], indirect=True)
-def test_at_all_it_does_what_its_user_may(office: Office) -> None:
-    """Claude Code does so for nobody who is root."""
-    office.say("set", "permissions", "all")
-    office.model.script("[ann]", Run(OUTSIDE), Say("done"))
-    office.run("[ann] work")
-    assert (office.top / "outside").exists()

@@ -86,13 +86,3 @@ def test_a_session_inside_opencode_is_an_agent(cli: Cli, in_opencode: Callable[[
     assert (child["agentType"], child["childOf"]) == ("explore", "bob") and child["leftAt"]
     (output,) = [row for row in cli.ok("read-messages", "--all", agent="bob") if row["type"] == "output"]
     assert (output["from"], output["message"]) == ("agentA", "It is a.py")
-
-
-def test_half_a_character_in_its_last_answer_is_marked(cli: Cli) -> None:
-    """As where its client cut an emoji in two; and a long answer of emoji is no reason to stay."""
-    for key, said, heard in (("a1", "done \ud83d", "done \ufffd"), ("a2", "\U0001f600" * 60_000, "\U0001f600")):
-        hook(cli, "SubagentStart", key, agent_type="Explore")
-        assert hook(cli, "SubagentStop", key, last_assistant_message=said) is None
-        assert set(members(cli)) == {"lea", "bob", "mia"}
-        output = [row for row in cli.ok("read-messages", "--all", agent="bob") if row["type"] == "output"][-1]
-        assert output["message"].startswith(heard)

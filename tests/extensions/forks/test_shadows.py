@@ -37,16 +37,6 @@ def test_the_depth_reaches_the_shadow(cli: Cli) -> None:
     assert by_responder(ask(cli, "why?", "--to", "eve", "--depth", "high"))["eve"]["content"] == "high"
 
 
-def test_a_command_reads_what_its_agent_printed(cli: Cli) -> None:
-    """Also in the turn that is going on."""
-    answer = "cat $TEAMS_TRANSCRIPT"
-    cli.ok("run-agent", "echo so far; sleep 200", "--agent-id", "eve", "--answer", answer, "--detach", agent="lea")
-    wait_for(lambda: list((cli.root / "logs" / ALPHA).glob("eve.1.out")))
-    wait_for(lambda: (cli.root / "logs" / ALPHA / "eve.1.out").read_text() == "so far\n")
-    assert by_responder(ask(cli, "where are you?", "--to", "eve", "--timeout", "100"))["eve"]["content"] == "so far"
-    cli.ok("stop-agent", "eve", agent="lea")
-
-
 def test_shadows_have_none_of_the_rights_of_their_agent(cli: Cli) -> None:
     joining.join(cli.store(), ALPHA, Caller("eve"), answer="env | grep -E '^TEAMS_(AGENT|TOKEN|TEAM)' || echo none")
     assert by_responder(ask(cli, "why?", "--to", "eve"))["eve"]["content"] == "none"

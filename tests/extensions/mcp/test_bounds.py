@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from teams_cli.extensions.mcp import results
 from teams_cli.messages import messages
 from teams_cli.teams.permission import Caller
-from teams_cli.views import steps
 from tests.support.agents import unread
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.mcp_client import client_of, until, within
@@ -126,10 +124,3 @@ def test_texts_and_recipients_have_one_name(cli: Cli) -> None:
                 assert said[1]["status"] == "pending"
 
     within(test)
-
-
-def test_what_follows_takes_only_what_tools_take() -> None:
-    """Who calls is set where the server is started, and many tasks are in a file of who types."""
-    assert results.in_tools(steps.CREATE) == "create_task TITLE"
-    joining = "join_team beta claim wait 540, or spawn_team beta"
-    assert results.in_tools(steps.outside("beta", [], "bob")) == joining

@@ -189,19 +189,6 @@ def test_agents_list_and_write_to_each_other(cli: Cli) -> None:
     within(test)
 
 
-def test_an_answer_goes_to_who_wrote_and_handles_the_message(cli: Cli) -> None:
-    async def test() -> None:
-        async with client_of(cli, "bob") as bob:
-            cli.ok("send-message", "bob", "which grammar?", agent="lea")
-            told = await call(bob, "broadcast", message="the one in docs", reply_to=1)
-            assert told["sentTo"] == ["lea"] and told["repliedTo"]["message"] == "which grammar?"
-            assert (await refusal(bob, "broadcast", message="again", reply_to=1))["code"] == "already_handled"
-            assert (await refusal(bob, "broadcast", message="to none", reply_to=9))["code"] == "message_not_found"
-        assert [m["message"] for m in cli.ok("read-messages", agent="lea")] == ["the one in docs"]
-
-    within(test)
-
-
 UNDELIVERABLE: list[tuple[dict[str, Any], str]] = [
     ({"target": "zoe", "message": "hi"}, 'Agent "zoe" not found'),
     ({"target": "bob", "message": "hi"}, "Cannot send message to self"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from teams_cli.extensions.terminals.wrapper import Modes, Shown, answers
 
 
@@ -27,17 +25,6 @@ def test_what_was_printed_is_shown_again_without_what_would_have_an_effect() -> 
     assert shown.repeated() == b"\x1b[?1049hother\x1b[?2004h"
     shown.feed(b"\x1bPtmux;\x1b\x1bP+q4d73\x1b\x1b\\\x1b\\!\x1b_Gi=1;AAAA\x1b\\?")  # one that is handed on by tmux
     assert shown.repeated() == b"\x1b[?1049hother!?\x1b[?2004h"
-
-
-@pytest.mark.slow
-def test_so_much_is_kept_as_can_be_shown_again() -> None:
-    shown = Shown()
-    for number in range(100_000):
-        shown.feed(b"\x1b[0mline %d\n" % number)
-    assert len(shown.last) < 1 << 20
-    assert shown.last.startswith(b"\x1b[0mline") and shown.last.endswith(b"line 99999\n")
-    shown.feed(b"x" * 1_000_000)
-    assert 1 << 17 < len(shown.last) < 1 << 20
 
 
 def test_questions_are_answered_where_nobody_looks() -> None:

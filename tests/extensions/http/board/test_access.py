@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from selenium.webdriver.common.keys import Keys
 
 from tests.support.cli import add_tasks
 
@@ -94,16 +93,3 @@ def test_in_a_secure_team_the_person_has_a_token_too(cli: Cli, server: Serving, 
     page.gone("dialog")
     page.click("#composer button", "Send")
     page.reads("#stream", "Is this safe?")
-
-
-def test_refusals_are_told_with_their_hint(cli: Cli, page: Page) -> None:
-    add_tasks(cli, "One")
-    page.one("#card-task-1")
-    page.click("#card-task-1 .card-menu")
-    page.click("[role=menuitem]", "Assign…")
-    cli.ok("update-task", "1", "--status", "cancelled", agent="human")
-    page.until(lambda: page.tasks_in("cancelled") == ["task-1"])
-    page.click("dialog button.primary", "Assign")
-    page.reads("dialog [role=alert] .error-message", "task-1 is cancelled")
-    page.reads("dialog [role=alert] .error-hint", "teams update-task task-1 --status pending")
-    page.keys(Keys.ESCAPE)

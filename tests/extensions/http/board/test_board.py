@@ -274,19 +274,6 @@ def test_the_page_goes_on_after_the_server_was_killed(cli: Cli, server: Serving,
     page.until(lambda: not page.one("body").text.count("can't be reached"))
 
 
-def test_a_stream_that_opens_tells_of_no_change(cli: Cli, page: Page) -> None:
-    """Each look costs a large team's server: there is one for the page as it opens, and one for a change."""
-    page.run(
-        "window.told = {changed: 0, opened: 0};"
-        "import('./events.js').then(({ Events }) => new Events({changed: () => told.changed++,"
-        " opened: () => told.opened++, told: () => {}}).start(null))"
-    )
-    page.until(lambda: page.run("return told.opened"))
-    cli.ok("announce", "at it", agent="bob")
-    page.until(lambda: page.run("return told.changed"))
-    assert page.run("return told") == {"changed": 1, "opened": 1}
-
-
 def test_many_tasks_are_on_few_cards(cli: Cli, page: Page) -> None:
     add_tasks(cli, *(f"Task of many, {number}" for number in range(1, 301)))
     page.reads(".column[data-status=pending] .count", "300")

@@ -105,17 +105,6 @@ def test_checks_are_told_with_what_they_printed(cli: Cli, page: Page, tmp_path: 
     page.reads("dialog .facts", "failed, exit status 1")
 
 
-def test_evidence_is_opened_where_it_is_named(cli: Cli, page: Page, tmp_path: Path) -> None:
-    (tmp_path / "seen.txt").write_text("4 of 4, counted by hand")
-    cli.ok("create-task", "Count", "--check", "true", "--check-in", str(tmp_path), agent="lea")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--status", "completed", "--evidence", str(tmp_path / "seen.txt"), agent="bob")
-    page.click("#tab-checks")
-    page.click("[data-check=task-1] .chips button", "seen.txt (23 bytes)")
-    page.reads("dialog .said", "4 of 4, counted by hand")
-    assert [link.get_attribute("download") for link in page.all("dialog a[download]")] == ["seen.txt"]
-
-
 def test_the_landing_queue_is_followed(cli: Cli, page: Page, tmp_path: Path) -> None:
     proven(cli, tmp_path)
     landed(cli)
