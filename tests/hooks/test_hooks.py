@@ -191,6 +191,13 @@ def test_a_closed_pipe_leaves_the_mail_unread(cli: Cli) -> None:
     assert "| hi" in context(hook(cli, "PostToolUse", "codex"))
 
 
+def test_wrong_usage_is_never_a_2(cli: Cli) -> None:
+    """To clients 2 means: stop."""
+    for words in [[], ["emacs"], ["claude", "codex"], ["claude", "--nonsense"], ["--root"]]:
+        answer = cli("hook", *words, agent="bob", stdin=b"{}")
+        assert answer.status == 1 and answer.stdout == "" and answer.stderr.startswith("usage:")
+
+
 def test_flags_go_before_the_environment(cli: Cli) -> None:
     cli.ok("send-message", "bob", "hi", agent="lea")
     given = b'{"hook_event_name": "PostToolUse"}'

@@ -1,0 +1,77 @@
+"""The example sessions of the IAM and MassGen documents, word by word, between agents in real clients."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+from tests.e2e.conftest import Office, every_mcp_client
+from tests.e2e.model import Say, Use
+
+
+def until(look: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + 120
+    while not look():
+        assert time.monotonic() < give_up
+        time.sleep(0.2)
+
+
+@every_mcp_client
+def test_two_agents_of_iam_ask_and_answer(office: Office) -> None:
+    """Ids count in the team, so the question is the third message where the document has the first of an inbox."""
+    office.model.script(
+        "[backend]",
+        Use("broadcast", message="Starting backend work"),
+        Use("read_messages", wait=100),
+        Use("read_messages", wait=100),
+        Use("broadcast", reply_to="3", message="Here's the schema: {...}"),
+        Say("served"),
+        Say("bye"),
+    )
+    office.model.script(
+        "[frontend]",
+        Use("broadcast", message="Starting frontend work"),
+        Use("broadcast", send_to="agentB", message="Need the API schema"),
+        Use("read_messages", wait=100),
+        Use("broadcast", reply_to="4", message="Got it, thanks!"),
+        Say("built"),
+    )
+    backend = office.start("[backend] go", "agentB")
+    office.model.wait_for("[backend]", 2)
+    frontend = office.start("[frontend] go", "agentA")
+    assert office.end(frontend)["output"] == "built"
+    office.end(backend)
+    first, second, third, fourth, *_ = office.model.requests["[frontend]"]
+    assert "agentB" in second.since(first) and "Starting backend work" in second.text
+    assert "agentB" in third.since(second)
+    assert "Here's the schema: {...}" in fourth.text
+    replies = office.model.requests["[backend]"]
+    assert "Need the API schema" in replies[4].text and "repliedTo" in replies[4].text
+    assert any("Got it, thanks!" in request.text for request in replies[5:])
+
+
+@every_mcp_client
+def test_two_agents_of_massgen_ask_the_human_who_is_asked_once(office: Office) -> None:
+    office.say("set", "broadcast", "human")
+    office.model.script("[colour]", Use("ask_others", text="What color theme?"), Say("dark"))
+    office.model.script(
+        "[style]", Use("ask_others", text="What style?"), Use("ask_others", text="What style exactly?"), Say("flat")
+    )
+
+    def is_open(text: str) -> bool:
+        return text in [row["question"] for row in json.loads(office.say("get-questions", "--open"))]
+
+    a = office.start("[colour] go", "agent_a")
+    until(lambda: is_open("What color theme?"))
+    b = office.start("[style] go", "agent_b")
+    until(lambda: is_open("What style?"))
+    office.say("answer", "1", "Dark mode", agent="human")
+    until(lambda: is_open("What style exactly?"))
+    office.say("answer", "3", "Flat", agent="human")
+    assert [office.end(process)["output"] for process in (a, b)] == ["dark", "flat"]
+    asked, answered = office.model.requests["[colour]"][:2]
+    assert "Dark mode" in answered.since(asked) and "human_qa_history" not in answered.since(asked)
+    first, deferred, again = office.model.requests["[style]"][:3]
+    assert "deferred" in deferred.since(first) and "Dark mode" in deferred.since(first)
+    assert "human_qa_note" in deferred.since(first) and "Flat" in again.since(deferred)

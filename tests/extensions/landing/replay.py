@@ -1,0 +1,383 @@
+"""Pairs of features, each made by an agent in its worktree: `python -m tests.extensions.landing.replay` prints a table.
+
+Two scripted agents change a repository in steps, and complete their tasks through the program, where landing is on. Of
+each pair it is known from git alone whether the two conflict. It is counted which conflicts both agents were told of
+before the second completed its task, what was told though the two fit together, and whether the branch ever was red.
+
+With a folder it reads the pairs from there: `FOLDER/PAIR/base.bundle` holds the branch `main`, `a.patch` and `b.patch`
+are what `git diff` prints of the two features, and `check`, if there is one, is the command that has to pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.support.cli import COMMAND, TIMEOUT, make_team
+
+AGENTS = ("ann", "bob")
+PROGRAM = '''"""A shop."""
+
+
+class Basket:
+    def __init__(self):
+        self.items = []
+
+    def add(self, name, price):
+        self.items.append((name, price))
+        return self
+
+    def total(self):
+        return sum(price for _, price in self.items)
+
+    def names(self):
+        return [name for name, _ in self.items]
+
+
+def receipt(basket):
+    lines = [f"{name}: {price}" for name, price in basket.items]
+    return "\\n".join(lines)
+
+
+def discount(total, rate):
+    return total - total * rate // 100
+'''
+TEXT = "".join(f"line {number}\n" for number in range(1, 31))
+CHECK = f"{sys.executable} -B -c 'import main'"
+FILES = {"shop.py": PROGRAM, "notes.txt": TEXT, "main.py": "import shop\nassert shop.discount(100, 10) == 90\n"}
+
+Steps = dict[str, str | None]
+"""What an agent writes: the new text of each file; None removes it."""
+
+
+class Pair(NamedTuple):
+    """Two features on the same files, and the command that has to pass."""
+
+    name: str
+    files: dict[str, str]
+    features: tuple[Steps, Steps]
+    check: str
+
+
+def _edited(old: str, new: str, text: str = PROGRAM, name: str = "shop.py") -> Steps:
+    assert old in text, old
+    return {name: text.replace(old, new)}
+
+
+def _line(number: int, new: str) -> Steps:
+    return _edited(f"line {number}\n", new, TEXT, "notes.txt")
+
+
+def _moved(function: str, text: str = PROGRAM) -> str:
+    """The program with one of its functions at the end."""
+    start = text.index(f"def {function}(")
+    end = text.find("\n\n\n", start)
+    body = text[start:] if end < 0 else text[start : end + 1]
+    return text.replace(body, "").rstrip("\n") + f"\n\n\n{body.rstrip()}\n"
+
+
+_SUM = "sum(price for _, price in self.items)"
+_PAIRS: dict[str, tuple[Steps, Steps]] = {
+    "same line": (_line(5, "five\n"), _line(5, "FIVE\n")),
+    "lines side by side": (_line(5, "five\n"), _line(6, "six\n")),
+    "lines apart": (_line(5, "five\n"), _line(9, "nine\n")),
+    "far apart": (_line(2, "two\n"), _line(28, "x\n")),
+    "the same change": (_line(5, "five\n"), _line(5, "five\n")),
+    "line removed, line changed": (_line(5, ""), _line(5, "five\n")),
+    "lines removed": (_line(5, ""), _line(20, "")),
+    "added at the end": ({"notes.txt": TEXT + "ann\n"}, {"notes.txt": TEXT + "bob\n"}),
+    "added at the same place": (_line(7, "line 7\nann\n"), _line(7, "line 7\nbob\n")),
+    "added at other places": (_line(7, "line 7\nann\n"), _line(17, "line 17\nbob\n")),
+    "one function": (_edited(_SUM, f"{_SUM} + 1"), _edited(_SUM, f"int({_SUM})")),
+    "two methods": (_edited(_SUM, f"int({_SUM})"), _edited("return total - ", "return total + 0 - ")),
+    "a method each": (
+        _edited("    def names", "    def count(self):\n        return len(self.items)\n\n    def names"),
+        _edited("    def names", "    def first(self):\n        return self.items[0]\n\n    def names"),
+    ),
+    "an argument more, another default": (
+        _edited("def receipt(basket)", "def receipt(basket, width)"),
+        _edited("def receipt(basket)", "def receipt(basket=None)"),
+    ),
+    "signature, body": (
+        _edited("def discount(total, rate)", "def discount(total, rate=0)"),
+        _edited("return total - total * rate // 100", "return total * (100 - rate) // 100"),
+    ),
+    "function removed, function changed": (
+        {"shop.py": PROGRAM[: PROGRAM.index("\n\ndef receipt")] + PROGRAM[PROGRAM.index("\n\ndef discount") :]},
+        _edited('"\\n".join(lines)', '"; ".join(lines)'),
+    ),
+    "function moved, function changed": (
+        {"shop.py": _moved("receipt")},
+        _edited('"\\n".join(lines)', '"; ".join(lines)'),
+    ),
+    "function moved, another changed": (
+        {"shop.py": _moved("receipt")},
+        _edited("self.items = []", "self.items = list()"),
+    ),
+    "two files": (_line(3, "three\n"), _edited(_SUM, f"int({_SUM})")),
+    "a file each": ({"a.txt": "ann\n"}, {"b.txt": "bob\n"}),
+    "the same new file": ({"new.txt": "ann\n"}, {"new.txt": "bob\n"}),
+    "the same new file, alike": ({"new.txt": "both\n"}, {"new.txt": "both\n"}),
+    "file renamed, file changed": ({"notes.txt": None, "text.txt": TEXT}, _line(4, "four\n")),
+    "file renamed twice": ({"notes.txt": None, "a.txt": TEXT}, {"notes.txt": None, "b.txt": TEXT}),
+    "file removed, file changed": ({"notes.txt": None}, _line(4, "four\n")),
+    "file removed twice": ({"notes.txt": None}, {"notes.txt": None}),
+    "file and directory": ({"new": "ann\n"}, {"new/file": "bob\n"}),
+    "odd names": ({"a b": "1\n", "ü.txt": "ann\n"}, {"ü.txt": "bob\n", "c d": "2\n"}),
+    "imports": (
+        _edited('"""A shop."""\n', '"""A shop."""\n\nimport os\n'),
+        _edited('"""A shop."""\n', '"""A shop."""\n\nimport re\n'),
+    ),
+    "import, function": (
+        _edited('"""A shop."""\n', '"""A shop."""\n\nimport os\n'),
+        _edited("rate // 100", "rate / 100"),
+    ),
+    "white space": (
+        _edited("self.items = []", "self.items  = []"),
+        _edited("self.items = []", "self.items: list = []"),
+    ),
+    "many places": (
+        {"notes.txt": TEXT.replace("line 3\n", "3\n").replace("line 13\n", "13\n").replace("line 23\n", "23\n")},
+        {"notes.txt": TEXT.replace("line 8\n", "8\n").replace("line 18\n", "18\n").replace("line 28\n", "28\n")},
+    ),
+    "many places, one the same": (
+        {"notes.txt": TEXT.replace("line 3\n", "3\n").replace("line 13\n", "13\n")},
+        {"notes.txt": TEXT.replace("line 8\n", "8\n").replace("line 13\n", "XIII\n")},
+    ),
+    "everything anew": ({"notes.txt": "nothing\n"}, _line(15, "fifteen\n")),
+    "everything anew, another file": ({"notes.txt": "nothing\n"}, _edited("rate // 100", "rate / 100")),
+    "renamed, and used anew": (
+        {
+            "shop.py": PROGRAM.replace("def discount", "def reduced"),
+            "main.py": FILES["main.py"].replace("discount", "reduced"),
+        },
+        {
+            "extra.py": "import shop\nassert shop.discount(50, 10) == 45\n",
+            "main.py": "import extra\n" + FILES["main.py"],
+        },
+    ),
+    "argument more, and called anew": (
+        {"shop.py": PROGRAM.replace("total, rate)", "total, rate, floor)"), "main.py": "import shop\n"},
+        {"extra.py": "import shop\nassert shop.discount(50, 10) == 45\n", "run.py": "import extra\n"},
+    ),
+    "removed, and used anew": (
+        {"shop.py": PROGRAM.replace("    def names(self):\n        return [name for name, _ in self.items]\n\n", "")},
+        {"main.py": FILES["main.py"] + "assert shop.Basket().names() == []\n"},
+    ),
+    "other meaning, another file": (
+        {
+            "shop.py": PROGRAM.replace("rate // 100", "rate // 1000"),
+            "main.py": "import shop\nassert shop.discount(100, 100) == 90\n",
+        },
+        {
+            "extra.py": "import shop\nassert shop.discount(100, 50) == 50\n",
+            "notes.txt": TEXT.replace("line 1\n", "1\n"),
+        },
+    ),
+    "long lines": (
+        {"long.txt": "a" * 5000 + "\n", "notes.txt": TEXT.replace("line 9\n", "b" * 3000 + "\n")},
+        {"notes.txt": TEXT.replace("line 9\n", "c" * 3000 + "\n")},
+    ),
+    "without an end of line": ({"notes.txt": TEXT + "ann"}, {"notes.txt": TEXT + "bob"}),
+}
+
+
+def pairs() -> Iterator[Pair]:
+    """The pairs that are made up here."""
+    for name, features in _PAIRS.items():
+        yield Pair(name, FILES, features, CHECK)
+
+
+class Outcome(NamedTuple):
+    """What came of a pair: whether the two conflict, how many agents were told so before the second completed its task,
+    how many seconds after the change, what both of them typed and read, and how many tips were red.
+    """
+
+    conflicts: bool
+    told: int
+    seconds: float
+    commands: int
+    characters: int
+    red: int
+    landed: int
+
+
+def git(where: Path, *words: str, ok: bool = True) -> str:
+    """What git prints there."""
+    who = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "gc.auto=0"]
+    done = subprocess.run(["git", "-C", str(where), *who, *words], capture_output=True, text=True, timeout=TIMEOUT)
+    assert done.returncode == 0 or not ok, (words, done.stdout, done.stderr)
+    return done.stdout.strip()
+
+
+class Scene:
+    """A repository with a worktree for each of two agents, and their team."""
+
+    def __init__(self, place: Path, check: str, make: Callable[[Path], object]) -> None:
+        self.main = place / "main"
+        self.main.mkdir()
+        git(self.main, "init", "-q", "-b", "main")
+        make(self.main)
+        self.trees = {agent: place / agent for agent in AGENTS}
+        for agent, tree in self.trees.items():
+            git(self.main, "worktree", "add", "-q", "-b", agent, str(tree))
+        self.cli = make_team(place / "root", *AGENTS)
+        self.cli.ok("set", "landing", "completed", agent="lea")
+        if check:
+            self.cli.ok("set", "landingCheck", check, agent="lea")
+        self.check = check
+        self.commands = self.characters = 0
+
+    def run(self, agent: str, *words: str) -> str:
+        """What the program answers to a command that the agent types in its worktree."""
+        done = subprocess.run(
+            [*COMMAND, *words],
+            cwd=self.trees[agent],
+            env=self.cli.environ(agent),
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+        )
+        assert "Traceback" not in done.stderr and done.returncode == 0, done
+        said = done.stdout + done.stderr
+        self.commands += 1
+        self.characters += len(" ".join(words)) + len(said)
+        return said
+
+    def told(self, agent: str) -> bool:
+        """Whether the agent was told of a conflict, which costs it nothing here."""
+        found = self.cli.ok("read-messages", "--all", "--peek", agent=agent)
+        return any("your work conflicts with" in message["message"] for message in found)
+
+    def complete(self, agent: str, key: str) -> bool:
+        """Complete the task; whether it landed at once or within the minute that the queue has for it."""
+        said = self.run(agent, "update-task", key, "--status", "completed", "--result", "done")
+        if "not landed yet" in said:
+            newest = self.cli.ok("get-landings", agent="lea")[-1]["id"]
+            said = self.run(agent, "wait", "--landing", newest, "--timeout", "60")
+        return "landed on main" in said or ": landed" in said
+
+    def red(self) -> int:
+        """How many tips that the branch ever had do not pass the check."""
+        found = 0
+        for commit in git(self.main, "rev-list", "--first-parent", "main").split() if self.check else ():
+            git(self.main, "worktree", "add", "-q", "--detach", "-f", str(self.main.parent / "trial"), commit)
+            done = subprocess.run(["sh", "-c", self.check], cwd=self.main.parent / "trial", capture_output=True)
+            found += done.returncode != 0
+            git(self.main, "worktree", "remove", "--force", str(self.main.parent / "trial"))
+        return found
+
+
+def _write(tree: Path, steps: Steps) -> None:
+    for name, text in steps.items():
+        if text is None:
+            (tree / name).unlink()
+        else:
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            (tree / name).write_text(text)
+
+
+def played(scene: Scene, apply: Callable[[str, Path], object]) -> Outcome:
+    """Have both agents make their feature, step by step, and land it; who meets a conflict takes its own lines."""
+    ann, bob = AGENTS
+    for number, agent in enumerate(AGENTS, start=1):
+        scene.cli.ok("create-task", f"feature {number}", agent="lea")
+        scene.run(agent, "claim-task", str(number))
+    for agent in AGENTS:
+        apply(agent, scene.trees[agent])
+        git(scene.trees[agent], "add", "--all")
+        git(scene.trees[agent], "commit", "-q", "-m", f"feature of {agent}")
+        began = time.monotonic()
+        scene.run(agent, "heartbeat", "--note", "committed")
+    seconds = time.monotonic() - began
+    conflicts = bool(
+        subprocess.run(
+            ["git", "-C", str(scene.main), "merge-tree", "--write-tree", ann, bob], capture_output=True
+        ).returncode
+    )
+    told = sum(scene.told(agent) for agent in AGENTS)
+    landed = scene.complete(ann, "1")
+    if scene.complete(bob, "2"):
+        return Outcome(conflicts, told, seconds, scene.commands, scene.characters, scene.red(), landed + 1)
+    tree = scene.trees[bob]
+    git(tree, "merge", "-q", "-X", "ours", "main", ok=False)
+    for name in git(tree, "diff", "--name-only", "--diff-filter=U", "-z").split("\0"):
+        if name:
+            git(tree, "checkout", "--ours", "--", name, ok=False)
+    git(tree, "add", "--all")
+    git(tree, "commit", "-q", "--allow-empty", "-m", "merged", ok=False)
+    landed += scene.complete(bob, "2")
+    return Outcome(conflicts, told, seconds, scene.commands, scene.characters, scene.red(), landed)
+
+
+def play(pair: Pair, place: Path) -> Outcome:
+    """What comes of a pair that is made up."""
+
+    def make(main: Path) -> None:
+        _write(main, dict(pair.files))
+        git(main, "add", "--all")
+        git(main, "commit", "-q", "-m", "base")
+
+    features = dict(zip(AGENTS, pair.features, strict=True))
+    return played(Scene(place, pair.check, make), lambda agent, tree: _write(tree, features[agent]))
+
+
+def play_patches(folder: Path, place: Path) -> Outcome:
+    """What comes of a pair that lies in a folder."""
+    check = folder / "check"
+
+    def make(main: Path) -> None:
+        git(main, "pull", "-q", str((folder / "base.bundle").resolve()), "main")
+
+    patches = dict(zip(AGENTS, ("a.patch", "b.patch"), strict=True))
+    scene = Scene(place, check.read_text().strip() if check.exists() else "", make)
+    return played(scene, lambda agent, tree: git(tree, "apply", str((folder / patches[agent]).resolve())))
+
+
+def wrong(outcome: Outcome) -> str:
+    """What is not as it was promised; empty if all is."""
+    if outcome.red:
+        return "the branch was red"
+    if outcome.conflicts and outcome.told < len(AGENTS):
+        return "a conflict was not told to both"
+    return "told of a conflict that is none" if outcome.told and not outcome.conflicts else ""
+
+
+def main() -> int:
+    """Play all pairs and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path)
+    folder = parser.parse_args().folder
+    found: dict[str, Outcome] = {}
+    for name, run in _games(folder):
+        with tempfile.TemporaryDirectory(prefix="replay-") as place:
+            found[name] = run(Path(place))
+            print(f"{name:36} {found[name]} {wrong(found[name])}", flush=True)
+    every = list(found.values())
+    conflicting = [one for one in every if one.conflicts]
+    print(f"pairs {len(every)}, conflicting {len(conflicting)}")
+    print(f"conflicts told to both before the second completed: {sum(one.told == 2 for one in conflicting)}")
+    print(f"false alarms: {sum(bool(one.told) for one in every if not one.conflicts)}")
+    print(f"seconds until told, at most: {max([one.seconds for one in conflicting], default=0):.1f}")
+    print(f"commands an agent: {sum(one.commands for one in every) / 2 / len(every):.1f}")
+    print(f"characters an agent: {sum(one.characters for one in every) / 2 / len(every):.0f}")
+    print(f"red tips: {sum(one.red for one in every)}; landed {sum(one.landed for one in every)} of {2 * len(every)}")
+    return any(map(wrong, every))
+
+
+def _games(folder: Path | None) -> Iterator[tuple[str, Callable[[Path], Outcome]]]:
+    if folder is None:
+        yield from ((pair.name, lambda place, pair=pair: play(pair, place)) for pair in pairs())
+        return
+    for each in sorted(one for one in folder.iterdir() if one.is_dir()):
+        yield each.name, lambda place, each=each: play_patches(each, place)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
