@@ -7,17 +7,18 @@ import os
 from typing import Any
 
 ERRORS = [errno.ENOSPC, errno.EIO, errno.EACCES, errno.EROFS, errno.EMFILE]
-_CALLS = ("mkdir", "open", "write", "fsync", "rename", "link", "listdir", "read", "fstat")
 
 
 class Fault:
     """Within `with`, the call number *nth* to the operating system fails once; `happened` tells whether it did."""
 
+    calls: tuple[str, ...] = ("mkdir", "open", "write", "fsync", "rename", "link", "unlink", "listdir", "read", "fstat")
+
     def __init__(self, nth: int, number: int) -> None:
         self.nth = nth
         self.number = number
         self.happened = ""
-        self._real = {name: getattr(os, name) for name in _CALLS}
+        self._real = {name: getattr(os, name) for name in self.calls}
 
     def __enter__(self) -> Fault:
         for name in self._real:
@@ -44,7 +45,11 @@ class Fault:
 
 
 class Signal(Fault):
-    """Within `with`, the process is sent a signal in front of the call number *nth*: it stops there, or ends."""
+    """Within `with`, the process is sent a signal in front of the call number *nth*: it stops there, or ends. What was
+    opened is read at once, so that to open it stands for that.
+    """
+
+    calls = ("mkdir", "open", "write", "rename", "link", "unlink")
 
     def strike(self) -> None:
         os.kill(os.getpid(), self.number)

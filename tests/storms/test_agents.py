@@ -18,11 +18,8 @@ from tests.support.agents import NEEDS_PROC, end_all, keepers, marked, outputs_t
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli
 from tests.support.waits import until
 
-pytestmark = [
-    pytest.mark.slow,
-    NEEDS_PROC,
-]
-MANY = 30
+pytestmark = [pytest.mark.slow, NEEDS_PROC]
+MANY = 20
 
 
 @pytest.fixture
@@ -33,7 +30,7 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
     end_all(made.root)
 
 
-def test_thirty_spawned_at_once_by_one_that_is_no_agent_of_ours(cli: Cli) -> None:
+def test_many_spawned_at_once_by_one_that_is_no_agent_of_ours(cli: Cli) -> None:
     """All outputs come, each once."""
     started = [cli.start("spawn", f"echo out {n}", agent="bob") for n in range(MANY)]
     for process in started:
@@ -44,7 +41,7 @@ def test_thirty_spawned_at_once_by_one_that_is_no_agent_of_ours(cli: Cli) -> Non
     assert len({sender for sender, _ in outputs_to(cli, "bob")}) == MANY
 
 
-def test_thirty_spawned_at_once_by_an_agent(cli: Cli) -> None:
+def test_many_spawned_at_once_by_an_agent(cli: Cli) -> None:
     """It gets every output, in turns of its own, before it is done; so `run-agent` ends after all of them."""
     prompt = f"""
         cat >>$D/given; echo >>$D/given
@@ -61,7 +58,7 @@ def test_thirty_spawned_at_once_by_an_agent(cli: Cli) -> None:
     until(lambda: keepers(cli.root) == [])
 
 
-@pytest.mark.parametrize("seed", range(int(os.environ.get("STORMS", "4"))))
+@pytest.mark.parametrize("seed", range(3))
 def test_killing_at_random(cli: Cli, seed: int) -> None:
     """Keepers, clients, what they started and commands that start or write, each with kill -9, at any moment.
 

@@ -22,14 +22,11 @@ DO = f"touch done; git add --force done; {COMMIT}"
 LAND = 'teams land "$TASK"; teams wait --landing "$TASK" --timeout 60'
 HONEST = "does it, commits it, and says so"
 LIES = {
-    "says that it is done": DONE,
     "says it again and again": f"{DONE}; {DONE}; {DONE}",
     "does it, but does not commit it": f"touch done; {DONE}",
     "commits something else": f"{COMMIT}; touch done; {DONE}",
     "goes where it would pass": f"mkdir ../away; cd ../away; git init -q; touch done; {DONE}",
     "writes an easier check": f'teams update-task "$TASK" --check true; {DONE}',
-    "takes its check away": f'teams update-task "$TASK" --check ""; {DONE}',
-    "has git ignore it": f"echo done >.gitignore; git add .; {COMMIT}; touch done; {DONE}",
     "has the repository ignore it": f'echo done >>"$(git rev-parse --git-path info/exclude)"; touch done; {DONE}',
     "has git pass over an easier check": f"echo true >check.sh; git update-index --skip-worktree check.sh; {DONE}",
     "lands without what was checked": f"{DO}; {DONE}; git reset -q --hard HEAD~1; {COMMIT}; {LAND}",

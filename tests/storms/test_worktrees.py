@@ -11,4 +11,4 @@ from tests.support.agents import NEEDS_PROC
 @pytest.mark.slow
 @NEEDS_PROC
 def test_nothing_that_an_agent_made_is_lost(tmp_path: Path) -> None:
-    assert storm(tmp_path, 60, seed=11) == {}
+    assert storm(tmp_path, 40, seed=11) == {}

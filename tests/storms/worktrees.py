@@ -1,4 +1,3 @@
-# ruff: noqa: E501  (a step a line)
 """Nothing that an agent made is lost: `python -m tests.storms.worktrees --cases 2000 [--kill]` prints what was.
 
 Each case is a repository of some layout, a worktree of an agent in some state (a few steps of many, on odd paths), a
@@ -21,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -30,11 +29,112 @@ from tests.support.cli import COMMAND, TIMEOUT
 
 LAYOUTS = ("plain", "linked", "bare", "separate", "symlink", "inside", "subdirectory")
 COMMANDS = ("merge", "merge", "remove", "force", "prune", "close", "restart")
-ODD = ["a b", "q\"uo'te", "new\nline", "ünï", "-dash", "tab\t", "back\\slash", "star*[x]", "cr\r", "🦆", ":colon", "end "]  # fmt: skip
-CALLS = ["openat", "rename", "unlink", "write", "mkdir", "close", "execve", "link", "read", "rmdir", "unlinkat", "wait4"]  # fmt: skip
+ODD = ["a b", "q\"uo'te", "new\nline", "ünï", "-dash", "tab\t", "back\\slash", "star*[x]", "cr\r", "🦆", ":colon"]
+CALLS = ["openat", "rename", "unlink", "write", "mkdir", "close", "execve", "link", "read", "rmdir", "wait4"]
+INNER = ["new", "x y/new", "nö/dee\np"]
 UNFINISHED = ("rebase-merge/orig-head", "rebase-merge/autostash")
 EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 """The blob of an empty file, and what the index holds of a file that is only intended to be added."""
+PRELUDE = r"""
+set -e
+RANDOM=$SEED
+w() { mkdir -p "$(dirname "./$1")"; echo $RANDOM.$RANDOM >"./$1"; }
+c() { w "$1"; git add -- ":(literal)$1"; git commit -qm work --no-verify; }
+nested() { [ -e "$1" ] || git init -q "$1"; cd "$1"; }
+sub() { [ -e lib/.git ] || git submodule update --init --quiet; cd lib; }
+place() { git rev-parse --path-format=absolute --git-path "$1"; }
+hook() {
+    mkdir -p "$(place hooks)"; cd "$(place hooks)"
+    printf '#!/bin/sh\necho no >&2; exit 1\n' >"$1"; chmod 755 "$1"
+}
+conflict() {
+    git checkout -qb u$N; c "$2"; git checkout -q -; c "$2"; git $1 u$N >/dev/null || true
+    if [ $((RANDOM % 2)) = 1 ]; then w "$2"; fi
+}
+"""
+"""What steps are made of, in bash: `w` writes a file, `c` commits one, `conflict` begins a merge or the like that
+stops. X and Y are new names for files, often odd; INNER is one for a repository, and N a number.
+"""
+STEPS = {
+    "commit": 'c "$X"',
+    "commit twice": 'c "$X"; c a',
+    "detached": 'git checkout -q --detach; c "$X"',
+    "other branch": 'git checkout -qb feature$N; c "$X"',
+    "left a detached commit": 'git checkout -q --detach; c "$X"; git checkout -q teams/app/ann',
+    "orphan": 'git checkout -q --orphan orphan$N; c "$X"',
+    "unborn": "git checkout -q --orphan orphan$N",
+    "renamed branch": "git branch -m mine$N",
+    "deleted branch": "git checkout -q --detach; git branch -D teams/app/ann",
+    "amended": 'c "$X"; git commit -q --amend -m again --no-verify',
+    "untracked": 'w "$X"',
+    "changed": "w a",
+    "deleted": "rm b",
+    "executable": "chmod 755 c",
+    "staged": "w a; git add a; w a",
+    "staged, then gone": "w s1; git add s1; mv s1 s2",
+    "intended": 'w "$X"; git add -N -- ":(literal)$X"',
+    "link": "ln -s ../elsewhere link$N",
+    "directory for a file": "git rm -q --cached c; mv c cc; w c/inside",
+    "no untracked": 'git config status.showUntrackedFiles no; w "$X"',
+    "assumed unchanged": "git update-index --assume-unchanged a; w a",
+    "skip-worktree": "git update-index --skip-worktree c; w c",
+    "excluded": """mkdir -p "$(place info)"; echo 'secret*' >>"$(place info/exclude)"; w secret1; w 'secret dir/x'""",
+    "ignored": r"printf '*.o\nmine*\n' >.gitignore; w mine1",
+    "stash": "w a; git stash -q",
+    "stash of new files": 'w "$X"; git stash -q -u',
+    "stash, detached": "git checkout -q --detach; w a; git stash -q",
+    "rebase": "conflict rebase a",
+    "merge": "conflict merge a",
+    "cherry-pick": "conflict cherry-pick a",
+    "bisect": "git bisect start",
+    "damaged index": 'echo DIRC garbage >"$(place index)"',
+    "index.lock": 'touch "$(place index).lock"',
+    "sparse": "git sparse-checkout set deep",
+    "nested": 'nested "$INNER"; c "$X"',
+    "nested, no commit": 'nested "$INNER"; w "$X"',
+    "nested, dirty": 'nested "$INNER"; c "$X"; w "$Y"',
+    "nested, staged": "nested n2; c a; w a; git add a; w a",
+    "nested, stash": "nested n3; c a; w a; git stash -q",
+    "nested, branches": 'nested "$INNER"; c "$X"; git checkout -q --detach; c "$Y"; git checkout -qb x$N',
+    "nested in nested": '(nested "$INNER"; c "$X"); nested new/deeper; c "$Y"',
+    "nested, ignored": 'nested ign.o; c "$X"; w "$Y"',
+    "nested, committed": '(nested n4; c "$X"); git add n4; git commit -qm link --no-verify',
+    "clone": 'git clone -q "$NOW/lib" cl; cd cl; c "$X"',
+    "shallow clone": 'git clone -q --depth=1 "file://$NOW/lib" sh; cd sh; c "$X"',
+    "worktree inside": 'git worktree add -q --detach wt; cd wt; c "$X"; w "$Y"',
+}
+IN_SUBMODULES = {
+    "sub": 'sub; c "$X"',
+    "sub, bumped": '(sub; c "$X"); git commit -qam bump --no-verify',
+    "sub, dirty": 'sub; w "$X"',
+    "sub, branch": 'sub; git checkout -qb s$N; c "$X"; git checkout -q --detach HEAD~1',
+    "sub, stash": "sub; w a; git stash -q",
+    "sub, gone": '(sub; c "$X"); git submodule --quiet deinit -f lib',
+    "sub, tag": 'sub; git checkout -q --detach; c "$X"; git tag t$N; git checkout -q HEAD~1',
+}
+PERSONS = {
+    "nothing": ":",
+    "their commit": "c theirs",
+    "conflicting": "c a",
+    "dirty": "w b",
+    "dirty in the way": "w a",
+    "staged": "w c; git add c",
+    "files in the way": "for n in $(seq 9); do w f$n; done",
+    "ignored in the way": r"for n in $(seq 9); do w f$n; done; printf '*.o\nf*\n' >.gitignore; git commit -qam i",
+    "merging": "conflict merge b",
+    "rebasing": "conflict rebase b",
+    "picking": "conflict cherry-pick b",
+    "index.lock": 'touch "$(place index).lock"',
+    "commit-msg": "hook commit-msg",
+    "pre-commit": "hook pre-commit",
+    "pre-merge-commit": "hook pre-merge-commit",
+    "reference-transaction": "hook reference-transaction",
+    "signing": "git config commit.gpgsign true; git config user.signingkey NO",
+    "other branch": "git checkout -qb elsewhere",
+    "detached": "git checkout -q --detach",
+    "moved": 'if [ $LAYOUT = plain ]; then mv "$PWD" "$PWD-moved"; fi',
+    "submodules": "git submodule update --init -q",
+}
 WORKERS = 2
 PROMISES = ("lost", "called merged", "the person's", "the agent's", "not restored", "bugs")
 
@@ -51,11 +151,6 @@ def run_git(where: Path | str, variables: dict[str, str], *words: str) -> tuple[
     command = ["git", "-C", str(where), *words]
     done = subprocess.run(command, env=_environ(**variables), capture_output=True, timeout=TIMEOUT, check=False)
     return done.returncode, os.fsdecode(done.stdout)
-
-
-def git_path(where: Path, name: str) -> Path:
-    """The place of one of git's own files."""
-    return Path(git(where, "rev-parse", "--path-format=absolute", "--git-path", name).removesuffix("\n"))
 
 
 def objects_of(store: Path | str, *words: str) -> set[str]:
@@ -153,8 +248,6 @@ class Case:
         self.number = 0
         self.problems: list[tuple[str, str]] = []
 
-    # the agent's side
-
     @property
     def tree(self) -> Path:
         return self.place.tree
@@ -164,156 +257,6 @@ class Case:
         self.number += 1
         name = f"{self.random.choice(ODD)}{self.number}" if self.random.random() < 0.5 else f"f{self.number}"
         return f"{self.random.choice(('d', 'x y', 'ö'))}/{name}" if self.random.random() < 0.3 else name
-
-    def write(self, where: Path, name: str = "") -> str:
-        name = name or self.name()
-        path = where / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{self.random.random()}\n")
-        return name
-
-    def commit(self, where: Path, name: str = "") -> str:
-        name = self.write(where, name)
-        git(where, "add", "--", f":(literal){name}")
-        return git(where, "commit", "-q", "-m", "work", "--no-verify")
-
-    def inner(self, name: str = "") -> Path:
-        """A repository of the agent's in its worktree."""
-        made = self.tree / (name or self.random.choice(("new", "x y/new", "nö/dee\np")))
-        if not made.exists():
-            git(self.tree, "init", "-q", str(made))
-        return made
-
-    def sub(self) -> Path:
-        if not (self.tree / "lib/.git").exists():
-            git(self.tree, "submodule", "update", "--init", "--quiet")
-        return self.tree / "lib"
-
-    def steps(self) -> dict[str, Callable[[], Any]]:
-        t = self.tree
-        found: dict[str, Callable[[], Any]] = {
-            "commit": lambda: self.commit(t),
-            "commit twice": lambda: (self.commit(t), self.commit(t, "a")),
-            "detached": lambda: (git(t, "checkout", "-q", "--detach"), self.commit(t)),
-            "other branch": lambda: (git(t, "checkout", "-q", "-b", f"feature{self.number}"), self.commit(t)),
-            "left a detached commit": lambda: (
-                git(t, "checkout", "-q", "--detach"), self.commit(t), git(t, "checkout", "-q", "teams/app/ann")),
-            "orphan": lambda: (git(t, "checkout", "-q", "--orphan", f"orphan{self.number}"), self.commit(t)),
-            "unborn": lambda: git(t, "checkout", "-q", "--orphan", f"orphan{self.number}"),
-            "renamed branch": lambda: git(t, "branch", "-m", f"mine{self.number}"),
-            "deleted branch": lambda: (git(t, "checkout", "-q", "--detach"), git(t, "branch", "-D", "teams/app/ann")),
-            "amended": lambda: (self.commit(t), git(t, "commit", "-q", "--amend", "-m", "again", "--no-verify")),
-            "untracked": lambda: self.write(t),
-            "changed": lambda: self.write(t, "a"),
-            "deleted": lambda: (t / "b").unlink(),
-            "executable": lambda: (t / "c").chmod(0o755),
-            "staged": lambda: (self.write(t, "a"), git(t, "add", "a"), self.write(t, "a")),
-            "staged, then gone": lambda: (self.write(t, "s1"), git(t, "add", "s1"), shutil.move(t / "s1", t / "s2")),
-            "intended": lambda: git(t, "add", "-N", "--", f":(literal){self.write(t)}"),
-            "link": lambda: (t / f"link{self.number}").symlink_to("../elsewhere"),
-            "directory for a file": lambda: (git(t, "rm", "-q", "--cached", "c"), shutil.move(t / "c", t / "cc"), self.write(t, "c/inside")),
-            "no untracked": lambda: (git(t, "config", "status.showUntrackedFiles", "no"), self.write(t)),
-            "assumed unchanged": lambda: (git(t, "update-index", "--assume-unchanged", "a"), self.write(t, "a")),
-            "skip-worktree": lambda: (git(t, "update-index", "--skip-worktree", "c"), self.write(t, "c")),
-            "excluded": lambda: self._excluded(),
-            "ignored": lambda: (self.write(t, ".gitignore"), (t / ".gitignore").write_text("*.o\nmine*\n"), self.write(t, "mine1")),
-            "stash": lambda: (self.write(t, "a"), git(t, "stash", "-q")),
-            "stash of new files": lambda: (self.write(t), git(t, "stash", "-q", "-u")),
-            "stash, detached": lambda: (git(t, "checkout", "-q", "--detach"), self.write(t, "a"), git(t, "stash", "-q")),
-            "rebase": lambda: self._unfinished(t, "rebase", "a", self.random.random() < 0.5),
-            "merge": lambda: self._unfinished(t, "merge", "a", self.random.random() < 0.5),
-            "cherry-pick": lambda: self._unfinished(t, "cherry-pick", "a", self.random.random() < 0.5),
-            "bisect": lambda: git(t, "bisect", "start"),
-            "damaged index": lambda: self._index().write_bytes(b"DIRC garbage"),
-            "index.lock": lambda: Path(f"{self._index()}.lock").touch(),
-            "sparse": lambda: git(t, "sparse-checkout", "set", "deep"),
-            "nested": lambda: self.commit(self.inner()),
-            "nested, no commit": lambda: self.write(self.inner()),
-            "nested, dirty": lambda: (self.commit(self.inner()), self.write(self.inner())),
-            "nested, staged": lambda: (self.commit(self.inner("n2"), "a"), self.write(self.inner("n2"), "a"),
-                                       git(self.inner("n2"), "add", "a"), self.write(self.inner("n2"), "a")),
-            "nested, stash": lambda: (self.commit(self.inner("n3"), "a"), self.write(self.inner("n3"), "a"),
-                                      git(self.inner("n3"), "stash", "-q")),
-            "nested, branches": lambda: (self.commit(self.inner()), git(self.inner(), "checkout", "-q", "--detach"),
-                                         self.commit(self.inner()), git(self.inner(), "checkout", "-q", "-b", f"x{self.number}")),
-            "nested in nested": lambda: (self.commit(self.inner()), self.commit(self.inner("new/deeper"))),
-            "nested, ignored": lambda: (self.commit(self.inner("ign.o")), self.write(self.inner("ign.o"))),
-            "nested, committed": lambda: (self.commit(self.inner("n4")), git(t, "add", "n4"),
-                                          git(t, "commit", "-q", "-m", "link", "--no-verify")),
-            "clone": lambda: (git(t, "clone", "-q", str(self.place.now / "lib"), "cl"), self.commit(t / "cl")),
-            "shallow clone": lambda: (git(t, "clone", "-q", "--depth=1", f"file://{self.place.now}/lib", "sh"), self.commit(t / "sh")),
-            "worktree inside": lambda: (git(t, "worktree", "add", "-q", "--detach", "wt"), self.commit(t / "wt"), self.write(t / "wt")),
-        }  # fmt: skip
-        if self.place.submodule:
-            found |= {
-                "sub": lambda: self.commit(self.sub()),
-                "sub, bumped": lambda: (self.commit(self.sub()), git(t, "commit", "-qam", "bump", "--no-verify")),
-                "sub, dirty": lambda: self.write(self.sub()),
-                "sub, branch": lambda: (git(self.sub(), "checkout", "-q", "-b", f"s{self.number}"), self.commit(self.sub()),
-                                        git(self.sub(), "checkout", "-q", "--detach", "HEAD~1")),
-                "sub, stash": lambda: (self.write(self.sub(), "a"), git(self.sub(), "stash", "-q")),
-                "sub, gone": lambda: (self.commit(self.sub()), git(t, "submodule", "--quiet", "deinit", "-f", "lib")),
-                "sub, tag": lambda: (git(self.sub(), "checkout", "-q", "--detach"), self.commit(self.sub()),
-                                     git(self.sub(), "tag", f"t{self.number}"), git(self.sub(), "checkout", "-q", "HEAD~1")),
-            }  # fmt: skip
-        return found
-
-    def _index(self) -> Path:
-        return git_path(self.tree, "index")
-
-    def _excluded(self) -> None:
-        path = git_path(self.tree, "info/exclude")
-        path.parent.mkdir(exist_ok=True)
-        with open(path, "a") as file:
-            file.write("secret*\n")
-        self.write(self.tree, "secret1")
-        self.write(self.tree, "secret dir/x")
-
-    def _unfinished(self, where: Path, how: str, name: str, half: bool) -> None:
-        """Begin something that conflicts in a file, and sometimes go on by *half*."""
-        git(where, "checkout", "-q", "-b", f"u{self.number}")
-        self.commit(where, name)
-        git(where, "checkout", "-q", "-")
-        self.commit(where, name)
-        git(where, how, f"u{self.number}", ok=False)
-        if half:
-            self.write(where, name)
-
-    # the person's side
-
-    def persons(self) -> dict[str, Callable[[], Any]]:
-        r = self.place.target
-        hooks, index = git_path(r, "hooks"), git_path(r, "index")
-
-        def hook(name: str) -> None:
-            hooks.mkdir(exist_ok=True)
-            (hooks / name).write_text("#!/bin/sh\necho no >&2; exit 1\n")
-            (hooks / name).chmod(0o755)
-
-        return {
-            "nothing": lambda: None,
-            "their commit": lambda: self.commit(r, "theirs"),
-            "conflicting": lambda: self.commit(r, "a"),
-            "dirty": lambda: self.write(r, "b"),
-            "dirty in the way": lambda: self.write(r, "a"),
-            "staged": lambda: (self.write(r, "c"), git(r, "add", "c")),
-            "files in the way": lambda: [self.write(r, f"f{n}") for n in range(1, 5)],
-            "ignored in the way": lambda: ([self.write(r, f"f{n}") for n in range(1, 5)],
-                                           (r / ".gitignore").write_text("*.o\nf*\n"), git(r, "commit", "-qam", "i")),
-            "merging": lambda: self._unfinished(r, "merge", "b", True),
-            "rebasing": lambda: self._unfinished(r, "rebase", "b", True),
-            "picking": lambda: self._unfinished(r, "cherry-pick", "b", True),
-            "index.lock": lambda: Path(f"{index}.lock").touch(),
-            "commit-msg": lambda: hook("commit-msg"),
-            "pre-commit": lambda: hook("pre-commit"),
-            "pre-merge-commit": lambda: hook("pre-merge-commit"),
-            "reference-transaction": lambda: hook("reference-transaction"),
-            "signing": lambda: (git(r, "config", "commit.gpgsign", "true"), git(r, "config", "user.signingkey", "NO")),
-            "other branch": lambda: git(r, "checkout", "-q", "-b", "elsewhere"),
-            "detached": lambda: git(r, "checkout", "-q", "--detach"),
-            "moved": lambda: os.rename(r, f"{r}-moved") if self.place.layout == "plain" else None,
-            "submodules": lambda: git(r, "submodule", "update", "--init", "-q"),
-        }  # fmt: skip
 
     # what there is
 
@@ -407,18 +350,18 @@ class Case:
     def prepare(self) -> None:
         self.place.set_up()
         for _ in range(self.random.randint(1, 4)):
-            self.number += 1
-            self._step("", self.steps())
-        self._step("person: ", self.persons())
+            self._step("", self.tree, STEPS | IN_SUBMODULES if self.place.submodule else STEPS)
+        self._step("person: ", self.place.target, PERSONS)
 
-    def _step(self, who: str, steps: dict[str, Callable[[], Any]]) -> None:
+    def _step(self, who: str, where: Path, steps: dict[str, str]) -> None:
         """Do one of the steps, unless what another left does not allow it."""
-        name, step = self.random.choice(list(steps.items()))
-        try:
-            step()
-            self.said.append(f"{who}{name}")
-        except (AssertionError, OSError):
-            self.said.append(f"({who}{name})")
+        name, script = self.random.choice(list(steps.items()))
+        given = {"X": self.name(), "Y": self.name(), "N": str(self.number), "SEED": str(self.random.randrange(30_000))}
+        given |= {"INNER": self.random.choice(INNER), "NOW": str(self.place.now), "LAYOUT": self.place.layout}
+        done = subprocess.run(
+            ["bash", "-c", PRELUDE + script], cwd=where, env=_environ(**given), capture_output=True, timeout=TIMEOUT
+        )
+        self.said.append(f"({who}{name})" if done.returncode else f"{who}{name}")
 
     def run(self, kill: bool) -> Case:
         """Prepare it, give the command, and look what became of everything."""
