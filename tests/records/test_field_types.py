@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -39,7 +40,7 @@ def test_every_declared_type_is_known() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=1500)
+@settings(max_examples=500)
 @given(data=st.data())
 def test_what_fits_is_valid(data: st.DataObject) -> None:
     """The quick look lets nothing pass that the whole one refuses, but what is missing."""
@@ -62,30 +63,34 @@ def forge(path: Path, **values: Any) -> None:
     path.write_bytes(b'%s,\n  "checksum": "%08x"\n}\n' % (body, crc32(body)))
 
 
-FORGED = {
-    "an inbox": ("teams/alpha/inboxes/bob.json", {"upTo": "x"}),
-    "what is open in it": ("teams/alpha/inboxes/bob.json", {"open": [{"number": "1"}]}),
-    "an agent": ("teams/alpha/agents/bob.json", {"lastSeen": "yesterday"}),
-    "a task": ("tasks/alpha/task-1.json", {"blockedBy": 7}),
-    "a word of a task": ("tasks/alpha/task-1.json", {"status": "nearly"}),
-    "a time of a task": ("tasks/alpha/task-1.json", {"createdAt": "2030-13-01T00:00:00Z"}),
-    "what came of its check": ("tasks/alpha/task-1.json", {"checked": {"by": "bob"}}),
-    "what came of its review": ("tasks/alpha/task-1.json", {"reviewed": {"by": "bob"}}),
-    "the team": ("teams/alpha/team.json", {"members": ["bob"]}),
-}
+INBOX, TASK, TEAM = "teams/alpha/inboxes/bob.json", "tasks/alpha/task-1.json", "teams/alpha/team.json"
+FORGED: list[tuple[str, dict[str, Any]]] = [
+    (INBOX, {"upTo": "x"}),
+    (INBOX, {"open": [{"number": "1"}]}),
+    ("teams/alpha/agents/bob.json", {"lastSeen": "yesterday"}),
+    (TASK, {"blockedBy": 7}),
+    (TASK, {"status": "nearly"}),
+    (TASK, {"createdAt": "2030-13-01T00:00:00Z"}),
+    (TASK, {"checked": {"by": "bob"}}),
+    (TASK, {"reviewed": {"by": "bob"}}),
+    (TEAM, {"members": ["bob"]}),
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", FORGED)
-def test_a_forged_checksum_is_a_damaged_record_and_no_bug(tmp_path: Path, what: str) -> None:
+def test_a_forged_checksum_is_a_damaged_record_and_no_bug(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     add_tasks(cli, "one")
     cli.ok("send-message", "bob", "hello", agent="lea")
     cli.ok("announce", "here", agent="bob")
     cli.ok("ack", "1", agent="bob")
-    path, values = FORGED[what]
-    forge(cli.root / path, **values)
-    for words in (["list-agents"], ["get-tasks"], ["brief"], ["read-messages"], ["claim-task", "1"], ["doctor"]):
-        answer = cli(*words, "--json", team=ALPHA, agent="bob")
-        assert answer.status != 3, answer
-    assert path in cli("doctor").stdout + cli("doctor").stderr
+    shutil.copytree(cli.root, tmp_path / "good")
+    for path, values in FORGED:
+        forge(cli.root / path, **values)
+        for words in ("list-agents", "brief", "read-messages", "claim-task 1"):
+            answer = cli(*words.split(), "--json", team=ALPHA, agent="bob")
+            assert answer.status != 3, answer
+        found = cli("doctor")
+        assert path in found.stdout + found.stderr, (path, values)
+        shutil.rmtree(cli.root)
+        shutil.copytree(tmp_path / "good", cli.root)
