@@ -55,6 +55,16 @@ class Answer(NamedTuple):
     calls: list[str]
 
 
+def changes(calls: list[str]) -> list[int]:
+    """The numbers of the calls that change something. A file is created, written and renamed to its place: the last of
+    these stands for all, since nobody looks at it before.
+    """
+    changing = [(nth, call) for nth, call in enumerate(calls, start=1) if call in CHANGING]
+    following = [call for _, call in changing[1:]] + [""]
+    chain = {("create", "write"), ("write", "rename"), ("write", "replace")}
+    return [nth for (nth, call), then in zip(changing, following, strict=True) if (call, then) not in chain]
+
+
 def warm() -> None:
     """Import all that commands need, so that a fork has it: it would be read anew in each."""
     for module in pkgutil.walk_packages(teams_cli.__path__, "teams_cli."):

@@ -16,7 +16,7 @@ import pytest
 
 from teams_cli import commands
 from tests.faults.judging import State, difference, ill, owing, state
-from tests.faults.lab import CHANGING, NONE, Answer, Fault, command, warm
+from tests.faults.lab import CHANGING, NONE, Answer, Fault, changes, command, warm
 from tests.faults.scenes import ELSEWHERE, SCENES, Scene, prepared
 
 BUG, UNKNOWN = 3, 12
@@ -75,9 +75,7 @@ def judged(stage: Stage, fault: Fault) -> str:
     if unpaid := owing(stage.root):
         wrong += f"owed by {unpaid}\n"
     met = stage.state()
-    told = (
-        "teams: " in answer.said or "can't " in answer.said
-    )  # of what could not be read, or written down, so that it is no surprise
+    told = "teams: " in answer.said or "can't " in answer.said  # what could not be read or written is no surprise
     left = difference(met, stage.once, stage.scene.later)
     if answer.status == 0 and left and not (told and met == stage.before):
         wrong += f"acknowledged, but\n{left}\n"
@@ -116,13 +114,10 @@ def tried(stage: Stage, faults: list[Fault]) -> list[str]:
 
 def every(calls: list[str]) -> list[Fault]:
     """A kill and an error at each call that changes something, and an error at the first call of each other name: at
-    those a kill leaves what the last change left. A file is created to be written at once: the write stands for both,
-    as it fails alike and leaves more behind.
+    those a kill leaves what the last change left.
     """
     first = {call: nth for nth, call in reversed(list(enumerate(calls, start=1)))}
-    changing = [(nth, call) for nth, call in enumerate(calls, start=1) if call in CHANGING]
-    following = [call for _, call in changing[1:]] + [""]
-    tried = [nth for (nth, call), then in zip(changing, following, strict=True) if (call, then) != ("create", "write")]
+    tried = changes(calls)
     return [*(Fault("kill", nth) for nth in tried), *(Fault("error", nth) for nth in sorted({*tried, *first.values()}))]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from teams_cli.agents import ending, sessions
 from teams_cli.agents.sessions import Session
-from tests.faults.lab import CHANGING, NONE, Fault, command, warm
+from tests.faults.lab import NONE, Fault, changes, command, warm
 from tests.support.agents import end_all, outputs_to
 from tests.support.cli import ALPHA, Cli, make_team
 from tests.support.waits import until
@@ -37,7 +37,7 @@ def test_a_launcher_that_is_killed_leaves_no_name_behind(tmp_path: Path, launch:
     agent, words = LAUNCHES[launch]
     calls = command(cli.root, agent, words).calls
     until(lambda: over(cli))
-    points = [nth for nth, call in enumerate(calls, start=1) if call in CHANGING]
+    points = changes(calls)
     for nth in points:
         end_all(cli.root)
         shutil.rmtree(cli.root)
@@ -50,5 +50,4 @@ def test_a_launcher_that_is_killed_leaves_no_name_behind(tmp_path: Path, launch:
         told = [text for name, text in outputs_to(cli, agent) if name == "kid"]
         assert told.count("done\n") == 1, f"killed at call {nth}: {told}"
         assert sessions.get(cli.store(), ALPHA, "kid").generation == found.generation
-    print(f"{launch}: {len(points)} kills")
-    assert len(points) > 20
+    assert len(points) > 10

@@ -11,7 +11,7 @@ from teams_cli.messages import messages
 from teams_cli.store.contract import Store
 from teams_cli.tasks import plans
 from teams_cli.teams import pages
-from tests.faults.lab import CHANGING, Answer, Fault, command, warm
+from tests.faults.lab import Answer, Fault, changes, command, warm
 from tests.faults.scenes import BOB, LEA, Scene, claimed, prepared
 from tests.faults.test_every_change import place  # noqa: F401  # a fixture
 from tests.support.cli import ALPHA
@@ -72,9 +72,8 @@ def test_news_is_said_or_told_again(place: Path, name: str) -> None:  # noqa: F8
     plain = said_by(root, scene, Fault(""))
     assert plain.status == 0 and needle in plain.said, plain
     lost = []
-    numbered = list(enumerate(plain.calls, start=1))
-    kills = [Fault("kill", nth) for nth, call in numbered if call in CHANGING]
-    for fault in [*kills, *(Fault("error", nth) for nth, call in numbered if call in CHANGING)]:
+    faults = [Fault(what, nth) for what in ("kill", "error") for nth in changes(plain.calls)]
+    for fault in faults:
         shutil.rmtree(root)
         shutil.copytree(base, root)
         answer = said_by(root, scene, fault)
@@ -82,4 +81,4 @@ def test_news_is_said_or_told_again(place: Path, name: str) -> None:  # noqa: F8
             again = [command(root, scene.agent, words.split()) for words in (scene.words, *_ASKING)]
             if not any(needle in each.said for each in again):
                 lost.append((fault, plain.calls[fault.nth - 1], answer))
-    assert not lost, f"{len(lost)} of {2 * len(kills)}: {lost[0]}"
+    assert not lost, f"{len(lost)} of {len(faults)}: {lost[0]}"
