@@ -56,13 +56,15 @@ class Answer(NamedTuple):
 
 
 def changes(calls: list[str]) -> list[int]:
-    """The numbers of the calls that change something. A file is created, written and renamed to its place: the last of
-    these stands for all, since nobody looks at it before.
+    """The numbers of the calls that change something. A file is created and written, its directory is locked, and it is
+    renamed to its place: the last of these stands for all, since nobody looks at it before.
     """
     changing = [(nth, call) for nth, call in enumerate(calls, start=1) if call in CHANGING]
-    following = [call for _, call in changing[1:]] + [""]
-    chain = {("create", "write"), ("write", "rename"), ("write", "replace")}
-    return [nth for (nth, call), then in zip(changing, following, strict=True) if (call, then) not in chain]
+    names = tuple(call for _, call in changing)
+    unseen = [("create", "write"), ("write", "rename"), ("write", "create", "rename"), ("create", "rename")]
+    return [
+        nth for place, (nth, _) in enumerate(changing) if not any(names[place : place + len(u)] == u for u in unseen)
+    ]
 
 
 def warm() -> None:
