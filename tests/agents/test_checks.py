@@ -77,33 +77,6 @@ def test_what_is_not_committed_does_not_count(shop: Shop, tmp_path: Path) -> Non
     assert "commit" not in shop.task("2")["checked"]
 
 
-@pytest.mark.slow
-def test_who_stands_in_no_checkout_completes_nothing_that_is_not_in_one(shop: Shop, tmp_path: Path) -> None:
-    """What would pass in an empty directory is checked where it was set, or in the worktree that its owner was seen in;
-    with no checkout anywhere it is run where its owner is.
-    """
-    elsewhere, there = tmp_path / "elsewhere", shop.trees["mia"]
-    (elsewhere / ".git").mkdir(parents=True)  # which git passes over
-    shop.write(there, "bad", "1")
-    shop.at("lea", "create-task", "Clean", "--check", "test ! -e bad", where=there)
-    shop.at("lea", "create-task", "Empty", where=there)
-    shop.at("lea", "update-task", "2", "--check", "test ! -e bad", where=there)
-    shop.at("lea", "create-task", "Report", "--check", "test -e report", where=elsewhere)
-    for key in ("1", "2"):
-        shop.at("bob", "claim-task", key, where=elsewhere)
-        done = shop.at("bob", "update-task", key, "--status", "completed", where=elsewhere)
-        assert done.returncode == 11 and f"in {there}, where the check was set" in done.stderr, done
-        assert "commit" in shop.task(key)["checked"]
-    shop.ok("bob", "note", "1", "mine")  # by which it was seen in its worktree
-    assert shop.at("bob", "update-task", "1", "--status", "completed", where=elsewhere).returncode == 0
-    assert shop.task("1")["checked"]["directory"] == str(shop.trees["bob"])
-    shop.at("mia", "claim-task", "3", where=elsewhere)
-    assert shop.at("mia", "update-task", "3", "--status", "completed", where=elsewhere).returncode == 11
-    (elsewhere / "report").touch()
-    assert shop.at("mia", "update-task", "3", "--status", "completed", where=elsewhere).returncode == 0
-    assert "commit" not in shop.task("3")["checked"]
-
-
 HIDINGS = {
     "skipped": "echo 2 >file; git update-index --skip-worktree file",
     "ignored by the branch": "echo new >.gitignore; git add .; git commit -qm ignored; touch new",
@@ -125,28 +98,18 @@ def test_what_git_is_told_not_to_see_does_not_count(shop: Shop, how: str) -> Non
 
 @pytest.mark.slow
 def test_a_result_that_was_kept_is_that_of_who_said_it(shop: Shop) -> None:
-    """Under that claim; one that is said later goes before it."""
     shop.create("t", "--check", "test -e new")
-    for result in ("mine", "yours"):
-        shop.ok("bob", "claim-task", "1")
-        assert shop.at("bob", "update-task", "1", "--status", "completed", "--result", result).returncode == 11
-        shop.ok("bob", "release-task", "1")
-    shop.ok("mia", "claim-task", "1")
-    shop.write(shop.trees["mia"], "new", "2")
-    shop.ok("mia", "update-task", "1", "--status", "completed")
-    assert "result" not in shop.task()
-    shop.create("u", "--check", "test -e newer")
-    completing = ("update-task", "2", "--status", "completed")
-    shop.ok("bob", "claim-task", "2")
-    assert shop.at("bob", *completing, "--result", "of another claim").returncode == 11
-    shop.ok("bob", "release-task", "2")
-    shop.ok("bob", "claim-task", "2")
+    completing = ("update-task", "1", "--status", "completed")
+    shop.ok("bob", "claim-task", "1")
+    assert shop.at("bob", *completing, "--result", "mine").returncode == 11
+    shop.ok("bob", "release-task", "1")
+    shop.ok("bob", "claim-task", "1")
     assert "result is kept" not in shop.at("bob", *completing).stderr
     assert shop.at("bob", *completing, "--result", "old").returncode == 11
-    shop.ok("bob", "update-task", "2", "--result", "new")
-    shop.write(shop.trees["bob"], "newer", "2")
+    shop.ok("bob", "update-task", "1", "--result", "new")
+    shop.write(shop.trees["bob"], "new", "2")
     shop.ok("bob", *completing)
-    assert shop.task("2")["result"] == "new"
+    assert shop.task("1")["result"] == "new"
 
 
 @pytest.mark.slow
@@ -175,13 +138,45 @@ def test_what_others_have_not_committed_holds_nobody_up(shop: Shop, tmp_path: Pa
     assert os.listdir(shop.cli.root / "worktrees" / ALPHA) == []
 
 
-@pytest.mark.slow
-def test_a_check_that_runs_long_is_told_and_how_long_it_took(shop: Shop) -> None:
-    shop.cli.ok("set", "checkTimeout", "4", agent="lea")
-    shop.create("t", "--check", "sleep 2.6")
+def test_a_check_sees_a_submodule_and_runs_nothing_that_it_names(shop: Shop, tmp_path: Path) -> None:
+    tree, inside = shop.trees["bob"], shop.trees["bob"] / "sub"
+    subprocess.run(["git", "init", "-q", str(inside)], check=True)
+    shop.write(inside, "file", "one")
+    git(tree, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inside), "sub")
+    git(tree, "commit", "-q", "-m", "with a submodule")
+    shop.create("t", "--check", CHECK)
     shop.ok("bob", "claim-task", "1")
-    said = shop.ok("bob", "update-task", "1", "--status", "completed")
-    assert said.startswith("task-1: completed by bob, its check passed in ")
-    assert shop.task()["checked"]["seconds"] >= 3
-    told = [message["message"] for message in shop.cli.ok("read-messages", agent="lea")]
-    assert any(one.startswith("the check of task-1 (bob) has run for 2 s: sleep 2.6") for one in told)
+    (inside / "file").write_text("two")
+    ran = tmp_path / "ran"
+    git(inside, "config", "filter.own.clean", f"touch {ran}; cat")
+    git(inside, "config", "core.fsmonitor", f"touch {ran}; false")
+    (inside / ".gitattributes").write_text("* filter=own\n")
+    refused = shop.at("bob", "update-task", "1", "--status", "completed")
+    assert refused.returncode == 11 and "sub/file" in refused.stderr
+    assert not ran.exists()
+
+
+END = ("update-task", "1", "--status", "completed")
+
+
+def test_what_is_not_committed_or_not_shared_is_refused_once(shop: Shop) -> None:
+    shop.create("one")
+    shop.create("two")
+    shop.cli.ok("claim-task", "1", agent="bob")
+    (shop.trees["bob"] / "new").write_text("1")
+    done = shop.at("bob", *END, "--next")
+    assert (done.returncode, "not committed: new; task-1 is as it was" in done.stderr) == (11, True)
+    assert (
+        "  git add -A && git commit -m 'task-1'; then teams update-task task-1 --status completed --next\n"
+        in done.stderr
+    )
+    git(shop.trees["bob"], "add", "-A")
+    git(shop.trees["bob"], "commit", "-q", "-m", "task-1")
+    refused = shop.at("bob", *END)
+    assert (refused.returncode, "is on bobs alone" in refused.stderr) == (11, True)
+    assert "  teams land task-1; then teams update-task task-1 --status completed\n" in refused.stderr
+    assert shop.ok("bob", *END).startswith("task-1: completed by bob")
+    shop.ok("bob", "claim-task", "2")
+    (shop.trees["bob"] / "left").write_text("1")
+    assert shop.at("bob", "update-task", "2", "--status", "completed").returncode == 11
+    assert shop.ok("bob", "update-task", "2", "--status", "completed").startswith("task-2: completed by bob")

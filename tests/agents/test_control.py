@@ -1,4 +1,4 @@
-"""The control socket of a daemon: a turn is started there, or it is said that none was."""
+"""A doorbell, at which somebody waits for a client, and the control socket of a daemon, where a turn is started."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from teams_cli.agents.seats.channels import start_turn
+from teams_cli.agents.seats import channels
+from teams_cli.agents.seats.channels import Doorbell, start_turn
 
 LONG = "x" * 300
 
@@ -72,15 +73,7 @@ def place() -> Iterator[Path]:
         yield Path(made) / "sock"
 
 
-def test_a_turn_is_started_in_the_thread(place: Path) -> None:
-    daemon = Daemon(place)
-    assert start_turn(str(place), "t-1", LONG)
-    assert [said["method"] for said in daemon.asked] == ["initialize", "initialized", "thread/resume", "turn/start"]
-    assert daemon.asked[-1]["params"] == {"threadId": "t-1", "input": [{"type": "text", "text": LONG}]}
-
-
 def test_a_turn_is_started_instead_of_the_one_that_runs(place: Path) -> None:
-    """Of a thread that rests nothing is ended."""
     daemon = Daemon(place)
     daemon.turns = [{"id": "u-7", "status": "inProgress"}]
     assert start_turn(str(place), "t-1", "mail", instead=True)
@@ -108,3 +101,27 @@ def test_what_is_refused_or_not_there_was_not_started(place: Path) -> None:
         door.listen()
         threading.Thread(target=lambda: door.accept()[0].close(), daemon=True).start()
         assert not start_turn(str(place), "t-1", "mail")
+
+
+PID = 4711
+
+
+def test_nobody_waits_for_a_client_whose_hooks_were_taken_out_until_they_are_back(tmp_path: Path) -> None:
+    bells = {client: heard_bell(tmp_path, client) for client in ("claude", "codex")}
+    channels.dismiss(str(tmp_path), "claude")
+    assert bells["claude"].wait(20) == channels.LEAVE and bells["codex"].wait(0) == b""
+    for bell in bells.values():
+        bell.close()
+    assert bells["claude"].is_dismissed(PID) and not bells["codex"].is_dismissed(PID)
+    assert not bells["claude"].is_dismissed(PID + 1)
+    channels.dismiss(str(tmp_path), "claude")
+    channels.readmit(str(tmp_path), "claude")
+    assert not bells["claude"].is_dismissed(PID) and bells["claude"].client() == PID
+
+
+def heard_bell(place: Path, client: str) -> Doorbell:
+    """The bell of a client of that kind, at which somebody waits."""
+    (place / f"{client}.json").write_text(json.dumps({"client": client}))
+    bell = Doorbell(str(place / f"{client}.bell"))
+    assert bell.take(PID)
+    return bell

@@ -13,25 +13,33 @@ import pytest
 from teams_cli.agents import background, sessions
 from teams_cli.agents.sessions import SESSION
 from teams_cli.errors import Busy
+from teams_cli.membership import joining
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.retrying import update
+from teams_cli.teams import teams
+from teams_cli.teams.permission import Caller
+from teams_cli.teams.teams import TEAM
 from tests.faults.lab import Fault, command, warm
 from tests.faults.scenes import idle, working
 from tests.support.agents import (
     BUSY,
     NEEDS_PROC,
+    agent_row,
     detach,
     ended,
-    go,
     is_busy,
     keepers,
     lines,
+    marked,
+    outputs_to,
     place,
     run_agent,
     session,
+    statuses,
 )
-from tests.support.cli import ALPHA, Cli
+from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli
 from tests.support.waits import until
+from tests.support.workflow_runs import make_repository
 
 pytestmark = NEEDS_PROC
 
@@ -48,10 +56,7 @@ def stopped_without_a_lock(pid: int) -> bool:
 
 def slow_checkout(directory: Path) -> Path:
     """A repository that waits, before a worktree of it is there, until a file `go` is."""
-    repository = directory / "repository"
-    subprocess.run(["git", "init", "-q", str(repository)], check=True)
-    who = ["-c", "user.email=a@b", "-c", "user.name=a"]
-    subprocess.run(["git", "-C", str(repository), *who, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    repository = make_repository(directory / "repository", {"file": "x"})
     hook = repository / ".git/hooks/post-checkout"
     hook.write_text(f"#!/bin/sh\ntouch '{directory}/waits'\nwhile ! [ -e '{directory}/go' ]; do sleep 0.05; done\n")
     hook.chmod(0o755)
@@ -67,7 +72,6 @@ def test_what_clears_its_environment_is_ended_too(cli: Cli) -> None:
 
 
 def test_mail_of_a_turn_that_was_killed_is_given_again(cli: Cli) -> None:
-    """With the next mail: what killed the turn may have been what it was given."""
     note = 'jq -r ".[].message" "$TEAMS_MESSAGES_FILE" >>$D/got; while ! [ -e $D/go ]; do sleep 0.05; done'
     run_agent(cli, f'if [ -n "$TEAMS_RESUME" ]; then {note}; fi; echo ok', "--agent-id", "ann")
     cli.ok("send-message", "ann", "one", agent="lea")
@@ -105,7 +109,6 @@ def test_a_keeper_that_stands_still_is_named_and_can_be_ended(cli: Cli) -> None:
 
 @pytest.mark.slow
 def test_an_agent_that_can_not_be_looked_at_is_not_lost(cli: Cli) -> None:
-    """As where no more files can be opened at that moment: it may well be at work."""
     warm()
     working(cli.store())
     looked = command(cli.root, "lea", ["list-agents"], about="/proc").calls
@@ -116,7 +119,6 @@ def test_an_agent_that_can_not_be_looked_at_is_not_lost(cli: Cli) -> None:
 
 
 def test_a_keeper_on_its_way_is_waited_for(cli: Cli) -> None:
-    """Who started it was killed before saying so, and it is slow."""
     idle(cli.store())
     with subprocess.Popen(["true"]) as launcher:
         launcher.wait()
@@ -141,14 +143,59 @@ def test_a_keeper_on_its_way_is_waited_for(cli: Cli) -> None:
     assert ended(cli, "kid").outcome == "completed"
 
 
-@pytest.mark.slow
-def test_an_agent_waits_for_a_lock_longer_than_a_command(cli: Cli) -> None:
-    """A process that holds it stands still, or the machine is busy: what the agent did is not lost by that."""
-    detach(cli, "zoe", f"{BUSY} echo done")
+def kill(cli: Cli, agent: str) -> None:
+    """Kill its keeper, once that has noted the turn: else it would be begun anew. A signal need not have come yet."""
+    until(lambda: session(cli, agent).turns)
+    found = session(cli, agent)
+    assert found.keeper_pid
+    os.kill(found.keeper_pid, signal.SIGKILL)
+    until(lambda: not found.keeper_lives)
+
+
+def test_a_keeper_that_is_killed(cli: Cli) -> None:
+    """Its agent ends with it, also what that left behind; whoever looks first tells the caller, and nobody twice."""
+    detach(cli, "zoe", f"echo 'so far' >&2; setsid sleep 100 & {BUSY}")
     is_busy(cli)
-    until(lambda: session(cli, "zoe").turns)
-    with open(cli.root / f"teams/{ALPHA}/sessions/.lock") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        go(cli)
-        assert cli("pause-agent", "zoe", agent="lea").status == 12
-    assert ended(cli, "zoe").outcome == "completed"
+    kill(cli, "zoe")
+    lookers = [cli.start("list-agents") for _ in range(4)]
+    assert statuses(lookers) == [0] * 4
+    assert (session(cli, "zoe").state, session(cli, "zoe").outcome) == ("done", "lost")
+    assert marked(cli.root) == {}
+    assert outputs_to(cli, "lea") == [("zoe", "Agent zoe failed: its keeper was killed: so far")]
+    cli.ok("send-message", "zoe", "again", agent="bob")  # it is resumed like any other
+    until(lambda: session(cli, "zoe").generation == 2 and session(cli, "zoe").turns == 2, lambda: session(cli, "zoe"))
+
+
+def draft(cli: Cli) -> sessions.Session:
+    """A session of zoe that is about to start."""
+    now = teams.now(cli.store())
+    about = {"run": "r", "harness": "shell", "prompt": "x", "description": "x", "directory": "/", "session_id": "s"}
+    return sessions.Session(agent="zoe", caller="lea", created_at=now, started_at=now, **about)
+
+
+def test_a_launcher_that_is_killed(cli: Cli) -> None:
+    """Before it had a keeper: the session is lost at once; before there was a session: there is no such agent."""
+    store = cli.store()
+    joining.join(store, ALPHA, Caller("zoe"), started_by="lea")
+    dead = subprocess.Popen(["true"])
+    held = draft(cli).kept_by(dead.pid)
+    dead.wait()
+    store.create(ALPHA, SESSION, "zoe", held)
+    assert agent_row(cli, "zoe")["session"]["outcome"] == "lost"
+    assert outputs_to(cli, "lea") == [("zoe", "Agent zoe failed: its keeper was killed")]
+    stray, _ = joining.join(store, ALPHA, Caller("yan"), started_by="lea")
+    assert agent_row(cli, "yan")["state"] == "idle"  # it may yet be started
+    early = stray.having(joined_at="2020-01-01T00:00:00Z")
+    update(store, ALPHA, TEAM, ALPHA, lambda team: team.with_member(early))
+    assert "yan" not in [row["name"] for row in cli.ok("list-agents")["agents"]]
+
+
+@pytest.mark.slow
+def test_an_agent_started_from_the_background_can_be_interrupted(cli: Cli) -> None:
+    """A shell has what it starts with `&` ignore the signal; the client does not."""
+    cli.more["P"] = "trap 'echo got >$D/int; exit' INT; touch $D/ready; while :; do sleep 0.05; done"
+    script = f'{" ".join(COMMAND)} run-agent "$P" --agent-id zoe --detach &'
+    subprocess.run(["sh", "-c", script], env=cli.environ("lea"), check=True, timeout=TIMEOUT, capture_output=True)
+    is_busy(cli)
+    cli.ok("stop-agent", "zoe", agent="lea")
+    assert lines(cli, "int") == ["got"]

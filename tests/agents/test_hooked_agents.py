@@ -77,19 +77,6 @@ def test_it_is_introduced_once(office: Office) -> None:
     assert "You are ann" not in "".join(office.shown("ann", "hook"))
 
 
-def test_unread_mail_refuses_the_stop_and_is_the_next_turn(office: Office) -> None:
-    """Whoever wrote while no tool was called; the same process goes on."""
-    wait = "$ until ls $TEAMS_HOME/teams/alpha/messages/0/1.* >/dev/null 2>&1; do sleep 0.05; done; sleep 0.3"
-    process = office.start(wait, "say first", "---", "say second")
-    seen = office.cli.root / "teams/alpha/inboxes/ann.seen"
-    until(seen.exists)
-    office.cli.ok("send-message", "ann", "one more thing", agent="lea")
-    done = office.end(process)
-    shown = "\n".join(office.shown("ann"))
-    assert shown.count("| one more thing") == 1
-    assert done["agents"][0]["turns"] == 1 and done["output"] in ("first", "second")
-
-
 def test_an_interjection_is_the_next_turn_once(office: Office) -> None:
     """A hook that runs meanwhile leaves it to the turn that it is for."""
     office.cli.ok("create-task", "never done", agent="lea")

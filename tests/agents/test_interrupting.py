@@ -73,7 +73,6 @@ def test_interjecting_an_idle_agent_resumes_it(cli: Cli) -> None:
 
 
 def test_stopping(cli: Cli) -> None:
-    """With all that it started; its caller is told; and nothing resumes it."""
     detach(cli, "zoe", f"sleep 100 & {BUSY}")
     is_busy(cli)
     answer = cli("stop-agent", "zoe", agent="lea")
@@ -106,20 +105,7 @@ def test_pausing_an_agent_that_works(cli: Cli) -> None:
     assert told.count("agent paused") == told.count("agent resumed") == 1
 
 
-@pytest.mark.slow
-def test_who_agrees_to_shut_down_is_stopped(cli: Cli) -> None:
-    """Also when its client would go on; and not before it got its answer."""
-    detach(cli, "zoe", f"{BUSY} $T approve-shutdown >$D/answer; sleep 60")
-    is_busy(cli)
-    cli.ok("request-shutdown", "zoe", agent="lea")
-    go(cli)
-    done = ended(cli, "zoe")
-    assert (done.outcome, done.failure) == ("stopped", "it was shut down (shutdown-1)")
-    assert lines(cli, "answer") and marked(cli.root) == {}
-
-
 def test_a_team_is_not_closed_while_an_agent_runs(cli: Cli) -> None:
-    """Unless forced; then the agent is stopped."""
     detach(cli, "zoe", BUSY)
     is_busy(cli)
     refused = cli("close-team", "--json", agent="lea")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +10,13 @@ import pytest
 
 from teams_cli.agents import isolation
 from teams_cli.agents.sessions import Session
-from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
-
-
-def git(directory: Path | str, *words: str) -> str:
-    said = ["git", "-C", str(directory), "-c", "user.name=x", "-c", "user.email=x@y", *words]
-    return subprocess.run(said, check=True, capture_output=True, text=True, timeout=TIMEOUT).stdout
+from tests.support.cli import ALPHA, Cli, make_team
+from tests.support.workflow_runs import git, make_repository
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    made = tmp_path / "repository"
-    made.mkdir()
-    git(made, "init", "--quiet", "-b", "main")
-    (made / ".gitignore").write_text(".env\nlocal/\nother\n")
-    (made / "a.py").write_text("one\n")
-    git(made, "add", ".")
-    git(made, "commit", "--quiet", "-m", "begin")
-    return made
+    return make_repository(tmp_path / "repository", {".gitignore": ".env\nlocal/\nother\n", "a.py": "one\n"})
 
 
 @pytest.fixture
@@ -65,15 +53,6 @@ def test_where_the_setup_fails_nothing_is_started_and_nothing_is_left(cli: Cli, 
     assert "teams/" not in git(repository, "branch", "--list", "--all")
     cli.ok("set", "worktree.setup", "true", agent="lea")
     assert "started" in start(cli, repository, "ann", "echo started").stdout
-
-
-@pytest.mark.slow
-def test_a_setup_has_no_standard_input_and_a_limit(cli: Cli, repository: Path) -> None:
-    """It may ask somebody who is not there, or wait for ever."""
-    cli.ok("set", "checkTimeout", "1", agent="lea")
-    cli.ok("set", "worktree.setup", "cat; sleep 600", agent="lea")
-    answer = start(cli, repository, "ann", "echo started", "--json")
-    assert (answer.status, "ended after 1 seconds" in answer.error["message"]) == (1, True)
 
 
 @pytest.fixture
@@ -143,7 +122,6 @@ def test_git_may_not_change_what_is_anothers(session: Session, tmp_path: Path) -
 
 
 def test_the_hook_refuses_what_leads_out(cli: Cli, repository: Path) -> None:
-    """In the words of the client; of who has no worktree nothing is refused."""
     cli.ok("join-team", agent="bob")
     words = ["run-agent", "sleep 600", "--worktree", "--agent-id", "ann", "--cwd", str(repository), "--detach"]
     assert cli(*words, agent="lea").status == 0

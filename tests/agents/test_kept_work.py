@@ -8,31 +8,16 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import NEEDS_PROC
-from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
+from tests.support.cli import ALPHA, Cli, make_team
+from tests.support.shop import git
+from tests.support.workflow_runs import make_repository
 
 pytestmark = NEEDS_PROC
 
 
-def git(where: Path, *words: str, ok: bool = True) -> str:
-    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "protocol.file.allow=always"]
-    done = subprocess.run(["git", "-C", str(where), *identity, *words], capture_output=True, text=True, timeout=TIMEOUT)
-    assert done.returncode == 0 or not ok, done
-    return done.stdout.strip()
-
-
-def repository(top: Path) -> Path:
-    top.mkdir()
-    git(top, "init", "-q", "-b", "main")
-    for name in "ab":
-        (top / name).write_text(name)
-    git(top, "add", ".")
-    git(top, "commit", "-q", "-m", "first")
-    return top
-
-
 @pytest.fixture
 def main(tmp_path: Path) -> Path:
-    return repository(tmp_path / "main")
+    return make_repository(tmp_path / "main", {"a": "a", "b": "b"})
 
 
 @pytest.fixture
@@ -135,13 +120,6 @@ IN_SUBMODULE += "; cd ..; git commit -qam lib"
 """A commit in a submodule, and one around it that wants it."""
 
 
-@pytest.fixture
-def with_submodule(main: Path, tmp_path: Path) -> Path:
-    git(main, "submodule", "--quiet", "add", str(repository(tmp_path / "lib")), "lib")
-    git(main, "commit", "-q", "-m", "lib")
-    return main
-
-
 def test_git_runs_no_command_that_an_agent_wrote_into_its_files(cli: Cli, main: Path, tmp_path: Path) -> None:
     """In the configuration of a repository inside, or of one to which it has its own `.git` lead."""
     ran = tmp_path / "ran"
@@ -168,28 +146,4 @@ def test_nothing_is_merged_where_a_worktree_was_made_to_lead_to_another(cli: Cli
     trees = [made_by(cli, name, main, f"echo {name} >{name}") for name in ("ann", "bob")]
     (trees[0] / ".git").write_text((trees[1] / ".git").read_text())
     assert cli.refused("worktree", "merge", "ann") == (11, "conflict")
-    assert git(trees[1], "log", "--format=%s") == "first" and git(trees[1], "status", "--porcelain") == "?? bob"
-
-
-@pytest.mark.slow
-def test_submodules_come_along(cli: Cli, with_submodule: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their commits to where the person has them, and all of them into the checkouts where landings are tried."""
-    main = with_submodule
-    made_by(cli, "ann", main, IN_SUBMODULE)
-    lock = main / ".git/refs/heads/main.lock"
-    lock.touch()
-    assert cli.refused("worktree", "merge", "ann") == (11, "conflict")
-    assert git(main / "lib", "for-each-ref", "refs/heads/teams") == ""
-    lock.unlink()
-    assert cli.ok("worktree", "merge", "ann")["state"] == "merged"
-    assert git(main / "lib", "cat-file", "-t", git(main, "rev-parse", "HEAD:lib")) == "commit"
-    cli.ok("create-task", "t")
-    cli.ok("set", "landingCheck", "test -e lib/a")
-    git(main, "worktree", "add", "-q", "-b", "bobs", str(tmp_path / "bob"))
-    (tmp_path / "bob/new").write_text("new")
-    git(tmp_path / "bob", "add", ".")
-    git(tmp_path / "bob", "commit", "-q", "-m", "new")
-    monkeypatch.chdir(tmp_path / "bob")
-    cli.ok("claim-task", "1", agent="mia")
-    cli.ok("land", "1", "--no-wait", agent="mia")
-    assert cli.ok("wait", "--landing", "1", "--timeout", "60")["landing"]["state"] == "landed"
+    assert git(trees[1], "log", "--format=%s") == "work" and git(trees[1], "status", "--porcelain") == "?? bob"

@@ -50,31 +50,6 @@ def test_it_rests_and_says_until_when(cli: Cli) -> None:
     assert (session(cli, "ann").turns, lines(cli, "turns")) == (1, [])
 
 
-def test_what_is_done_then_is_one_of_what_can_be(cli: Cli) -> None:
-    """A name that is none would be found out when the limit is there."""
-    limited(cli, "2 hours")
-    for key in ("onLimit", "harness"):
-        assert cli("set", key, "relaese", "--json", agent="lea").error["code"] == "invalid_value"
-        assert cli.ok("set", key, "other", agent="lea")["value"] == "other"
-    assert cli.ok("set", "onLimit", "off", agent="lea")["value"] == ""
-
-
-@pytest.mark.slow
-def test_it_waits_and_goes_on_where_that_is_set(cli: Cli) -> None:
-    limited(cli, "2 seconds")
-    cli.ok("set", "onLimit", "wait", agent="lea")
-    assert run(cli).status == 0
-    assert lines(cli, "turns") == ["first resumed"] and row(cli)["state"] == "idle"
-
-
-@pytest.mark.slow
-def test_another_client_takes_its_place_where_that_is_set(cli: Cli) -> None:
-    limited(cli, "2 hours")
-    cli.ok("set", "onLimit", "other", agent="lea")
-    assert run(cli).status == 0
-    assert [line.strip() for line in lines(cli, "turns")] == ["other"] and row(cli)["session"]["harness"] == "other"
-
-
 def test_its_tasks_are_given_back_where_that_is_set(cli: Cli) -> None:
     cli.ok("create-task", "one", agent="lea")
     cli.ok("set", "onLimit", "release", agent="lea")
@@ -108,3 +83,17 @@ def test_what_a_command_prints_is_no_limit_of_a_provider(cli: Cli) -> None:
     ):
         answer = cli("run-agent", prompt, "--harness", name, agent="lea")
         assert answer.status == 1 and ("limited by its provider" in answer.stdout + answer.stderr) is limit, answer
+
+
+@pytest.mark.slow
+def test_what_is_set_is_done_then(cli: Cli) -> None:
+    """The agent waits and goes on, or another client takes its place."""
+    limited(cli, "2 seconds")
+    cli.ok("set", "onLimit", "wait", agent="lea")
+    assert run(cli).status == 0
+    assert lines(cli, "turns") == ["first resumed"] and row(cli)["state"] == "idle"
+    limited(cli, "2 hours")
+    (place(cli) / "once").unlink()
+    cli.ok("set", "onLimit", "other", agent="lea")
+    assert cli("run-agent", "work", "--harness", "first", "--agent-id", "ben", agent="lea").status == 0
+    assert [line.strip() for line in lines(cli, "turns")] == ["first resumed", "other"]

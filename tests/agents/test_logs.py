@@ -10,7 +10,6 @@ import pytest
 from teams_cli.agents import logs
 from tests.support.agents import ended, team_of_agents
 from tests.support.cli import ALPHA, Cli
-from tests.support.waits import until
 
 
 @pytest.fixture
@@ -32,7 +31,6 @@ def test_the_last_lines_that_an_agent_printed(cli: Cli) -> None:
 
 
 def test_an_agent_is_followed_until_it_is_done(cli: Cli) -> None:
-    """Over its turns, each line as it comes, a last one without an end too."""
     script = 'echo "turn $TEAMS_RESUME"; while [ ! -e "$D/go" ]; do sleep 0.05; done; echo gone; printf end'
     cli.ok("run-agent", script, "--agent-id", "ann", "--detach", agent="lea")
     follower = cli.start("logs", "ann", "--follow", "--json", agent="lea")
@@ -52,14 +50,6 @@ def put(path: Path, text: str) -> None:
     path.with_suffix(".new").replace(path)
 
 
-def test_who_calls_may_be_said_in_the_words_of_janus(cli: Cli) -> None:
-    environ = {"JANUS_AGENT_NAME": "lea"}
-    assert cli("whoami", "--json", agent="", **environ).json["agentId"] == "lea"
-    cli("run-agent", 'echo "<$JANUS_AGENT_NAME>"', "--agent-id", "ann", "--detach", agent="", **environ)
-    ended(cli, "ann")
-    assert until(lambda: cli.ok("logs", "ann", agent="lea")["lines"]) == ["<>"]
-
-
 def of_turns(cli: Cli) -> list[int]:
     """The turns of ann that there are logs of."""
     found = (cli.root / "logs" / ALPHA).glob("ann.*.out")
@@ -67,7 +57,6 @@ def of_turns(cli: Cli) -> list[int]:
 
 
 def test_logs_of_old_turns_are_removed_when_a_turn_is_over(cli: Cli) -> None:
-    """However often the agent is resumed; what it printed last is there."""
     cli.ok("run-agent", "echo one", "--agent-id", "ann", "--detach", agent="lea")
     ended(cli, "ann")
     store = cli.store()
@@ -101,7 +90,6 @@ def test_the_logs_of_an_agent_have_bounded_room(cli: Cli) -> None:
 
 
 def test_logs_go_with_their_agent(cli: Cli) -> None:
-    """When it leaves, at the end of its turn; those of others stay."""
     cli.ok("run-agent", "echo hi", "--agent-id", "ben", "--detach", agent="lea")
     ended(cli, "ben")
     cli.ok("run-agent", "$T leave-team; echo bye", "--agent-id", "ann", "--detach", agent="lea")
@@ -111,13 +99,3 @@ def test_logs_go_with_their_agent(cli: Cli) -> None:
     cli.ok("leave-team", agent="ben")
     assert list((cli.root / "logs" / ALPHA).iterdir()) == []
     assert cli.ok("logs", "ann", agent="lea")["lines"] == []
-
-
-def test_the_log_of_keepers_is_put_aside_when_it_is_long(cli: Cli) -> None:
-    store = cli.store()
-    path = Path(logs.begin(store, ALPHA, "ann"))
-    for number in range(3):
-        path.write_text(str(number) * (logs.TAIL + 1))
-        logs.begin(store, ALPHA, "ann")
-    assert [file.name for file in path.parent.iterdir()] == ["ann.log.1"]
-    assert (path.parent / "ann.log.1").read_text().startswith("2")

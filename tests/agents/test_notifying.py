@@ -50,18 +50,6 @@ def test_what_waits_what_failed_and_the_end_are_told_once(cli: Cli, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_burst_is_one_call(cli: Cli, tmp_path: Path) -> None:
-    """What is so when the notifier begins is told at once, and what comes within its rest."""
-    for number in range(5):
-        cli("send-message", "human", f"Letter {number}", agent="bob")
-    heard = tmp_path / "heard"
-    assert cli("set", "notify_waiting", f"cat >>{heard}", agent="human").status == 0
-    until(lambda: len(events(heard)) == 5)
-    assert len(told(heard)) == 1
-    assert cli("set", "notify_waiting", "off", agent="human").status == 0
-
-
-@pytest.mark.slow
 def test_a_command_that_fails_is_told_to_the_person(cli: Cli) -> None:
     assert cli("set", "notify", "echo no bus >&2; exit 3", agent="human").status == 0
     cli("send-message", "human", "Hello", agent="bob")

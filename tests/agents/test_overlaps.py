@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,31 +10,14 @@ from typing import Any
 import pytest
 
 from teams_cli.agents import overlaps, sessions
-from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
+from tests.support.cli import ALPHA, Cli, make_team
 from tests.support.waits import until
-
-
-def git(directory: Path | str, *words: str) -> str:
-    done = subprocess.run(
-        ["git", "-C", str(directory), "-c", "user.name=x", "-c", "user.email=x@y", *words],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-    )
-    assert done.returncode == 0, done
-    return done.stdout
+from tests.support.workflow_runs import make_repository
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    made = tmp_path / "repository"
-    made.mkdir()
-    git(made, "init", "--quiet")
-    for name in [f"f{number}.py" for number in range(20)]:
-        (made / name).write_text("one\n")
-    git(made, "add", ".")
-    git(made, "commit", "--quiet", "-m", "begin")
-    return made
+    return make_repository(tmp_path / "repository", {f"f{number}.py": "one\n" for number in range(8)})
 
 
 @pytest.fixture
@@ -108,18 +90,3 @@ def test_who_writes_a_file_that_anothers_task_touches_is_told(start: Any, reposi
         assert hook(cli, "mia", path)["permissionDecision"] == "deny"
     cli.ok("update-task", "1", "--status", "completed", agent="bob")
     assert hook(cli, "mia", path) == {}
-
-
-def test_each_client_is_spoken_to_in_its_words(start: Any, repository: Path) -> None:
-    cli = start.cli
-    cli.ok("join-team", agent="bob")
-    cli.ok("create-task", "t", "--touches", "*.py", agent="lea")
-    cli.ok("claim-task", "1", agent="bob")
-    patch = {"command": "*** Begin Patch\n*** Update File: f1.py\n@@\n-one\n+two\n*** Add File: f99.py\n*** End Patch"}
-    said = hook(cli, "mia", repository / "x", "apply_patch", "codex", tool_input=patch)["additionalContext"]
-    assert "f1.py" in said and "f99.py" in said
-    assert "f2.py" in hook(cli, "mia", repository / "f2.py", "edit", "qwen")["additionalContext"]
-    event = {"hook_event_name": "BeforeTool"}
-    assert hook(cli, "mia", repository / "f3.py", "write_file", "gemini", **event) == {}, "it can't be told before"
-    event = {"hook_event_name": "AfterTool"}
-    assert "f3.py" in hook(cli, "mia", repository / "f3.py", "write_file", "gemini", **event)["additionalContext"]

@@ -6,11 +6,7 @@ import json
 
 import pytest
 
-from teams_cli.agents import resuming, sessions
-from teams_cli.store.retrying import update
-from teams_cli.teams import teams
 from tests.support.agents import (
-    ALPHA,
     BUSY,
     NEEDS_PROC,
     agent_row,
@@ -27,7 +23,7 @@ from tests.support.agents import (
     statuses,
     unread,
 )
-from tests.support.cli import Cli, add_tasks
+from tests.support.cli import Cli
 from tests.support.waits import until
 
 pytestmark = NEEDS_PROC
@@ -92,45 +88,6 @@ def test_an_answer_by_mail_is_one_message_and_one_turn(cli: Cli) -> None:
 
 
 @pytest.mark.slow
-def test_an_answer_to_another_is_none_to_the_caller(cli: Cli) -> None:
-    """Who wrote is told by mail; whoever started the agent hears nothing of it, unless it, or the person, wrote too."""
-    kid = "test $TEAMS_RESUME && for n in 2 3 4; do $T reply msg-$n done; done; echo printed"
-    detach(cli, "kid", kid)
-    ended(cli, "kid")
-    cli.ok("send-message", "kid", "what is it?", agent="bob")
-    ended(cli, "kid", 2)
-    assert [m["message"] for m in cli.ok("read-messages", agent="bob")] == ["done"]
-    assert len(outputs_to(cli, "lea")) == 1
-    cli.ok("send-message", "kid", "do it anew", agent="human")
-    ended(cli, "kid", 3)
-    assert len(outputs_to(cli, "lea")) == 2
-
-
-@pytest.mark.slow
-def test_a_spawner_that_waits_can_be_asked_by_its_child(cli: Cli) -> None:
-    """It has a turn for that, and then waits on; the answer comes to the child while that is at work."""
-    cli.ok("set", "broadcast", "agents", agent="lea")
-    cli.more["KID"] = "$T ask-others which --to asker --timeout 60 >>$D/said; echo rc $?"
-    answers = 'id=$(sed \'s/.*"id": *"\\(msg-[0-9]*\\)".*/\\1/\' $TEAMS_MESSAGES_FILE | head -1); $T reply $id this'
-    resumed = f"grep -q which $TEAMS_MESSAGES_FILE && {{ {answers}; }}"
-    prompt = f'if test $TEAMS_RESUME; then {resumed}; else $T spawn "$KID" --agent-id kid; fi; true'
-    done = run_agent(cli, prompt, "--agent-id", "asker")
-    assert [row["outcome"] for row in done["agents"]] == ["completed"] * 2
-    assert "this" in " ".join(lines(cli, "said"))
-    assert session(cli, "asker").generation == 1 and session(cli, "asker").turns == 3
-
-
-def test_a_task_taken_in_the_name_of_an_agent_that_ended_is_kept(cli: Cli) -> None:
-    """Its process is gone, but whoever acts under its name is there."""
-    add_tasks(cli, "a", "b")
-    detach(cli, "zoe", "true")
-    ended(cli, "zoe")
-    cli.ok("claim-task", "1", agent="zoe")
-    assert [task["owner"] for task in cli.ok("get-tasks", "--status", "in_progress")] == ["zoe"]
-    assert cli.ok("update-task", "1", "--status", "completed", agent="zoe")["status"] == "completed"
-
-
-@pytest.mark.slow
 def test_a_session_has_one_client_at_a_time(cli: Cli) -> None:
     """However many write to it at once: each message is delivered once, in order, and no two turns overlap."""
     prompt = (
@@ -171,20 +128,3 @@ def test_the_loop_guard_pauses_both_and_tells_the_leader(cli: Cli) -> None:
     cli.ok("interject", "a", "go on, quietly", agent="lea")
     assert (ended(cli, "a", session(cli, "a").generation).turns, session(cli, "a").state) == (turns + 1, "done")
     assert unread(cli, "a") == []
-
-
-def test_two_that_pause_each_other_at_one_moment_are_told_of_once(cli: Cli) -> None:
-    """Whoever of their keepers was first, and how far the other was: the leader is told again only of another pause."""
-    store = cli.store()
-    for name in "ab":
-        running = sessions.of_client(name, "shell", name, "/", teams.now(store)).having(state="running")
-        store.create(ALPHA, sessions.SESSION, name, running)
-    at_once = store.get(ALPHA, sessions.SESSION, "b")[0]
-    resuming.pause_pair(store, ALPHA, "b", "a", "why")
-    update(store, ALPHA, sessions.SESSION, "b", lambda _: at_once)  # its own keeper has paused a alone, so far
-    resuming.pause_pair(store, ALPHA, "a", "b", "why")
-    assert session(cli, "a").pause_asked == session(cli, "b").pause_asked == "why"
-    update(store, ALPHA, sessions.SESSION, "a", lambda found: found.having(pause_asked=None, turns=9))
-    resuming.pause_pair(store, ALPHA, "a", "b", "again")
-    told = [m["message"] for m in cli.ok("read-messages", agent="lea")]
-    assert [message.partition(", ")[2].partition(".")[0] for message in told] == ["why", "again"]

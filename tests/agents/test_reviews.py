@@ -34,24 +34,6 @@ def test_what_was_reviewed_lands_and_no_more(shop: Shop) -> None:
     assert shop.landed("mia", "2")["state"] == "landed" and (shop.main / "seen2").exists()
 
 
-def test_what_git_shall_not_show_is_another_too(shop: Shop) -> None:
-    """A submodule that the files themselves say to pass over."""
-    tree = shop.trees["bob"]
-    shop.create("t", "--review-by", "mia")
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.main, ".gitmodules", '[submodule "s"]\n path = s\n url = ../s\n ignore = all\n')
-    git(tree, "merge", "-q", "trunk")
-    (tree / "s").mkdir()
-    git(tree, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},s")
-    git(tree, "commit", "-q", "-m", "seen")
-    shop.ok("bob", "update-task", "1", "--status", "completed")
-    shop.ok("mia", "review-task", "1", "--accept")
-    git(tree, "update-index", "--cacheinfo", f"160000,{'2' * 40},s")
-    git(tree, "commit", "-q", "--amend", "-m", "unseen")
-    refused = shop.at("bob", "land", "1")
-    assert refused.returncode == 11 and "was reviewed at" in refused.stderr, refused
-
-
 def test_another_ends_a_review(shop: Shop) -> None:
     """It is the reviewer's, not the owner's; rejected, the task is in progress again with the reason."""
     shop.create("t", "--review-by", "mia")

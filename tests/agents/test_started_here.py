@@ -77,7 +77,6 @@ def failed(cli: Cli) -> Session | None:
 
 @pytest.mark.slow
 def test_an_agent_answers_by_its_command_where_it_joined(cli: Cli) -> None:
-    """On another machine the question goes to its inbox."""
     cli.ok("set", "broadcast", "agents", agent="lea")
     there = Cli(cli.root, team=ALPHA, TEAMS_HOST="there")
     there.ok("join-team", "--answer", "echo from the shelf", agent="librarian")

@@ -7,7 +7,6 @@ import signal
 
 import pytest
 
-from teams_cli.agents import sessions
 from tests.support.agents import (
     BUSY,
     NEEDS_PROC,
@@ -25,7 +24,7 @@ from tests.support.agents import (
     session,
     unread,
 )
-from tests.support.cli import ALPHA, TIMEOUT, Cli
+from tests.support.cli import TIMEOUT, Cli
 from tests.support.waits import until
 
 pytestmark = NEEDS_PROC
@@ -91,7 +90,6 @@ def test_agents_are_three_deep_at_most(cli: Cli) -> None:
 
 
 def test_a_failure_is_told_as_one(cli: Cli) -> None:
-    """With the exit status and the end of what was said; also when a signal ended it."""
     detach(cli, "x", "echo out; echo 'no such key' >&2; exit 7")
     detach(cli, "y", "kill -9 $$")
     assert (ended(cli, "x").outcome, ended(cli, "y").outcome) == ("failed", "failed")
@@ -101,30 +99,6 @@ def test_a_failure_is_told_as_one(cli: Cli) -> None:
     }
     done = run_agent(cli, "echo part; exit 3", status=1)
     assert (done["outcome"], done["exitStatus"], done["failure"]) == ("failed", 3, "exit status 3: part")
-
-
-def test_spawn_and_wait(cli: Cli) -> None:
-    """Prints the output, and leaves nothing unread."""
-    answer = cli("spawn", "echo done; exit 0", "--wait", agent="bob")
-    assert (answer.status, answer.stdout) == (0, "agentA: completed\n  done\n")
-    assert unread(cli, "bob") == [] and cli.ok("read-messages", agent="bob") == []
-    failed = cli("spawn", "exit 4", "--wait", agent="bob")
-    assert (failed.status, failed.stdout) == (1, "agentB: failed: exit status 4\n")
-
-
-@pytest.mark.slow
-def test_the_output_reaches_a_caller_that_is_gone(cli: Cli) -> None:
-    """It has failed, and finds it in its inbox."""
-    child = "until test -e $D/go; do sleep 0.02; done; echo late"
-    cli.more["CHILD"] = child
-    detach(cli, "zoe", 'cat >>$D/given; test $TEAMS_RESUME || { $T spawn "$CHILD" --cwd $D >&2; exit 1; }')
-    until(lambda: sessions.find(cli.store(), ALPHA, "agentA"))
-    until(lambda: session(cli, "zoe").state != "running")
-    go(cli)
-    ended(cli, "agentA")
-    zoe = ended(cli, "zoe")
-    assert outputs_to(cli, "zoe") == [("agentA", "late\n")]
-    assert zoe.outcome == "failed" and len(unread(cli, "zoe")) == 1
 
 
 @pytest.mark.slow
@@ -166,28 +140,3 @@ def test_detach_and_collect(cli: Cli) -> None:
     assert found == {"agent": "zoe", "outcome": "completed", "output": "result\n", "failure": None, "exitStatus": 0}
     assert unread(cli, "lea") == []
     assert cli.ok("before-complete", agent="lea") == {"agent": "lea", "mayFinish": True}
-
-
-@pytest.mark.slow
-def test_before_complete_says_why_not(cli: Cli) -> None:
-    cli.ok("spawn", f"{BUSY} true", "--cwd", str(place(cli)), agent="bob")
-    cli.ok("send-message", "bob", "look", agent="mia")
-    refused = cli("before-complete", "--json", agent="bob")
-    assert (refused.status, refused.error["code"]) == (11, "not_finished")
-    assert "agentA still works for you; unread messages: msg-1" in refused.error["message"]
-    told = cli.ok("before-complete", "--look", agent="bob")
-    assert (told["mayFinish"], told["waitForSessions"], told["unread"]) == (False, ["agentA"], ["msg-1"])
-
-
-@pytest.mark.slow
-def test_recalling_agents_of_earlier_runs(cli: Cli) -> None:
-    run_agent(cli, "$T announce one >&2; $T announce two >&2; echo out", "--agent-id", "zoe")
-    run_agent(cli, "exit 2", "--agent-id", "yan", status=1)
-    rows = {row["name"]: row for row in cli.ok("recall")["agents"]}
-    assert [entry["status"] for entry in rows["zoe"]["statusHistory"]] == ["one", "two"]
-    assert (rows["zoe"]["state"], rows["yan"]["state"], rows["bob"]["state"]) == ("completed", "failed", None)
-    assert "output" not in rows["zoe"]
-    [zoe] = cli.ok("recall", "zoe", "--output")["agents"]
-    [yan] = cli.ok("recall", "yan", "--output")["agents"]
-    assert (zoe["output"], yan["output"], yan["failure"]) == ("out\n", None, "exit status 2")
-    assert cli.refused("recall", "nobody") == (10, "agent_not_found")

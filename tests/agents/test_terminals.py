@@ -132,20 +132,6 @@ def test_interjecting_rings_what_waits_beside_the_client(
         assert heard.wait(20) == channels.STOP and row(cli)["queueDepth"] == 1
 
 
-@pytest.fixture
-def inbox(tmp_path: Path) -> Iterator[socket.socket]:
-    """The socket of a client, where its sessions write to each other; deep below, as homes may be."""
-    far = tmp_path / ("x" * 120)
-    far.mkdir()
-    with socket.socket(socket.AF_UNIX) as door:
-        here = os.open(far, os.O_RDONLY | os.O_DIRECTORY)
-        door.bind(f"/proc/self/fd/{here}/sock")
-        os.close(here)
-        door.listen()
-        door.settimeout(20)
-        yield door
-
-
 def test_interjecting_writes_to_the_socket_of_the_client(cli: Cli, tmp_path: Path) -> None:
     """It is refused without a socket, and where the client would ask its person."""
     path = tmp_path / ("x" * 120) / "sock"
@@ -176,23 +162,6 @@ def test_interjecting_writes_to_the_socket_of_the_client(cli: Cli, tmp_path: Pat
     assert message["message"] == {"role": "user", "content": channels.LINE}
 
 
-def test_what_begins_silently_is_unknown_from_its_wake_to_its_next_hook(
-    cli: Cli, seat: Callable[..., SeatedClient], bell: Any
-) -> None:
-    """It is woken once more if it does not read."""
-    cli.ok("set", "wakeAgainAfter", "1", agent="lea")
-    client = seat(client="qwen")
-    client.hook("SessionStart")
-    with bell() as heard:
-        cli.ok("send-message", NAME, "first", agent="lea")
-        assert heard.wait(20) == channels.MAIL
-        assert row(cli)["state"] == row(cli)["terminal"]["state"] == "unknown"
-        assert heard.wait(20) == channels.MAIL
-        assert "| first" in client.hook("Stop") and row(cli)["terminal"]["state"] == "working"
-        client.hook("Stop")
-        assert row(cli)["terminal"]["state"] == "idle"
-
-
 def state_of_message(cli: Cli, key: str) -> str:
     """How far the message got with its only recipient."""
     (to,) = cli.ok("show-message", key, agent="lea")["reach"]
@@ -210,16 +179,6 @@ def test_who_reads_not_is_woken_again_and_then_its_sender_is_told(
         (notice,) = cli.ok("read-messages", "--wait", "30", agent="bob")
         assert "agentA has not read msg-1: it was woken 4 times" in notice["message"]
         assert state_of_message(cli, "msg-1") == "woken" and row(cli)["queueDepth"] == 1
-
-
-def test_the_sender_hears_of_one_that_is_gone(cli: Cli, seat: Callable[..., SeatedClient]) -> None:
-    client = seat()
-    client.hook("SessionStart")
-    client.kill()
-    until(lambda: row(cli)["state"] == "gone")
-    cli.ok("send-message", NAME, "are you there?", agent="bob")
-    (told,) = cli.ok("read-messages", "--wait", "30", agent="bob")
-    assert "its client ended at" in told["message"] and state_of_message(cli, "msg-1") == "queued"
 
 
 def test_the_leader_hears_of_a_permission_that_is_waited_for(cli: Cli, seat: Callable[..., SeatedClient]) -> None:

@@ -31,62 +31,35 @@ pytestmark = NEEDS_PROC
 
 FOREIGN = {
     "TEAMS_AGENT_NAME": "Bob the first",
-    "TEAMS_AGENT_TYPE": "leader",
     "TEAMS_TOKEN": "bobs",
     "TEAMS_RUN_ID": "bobs-run",
-    "TEAMS_RESUME": "1",
-    "TEAMS_MESSAGES_FILE": "/bobs",
     "OPENCODE_AGENT_ID": "bob",
-    "OPENCODE_AGENT_TYPE": "leader",
-    "OPENCODE_SESSION": "bobs",
-    "CLAUDECODE": "1",
-    "CLAUDE_CODE_SESSION_ID": "bobs",
+    "CLAUDECODE": "bobs",
     "CODEX_THREAD_ID": "bobs",
-    "CODEX_SANDBOX": "bobs",
-    "GEMINI_CLI": "1",
     "GIT_DIR": "/bobs/.git",
 }
-KEPT = {"ANTHROPIC_API_KEY": "key", "CODEX_API_KEY": "key", "PLAIN": "x", "PYTHONPATH": "/some/where"}
 
 
 @pytest.mark.slow
-def test_nothing_of_another_identity_is_inherited(cli: Cli, tmp_path: Path) -> None:
-    """Neither from whoever starts it nor from whoever wakes it; keys and the rest of the environment are."""
-    for name in ("shell", "own"):
-        config = {"own": {"start": ["sh", "-c", "{prompt}"], "resume": ["sh", "-c", "{prompt}"], "input": "messages"}}
-        (cli.root / "config.json").write_text(json.dumps({"harness": config}))
-        prompt = f"env -0 >$D/{name}-$TEAMS_RESUME"
-        answer = cli("spawn", prompt, "--wait", "--harness", name, "--agent-id", name, agent="bob", **FOREIGN, **KEPT)
-        assert answer.status == 0
-        assert cli("send-message", name, "hi", agent="mia", **FOREIGN, **KEPT).status == 0
-        ended(cli, name, 2)
-        for turn in ("", "1"):
-            said = (place(cli) / f"{name}-{turn}").read_bytes().split(b"\0")
-            found = dict(entry.decode().split("=", 1) for entry in said if entry)
-            assert {key: found.get(key) for key in KEPT} == KEPT
-            assert not {value for value in found.values() if "bob" in value.lower()} - {"bob"}
-            ours = {key: value for key, value in found.items() if key.startswith(("TEAMS_", "OPENCODE_"))}
-            tag = ours.pop("TEAMS_RUN_ID")
-            assert tag.startswith(f"{ALPHA}-") and f".{name}." in tag
-            assert int(ours.pop("TEAMS_PORT_BASE")) >= 10000
-            again = {"TEAMS_RESUME": "1", "TEAMS_MESSAGES_FILE": ours.get("TEAMS_MESSAGES_FILE")} if turn else {}
-            assert ours == {
-                **cli.store().variables,
-                "TEAMS_TEAM": ALPHA,
-                "TEAMS_AGENT_ID": name,
-                "TEAMS_AGENT_NAME": name,
-                "TEAMS_AGENT_TYPE": "team-member",
-                "OPENCODE_TEAM_NAME": ALPHA,
-                "OPENCODE_AGENT_ID": name,
-                "OPENCODE_AGENT_NAME": name,
-                "OPENCODE_AGENT_TYPE": "team-member",
-                **again,
-            }
-            assert not [key for key in found if key.startswith(("CLAUDE", "GEMINI", "GIT_D")) or key == "CODEX_SANDBOX"]
+def test_nothing_of_another_identity_is_inherited(cli: Cli) -> None:
+    """Neither from whoever starts it nor from whoever wakes it; keys are inherited."""
+    more = {**FOREIGN, "ANTHROPIC_API_KEY": "key"}
+    prompt = "env -0 >$D/turn-$TEAMS_RESUME"
+    assert cli("spawn", prompt, "--wait", "--agent-id", "zoe", agent="bob", **more).status == 0
+    assert cli("send-message", "zoe", "hi", agent="mia", **more).status == 0
+    ended(cli, "zoe", 2)
+    for turn in ("", "1"):
+        entries = (place(cli) / f"turn-{turn}").read_bytes().decode().rstrip("\0").split("\0")
+        variables = dict(entry.split("=", 1) for entry in entries)
+        assert variables["ANTHROPIC_API_KEY"] == "key"
+        assert not [value for value in variables.values() if "bob" in value.lower()]
+        for prefix in ("TEAMS_AGENT", "OPENCODE_AGENT"):
+            assert [variables[f"{prefix}_{key}"] for key in ("ID", "NAME", "TYPE")] == ["zoe", "zoe", "team-member"]
+        assert (variables["TEAMS_TEAM"], variables.get("TEAMS_RESUME", "")) == (ALPHA, turn)
+        assert ".zoe." in variables["TEAMS_RUN_ID"] and int(variables["TEAMS_PORT_BASE"]) >= 10000
 
 
 def test_in_a_secure_team_each_agent_has_its_own_token(tmp_path: Path) -> None:
-    """Also when it is resumed; no token is in a file."""
     cli = team_of_agents(tmp_path)
     answer = cli("spawn-team", "safe", "--secure", "--json", agent="boss", team="safe").json
     prompt = "$T announce here >&2 && echo $TEAMS_TOKEN >>$D/tokens"
@@ -154,7 +127,6 @@ def lose_session(cli: Cli) -> None:
 
 @pytest.mark.slow
 def test_a_client_that_was_killed_before_it_said_its_id_starts_over(cli: Cli) -> None:
-    """With the prompt, and what came meanwhile behind it."""
     with_client(cli)
     detach(cli, "zoe", "say one", "--harness", "scripted")
     known = ended(cli, "zoe").session_id

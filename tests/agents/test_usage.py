@@ -70,7 +70,6 @@ def test_a_client_that_counts_from_its_beginning_is_counted_by_turns(cli: Cli) -
 
 @pytest.mark.parametrize("is_whole_session", [False, True], ids=["2.1.197", "2.1.332"])
 def test_turns_of_claude_are_counted_once_whatever_its_version_counts(cli: Cli, is_whole_session: bool) -> None:
-    """By what both versions print; the second turn takes more than the first."""
     turns, said = [(100, 10), (300, 30), (50, 5)], [0, 0]
     program = place(cli) / "claude"
     program.write_text(f"#!/bin/sh\nexec sh {place(cli)}/turn\n")
@@ -97,8 +96,6 @@ def test_who_does_not_say_is_unknown_not_nothing(cli: Cli) -> None:
     run(cli, "true")
     (row,) = usage(cli)["rows"]
     assert (row["turns"], row["uncounted"], row["input"], row["total"]) == (1, 1, None, None)
-    said = cli("usage", agent="lea").stdout
-    assert "1 (1 unknown)" in said and "unknown  unknown" in said and "coordination" not in said
     cli.ok("set", "budget", "100", agent="lea")
     assert "0 of 100 tokens (0%); the tokens of 1 turns are unknown" in cli("usage", agent="lea").stdout
 
@@ -134,17 +131,3 @@ def told(cli: Cli) -> list[str]:
     ]
     assert of_both[0] == of_both[1]
     return of_both[0]
-
-
-def test_one_agent_has_a_budget_of_its_own(cli: Cli) -> None:
-    harness(cli, _ONE)
-    (place(cli) / "turn").write_text('echo \'{"type":"done","in":50,"out":0}\'')
-    assert cli("set", "budget", "50", "--for", "nobody", agent="lea").status == 2
-    run(cli, "true")
-    cli.ok("set", "budget", "50", "--for", "ann", agent="lea")
-    cli.ok("send-message", "ann", "more", agent="lea")
-    assert run(cli, "true", agent="ben").status == 0
-    assert session(cli, "ann").turns == 1
-    assert usage(cli)["budgets"] == [{"of": "ann", "limit": 50, "taken": 50, "uncounted": 0}]
-    cli.ok("set", "budget", "0", "--for", "ann", agent="lea")
-    until(lambda: session(cli, "ann").turns == 2)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.agents import NEEDS_PROC, agent_row, place, run_agent
-from tests.support.cli import ALPHA, TIMEOUT, Cli
+from tests.support.cli import ALPHA, Cli
+from tests.support.shop import git
 
 pytestmark = NEEDS_PROC
 
@@ -18,11 +18,9 @@ pytestmark = NEEDS_PROC
 @pytest.fixture
 def checkout(cli: Cli) -> Path:
     """A repository with one commit, in the directory of the agents."""
-    top = place(cli)
-    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
-    for words in (["init", "-q"], [*identity, "commit", "-q", "--allow-empty", "-m", "first"]):
-        subprocess.run(["git", "-C", str(top), *words], check=True, timeout=TIMEOUT)
-    return top
+    git(place(cli), "init", "-q")
+    git(place(cli), "commit", "-q", "--allow-empty", "-m", "first")
+    return place(cli)
 
 
 def test_a_worktree_of_ones_own(cli: Cli, checkout: Path) -> None:
@@ -40,12 +38,12 @@ def test_a_worktree_of_ones_own(cli: Cli, checkout: Path) -> None:
     words = ("run-agent", "true", "--worktree", "--cwd", str(checkout))
     assert cli.refused(*words, agent="lea") == (11, "already_exists")
     os.rmdir(f"{cli.root}/worktrees/{ALPHA}/agentB")
-    subprocess.run(["git", "-C", str(checkout), "branch", f"teams/{ALPHA}/agentB"], check=True, timeout=TIMEOUT)
+    git(checkout, "branch", f"teams/{ALPHA}/agentB")
     assert cli.refused(*words, agent="lea") == (11, "already_exists")
 
 
 def test_no_worktree_outside_a_repository(cli: Cli) -> None:
     words = ("run-agent", "true", "--worktree", "--cwd", str(place(cli)))
     assert cli.refused(*words, agent="lea") == (2, "invalid_value")
-    subprocess.run(["git", "-C", str(place(cli)), "init", "-q"], check=True, timeout=TIMEOUT)
+    git(place(cli), "init", "-q")
     assert cli.refused(*words, agent="lea") == (2, "invalid_value")  # nothing was committed yet

@@ -44,7 +44,6 @@ def test_a_wait_that_is_ended_says_how_to_go_on(cli: Cli) -> None:
 
 
 def test_what_was_done_before_the_wait_was_said(cli: Cli) -> None:
-    """And is done; the next wait, too, takes the next task."""
     add_tasks(cli, "one")
     cli.ok("create-task", "not for bob", "--require", "rust", agent="lea")
     cli.ok("claim-task", "1", agent="bob")

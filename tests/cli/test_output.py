@@ -7,10 +7,8 @@ import os
 import re
 import select
 import signal
-import socket
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -60,39 +58,6 @@ def in_terminal(cli: Cli, *words: str, **environ: str) -> str:
     return shown.decode().replace("\r\n", "\n")
 
 
-def test_an_answer_of_which_the_disk_takes_a_part_is_refused(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
-    add_tasks(cli, *(f"number {number} {'x' * 80}" for number in range(200)))
-    cli.ok("update-task", "1", "--description", "x" * 6000, agent="lea")
-    for words, unbuffered in (("show-task 1", ""), ("get-tasks --json", "1")):
-        limited = f'ulimit -f 8; exec "$0" "$@" > {tmp_path}/answer'
-        environ = cli.environ("bob", PYTHONUNBUFFERED=unbuffered)
-        done = subprocess.run(
-            ["sh", "-c", limited, *COMMAND, *words.split()],
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT,
-        )
-        assert (done.returncode, done.stdout) == (1, "") and "can't write the answer: File too large" in done.stderr, (
-            done
-        )
-
-
-def test_an_answer_is_written_at_once(cli: Cli) -> None:
-    """Also where Python is told to buffer nothing, as in many containers: each write comes by itself here."""
-    for words in ("show-task 2", "brief", "get-tasks"):
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        environ = cli.environ("bob", PYTHONUNBUFFERED="1")
-        process = subprocess.Popen([*COMMAND, *words.split()], env=environ, stdout=theirs.fileno())
-        theirs.close()
-        assert process.wait(TIMEOUT) == 0
-        written = [data.decode() for data in iter(partial(ours.recv, 1 << 16), b"")]
-        ours.close()
-        lines = [text for text in written if not text.startswith("next: ")]
-        assert len(lines) == 1 and lines[0].count("\n") > 1, written
-
-
 def test_options_of_every_command_may_stand_before_it(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     answer = cli("--json", "--team", ALPHA, "--as=bob", "whoami", team="")
@@ -114,7 +79,6 @@ def test_a_pipe_gets_plain_lines(cli: Cli) -> None:
 
 
 def test_a_terminal_gets_a_table_with_colour(cli: Cli) -> None:
-    """Unless it wants none; JSON has the text itself."""
     shown = in_terminal(cli, "get-tasks")
     assert "\x1b[" in shown and "\u2500" in shown
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
@@ -194,31 +158,6 @@ def test_standard_error_that_is_closed(full: Cli) -> None:
     spoilt.unlink()
 
 
-def test_standard_input_that_is_closed_is_not_needed(full: Cli) -> None:
-    assert shell(full, "$TEAMS show-task 1 <&-").returncode == 0
-    full.ok("set", "broadcast_timeout", "0.3", agent="human")
-    (full.root / "config.json").write_text('{"permission": {"tool": {"announce": {"*": "ask"}}}}')
-    done = shell(full, "$TEAMS announce x --json <&-")
-    assert done.returncode == 13 and json.loads(done.stderr)["error"]["code"] == "needs_human"
-    (full.root / "config.json").unlink()
-
-
-def test_a_terminal_that_can_not_show_every_character(cli: Cli) -> None:
-    """What it can't show is spelt out; the rest is there."""
-    for environ in ({"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}):
-        words = [*COMMAND, "read-messages", "--all", "--peek"]
-        done = subprocess.run(words, env=cli.environ("bob", **environ), capture_output=True, timeout=TIMEOUT)
-        assert done.returncode == 0 and b"| hello\n" in done.stdout, done
-
-
-def test_talk_goes_to_standard_error(cli: Cli) -> None:
-    """Standard output is the answer and nothing else."""
-    refused = cli("claim-task", "1", agent="mia")
-    assert (refused.stdout, refused.status) == ("", 11)
-    what, hint = refused.stderr.splitlines()
-    assert what == "teams: task-1 is claimed by bob" and hint.strip()
-
-
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_an_interrupt_while_it_is_loaded(wrapped: bool) -> None:
     """Also where Python says it in its own words, as of one that comes while it makes a class."""
@@ -247,7 +186,6 @@ def test_an_interrupt(cli: Cli) -> None:
 
 
 def test_a_terminal_gets_help_in_boxes_with_all_that_there_is(cli: Cli) -> None:
-    """As it stands in the declarations, whatever signs are in it."""
     shown = in_terminal(cli, "help", "--all")
     assert "\x1b[" in shown
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)

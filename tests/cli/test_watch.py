@@ -73,21 +73,6 @@ def test_lines_are_added_where_there_is_no_terminal(cli: Cli) -> None:
     assert (process.returncode, out, err) == (130, b"", b"\nteams: interrupted\n")
 
 
-def test_a_picture_on_a_terminal(cli: Cli) -> None:
-    """Drawn anew when something changes, and taken away again by Ctrl-C."""
-    parent, child = pty.openpty()
-    environ = cli.environ(TERM="xterm-256color", COLUMNS="100", LINES="30", NO_COLOR="")
-    with subprocess.Popen([*COMMAND, "watch"], env=environ, stdin=child, stdout=child, stderr=child) as process:
-        os.close(child)
-        assert "second" in shown(parent, "hello there")
-        cli.ok("announce", "\x1b[31mred [bold]", agent="bob")
-        assert "\\u001b[31mred [bold]" in shown(parent, "red [bold]")
-        process.send_signal(signal.SIGINT)
-        assert "\x1b[?1049l" in shown(parent, "interrupted")
-        assert process.wait(TIMEOUT) == 130
-    os.close(parent)
-
-
 def shown(terminal: int, wanted: str) -> str:
     """What the terminal is given until *wanted* is in it."""
     text, give_up = "", time.monotonic() + TIMEOUT
@@ -96,10 +81,6 @@ def shown(terminal: int, wanted: str) -> str:
         if select.select([terminal], [], [], 0.5)[0]:
             text += os.read(terminal, 65536).decode(errors="replace")
     return text
-
-
-def test_a_team_that_is_not_there(tmp_path: Path) -> None:
-    assert Cli(tmp_path / "root", team="none").refused("watch") == (10, "team_not_found")
 
 
 def trouble(cli: Cli) -> None:
@@ -111,24 +92,6 @@ def trouble(cli: Cli) -> None:
     cli.ok("create-task", "third", "--review-by", "human", agent="lea")
     cli.ok("claim-task", "3", agent="bob")
     cli.ok("update-task", "3", "--status", "completed", "--result", "see it", agent="bob")
-
-
-def test_what_failed_and_what_waits_for_the_person_is_told(cli: Cli) -> None:
-    trouble(cli)
-    frame = cli.ok("watch", "--once")
-    assert [(row["kind"], row["id"], row["text"]) for row in frame["waiting"]] == [
-        ("question", "ask-1", "May I?"),
-        ("plan", "plan-1", "Buy a disk."),
-        ("review", "task-3", "to review: third"),
-        ("message", "msg-3", "Which disk?"),
-    ]
-    assert [(row["id"], row["reason"], row["waiting"]) for row in frame["failed"]] == [
-        ("task-1", "the disk is full", 1)
-    ]
-    assert frame["course"]["heldUp"] == 1 and frame["agents"][1]["trouble"] == "waiting"
-    lines = cli("watch", "--once").stdout
-    assert re.search(r"waits for you: 4\nWHAT +FROM +TEXT\nask-1 ", lines)
-    assert re.search(r"failed: 1\nTASK +STATUS +BLOCKS +REASON\ntask-1 +failed +1 +the disk is full\n", lines)
 
 
 def on_terminal(cli: Cli, columns: int, lines: int) -> tuple[subprocess.Popen[bytes], int]:
@@ -147,7 +110,6 @@ def plain(text: str) -> str:
 
 
 def test_names_and_states_are_whole_on_a_small_terminal(cli: Cli) -> None:
-    """And q ends it, with the terminal as it was before."""
     trouble(cli)
     process, terminal = on_terminal(cli, 80, 24)
     text = plain(shown(terminal, "Tab next agent"))

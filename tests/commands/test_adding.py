@@ -62,11 +62,7 @@ WORDS = '''"""Hurrying in words."""
 def hurried(task):
     return [f"{task['id']}: comes first now"]
 '''
-FILES = {
-    "tasks/hurrying.py": OPERATION,
-    "commands/hurrying.py": DECLARATION,
-    "cli/show/hurrying.py": WORDS,
-}
+FILES = {"tasks/hurrying.py": OPERATION, "commands/hurrying.py": DECLARATION, "cli/show/hurrying.py": WORDS}
 
 
 ROWS = {

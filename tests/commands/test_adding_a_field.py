@@ -33,16 +33,16 @@ FILES: dict[str, Edits] = {
         (
             '        "priority": task["priority"],\n',
             '        "priority": task["priority"],\n        "estimate": task.get("estimate"),\n',
-        ),
+        )
     ],
     "extensions/http/board/task_dialog.js": [
-        ("    ['Priority', task.priority],\n", "    ['Priority', task.priority],\n    ['Estimate', task.estimate],\n"),
+        ("    ['Priority', task.priority],\n", "    ['Priority', task.priority],\n    ['Estimate', task.estimate],\n")
     ],
     "extensions/http/board/task_forms.js": [
         (
             "task.priority ?? 'normal' }),\n",
             "task.priority ?? 'normal' }),\n  field({ name: 'estimate', label: 'Hours' }),\n",
-        ),
+        )
     ],
 }
 

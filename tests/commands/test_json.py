@@ -216,71 +216,6 @@ def agent_row(name: str, **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def test_plans(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
-    add_tasks(cli, "t")
-    one = {"id": "plan-1", "teamName": "alpha", "from": "bob", "task": "task-1", "plan": "first", "status": "proposed"}
-    one["createdAt"] = T
-    same(cli.ok("propose-plan", "first", "--task", "1", agent="bob"), one)
-    same(cli.ok("get-plans", "--open"), [one])
-    no = {**one, "status": "rejected", "decidedBy": "lea", "decidedAt": T, "feedback": "shorter"}
-    same(cli.ok("reject-plan", "1", "--feedback", "shorter", agent="lea"), no)
-    two = {**one, "id": "plan-2", "plan": "second", "revises": "plan-1"}
-    two["createdAt"] = two.pop("createdAt")
-    same(cli.ok("propose-plan", "second", "--revises", "#1", agent="bob"), two)
-    yes = {**two, "status": "approved", "decidedBy": "human", "decidedAt": T, "note": "go"}
-    same(cli.ok("approve-plan", "plan-2", "--note", "go", agent="human"), yes)
-    same(cli.ok("get-plans"), [no, yes])
-    same(cli.ok("wait", "--plan", "2", "--timeout", "0"), {"plan": yes})
-
-
-def test_shutdowns(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
-    add_tasks(cli, "t")
-    cli.ok("claim-task", "1", agent="bob")
-    one = {"id": "shutdown-1", "teamName": "alpha", "agent": "bob", "requestedBy": "lea", "reason": "done?"}
-    one |= {"status": "requested", "createdAt": T}
-    same(cli.ok("request-shutdown", "bob", "--reason", "done?", agent="lea"), one)
-    no = {**one, "status": "rejected", "decidedAt": T, "answer": "busy"}
-    same(cli.ok("reject-shutdown", "--reason", "busy", agent="bob"), no)
-    two = {"id": "shutdown-2", "teamName": "alpha", "agent": "bob", "requestedBy": "human", "status": "requested"}
-    two["createdAt"] = T
-    same(cli.ok("request-shutdown", "bob", agent="human"), two)
-    yes = {**two, "status": "approved", "decidedAt": T, "releasedTasks": ["task-1"]}
-    same(cli.ok("approve-shutdown", "2", agent="bob"), yes)
-
-
-def test_waits(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
-    same(cli.ok("wait", "--agent", "bob", "--timeout", "0"), {"agent": "bob"})
-    cli.ok("send-message", "bob", "hi", agent="lea")
-    mail = {"id": "msg-1", "number": 1, "from": "lea", "to": "bob", "message": "hi", "timestamp": T, "type": "plain"}
-    mail["next"] = "teams reply msg-1 TEXT"
-    same(cli.ok("wait", "--message", agent="bob"), {"unread": ["msg-1"], "messages": [mail]})
-    counts = {"pending": 0, "in_progress": 0, "completed": 0, "failed": 0, "cancelled": 0}
-    same(cli.ok("wait", "--all-tasks"), {"taskCounts": counts, "stuck": []})
-    cli.ok("create-task", "t", agent="lea")
-    cli.ok("create-task", "u", "--blocked-by", "1", agent="lea")
-    cli.ok("claim-task", "1", agent="bob")
-    failed = cli.ok("update-task", "1", "--status", "failed", agent="bob")
-    del failed["blocked"], failed["openBlockers"]
-    same(cli.ok("wait", "--task", "1"), {"task": normal(failed)})
-    same(cli.ok("wait", "--all-tasks"), {"taskCounts": {**counts, "pending": 1, "failed": 1}, "stuck": ["task-2"]})
-
-
-def test_keys_are_those_on_disk(tmp_path: Path) -> None:
-    """What a script reads from the command it finds in the file under the same name."""
-    cli = make_team(tmp_path / "root", "bob")
-    shown = cli.ok("create-task", "t", agent="lea")
-    on_disk = json.loads((cli.root / "tasks/alpha/task-1.json").read_text())
-    assert {**on_disk, "blocked": False, "openBlockers": []} == {**shown, "checksum": on_disk["checksum"]}
-    sent = cli.ok("send-message", "bob", "hi", agent="lea")
-    (file,) = (cli.root / "teams/alpha/messages/0").glob("1.bob.*.json")
-    assert {**json.loads(file.read_text()), "checksum": ""} == {**sent, "checksum": ""}
-    team = json.loads((cli.root / "teams/alpha/team.json").read_text())
-    assert {**cli.ok("show-team"), "checksum": team["checksum"]} == team
-
-
 def test_a_field_written_by_hand_is_shown_and_survives(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     add_tasks(cli, "t")
@@ -289,11 +224,3 @@ def test_a_field_written_by_hand_is_shown_and_survives(tmp_path: Path) -> None:
     done = cli.ok("claim-task", "1", agent="bob")
     assert (done["title"], done["ticket"], done["owner"]) == ("better", {"id": 7}, "bob")
     assert json.loads(file.read_text())["ticket"] == {"id": 7}
-
-
-def test_json_goes_anywhere_on_the_line(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
-    for words in (["get-tasks", "--json"], ["get-tasks", "--json", "--ready"], ["get-tasks", "--limit", "1", "--json"]):
-        assert cli(*words).json == []
-    assert cli("send-message", "--json", "bob", "--", "--json", agent="lea").json["message"] == "--json"
-    assert cli("send-message", "bob", "--", "--json", agent="lea").stdout == "msg-2: sent to bob\n"

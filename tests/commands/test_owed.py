@@ -10,11 +10,8 @@ from pathlib import Path
 import pytest
 
 from teams_cli.teams import presence
-from tests.conftest import server
 from tests.support.cli import TIMEOUT, Cli, add_tasks, lapse, make_team
-from tests.support.postgres import schema_of
 from tests.support.waits import until
-from tests.support.wire import Wire
 
 # Runs a command, and is killed, or can't go on writing, when the notice that follows its change is to be stored.
 BROKEN = """
@@ -109,26 +106,6 @@ def test_who_hears_that_all_is_settled_hears_what_the_last_task_resulted_in(tmp_
     assert [each["message"] for each in found["messages"]] == ["task-1 (t) completed by bob: done"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("event", ["failed", "expired, claimed"])
-def test_nor_does_one_in_a_database(tmp_path: Path, on_postgres: str, event: str) -> None:
-    """Whoever changes something is killed before the server hears of the notice."""
-    prepare, agent, words, recipient, begin = CHANGES[event]
-    cli = make_team(tmp_path / "root", "bob", "mia")
-    prepare(cli)
-    wire = Wire(f"{server().directory}/.s.PGSQL.5432")
-    wire.hold(b"INSERT INTO messages")
-    place = f"postgresql://teams@127.0.0.1:{wire.port}/postgres?schema={schema_of(on_postgres)}"
-    with cli.start("--store", place, *words.split(), agent=agent) as process:
-        wire.wait_held()
-        process.kill()
-    wire.close()
-    cli.ok("whoami", agent="mia")
-    assert len(told(cli, recipient, begin)) == 1
-    cli.ok(*words.split(), agent=agent)
-    assert len(told(cli, recipient, begin)) == 1
-
-
 @pytest.mark.parametrize("event", ["failed", "approved"])
 def test_after_the_commit_nothing_refuses(tmp_path: Path, event: str) -> None:
     """A disk that is full for what follows: the change is made, so it is done, and its notice is sent later."""
@@ -139,18 +116,6 @@ def test_after_the_commit_nothing_refuses(tmp_path: Path, event: str) -> None:
     assert done.returncode == 0, done
     cli.ok(*words.split(), agent=agent)
     assert len(told(cli, recipient, begin)) == 1
-
-
-def test_a_damaged_side_file_is_no_reason_to_refuse_what_is_sent(tmp_path: Path) -> None:
-    """Else whoever repeats what was refused fills the log."""
-    cli = make_team(tmp_path / "root", "bob", "mia")
-    for path in ("sessions/bob.json", "agents/lea.json"):
-        file = cli.root / "teams/alpha" / path
-        file.parent.mkdir(exist_ok=True)
-        file.write_text("{")
-    assert cli("send-message", "bob", "hi", "--json", agent="lea").status == 0
-    assert cli("broadcast-message", "all", "--json", agent="lea").status == 0
-    assert told(cli, "bob", "") == ["hi", "all"]
 
 
 def test_what_can_not_be_read_holds_up_nothing_that_others_owe(tmp_path: Path) -> None:

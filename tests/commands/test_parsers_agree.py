@@ -132,8 +132,6 @@ def written(parameter: Parameter, value: Any) -> list[str]:
 
 
 def test_what_is_written_without_a_mistake_the_strict_one_takes() -> None:
-    """Else it would take twice as long, and nobody would see it."""
-
     def check(name: str, values: tuple[Any, ...]) -> None:
         command = commands.get(name)
         words: list[str] = []

@@ -40,17 +40,6 @@ def test_what_only_informs_is_handled_by_reading(cli: Cli) -> None:
     assert handled(cli) == ["msg-1"]
 
 
-def test_notices_of_the_system_are_handled_by_reading(cli: Cli) -> None:
-    add_tasks(cli, "t")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--status", "failed", agent="bob")
-    ((text, before),) = read(cli, "lea")
-    assert "task-1 (t) failed by bob" in text and not before
-    assert read(cli, "lea") == [] and handled(cli, "lea") == ["msg-1"]
-    refused = cli("reply", "1", "thanks", agent="lea")
-    assert refused.status == 11 and "send-message" not in refused.stderr
-
-
 def test_deciding_handles_what_asked_for_it(cli: Cli) -> None:
     """A plan, and a shutdown; also where the message was not read yet."""
     cli.ok("propose-plan", "so", agent="bob")
@@ -59,20 +48,6 @@ def test_deciding_handles_what_asked_for_it(cli: Cli) -> None:
     cli.ok("request-shutdown", "ann", agent="lea")
     cli.ok("reject-shutdown", "--reason", "busy", agent="ann")
     assert read(cli, "ann") == [] and len(handled(cli, "ann")) == 1
-
-
-def test_new_in_full_and_open_in_a_line_each(cli: Cli) -> None:
-    """Also a long one; nothing is said twice in full."""
-    long = "first line\n" + "word " * 100
-    cli.ok("send-message", "bob", long, agent="lea")
-    shown = cli("read-messages", agent="bob").stdout
-    assert "| first line\n" in shown and shown.count("word") == 100
-    cli.ok("send-message", "bob", "another", agent="ann")
-    new, _, before = cli("read-messages", agent="bob").stdout.partition("still open")
-    assert "| another\n" in new and "word" not in new
-    (line,) = before.splitlines()[1:]
-    assert line.startswith("  msg-1 from lea, ") and "first line word" in line and len(line) < 110
-    assert cli("read-messages", agent="bob").stdout.startswith("no new messages\n")
 
 
 def test_at_most_twenty_and_how_many_more(cli: Cli) -> None:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from teams_cli.errors import AgentNotFound, AlreadyHandled, MessageNotFound, TeamsError, WaitRanOut
-from teams_cli.membership import joining, leaving
+from teams_cli.errors import AlreadyHandled, MessageNotFound, StorageFailed, TeamsError
+from teams_cli.membership import joining
 from teams_cli.messages import inboxes, messages, reading
 from teams_cli.messages.inboxes import INBOX, Inbox, Open
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.messages.reading import Selection
-from teams_cli.store import pace
+from teams_cli.store.files.engine import FileStore
 from teams_cli.teams.permission import Caller
-from tests.support.cli import ALPHA, TIMEOUT, make_team, tree
+from tests.support.cli import ALPHA, TIMEOUT, make_team
 from tests.support.waits import at_once, until_asleep
 
 if TYPE_CHECKING:
@@ -72,18 +72,7 @@ def test_reading_marks_and_peeking_does_not(team: Store, clock: FakeClock) -> No
     assert (old["readAt"], old["handledAt"] > first) == (first, True)
 
 
-def test_peeking_and_looking_back_write_nothing(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
-    cli.ok("send-message", "bob", "hi", agent="lea")
-    cli.ok("read-messages", agent="bob")
-    before = tree(cli.root)
-    for words in (["--peek"], ["--all"], ["--all", "--from", "lea"]):
-        assert len(cli.ok("read-messages", *words, agent="bob")) == 1
-    assert tree(cli.root) == before
-
-
 def test_handling_is_ones_own(team: Store) -> None:
-    """Of a broadcast each recipient has its own copy to handle."""
     messages.broadcast(team, ALPHA, LEA, "for all")
     reading.handle(team, ALPHA, BOB, ["1"])
     assert (numbers(team, BOB), numbers(team, MIA)) == ([], [1])
@@ -101,14 +90,6 @@ def test_selections(team: Store) -> None:
     assert numbers(team, handled=True) == [1, 2, 3, 4]
     assert numbers(team, handled=True, sender="lea", limit=2) == [1, 2]
     assert numbers(team, handled=True, since=3) == [4]
-
-
-def test_only_what_is_shown_is_marked(team: Store) -> None:
-    say(team, "a", "b", "c")
-    assert numbers(team, limit=1) == [1]
-    assert inboxes.unread(team, ALPHA, "bob") == [2, 3]
-    assert numbers(team, since=2) == [3]
-    assert inboxes.unread(team, ALPHA, "bob") == [2]
 
 
 def test_ack_twice_is_safe_and_all_or_none(team: Store, clock: FakeClock) -> None:
@@ -136,29 +117,6 @@ def test_a_reply_goes_to_the_sender_once(team: Store) -> None:
     with pytest.raises(MessageNotFound):
         reading.reply(team, ALPHA, MIA, "1", "not mine", [])
     assert team.last(ALPHA, MESSAGE) == 2
-
-
-def test_a_reply_to_who_left_is_refused_and_nothing_is_marked(team: Store) -> None:
-    say(team, "bye", sender=MIA)
-    leaving.leave(team, ALPHA, MIA)
-    with pytest.raises(AgentNotFound):
-        reading.reply(team, ALPHA, BOB, "1", "wait", [])
-    assert numbers(team) == [1] and team.last(ALPHA, MESSAGE) == 1
-
-
-def test_a_uid_is_of_one_sender(team: Store) -> None:
-    """Sending again under it gives the first; another sender may use the same."""
-    one = messages.send(team, ALPHA, LEA, "bob", "hi", "u")
-    assert messages.send(team, ALPHA, LEA, "bob", "hi", "u") == one
-    assert messages.send(team, ALPHA, MIA, "bob", "hi", "u").number == 2
-    for to, text in (("mia", "hi"), ("bob", "other")):
-        with pytest.raises(TeamsError) as refusal:
-            messages.send(team, ALPHA, LEA, to, text, "u")
-        assert refusal.value.code == "uid_taken"
-    first = messages.broadcast(team, ALPHA, LEA, "to all", "v")
-    joining.join(team, ALPHA, Caller("zoe"))
-    assert messages.broadcast(team, ALPHA, LEA, "to all", "v") == first
-    assert team.last(ALPHA, MESSAGE) == 3
 
 
 def test_a_damaged_message_is_named_and_not_passed_over(tmp_path: Path) -> None:
@@ -191,27 +149,6 @@ def test_waiting_in_another_process(tmp_path: Path) -> None:
     found = cli.ok("read-messages", "--wait", "60", agent="bob")
     assert [(message["message"], "readBefore" in message) for message in found] == [("wake", True), ("again", False)]
     assert cli.refused("read-messages", "--wait", "0.1", agent="bob") == (14, "wait_ran_out")
-
-
-def test_waiting_for_a_sender(team: Store) -> None:
-    """What comes from others meanwhile ends no wait, and stays unread."""
-    say(team, "from lea")
-
-    def sleep(ready: Any, timeout: float) -> bool:
-        return pace.sleep_until(team, ALPHA, ready, timeout)
-
-    with pytest.raises(WaitRanOut):
-        reading.wait_and_read(team, ALPHA, BOB, Selection("mia"), [], 0.05, sleep, at_once)
-    assert inboxes.unread(team, ALPHA, "bob") == [1]
-
-
-def test_the_human_has_an_inbox(tmp_path: Path) -> None:
-    """It needs no joining, and is reached by name."""
-    cli = make_team(tmp_path / "root", "bob")
-    cli.ok("send-message", "human", "help", agent="bob")
-    assert [m["message"] for m in cli.ok("read-messages", agent="human")] == ["help"]
-    assert cli.ok("reply", "1", "coming", agent="human")["from"] == "human"
-    assert [m["message"] for m in cli.ok("read-messages", agent="bob")] == ["coming"]
 
 
 def test_an_inbox_behind_a_damaged_message_does_not_grow(tmp_path: Path) -> None:
@@ -257,3 +194,46 @@ def test_what_was_done_since_one_looked_is_kept(team: Store) -> None:
     mailbox.mark_read({1, 2})
     assert numbers(team, peek=True) == [2, 3]
     assert inboxes.unread(team, ALPHA, "bob") == [3]
+
+
+def test_what_was_handled_is_recorded_though_it_can_not_be_read_a_second_time(tmp_path: Path) -> None:
+    """The disk fails between the look at the message and the one at the log."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("send-message", "bob", "hello", agent="lea")
+
+    class Failing(FileStore):
+        def news(self, team: str, kind: Any, agent: str, after: int, problems: list[Any]) -> tuple[list[Any], int]:
+            problems.append(StorageFailed("can't read it: Input/output error"))
+            return [], self.last(team, kind)
+
+    reading.handle(Failing(str(cli.root)), ALPHA, BOB, ["1"])
+    inbox = cli.store().get(ALPHA, INBOX, "bob")[0]
+    assert [entry.number for entry in inbox.handled] == [1]
+    assert cli.ok("read-messages", agent="bob") == []
+
+
+NAMES = ["lea", "bob", "mia"]
+
+
+def counted(store: FileStore) -> dict[str, int]:
+    """The counts, which are those of each by itself."""
+    found = inboxes.unread_counts(store, "alpha", NAMES)
+    assert found == {name: len(inboxes.unread(store, "alpha", name)) for name in NAMES}
+    return found
+
+
+def read(store: FileStore, caller: Caller, limit: int = 0) -> None:
+    problems: list[TeamsError] = []
+    reading.read(store, "alpha", caller, Selection(limit=limit), problems, at_once)
+
+
+def made(tmp_path: Path) -> FileStore:
+    store = FileStore(str(tmp_path / "root"))
+    joining.spawn_team(store, "alpha", LEA)
+    for caller in (BOB, MIA):
+        joining.join(store, "alpha", caller)
+    for caller in (LEA, BOB, MIA):
+        read(store, caller)
+        reading.handle(store, "alpha", caller, [])
+    assert counted(store) == dict.fromkeys(NAMES, 0)
+    return store

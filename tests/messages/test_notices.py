@@ -93,8 +93,6 @@ def test_what_is_sent_is_taken_off_for_good_where_another_changes_the_task_and_i
 
 @pytest.mark.slow
 def test_marks_are_made_anew_by_what_no_power_cut_takes_back():
-    """As whoever comes next does for a mark that leads to nothing."""
-
     def mark(store):
         store.mark_anew(ALPHA, TASK, ["task-1"])
 

@@ -42,17 +42,7 @@ def test_a_message_is_followed_from_the_queue_to_its_end(cli: Cli) -> None:
     assert cli("sent", "--json", agent="bob").json == []
 
 
-def test_with_which_turn_an_agent_was_given_it(cli: Cli) -> None:
-    assert cli("run-agent", "true", "--agent-id", "zed", agent="lea").status == 0
-    assert cli("send-message", "zed", "And now?", agent="lea").status == 0
-    until(lambda: states(cli)["msg-2 zed"] not in ("queued", "woken") if "msg-2 zed" in states(cli) else False)
-    (message,) = (m for m in cli("sent", "--to", "zed", "--json", agent="lea").json if m["message"] == "And now?")
-    (to,) = message["reach"]
-    assert to["state"] == "shown" and to["turn"] == 2 and to["shownAt"]
-
-
 def test_what_is_not_acknowledged_in_time_is_told_to_its_sender(cli: Cli) -> None:
-    """Once at the end of an answer, and in the brief until it is handled."""
     assert cli("set", "ack_timeout", "0.1", agent="lea").status == 0
     sent = cli("send-message", "bob", "Sign this", "--ack-required", "--json", agent="lea").json
     assert sent["ackBy"] > sent["timestamp"]

@@ -1,17 +1,19 @@
-"""Asking the person: one question at a time, on a console or from any shell."""
+"""Asking the person: one question at a time, on a console, from any shell, or where something else runs."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from teams_cli.clock import parse_rfc3339
 from tests.questions.asking import Person, ask, by_responder, wait_for
+from tests.support.agents import end_all, team_of_agents
 from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
+from tests.support.terminal import Terminal
 
 
 def test_the_human_is_asked_one_question_at_a_time(cli: Cli, person: Person) -> None:
@@ -66,14 +68,6 @@ def test_a_question_gives_way_when_its_asker_is_killed(cli: Cli, person: Person)
     person.sees("bob no longer waits for the answer")
 
 
-def test_a_question_to_the_human_beside_those_to_agents_is_not_deferred(cli: Cli) -> None:
-    """What the human has answered is told again only where the human is the one who is asked."""
-    ask(cli, "which colour?", "--human", "--no-wait")
-    cli.ok("answer", "1", "blue", agent="human")
-    assert ask(cli, "which colour?", "--human", "--no-wait", agent="ann")["status"] == "pending"
-    assert "human_qa_history" not in cli.ok("show-question", "1")
-
-
 def test_enter_skips_at_once_and_is_no_answer(cli: Cli, person: Person) -> None:
     asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
     person.sees("Enter to skip")
@@ -84,12 +78,6 @@ def test_enter_skips_at_once_and_is_no_answer(cli: Cli, person: Person) -> None:
     person.sees("BROADCAST FROM ANN")
     person.types("red")
     assert json.loads(again.communicate(timeout=TIMEOUT)[0])["status"] == "complete"
-
-
-def test_closed_standard_input_is_no_answer(cli: Cli) -> None:
-    ask(cli, "which colour?", "--human", "--no-wait")
-    assert cli("human", stdin=b"").status == 0
-    assert cli.ok("show-question", "1")["status"] == "pending"
 
 
 def test_what_is_to_be_asked_goes_through_the_same_queue(cli: Cli, person: Person) -> None:
@@ -123,29 +111,8 @@ def test_the_human_is_asked_alone(cli: Cli) -> None:
     assert (found["mode"], found["to"]) == ("human", ["human"])
 
 
-def test_the_console_asks_again_for_what_it_cannot_take(cli: Cli) -> None:
-    asked = ask(cli, "which colour?", "--human", "--no-wait")["requestId"]
-    assert cli("human", "--once", stdin=b"caf\xe9\n" + b"x" * 70_000 + b"\nblue\n").status == 0
-    (given,) = cli.ok("show-question", asked)["answers"]
-    assert given["content"] == "blue"
-
-
-def test_lines_that_come_at_once_answer_one_question_each(cli: Cli) -> None:
-    ask(cli, "which colour?", "--human", "--no-wait")
-    ask(cli, "which size?", "--human", "--no-wait")
-    process = cli.start("human", stdin=subprocess.PIPE)
-    process.stdin.write(b"blue\n42\n")
-    process.stdin.flush()
-    wait_for(lambda: not cli.ok("get-questions", "--open"))
-    process.terminate()
-    process.communicate(timeout=TIMEOUT)
-    answers = [row["answers"][0]["content"] for row in cli.ok("get-questions")]
-    assert answers == ["blue", "42"]
-
-
 @pytest.mark.slow
 def test_what_was_typed_before_a_question_does_not_answer_it(cli: Cli, person: Person) -> None:
-    """Also what was typed for one whose time was over just then."""
     first = cli.start("ask-others", "quick?", "--human", "--timeout", "4", "--json", agent="bob")
     person.sees("quick?")
     os.write(person.end, b"half an ans")
@@ -158,7 +125,6 @@ def test_what_was_typed_before_a_question_does_not_answer_it(cli: Cli, person: P
 
 
 def test_the_console_of_a_secure_team_asks_for_the_token_of_the_human(tmp_path: Path) -> None:
-    """Else every agent could answer, and allow itself, in the name of the person."""
     cli = Cli(tmp_path / "root", team=ALPHA)
     made = cli.ok("spawn-team", ALPHA, "--secure", agent="lea")
     assert cli("ask-others", "which?", "--human", "--no-wait", agent="lea", TEAMS_TOKEN=made["token"]).status == 0
@@ -192,3 +158,58 @@ def test_the_human_alone_skips_from_any_shell(cli: Cli) -> None:
     found = json.loads(asking.communicate(timeout=TIMEOUT)[0])
     assert found["responses"] == [] and found["skipped"] is True
     assert cli.refused("skip-question", "1", agent="human") == (11, "wrong_state")
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Iterator[Cli]:
+    cli = team_of_agents(tmp_path, "bob")
+    yield cli
+    end_all(cli.root)
+
+
+def test_the_person_in_front_of_run_agent_is_asked_there(agents: Cli, tmp_path: Path) -> None:
+    asks = "teams ask-others 'Which colour?' --human --json"
+    words = ["run-agent", asks, "--agent-id", "kim", "--cwd", str(tmp_path), "--as", "human"]
+    terminal = Terminal(agents, *words)
+    terminal.until("BROADCAST FROM KIM")
+    terminal.until("Enter to skip): ")
+    terminal.type("blue\n")
+    terminal.until("ask-1: answered")
+    assert terminal.end() == 0
+    assert '"content": "blue"' in terminal.text
+
+
+def test_the_person_in_front_of_watch_answers_there(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("ask-others", "Which colour?", "--human", "--no-wait", agent="bob")
+    terminal = Terminal(cli, "watch")
+    terminal.until("Which colour?")
+    terminal.type("abluu\x7fe")
+    terminal.until("blue")
+    terminal.type("\r")
+    terminal.until("ask-1: answered")
+    terminal.type("q")
+    assert terminal.end() == 0
+    assert cli.ok("show-question", "1")["answers"][0]["content"] == "blue"
+
+
+@pytest.mark.slow
+def test_who_types_at_a_terminal_is_the_human(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("propose-plan", "First this.", agent="bob")
+    cli.ok("ask-others", "Which?", "--human", "--no-wait", agent="bob")
+    cli.ok("ask-others", "What?", "--human", "--no-wait", agent="bob")
+    for words in (
+        ["set", "broadcast", "human"],
+        ["create-task", "Work"],
+        ["approve-plan", "1"],
+        ["answer", "1", "this"],
+        ["skip-question", "2"],
+    ):
+        assert cli(*words).status == 2
+        terminal = Terminal(cli, *words, agent="")
+        assert terminal.end() == 0, terminal.text
+    assert cli.ok("show-task", "1")["createdBy"] == "human"
+    assert cli.ok("get-plans")[0]["status"] == "approved"
+    assert cli.ok("show-question", "1")["answers"][0]["responder"] == "human"
+    assert Terminal(cli, "answer", "1", "that", agent="bob").end() == 13

@@ -46,14 +46,6 @@ def test_some_only_and_nobody(cli: Cli, tmp_path: Path) -> None:
     assert (found["status"], found["responses"]) == ("complete", []) and "nobody" in found["note"]
 
 
-def test_polling(cli: Cli) -> None:
-    """`waitingFor` shrinks to nothing."""
-    asked = ask(cli, "why?", "--no-wait", "--to", "ann", "--to", "cid")
-    assert (asked["status"], asked["responses"]) == ("pending", [])
-    done = wait_for(lambda: (q := cli.ok("show-question", "1"))["status"] == "complete" and q)
-    assert done["waitingFor"] == [] and len(done["responses"]) == 2
-
-
 def test_the_parent_is_told_and_not_woken(cli: Cli) -> None:
     """What the shadow said comes as information: no unread mail that keeps an agent from finishing."""
     ask(cli, "why?", "--to", "ann")
@@ -79,13 +71,6 @@ def test_open_questions_are_limited_and_closed_ones_are_not_counted(cli: Cli) ->
     assert cli("ask-others", "how?", agent="bob").status == 11
     assert cli.ok("answer", "1", "so", agent="lea")["status"] == "complete"
     assert ask(cli, "how?", "--to", "ann")["status"] == "complete"
-
-
-def test_two_that_ask_each_other_both_get_an_answer(cli: Cli) -> None:
-    first = cli.start("ask-others", "a?", "--to", "cid", "--json", agent="ann")
-    second = cli.start("ask-others", "b?", "--to", "ann", "--json", agent="cid")
-    for process in (first, second):
-        assert json.loads(process.communicate(timeout=TIMEOUT)[0])["status"] == "complete"
 
 
 def collectors(cli: Cli) -> list[int]:

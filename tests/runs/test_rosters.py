@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -131,12 +130,3 @@ def test_without_a_roster_it_is_said_where_one_was_looked_for(checkout: Checkout
     (checkout.path.parent / "teams.yaml").write_text("name: outside")
     assert checkout.run("up")[1]["error"]["code"] == "workflow_not_found"
     assert checkout.run("up", "--file", "../../teams.yaml", "--team", "other", agent="lea")[1]["team"] == "other"
-
-
-def test_two_at_once_make_one_team(checkout: Checkout) -> None:
-    small = "name: web\nmembers: [{name: ann, role: team-leader}, {name: mia}]\ntasks: [{id: one, title: First}]\n"
-    (checkout.path / "teams.yaml").write_text(small)
-    with ThreadPoolExecutor() as pool:
-        said = list(pool.map(lambda _: checkout.run("up", agent="human"), range(2)))
-    assert [status for status, _ in said] == [0, 0]
-    assert sorted(len(document["tasks"]) for _, document in said) == [0, 1]

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import shutil
-import subprocess
-import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.support.cli import Cli, tree
-from tests.support.workflow_runs import (
-    LIMIT,
-    results,
-    run,
-    statuses,
-    write_workflow,
-)
+from tests.support.workflow_runs import results, run, statuses, write_workflow
 
 
 def test_a_run_hands_results_on_and_reports(cli: Cli, tmp_path: Path) -> None:
@@ -47,12 +35,7 @@ synthesize: {run: 'echo "## All"; cat "$TEAMS_RESULTS/join.txt"'}""",
     ]
     assert found["report"] == str(cli.root / "runs/small-1/report.md")
     assert Path(found["report"]).read_text() == found["text"]
-    assert results(found) == {
-        "greet": "hello you\n",
-        "each-1": "a b\n",
-        "each-2": "c\n",
-        "join": "hello you\na b\nc\n",
-    }
+    assert results(found) == {"greet": "hello you\n", "each-1": "a b\n", "each-2": "c\n", "join": "hello you\na b\nc\n"}
     assert [task["title"] for task in found["tasks"]] == ["Greet you", "Look at a b", "Look at c", "Join"]
     assert found["tasks"][3]["description"] == "After hello you\n"
     assert found["tasks"][3]["blockedBy"] == ["task-1", "task-2", "task-3"]
@@ -85,34 +68,6 @@ def test_the_answer_for_people_is_the_report_and_progress_is_beside_it(cli: Cli,
     assert "\x1b" not in answer.stdout + report.read_text()
     said = answer.stderr.splitlines()
     assert said[0] == "team mine: 1 task for worker" and said[-1] == "[1/1] a: completed by worker: A"
-
-
-@pytest.mark.slow
-def test_on_a_terminal_progress_is_a_bar_with_who_does_what(tmp_path: Path) -> None:
-    cli = Cli(tmp_path / "root", TERM="xterm", NO_COLOR="")
-    path = write_workflow(tmp_path, "agents: 2\ntasks: [{id: a, title: 'A [b]', run: 'sleep 0.5'}]")
-    ours, theirs = pty.openpty()
-    process = cli.start("run", str(path), stderr=theirs)
-    os.close(theirs)
-    said = b""
-    with suppress(OSError), os.fdopen(ours, "rb", buffering=0) as screen:  # EIO: they closed it
-        while more := screen.read(4096):
-            said += more
-    process.communicate(timeout=LIMIT)
-    assert process.returncode == 0
-    assert "━" in said.decode() and "a: A [b]" in said.decode() and "waits" in said.decode()
-    assert said.rindex(b"\x1b[?25h") > said.rindex(b"\x1b[?25l")
-
-
-@pytest.mark.slow
-def test_who_runs_it_leads_it(cli: Cli, tmp_path: Path) -> None:
-    path = write_workflow(tmp_path, "tasks: [{id: a, title: A, run: 'true'}]")
-    led = cli.ok("run", str(path), agent="lea")["team"]
-    assert cli.ok("show-team", led)["leader"] == "lea"
-    human = cli.ok("run", str(path), agent="human")["team"]
-    assert cli.ok("show-team", human)["leader"] == "human"
-    answer = cli("run", str(path), agent="bob", TEAMS_AGENT_TYPE="team-member")
-    assert answer.status == 13
 
 
 def test_commands_get_their_own_identity_and_nobody_elses(cli: Cli, tmp_path: Path) -> None:
@@ -195,13 +150,6 @@ tasks: [{id: a, title: A, require: [two], run: 'true'}]""",
     assert tree(cli.root) is None
 
 
-def test_items_that_cannot_be_found_are_refused(cli: Cli, tmp_path: Path) -> None:
-    for command, refusal in [("echo no >&2; exit 3", (1, "task_failed")), ("printf '\\377'", (2, "invalid_value"))]:
-        front = f"tasks:\n  - id: a\n    title: A\n    run: 'true'\n    each: {{run: {json.dumps(command)}}}"
-        assert cli.refused("run", str(write_workflow(tmp_path, front))) == refusal
-    assert tree(cli.root) is None
-
-
 def test_a_failing_task_fails_the_run_and_what_waits_for_it_is_not_run(cli: Cli, tmp_path: Path) -> None:
     path = write_workflow(
         tmp_path,
@@ -246,26 +194,3 @@ def test_workers_that_may_not_work_end_the_run(cli: Cli, tmp_path: Path) -> None
     died = r"worker-(\d) died \(exit status 13: worker-\1 is a team-member, which may not claim-task"
     assert {*re.findall(died, found["text"])} == {"1", "2"}  # also of who ends when the other is known to have
     assert "* A: no worker was left to do it" in found["text"]
-
-
-@pytest.mark.slow
-def test_the_shipped_workflows_are_found_where_installing_puts_them(tmp_path: Path) -> None:
-    """In the package, without the source beside it."""
-    source = Path(__file__).parents[2]
-    copy = tmp_path / "source"  # a build leaves files beside what it builds
-    shutil.copytree(
-        source,
-        copy,
-        ignore=shutil.ignore_patterns(
-            ".git", ".venv", ".*_cache", ".hypothesis", ".e2e", "__pycache__", "build", "*.egg-info"
-        ),
-    )
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(tmp_path / "installed")]
-    subprocess.run([*pip, str(copy)], check=True, timeout=LIMIT)
-    shutil.rmtree(copy)
-    environ = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
-    words = [sys.executable, "-P", "-m", "teams_cli", "list-workflows", "--json"]
-    done = subprocess.run(words, env=environ, capture_output=True, text=True, cwd=tmp_path, timeout=LIMIT)
-    rows = json.loads(done.stdout)
-    assert [row["name"] for row in rows] == ["code-review", "council", "feature-factory", "parallel-refactor"]
-    assert not any(row["path"].startswith(str(source)) for row in rows)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import workflow_agent
 from tests.support.cli import Cli
-from tests.support.workflow_runs import commit, git, make_repository, put, results, run, statuses, write_workflow
+from tests.support.workflow_runs import commit, make_repository, run, statuses, write_workflow
 
 CLIENT = [sys.executable, workflow_agent.__file__]
 HARNESS = {
@@ -45,21 +45,6 @@ def test_a_shipped_workflow(cli: Cli, repository: Path, name: str) -> None:
     assert document["status"] == "completed"
     assert set(statuses(document).values()) == {"completed"}
     assert Path(document["report"]).read_text(encoding="utf-8")
-
-
-def test_an_idle_agent_is_called_when_there_is_more(cli: Cli, tmp_path: Path) -> None:
-    """The second agent has nothing to do until the first is done with what only that one can do."""
-    front = """
-roles:
-  first: {extends: team-member, skill: [one]}
-  second: {extends: team-member, skill: [two]}
-agents: [{role: first}, {role: second}]
-tasks:
-- {id: a, title: A, require: [one], run: "sleep 2; echo a"}
-- {id: b, title: B, require: [two], blockedBy: [a], run: "cat $TEAMS_RESULTS/a.txt; echo b"}
-"""
-    document = run(cli, write_workflow(tmp_path / "w", front), "--harness", "scripted")
-    assert results(document) == {"a": "a\n", "b": "a\nb\n"}
 
 
 FOREIGN = {"CLAUDE_CODE_SESSION_ID": "s1", "TEAMS_TOKEN": "t1", "OPENCODE_AGENT_NAME": "n1", "GIT_DIR": "/nowhere"}
@@ -119,7 +104,6 @@ tasks:
 
 
 def test_a_model_sums_up_what_models_found(cli: Cli, tmp_path: Path) -> None:
-    """Never the script that was made for workers: it would say that nothing was found."""
     seen = tmp_path / "seen"
     answer = f"cat >{seen}; echo 'Verdict: changes are needed'; echo; echo a.py is bad"
     scripted(cli, "f", CLAIMING.replace("cat >/dev/null; SUM", answer))
@@ -205,35 +189,3 @@ tasks:
     shown = cli.ok("show-team", team, agent="lea")
     assert shown["settings"]["broadcast"] == "agents" and shown["settings"]["response_depth"] == "high"
     assert shown["state"] == "closed"
-
-
-def test_the_work_in_a_worktree_is_seen_merged_and_removed(cli: Cli, tmp_path: Path) -> None:
-    """Also what the agent did not commit; the team may be closed by then."""
-    repository = make_repository(tmp_path / "repo", {"a.txt": "a\n"})
-    for name in ("user.name", "user.email"):
-        git(repository, "config", name, "a@example.org")
-    scripted(cli, "f", "echo b >>a.txt; echo new >new.txt; " + CLAIMING)
-    front = "agents: [{name: ann, harness: f, worktree: true}, {name: bob, harness: f, worktree: true}]\n"
-    front += "tasks: [{id: a, title: A, prompt: x}]\n"
-    document = run(cli, write_workflow(tmp_path / "w", front), "--var", f"repo={repository}", "--harness", "f")
-    more = ("--team", document["team"])
-    assert "## Worktrees" in document["text"] and f"merge ann --team {more[1]} --as human`" in document["text"]
-    listed = cli.ok("worktree", "list", *more)
-    assert [(row["agent"], row["state"], row["uncommitted"]) for row in listed] == [
-        ("ann", "work", 2),
-        ("bob", "work", 2),
-    ]
-    said = [row["what"] for row in cli.ok("doctor")["findings"] if row["level"] == "warning"]
-    assert any("ann has left a worktree" in what for what in said)
-    patch = cli.ok("worktree", "diff", "ann", *more)["diff"]
-    assert "+b\n" in patch and "+new\n" in patch
-    assert cli.refused("worktree", "remove", "ann", *more, agent="leader")[0] == 11
-    assert cli.refused("worktree", "merge", "ann", *more, agent="bob")[0] == 13
-    assert cli.ok("worktree", "merge", "ann", *more, agent="leader")["state"] == "merged"
-    assert (repository / "new.txt").read_text() == "new\n" and (repository / "a.txt").read_text() == "a\nb\n"
-    put(repository, {"a.txt": "other\n"})
-    git(repository, "commit", "-qam", "other")
-    assert cli.refused("worktree", "merge", "bob", *more, agent="leader")[0] == 11
-    assert git(repository, "status", "--porcelain") == ""
-    assert cli.ok("worktree", "remove", "bob", "--force", *more, agent="leader")["state"] == "removed"
-    assert cli.ok("worktree", "list", *more) == [] and "teams/" not in git(repository, "branch")

@@ -79,10 +79,10 @@ def end_all() -> None:
 class Terminal:
     """A command in a terminal of its own, its screen as one text."""
 
-    def __init__(self, cli: Cli, *words: str) -> None:
+    def __init__(self, cli: Cli, *words: str, agent: str = "human") -> None:
         self.pid, self.master = pty.fork()
         if self.pid == 0:
-            os.execvpe(COMMAND[0], [*COMMAND, *words], {**cli.environ("human"), "TERM": "xterm"})
+            os.execvpe(COMMAND[0], [*COMMAND, *words], {**cli.environ(agent), "TERM": "xterm"})
         self.text = ""
         OPEN.append(self.pid)
 

@@ -17,7 +17,6 @@ def cli(tmp_path: Path) -> Cli:
 
 
 def test_what_is_kept_for_one_is_left_by_the_others(cli: Cli) -> None:
-    """Though it is older and of a higher priority; and who it is for takes it first."""
     made = cli.ok("create-task", "for bob", "--for", "bob", "--priority", "low", agent="lea")
     assert made["assignee"] == "bob" and "owner" not in made
     add_tasks(cli, "for anybody", "another", priority="high")
@@ -47,7 +46,6 @@ def test_who_may_assign(cli: Cli) -> None:
 
 
 def test_being_told_when_it_becomes_ready(cli: Cli) -> None:
-    """By the last of its blockers, or when it needs not wait any more; once."""
     add_tasks(cli, "one", "two")
     cli.ok("create-task", "last", "--for", "bob", "--blocked-by", "1", "--blocked-by", "2", agent="lea")
     told(cli, "bob")
@@ -57,17 +55,6 @@ def test_being_told_when_it_becomes_ready(cli: Cli) -> None:
         cli.ok("update-task", task, "--status", "completed", agent="ann")
     assert told(cli, "bob") == ["task-3 (last), assigned to you, is ready: teams claim-task --next"]
     assert cli.ok("claim-task", "--next", agent="bob")["id"] == "task-3"
-
-
-def test_who_handed_it_in_and_who_reviews_hear_that_it_is_out_of_review(cli: Cli) -> None:
-    """Also where its owner stays the same."""
-    cli.ok("create-task", "t", "--review-by", "ann", agent="lea")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--status", "completed", agent="bob")
-    told(cli, "ann")
-    cli.ok("update-task", "1", "--owner", "bob", agent="mia")
-    assert "task-1 (t) is yours again, withdrawn from review by mia" in told(cli, "bob")[-1]
-    assert "task-1 (t) no longer waits for your review: mia" in told(cli, "ann")[-1]
 
 
 def test_taking_it_back(cli: Cli) -> None:
@@ -91,7 +78,6 @@ def test_who_is_gone_keeps_nothing(cli: Cli) -> None:
 
 
 def test_a_task_is_kept_for_one_who_has_yet_to_join(cli: Cli) -> None:
-    """Alone, in a list, and once it is there; who comes is told, and claims it first."""
     assert "pending, for eve, who has yet to join: t" in cli("create-task", "t", "--for", "eve", agent="lea").stdout
     add_tasks(cli, "for anybody")
     cli.ok("create-task", "--from", "-", agent="lea", stdin=b'[{"title": "listed", "for": "zoe"}]')

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from teams_cli.errors import (
-    NotAllowed,
-    NothingReady,
-    StaleClaim,
-    TaskClaimed,
-    TaskNotFound,
-    WrongState,
-)
+from teams_cli.errors import NotAllowed, NothingReady, StaleClaim, TaskClaimed, TaskNotFound, WrongState
 from teams_cli.membership import joining
 from teams_cli.tasks import changes, choosing, claims, tasks
 from teams_cli.tasks.changes import Edit
@@ -91,25 +84,6 @@ def test_next_follows_changes(team: Store) -> None:
     assert choosing.claim_next(team, ALPHA, MIA).title == "a"
     changes.change_task(team, ALPHA, MIA, "3", Edit(status="pending"))
     assert choosing.claim_next(team, ALPHA, BOB).title == "c"
-
-
-def test_next_finds_what_was_written_by_hand(tmp_path: Path) -> None:
-    """Also when the index beside the tasks is missing: it is a hint and not the truth."""
-    import shutil
-
-    cli = make_team(tmp_path / "root", "bob")
-    add_tasks(cli, "a", "b")
-    shutil.rmtree(cli.root / "tasks/alpha/index")
-    file = cli.root / "tasks/alpha/task-2.json"
-    file.write_text(file.read_text().replace('"normal"', '"high"'))
-    assert [cli.ok("claim-task", "--next", agent="bob")["title"] for _ in range(2)] == ["b", "a"]
-
-
-def test_skills_are_asked_of_whoever_claims(team: Store) -> None:
-    add(team, require=["rust", "cobol"])
-    with pytest.raises(NotAllowed) as refusal:
-        claims.claim(team, ALPHA, MIA, "1")
-    assert "cobol" in refusal.value.message and "rust" not in refusal.value.message
 
 
 def test_releasing(team: Store) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from zlib import crc32
 
 import pytest
 
 from teams_cli.errors import TeamsError
-from teams_cli.tasks import claims
+from teams_cli.store.files.engine import FileStore
+from teams_cli.tasks import claims, dependencies, overviews, tasks
+from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams.permission import Caller
 from teams_cli.views import board
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
@@ -77,7 +80,6 @@ def sealed(path: Path, old: bytes, new: bytes) -> None:
 
 
 def test_what_lacks_a_part_within_is_named_beside_the_others(tmp_path: Path) -> None:
-    """Whoever gave it the checksum: it is no task, and holds up none."""
     cli = make_team(tmp_path / "root", "bob")
     cli.ok("create-task", "a", agent="lea")
     cli.ok("create-task", "b", agent="lea")
@@ -103,3 +105,55 @@ def test_what_an_older_version_did_not_write_is_shown_as_it_is_understood(tmp_pa
     assert cli.ok("show-task", "1", agent="lea")["title"] == "a"
     problems: list[TeamsError] = []
     assert board.frame(cli.store(), ALPHA, problems) and not problems
+
+
+MANY = 250
+
+
+NOW = "2030-01-01T00:00:00.000Z"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> FileStore:
+    """A team of many tasks, of all sorts."""
+    cli: Cli = make_team(tmp_path / "root", "bob")
+    found = FileStore(str(cli.root))
+    found.create_all(ALPHA, TASK, MANY, lambda keys: [_task(number) for number in range(1, len(keys) + 1)])
+    return found
+
+
+def _task(number: int) -> Task:
+    status = {1: "failed", 2: "in_progress", 3: "cancelled", 4: "in_review"}.get(
+        number, "completed" if number % 2 else "pending"
+    )
+    blockers = {6: ["task-1"], 8: ["task-6"], 10: ["task-5"], 12: ["task-14"]}.get(number, [])
+    skills = ["go"] if number == 16 else []
+    return Task(team_name=ALPHA, title=str(number), status=status, created_at=NOW, blocked_by=blockers, require=skills)
+
+
+def as_read(store: FileStore) -> tuple[dict[str, int], list[str], int]:
+    found = list(tasks.all_of(store, ALPHA, []))
+    status_of = dependencies.among(found)
+    ready = [task for task in found if task.status == "pending" and not dependencies.open_blockers(task, status_of)]
+    return tasks.count(found), sorted(dependencies.stuck_tasks(found), key=TASK.number_in), len(ready)
+
+
+def as_counted(store: FileStore) -> tuple[dict[str, int], list[str], int]:
+    found = overviews.overview(store, ALPHA)
+    return found.counts, found.stuck, found.free + len(found.ready)
+
+
+def test_many_are_counted_without_reading_those_that_need_no_look(store: FileStore) -> None:
+    assert as_counted(store) == as_read(store)
+    assert len(overviews.overview(store, ALPHA).found) == 7  # in progress, in review, waiting, asking for a skill
+
+
+def test_the_index_of_an_older_version_is_brought_up_to_date(store: FileStore) -> None:
+    """It had all that were pending in one place, and none that were finished."""
+    index = Path(store.root) / f"tasks/{ALPHA}/index"
+    for label in ("completed", "failed", "cancelled"):
+        shutil.rmtree(index / label)
+    for mark in (index / "free-normal").iterdir():
+        mark.rename(index / "pending-normal" / mark.name)
+    assert as_counted(store) == as_read(store)
+    assert len(overviews.overview(store, ALPHA).found) == 7

@@ -29,7 +29,6 @@ def test_the_rules_are_said_once(cli: Cli) -> None:
 
 
 def test_an_owner_is_told_what_another_edited(cli: Cli) -> None:
-    """Of a text what changed."""
     add_tasks(cli, "first", "second", description="Write the parser.\nIt reads a file.\nIt has tests.")
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("update-task", "1", "--description", "Write the lexer.\nIt reads a file.\nIt has tests.", agent="lea")
@@ -53,7 +52,6 @@ def test_an_owner_is_told_what_another_edited(cli: Cli) -> None:
 
 
 def test_notes_of_anybody_stay_with_the_task(cli: Cli) -> None:
-    """Also behind more than the fifty events that are kept."""
     add_tasks(cli, "t")
     cli.ok("note", "1", "nobody has it yet", agent="ann")
     cli.ok("claim-task", "1", agent="bob")
@@ -69,16 +67,6 @@ def test_notes_of_anybody_stay_with_the_task(cli: Cli) -> None:
     assert cli.refused("note", "1", "x" * 9000, agent="bob") == (2, "invalid_value")
     assert cli.refused("note", "9", "x", agent="bob") == (10, "task_not_found")
     assert cli.refused("note", "1", "x", agent="stranger") == (13, "not_allowed")
-
-
-def test_a_result_is_amended_by_its_owner(cli: Cli) -> None:
-    add_tasks(cli, "t")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--status", "completed", "--result", "42", agent="bob")
-    amended = cli.ok("update-task", "1", "--result", "43", "--reason", "counted anew", agent="bob")
-    assert (amended["status"], amended["result"]) == ("completed", "43")
-    assert amended["notes"][-1]["what"] == "amended" and amended["notes"][-1]["reason"] == "counted anew"
-    assert cli.refused("update-task", "1", "--result", "44", agent="ann") == (13, "not_allowed")
 
 
 MANY = [
@@ -107,7 +95,6 @@ def test_many_tasks_from_one_text(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_a_list_of_tasks_may_leave_out_what_goes_without_saying(cli: Cli) -> None:
-    """Without an id a task has its place; a title alone is a task; numbers are ids."""
     text = "- write the lexer\n- {title: write the parser, blockedBy: [1]}\n- {id: 9, title: join, blockedBy: [2, 1]}\n"
     made = cli.ok("create-task", "--from", "-", agent="lea", stdin=text.encode())
     assert [(task["title"], task["blockedBy"]) for task in made] == [
@@ -134,22 +121,3 @@ def test_a_list_of_tasks_may_leave_out_what_goes_without_saying(cli: Cli) -> Non
 )
 def test_all_or_none(cli: Cli, text: str, refused: tuple[int, str]) -> None:
     assert cli.refused("create-task", "--from", "-", agent="lea", stdin=text.encode()) == refused
-
-
-def test_another_attempt_has_a_result_of_its_own(cli: Cli) -> None:
-    """What failed before is not why it failed now, nor what it resulted in."""
-    cli.ok("create-task", "Import", agent="lea")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--status", "failed", "--result", "the disk is full", agent="bob")
-    for words, result, why in (
-        (("--status", "failed", "--reason", "the network is away"), None, "the network is away"),
-        (("--status", "failed", "--result", "half", "--reason", "too slow"), "half", "half\ntoo slow"),
-    ):
-        cli.ok("update-task", "1", "--status", "pending", agent="human")
-        cli.ok("claim-task", "1", agent="bob")
-        assert cli.ok("update-task", "1", *words, agent="bob").get("result") == result
-        assert cli.ok("watch", "--once", agent="lea")["failed"][0]["reason"] == why
-    cli.ok("update-task", "1", "--status", "pending", agent="human")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--result", "half", agent="bob")
-    assert cli.ok("update-task", "1", "--status", "completed", agent="bob")["result"] == "half"

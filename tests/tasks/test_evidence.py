@@ -44,14 +44,6 @@ def test_it_is_shown_as_it_was(cli: Cli, tmp_path: Path) -> None:
     assert copy.read_bytes() == PICTURE
 
 
-def test_what_is_not_there_or_in_the_way_is_said(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "mine").write_text("as it was")
-    assert cli.refused("get-evidence", "1", "none", agent="lea") == (10, "evidence_not_found")
-    assert cli.refused("get-evidence", "1", "report.txt", "--out", str(tmp_path / "mine"))[0] == 2
-    assert cli.refused("get-evidence", "1", "--out", str(tmp_path / "new")) == (2, "wrong_usage")
-    assert (tmp_path / "mine").read_text() == "as it was"
-
-
 def test_a_copy_that_was_changed_is_not_shown(cli: Cli) -> None:
     store = cli.store()
     for content in (b64encode(b"4 of 3 passed").decode(), "abc"):

@@ -49,12 +49,6 @@ def test_it_is_offered_once_it_was_edited(cli: Cli) -> None:
     assert ended(waiting)["claimed"]["id"] == "task-1"
 
 
-def test_the_next_is_another_where_there_is_one(cli: Cli) -> None:
-    add_tasks(cli, "low", priority="low")
-    cli.ok("release-task", "1", *WHY, agent="bob")
-    assert [cli.ok("claim-task", "--next", agent="bob")["title"] for _ in range(2)] == ["low", "deploy"]
-
-
 def test_who_works_alone_is_offered_it_again(cli: Cli) -> None:
     cli.ok("leave-team", agent="mia")
     cli.ok("release-task", "1", *WHY, agent="bob")

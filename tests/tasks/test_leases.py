@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -18,9 +17,8 @@ from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks import choosing, claims, leases, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import presence, settings, teams
+from teams_cli.teams import presence, teams
 from teams_cli.teams.permission import Caller
-from teams_cli.views import agents
 from tests.support.agents import NEEDS_PROC
 from tests.support.cli import ALPHA
 
@@ -114,15 +112,6 @@ def test_an_older_version_ends_the_grace_period_by_its_renewal(team: Store, cloc
     assert (seen(team).owner, seen(team).in_grace) == ("bob", True)
 
 
-def test_the_lease_is_a_setting_of_the_team(team: Store, clock: FakeClock) -> None:
-    settings.change(team, ALPHA, LEA, "staleAfterSeconds", "10")
-    claims.claim(team, ALPHA, MIA, "2")
-    clock.advance(11)
-    assert seen(team, "2").in_grace
-    clock.advance(11)  # no grace period is longer than a lease
-    assert (seen(team, "2").owner, seen(team, "1").owner) == (None, "bob")
-
-
 def test_a_heartbeat_renews_all_of_ones_leases(team: Store, clock: FakeClock) -> None:
     """Or that of one task."""
     claims.claim(team, ALPHA, BOB, "2")
@@ -167,42 +156,6 @@ def test_fencing_tells_two_claims_of_one_agent_apart(team: Store, clock: FakeClo
     assert done.status == "completed"
 
 
-def test_who_comes_first_after_the_lease_has_it(team: Store, clock: FakeClock) -> None:
-    """Claiming releases what is over, by itself: nobody has to look first."""
-    with pytest.raises(TaskClaimed):
-        claims.claim(team, ALPHA, MIA, "1")
-    lapse(team, clock)
-    task = claims.claim(team, ALPHA, MIA, "1")
-    assert (task.owner, task.claim, [note.what for note in task.notes]) == ("mia", 2, ["claimed", "expired", "claimed"])
-    assert len(told(team)) == 2  # that bob is asked, and that the task is free
-
-
-def test_who_claims_one_after_the_other_looks_now_and_then_for_what_expired(team: Store, clock: FakeClock) -> None:
-    """Lost so are no more than moments: another is had meanwhile, and where there is none, it looks at once."""
-    tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title="three", created_at=""))
-    tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title="four", created_at=""))
-    assert choosing.claim_next(team, ALPHA, MIA).id == "task-2"
-    _let_go_unseen(team, "task-1")
-    assert choosing.claim_next(team, ALPHA, MIA).id == "task-3"
-    clock.advance(1)
-    assert choosing.claim_next(team, ALPHA, MIA).id == "task-1"
-    _let_go_unseen(team, "task-2")
-    assert choosing.claim_next(team, ALPHA, BOB).id == "task-4"
-    assert choosing.claim_next(team, ALPHA, BOB).id == "task-2"
-
-
-def _let_go_unseen(store: Store, key: str, name: str = ALPHA) -> None:
-    """Have the claim be over, as for who comes after a new start of the machine."""
-    task, revision = store.get(name, tasks.TASK, key)
-    store.replace(name, tasks.TASK, key, task.having(lease_epoch="before"), revision)
-
-
-def test_who_is_late_and_alone_may_still_complete(team: Store, clock: FakeClock) -> None:
-    """A lease that ran out and that nobody noticed does no harm."""
-    clock.advance(1000)
-    assert _complete(team, BOB).status == "completed"
-
-
 def test_the_wall_clock_decides_nothing(team: Store, clock: FakeClock) -> None:
     """It may be set back or forth: the lease runs by the steady one."""
     clock.wall = clock.wall.replace(year=2040)
@@ -215,20 +168,9 @@ def test_the_wall_clock_decides_nothing(team: Store, clock: FakeClock) -> None:
 
 
 def test_another_start_of_the_machine_ends_every_lease(team: Store, clock: FakeClock) -> None:
-    """Also when its clock reads less than before."""
     clock.restart()
     task = seen(team)
     assert task.owner is None and "restarted" in str(task.notes[-1].reason)
-
-
-def test_an_owner_that_is_no_member_any_more(team: Store) -> None:
-    """As after a crash between leaving and releasing: whoever looks next releases."""
-    found, revision = team.get(ALPHA, teams.TEAM, ALPHA)
-    bob = found.find("bob")
-    assert bob
-    team.replace(ALPHA, teams.TEAM, ALPHA, found.with_member(bob.having(left_at=teams.now(team))), revision)
-    assert choosing.claim_next(team, ALPHA, MIA).id == "task-1"
-    assert len(told(team)) == 1
 
 
 @NEEDS_PROC
@@ -242,35 +184,7 @@ def test_tasks_of_an_agent_whose_process_is_gone_are_free_at_once(team: Store) -
     assert len(told(team)) == 1
 
 
-@NEEDS_PROC
-def test_a_process_of_the_same_number_is_another(team: Store) -> None:
-    """The start time tells them apart, so that a number given anew keeps nothing alive."""
-    presence.register_process(team, ALPHA, "bob", os.getpid())
-    assert seen(team).owner == "bob"
-    agent, revision = team.get(ALPHA, presence.AGENT, "bob")
-    team.replace(ALPHA, presence.AGENT, "bob", agent.having(pid_started="1"), revision)
-    assert seen(team).owner is None
-
-
-def test_states_of_agents(team: Store, clock: FakeClock) -> None:
-    """active at work, idle without, stale when not heard of, stopped after a shutdown."""
-
-    def states() -> dict[str, str]:
-        working = {task.owner or "" for task in tasks.labelled(team, ALPHA, tasks.IN_PROGRESS)}
-        return {row["name"]: row["state"] for row in agents.member_rows(team, teams.get(team, ALPHA), working, [])}
-
-    assert states() == {"lea": "idle", "bob": "active", "mia": "idle"}
-    clock.advance(901)
-    claims.heartbeat(team, ALPHA, BOB)
-    assert states() == {"lea": "stale", "bob": "active", "mia": "stale"}
-    shutdowns.request(team, ALPHA, LEA, "bob")
-    shutdowns.approve(team, ALPHA, BOB)
-    leaving.leave(team, ALPHA, MIA)
-    assert states() == {"lea": "stale", "bob": "stopped"}
-
-
 def test_a_claim_holds_for_who_joined_since_the_team_was_looked_at(team: Store) -> None:
-    """Also anew; else one that looked a moment earlier takes the task, and both do it."""
     tom = Caller("tom")
     joining.join(team, ALPHA, tom)
     leaving.leave(team, ALPHA, tom)

@@ -17,6 +17,7 @@ from teams_cli.teams import presence
 from teams_cli.teams.presence import AGENT
 from tests.support.cli import TIMEOUT, Cli, add_tasks, lapse
 from tests.support.waits import until
+from tests.support.workflow_runs import git, make_repository
 
 
 def lease(cli: Cli) -> Any:
@@ -31,7 +32,6 @@ def cli(cli: Cli) -> Cli:
 
 @pytest.mark.slow
 def test_waiting_inside_the_tool_renews(cli: Cli) -> None:
-    """Without another command of its owner."""
     cli.ok("set", "staleAfterSeconds", "12", agent="lea")
     cli.ok("claim-task", "1", agent="bob")
     waiting: subprocess.Popen[bytes] = cli.start("read-messages", "--wait", "600", agent="bob")
@@ -81,14 +81,6 @@ def test_help_and_mistakes_renew_too(cli: Cli) -> None:
         assert lease(cli) > before + 800, words
 
 
-def test_who_comes_back_is_not_asked_by_its_own_look(cli: Cli) -> None:
-    cli.ok("claim-task", "1", agent="bob")
-    silent(cli)
-    assert "task-1" in cli("get-tasks", agent="bob").stdout
-    assert cli.ok("read-messages", "--all", agent="lea") == []
-    assert not cli.store().get("alpha", TASK, "task-1")[0].in_grace
-
-
 def test_what_expired_is_offered_last_to_others(cli: Cli) -> None:
     add_tasks(cli, "low", priority="low")
     for _ in range(2):
@@ -102,13 +94,8 @@ def test_what_expired_is_offered_last_to_others(cli: Cli) -> None:
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A repository with a worktree of its own for bob."""
-    main, own = tmp_path / "main", tmp_path / "own"
-    for words in (
-        ("init", "-q", str(main)),
-        ("-C", str(main), "-c", "user.name=x", "-c", "user.email=x@y", "commit", "-q", "--allow-empty", "-m", "begin"),
-        ("-C", str(main), "worktree", "add", "-q", str(own)),
-    ):
-        subprocess.run(["git", *words], check=True, capture_output=True, timeout=TIMEOUT)
+    main, own = make_repository(tmp_path / "main", {"file": "x"}), tmp_path / "own"
+    git(main, "worktree", "add", "-q", str(own))
     return own
 
 

@@ -37,8 +37,6 @@ def read(store: Store, caller: Caller) -> list[str]:
 
 
 def test_a_task_that_asks_for_a_plan_waits_for_one(team: Store) -> None:
-    """Of that very task, and approved; failing needs none."""
-
     def complete() -> Task:
         return changes.change_task(team, ALPHA, BOB, "1", Edit(status="completed"))
 
@@ -68,20 +66,9 @@ def test_a_decided_plan_stays_decided(team: Store) -> None:
 
 
 def test_nobody_decides_on_their_own(team: Store) -> None:
-    """Also when a member became the leader meanwhile."""
     plans.propose(team, ALPHA, MIA, "p")
     leaving.hand_over(team, ALPHA, LEA, "mia")
     for decide in (lambda: plans.approve(team, ALPHA, MIA, "1"), lambda: plans.reject(team, ALPHA, MIA, "1", "no")):
         with pytest.raises(NotAllowed):
             decide()
     assert plans.approve(team, ALPHA, HUMAN, "1").decided_by == "human"
-
-
-def test_everybody_concerned_is_told_once(team: Store) -> None:
-    plans.propose(team, ALPHA, BOB, "p", "1")
-    (asked,) = read(team, LEA)
-    assert "plan-1" in asked
-    plans.reject(team, ALPHA, LEA, "1", "shorter")
-    assert read(team, LEA) == []  # deciding handled what asked for it
-    (answer,) = read(team, BOB)
-    assert "rejected by lea" in answer and "shorter" in answer

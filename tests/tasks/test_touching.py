@@ -23,17 +23,14 @@ LEA, BOB, MIA = Caller("lea"), Caller("bob"), Caller("mia")
 
 
 SHARING = [
-    ("a.py", "a.py"),
     ("*.py", "a.*"),
     ("src/*.py", "src/[ab].py"),
     ("src/**", "src/x/y.py"),
     ("**/test_*.py", "tests/deep/test_?.py"),
-    ("**", "anything/at/all"),
     ("src/**/a.py", "src/a.py"),
     ("a/**/z", "**/m/**"),
     ("[!a].py", "b.py"),
     ("src/*.py:Editor", "src/x.py:Editor.edit,main"),
-    ("src/x.py", "src/x.py:main"),
     ("a:b", "a:b.c"),
 ]
 
@@ -44,22 +41,17 @@ def test_patterns_that_may_name_one_file() -> None:
 
 
 APART = [
-    ("a.py", "b.py"),
     ("src", "src/a.py"),
     ("src/**", "src"),
     ("src/*", "src/a/b.py"),
-    ("*.py", "*.js"),
     ("src/**", "lib/a.py"),
-    ("A.py", "a.py"),
     ("[!a].py", "a.py"),
     ("*.py", "src/a.py"),
     ("src/x.py:Editor", "src/x.py:Edit,main"),
-    ("src/x.py:main", "src/y.py:main"),
 ]
 
 
 def test_patterns_that_name_no_file_in_common() -> None:
-    """Above all no directory for what is in it."""
     for one, other in APART:
         assert not touching.meet(one, other) and not touching.meet(other, one), (one, other)
 
@@ -72,11 +64,6 @@ def test_they_name_what_the_shell_says(pattern: str, name: str) -> None:
         assert touching.meet(pattern, name) == fnmatchcase(name, pattern)
 
 
-def test_a_pattern_that_is_made_to_take_long_does_not() -> None:
-    assert not touching.meet("*a" * 100 + "b", "a" * 200)
-    assert touching.meet("**/" * 80 + "a", "**/" * 80 + "*")
-
-
 def test_what_names_no_files_is_refused() -> None:
     for pattern in ["", " ", "/etc/passwd", "../x", "src/", "a\nb", "x" * 256]:
         with pytest.raises(InvalidValue) as refusal:
@@ -86,7 +73,6 @@ def test_what_names_no_files_is_refused() -> None:
 
 
 def test_next_is_what_touches_nothing_of_others(store: Store) -> None:
-    """Within a priority; where there is nothing else, what does is taken all the same."""
     joining.spawn_team(store, ALPHA, LEA)
     for caller in (BOB, MIA):
         joining.join(store, ALPHA, caller)

@@ -1,4 +1,4 @@
-"""Who may do what: the whole table of roles, the roles that a team or a user defines, and who has to be asked."""
+"""Who may do what: the table of roles, roles of a team, of a user and of OpenCode, and who has to be asked."""
 
 from __future__ import annotations
 
@@ -141,24 +141,6 @@ def everything(store: FileStore) -> dict[str, object]:
     return {path: data for path, data in found.items() if path.endswith(".json")}
 
 
-def test_who_creates_teams(tmp_path: Path) -> None:
-    """Of the environment only the type is known; a specialty is a member's."""
-    for number, (type, status) in enumerate([("", 0), ("leader", 0), ("member", 13), ("task-manager", 13)]):
-        cli = Cli(tmp_path / str(number), agent="zoe")
-        assert cli("spawn-team", ALPHA, TEAMS_AGENT_TYPE=type).status == status
-        assert (tmp_path / str(number)).exists() == (status == 0)
-    assert cli("spawn-team", ALPHA, OPENCODE_AGENT_TYPE="rust").status == 13
-    assert cli("spawn-team", ALPHA, OPENCODE_AGENT_TYPE="rust", TEAMS_AGENT_TYPE="leader").status == 0
-
-
-def test_leaders_do_not_join(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
-    assert cli.refused("join-team", "--role", "team-leader", agent="zoe") == (13, "not_allowed")
-    assert cli.refused("join-team", "--role", "leader", agent="zoe") == (13, "not_allowed")
-    assert cli("join-team", agent="zoe", TEAMS_AGENT_TYPE="leader").status == 13
-    assert cli.refused("join-team", agent="human") == (2, "invalid_value")
-
-
 def test_the_environment_does_not_change_the_role_of_a_member(tmp_path: Path) -> None:
     """A role is a field in the team's files, never what the caller says of itself once it has joined."""
     cli = make_team(tmp_path / "root", "bob")
@@ -183,16 +165,6 @@ def test_an_unknown_type_is_a_specialty(tmp_path: Path) -> None:
     assert (manager["role"], manager["agentType"]) == ("task-manager", "go")
 
 
-def test_an_unknown_role_is_refused_not_allowed_everything(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
-    assert cli.refused("join-team", "--role", "wizard", agent="zoe") == (2, "invalid_value")
-    assert cli.refused("join-team", "--role=", agent="zoe") == (2, "invalid_value")
-    team = cli.root / "teams/alpha/team.json"
-    team.write_text(team.read_text().replace('"role": "team-member"', '"role": "wizard"'))
-    for words in (["create-task", "x"], ["send-message", "lea", "hi"], ["read-messages"], ["close-team"]):
-        assert cli.refused(*words, agent="bob") == (13, "not_allowed")
-
-
 def test_a_role_of_the_team(tmp_path: Path) -> None:
     """It extends one of the three, and says what it may besides, what it may not, and what it knows."""
     cli = make_team(tmp_path / "root")
@@ -215,33 +187,6 @@ def test_a_role_of_the_team(tmp_path: Path) -> None:
     assert cli.refused("send-message", "lea", "hi", agent="sam") == (13, "not_allowed")
     assert cli.ok("create-task", "y", agent="sam")["createdBy"] == "sam"
     assert cli.refused("define-role", "auditor", "--extends", "senior", agent="lea") == (2, "invalid_value")
-
-
-SHOWN = {
-    "permission": {"tool": {"claim-task": {"team-leader": "deny", "*": "ask"}}},
-    "agent": {
-        "security-specialist": {
-            "extends": "team-member",
-            "skill": ["security-review"],
-            "description": "Reviews for security.",
-        }
-    },
-}
-
-
-def test_the_configuration_file_in_the_shapes_of_the_opencode_document(tmp_path: Path) -> None:
-    """What is to be asked is refused when no person answers in time."""
-    cli = make_team(tmp_path / "root", "bob")
-    cli.ok("set", "broadcast_timeout", "0.3", agent="lea")
-    add_tasks(cli, "t", require=["security-review"])
-    (cli.root / "config.json").write_text(json.dumps(SHOWN))
-    assert cli.ok("join-team", "--role", "security-specialist", agent="sue")["role"] == "security-specialist"
-    assert cli.refused("claim-task", "1", agent="lea") == (13, "not_allowed")
-    answer = cli("claim-task", "1", "--json", agent="sue")
-    assert (answer.status, answer.error["code"]) == (13, "needs_human")
-    assert cli.ok("show-task", "1")["status"] == "pending"
-    (cli.root / "config.json").write_text(json.dumps({"agent": SHOWN["agent"]}))
-    assert cli.ok("claim-task", "1", agent="sue")["owner"] == "sue"
 
 
 def config(rules: dict[str, str], **agent: Any) -> Config:
@@ -303,7 +248,6 @@ def test_a_role_that_extends_nothing_known_may_do_nothing() -> None:
 
 
 def test_secure_teams_ask_for_the_token(tmp_path: Path) -> None:
-    """Each member has its own; files keep only hashes, and no command shows them."""
     cli = Cli(tmp_path / "root", team=ALPHA)
     made = cli.ok("spawn-team", ALPHA, "--secure", agent="lea")
     token = cli.ok("join-team", agent="bob")["token"]
@@ -320,7 +264,6 @@ def test_secure_teams_ask_for_the_token(tmp_path: Path) -> None:
 
 
 def test_in_a_secure_team_nobody_comes_back_as_another(tmp_path: Path) -> None:
-    """Who left comes back with its token: its inbox and its name are nobody else's."""
     cli = Cli(tmp_path / "root", team=ALPHA)
     cli.ok("spawn-team", ALPHA, "--secure", agent="lea")
     token = cli.ok("join-team", agent="bob")["token"]
@@ -330,3 +273,98 @@ def test_in_a_secure_team_nobody_comes_back_as_another(tmp_path: Path) -> None:
     again = cli("join-team", "--json", agent="bob", TEAMS_TOKEN=token).json["token"]
     assert again != token
     assert cli("announce", "back", agent="bob", TEAMS_TOKEN=again).status == 0
+
+
+SPECIALIST = {
+    "extends": "team-member",
+    "skill": ["team-coordination", "security-review"],
+    "description": "Security-focused team member",
+}
+
+
+OTHERS = {"build": {"mode": "primary", "prompt": "You build."}}
+
+
+def opencode(home: Path, text: str | dict[str, Any], name: str = "opencode.json") -> None:
+    directory = home / ".config/opencode"
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / name).write_text(text if isinstance(text, str) else json.dumps(text))
+
+
+def test_opencode_s_own_file_lies_below_the_user_s(no_real_home: Path, tmp_path: Path) -> None:
+    """Its rules and roles count; of what `config.json` says too, that stands; what is OpenCode's own is passed over."""
+    cli = make_team(tmp_path / "root", "bob")
+    rules = {"send-message": {"*": "deny"}, "claim-task": "deny", "odd": 7}
+    opencode(no_real_home, {"permission": {"edit": "allow", "tool": rules}, "agent": {"qa": SPECIALIST, **OTHERS}})
+    assert cli.refused("send-message", "lea", "hi", agent="bob") == (13, "not_allowed")
+    assert cli.refused("claim-task", "--next", agent="bob") == (13, "not_allowed")
+    assert cli.refused("join-team", "--role", "build", agent="zoe") == (2, "invalid_value")
+    assert cli.ok("join-team", "--role", "qa", agent="sue")["role"] == "qa"
+    (cli.root / "config.json").write_text(
+        json.dumps({"permission": {"tool": {"send-message": {"team-member": "allow"}}}})
+    )
+    assert cli.ok("send-message", "lea", "hi", agent="bob")["id"] == "msg-1"
+    assert cli.refused("send-message", "bob", "hi", agent="lea") == (13, "not_allowed")
+    cli.ok("set", "--user", "broadcast", "agents", agent="human")
+    assert "claim-task" not in (cli.root / "config.json").read_text()
+
+
+def test_words_for_all_roles_and_for_all_tools(tmp_path: Path) -> None:
+    """What is said of a tool by its name comes before what is said of all; looking can be denied too."""
+    cli = make_team(tmp_path / "root", "bob")
+    rules: dict[str, Any]
+    for rules, refused in (
+        ({"claim-task": "deny"}, "claim-task --next"),
+        ({"*": "deny", "claim-task": {"team-leader": "deny"}}, "claim-task --next"),
+        ({"*": {"team-member": "deny"}, "claim-task": {"team-member": "allow"}}, "announce busy"),
+        ({"get-tasks": "deny"}, "get-tasks"),
+    ):
+        (cli.root / "config.json").write_text(json.dumps({"permission": {"tool": rules}}))
+        cli.ok("settings", agent="human")  # after which it is known that the file is of the form
+        assert cli.refused(*refused.split(), agent="bob") == (13, "not_allowed")
+
+
+def test_a_refusal_names_those_whom_the_rules_allow_it(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    (cli.root / "config.json").write_text('{"permission": {"tool": {"send-message": {"team-member": "deny"}}}}')
+    hint = cli("send-message", "lea", "hi", "--json", agent="bob").error["hint"]
+    assert hint == "Allowed to: team-leader, task-manager, human."
+
+
+def test_members_make_no_teams_whatever_they_say_of_themselves(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    assert cli.refused("spawn-team", "second", agent="bob") == (13, "not_allowed")
+    assert cli("spawn-team", "second", agent="bob", team="", TEAMS_AGENT_TYPE="leader").status == 13
+    assert cli("spawn-team", "second", agent="lea", TEAMS_AGENT_TYPE="member").status == 13
+    assert cli.ok("spawn-team", "second", agent="lea")["leader"] == "lea"
+    cli.ok("join-team", "second", agent="bob", team="second")
+    cli.ok("leave-team", agent="bob", team="second")
+    cli.ok("leave-team", agent="bob")
+    assert cli.ok("spawn-team", "third", agent="bob")["leader"] == "bob"
+
+
+def test_an_agent_is_told_what_its_role_makes_of_it(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root")
+    entry = {**SPECIALIST, "workflow": "code-review"}
+    (cli.root / "config.json").write_text(json.dumps({"agent": {"security": entry}}))
+    cli.ok("join-team", "--role", "security", agent="sue")
+    about = "Your role: security: Security-focused team member. Your skills: security-review, team-coordination."
+    about += " You follow the workflow code-review: teams list-workflows has its file."
+    assert about in cli("whoami", agent="sue").stdout
+    assert cli.ok("whoami", agent="sue")["skills"] == ["security-review", "team-coordination"]
+    started = json.dumps({"hook_event_name": "SessionStart", "session_id": "s"}).encode()
+    assert about in cli("hook", "claude", agent="sue", stdin=started).stdout
+    assert about in cli("brief", agent="sue").stdout and about not in cli("brief", agent="sue").stdout
+
+
+def test_doctor_names_what_was_meant_and_does_not_count(no_real_home: Path, tmp_path: Path) -> None:
+    """A misspelt word would else allow what it was to forbid, and nobody would know."""
+    cli = make_team(tmp_path / "root")
+    opencode(no_real_home, {"permission": {"tool": {"send-message": "denied", "announce": {"*": "deny"}}}})
+    warning, refused = cli.ok("doctor")["findings"]
+    assert warning["level"] == "warning" and warning["where"].endswith("opencode.json: permission.tool.send-message")
+    assert refused["where"].endswith("opencode.json: permission.tool.announce")
+    assert refused["remedy"] == f"Move it to {cli.root}/config.json."
+    opencode(no_real_home, '{"permission": {"tool": ')
+    (warning,) = cli.ok("doctor")["findings"]
+    assert "it is not valid JSON" in warning["what"]

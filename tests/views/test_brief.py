@@ -125,29 +125,3 @@ def test_it_has_at_most_1500_characters(cli: Cli) -> None:
         assert len(said) <= 1500, said
         assert said.splitlines()[-1].startswith("next: ")
     assert "yours: task-16" in cli("brief", agent="bob").stdout
-
-
-def test_nothing_is_consumed_unseen(cli: Cli) -> None:
-    """What there is no room for stays unread; what is read is there to be seen, whatever else there is."""
-    add_tasks(cli, *("x" * 80 for _ in range(4)))
-    for n in range(1, 5):
-        cli.ok("claim-task", str(n), agent="bob")
-    cli.ok("set", "rules", "r" * 450, agent="lea")
-    for n in range(1, 5):
-        cli.ok("update-task", str(n), "--append", f"more {n} " + "y" * 90, agent="lea")
-    shown: list[str] = []
-    for _ in range(4):
-        said = cli("brief", agent="bob").stdout
-        assert len(said) <= 1500
-        shown += [line for line in said.splitlines() if line.startswith("lea edited")]
-    assert [line.partition("added: ")[2][:6] for line in shown] == [f"more {n}" for n in range(1, 5)]
-
-
-def test_who_has_little_of_its_lease_left_is_warned(cli: Cli) -> None:
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("set", "staleAfterSeconds", "100000", agent="lea")
-    task = cli.ok("brief", agent="bob")["myTasks"][0]
-    assert (task["leaseEndsSoon"], task["leaseSeconds"] <= 900) == (True, True)
-    cli.ok("heartbeat", agent="bob")
-    assert ", soon: any command" not in cli("brief", agent="bob").stdout

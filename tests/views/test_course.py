@@ -52,19 +52,6 @@ def test_each_task_is_counted_once() -> None:
     assert [found[key] for key in counts] == [7, 1, 14, 1, 1, 3, 1, 1, 2]
 
 
-def test_the_critical_path_is_the_longest_chain_of_what_can_still_be_done() -> None:
-    found = told(
-        task(1, "completed", ended=1),
-        task(2, "in_progress", 1),
-        task(3, "pending", 2),
-        task(4, "pending", 3),
-        task(5, "pending", 1),
-        task(6, "failed"),
-        *(task(n, "pending", n - 1) for n in range(7, 12)),
-    )
-    assert found["criticalPath"] == ["task-2", "task-3", "task-4"]
-
-
 def test_there_is_no_estimate_without_a_basis() -> None:
     working = task(1, "in_progress")
     few = [task(2, "completed", ended=1), task(3, "completed", ended=2)]
@@ -87,12 +74,6 @@ def test_the_estimate_says_how_sure_it_is_and_what_it_stands_on() -> None:
     estimate = found["estimate"]
     assert (estimate["seconds"], estimate["fromSeconds"], estimate["toSeconds"]) == (180, 120, 240)
     assert estimate["basis"] == "9 tasks were completed in the last 9 min"
-
-
-def test_it_is_not_over_before_its_longest_chain_is() -> None:
-    done = [task(n, "completed", ended=n, took=10) for n in range(1, 10)]
-    chain = [task(10, "in_progress"), *(task(n, "pending", n - 1) for n in range(11, 20))]
-    assert told(*done, *chain)["estimate"]["seconds"] == 10 * 10 * 60
 
 
 @given(

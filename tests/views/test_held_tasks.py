@@ -70,16 +70,6 @@ def test_what_waits_for_a_plan_is_held_up_until_that_is_decided(cli: Cli) -> Non
     assert (held["next"], told(cli)) == (GO_ON, [])
 
 
-def test_what_waits_for_another_task_is_held_up(cli: Cli) -> None:
-    cli.ok("update-task", "1", "--blocked-by", "2", agent="lea")
-    cli.ok("read-messages", agent="bob")
-    assert told(cli) == []
-    assert for_work(cli, "mia")["claimed"]["id"] == "task-2"
-    cli.ok("update-task", "2", "--status", "completed", agent="mia")
-    cli.ok("read-messages", agent="bob")
-    assert told(cli) == ["held"]
-
-
 def test_what_cannot_be_noted_is_told_with_a_warning_and_told_again(cli: Cli, tmp_path: Path) -> None:
     temporary = tmp_path / "root/tmp"
     temporary.rename(tmp_path / "kept")

@@ -36,24 +36,6 @@ def test_a_wait_takes_the_task_that_ends_it(cli: Cli) -> None:
     assert cli.refused("wait", "--task", "", agent="bob") == (2, "wrong_usage")
 
 
-def test_a_wait_for_work_ends_with_work_or_with_mail_that_asks(cli: Cli) -> None:
-    """What asks nothing comes with the task, or when the time is over."""
-    waiting = begin(cli, "bob", "join-team", ALPHA, "--claim", "--wait", "60")
-    until(lambda: presence.load(cli.store(), ALPHA, "bob").waiting)
-    cli.ok("send-message", "bob", "main is green", "--fyi", agent="mia")
-    cli.ok("set", "rules", "Commit often", agent="lea")
-    add_tasks(cli, "one")
-    found = ended(waiting)
-    assert found["claimed"]["id"] == "task-1"
-    assert found["messages"][0]["message"] == "main is green"
-    cli.ok("send-message", "mia", "thanks", "--fyi", agent="bob")
-    said = cli("wait", "--claim", "--timeout", "0.2", agent="mia")
-    assert (said.status, "| thanks\n" in said.stdout) == (0, True)
-    assert said.stdout.endswith("next: teams wait --claim --timeout 540\n")
-    cli.ok("send-message", "mia", "which?", agent="bob")
-    assert cli.ok("wait", "--claim", "--timeout", "60", agent="mia")["next"] == "teams reply msg-5 TEXT"
-
-
 def test_a_question_comes_before_the_next_task(cli: Cli) -> None:
     """Others wait for its answer; mail that one may answer comes with the task."""
     cli.ok("set", "broadcast", "agents", agent="lea")
@@ -68,7 +50,6 @@ def test_a_question_comes_before_the_next_task(cli: Cli) -> None:
 
 
 def test_who_takes_a_task_hears_what_came_of_the_work_of_others(cli: Cli) -> None:
-    """Its own it knows."""
     add_tasks(cli, "one", "two")
     add_tasks(cli, "silent")
     add_tasks(cli, "four", blocked_by=["task-1", "task-2", "task-3"])
@@ -100,7 +81,6 @@ def test_who_ends_a_task_takes_the_next_with_that(cli: Cli) -> None:
 
 
 def test_joining_and_the_first_task_are_one_command(tmp_path: Path) -> None:
-    """Before there is a team, too. Who has a task already goes on with it."""
     cli = Cli(tmp_path / "root", team=ALPHA)
     joining = ("join-team", "--claim", "--wait", "60")
     bob = begin(cli, "bob", *joining)
@@ -119,7 +99,6 @@ def test_joining_and_the_first_task_are_one_command(tmp_path: Path) -> None:
 
 
 def test_a_leader_is_called_once_so_many_tasks_are_completed(cli: Cli) -> None:
-    """More than were when the wait began; and before for what it is needed for."""
     add_tasks(cli, "one", "two", "three", "four")
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("update-task", "1", "--status", "completed", agent="bob")

@@ -24,15 +24,6 @@ def test_who_leads_takes_a_task_from_an_owner_at_work_only_by_force(cli: Cli) ->
     assert ended(waiting)["messages"][-1]["message"] == said
 
 
-def test_the_first_answer_after_a_loss_begins_with_it(cli: Cli) -> None:
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--owner", "mia", "--force", agent="lea")
-    first = cli("get-tasks", agent="bob")
-    assert first.stdout.startswith("task-1 (one) is no longer yours: lea gave it away; mia has it now.\nTASK")
-    assert "no longer yours" not in first.stderr + cli("get-tasks", agent="bob").stdout
-
-
 def test_who_takes_again_what_it_lost_is_told_so_in_one_line(cli: Cli) -> None:
     add_tasks(cli, "one")
     cli.ok("claim-task", "1", agent="bob")
@@ -71,19 +62,7 @@ def test_what_is_kept_for_a_member_that_is_lost_ends_the_wait_of_another(cli: Cl
     assert any(text.startswith("task-1 (one) was assigned to bob, and anybody may claim it now") for text in told)
 
 
-def test_what_was_kept_for_who_leads_now_is_anybodys(cli: Cli) -> None:
-    cli.ok("create-task", "one", "--for", "bob", agent="lea")
-    cli.ok("hand-over", "bob", agent="lea")
-    assert cli.ok("wait", "--claim", "--timeout", "0", agent="mia")["claimed"]["id"] == "task-1"
-    said = cli("wait", "--timeout", "0", agent="bob").stdout
-    assert (
-        "was assigned to bob, and anybody may claim it now: bob leads the team now" in said
-        and "is kept for you" not in said
-    )
-
-
 def test_a_wait_for_mail_ends_with_the_team(cli: Cli) -> None:
-    """Also one that begins then; mail that is there is read all the same."""
     words = ("read-messages", "--wait", "60")
     waiting = cli.start(*words, agent="bob")
     cli.ok("send-message", "mia", "one more thing", agent="lea")
@@ -109,18 +88,6 @@ def test_an_edit_of_a_task_that_is_kept_and_waits_is_told_with_the_task(cli: Cli
     found = ended(waiting)
     assert (found["messages"], found["happened"], found["claimed"]["id"]) == ([], [], "task-2")
     assert found["claimed"]["description"] == "and faster"
-    nothing(cli, "bob")
-
-
-def test_who_claims_a_task_that_was_edited_is_shown_what_it_says(cli: Cli) -> None:
-    """Who names a task has read it, but not what was edited since; so the notice of that is not told again."""
-    for title in ("one", "two"):
-        cli.ok("create-task", title, "--for", "bob", "--description", "slowly", agent="lea")
-    ended(begin(cli, "bob"))
-    assert "slowly" not in cli("claim-task", "1", agent="bob").stdout
-    cli.ok("update-task", "2", "--description", "fast", agent="lea")
-    claimed = cli("claim-task", "2", agent="bob")
-    assert "\n  fast\n" in claimed.stdout and claimed.stderr == ""
     nothing(cli, "bob")
 
 

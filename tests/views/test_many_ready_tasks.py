@@ -40,7 +40,6 @@ def cancel(cli: Cli, *numbers: int) -> None:
 
 
 def test_what_goes_before_them_is_news(cli: Cli) -> None:
-    """Also when others took all that it was told of by name."""
     cancel(cli, *range(1, 21))
     nothing(cli, "bob")
     for number, words in enumerate([("--priority", "high"), ("--for", "bob")], start=MANY + 1):
@@ -72,36 +71,6 @@ def test_when_few_are_left_they_are_told_of_once(cli: Cli) -> None:
     cancel(cli, *range(1, MANY - 5))
     assert told(cli) == f"task-{MANY - 5} is ready: number {MANY - 6} (and 5 more)"
     nothing(cli, "bob")
-
-
-def test_one_that_becomes_ready_among_many_is_told_of_when_few_are_left(cli: Cli) -> None:
-    add_tasks(cli, "waits", blocked_by=[f"task-{MANY}"])
-    cli.ok("claim-task", str(MANY), agent="mia")
-    cancel(cli, *range(1, 21))
-    nothing(cli, "bob")
-    cli.ok("update-task", str(MANY), "--status", "completed", agent="mia")
-    nothing(cli, "bob")
-    cancel(cli, *range(21, MANY))
-    assert told(cli) == f"task-{MANY + 1} is ready: waits"
-
-
-def test_what_was_left_to_another_is_news_when_that_is_over(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob", "mia")
-    add_tasks(cli, *(f"number {number}" for number in range(MANY)))
-    assert "task-1 is ready" in told(cli, "mia")
-    assert "task-2 is ready" in told(cli)
-    cli.ok("leave-team", agent="mia")
-    assert "task-1 is ready" in told(cli)
-    nothing(cli, "bob")
-
-
-def test_many_that_are_kept_for_one_are_told_of_once(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
-    add_tasks(cli, *(f"number {number}" for number in range(MANY)), assignee="bob")
-    assert "task-1, assigned to you, is ready" in told(cli)
-    for number in range(1, 4):
-        cancel(cli, number)
-        nothing(cli, "bob")
 
 
 def test_one_without_a_label_is_found_among_many(tmp_path: Path) -> None:

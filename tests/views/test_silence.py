@@ -71,24 +71,6 @@ def test_it_hears_once_of_each_claim_for_which_most_wait(silence: Callable[..., 
     assert told(team) == []
 
 
-def test_it_hears_of_one_for_whom_others_stand_idle(silence: Callable[..., Store], clock: FakeClock) -> None:
-    """Long before its lease ends, once of each claim; and not while there is something else to do."""
-    store = silence([[], ["task-1"], []], lease=1800)
-    clock.advance(241)
-    assert told(store) == []
-    claims.claim(store, ALPHA, MIA, "3")
-    changes.change_task(store, ALPHA, MIA, "3", Edit(status="completed"))
-    claims.heartbeat(store, ALPHA, MIA)
-    assert told(store) == []
-    clock.advance(360)
-    claims.heartbeat(store, ALPHA, MIA)
-    alone = "task-1, which blocks task-2: bob, silent for 10 min; its lease ends in 20 min; "
-    how = "idle: mia (to continue without it: teams update-task task-2 --unblock task-1)"
-    assert told(store) == [alone + how]
-    clock.advance(350)
-    assert told(store) == []
-
-
 @pytest.fixture
 def four(silence: Callable[..., Store]) -> Store:
     """Two tasks in work with leases of 30 minutes; the others wait for them."""
@@ -106,7 +88,6 @@ def minutes(store: Store, clock: FakeClock, count: int, completed: int | None = 
 
 
 def test_it_hears_again_of_a_silence_when_the_lease_is_about_to_end(four: Store, clock: FakeClock) -> None:
-    """And of the task that waits for the fewest, with all that it waits for."""
     claims.claim(four, ALPHA, MIA, "2")
     changes.change_task(four, ALPHA, MIA, "2", Edit(status="failed"))
     idle, *heard = minutes(four, clock, 28)
@@ -115,12 +96,6 @@ def test_it_hears_again_of_a_silence_when_the_lease_is_about_to_end(four: Store,
     waits = "task-1, which blocks task-3, task-4: bob, silent for"
     assert said == [f"{waits} 10 min; its lease ends in 20 min", f"{waits} 24 min; its lease ends in 6 min"]
     assert all("teams update-task task-4 --unblock task-1)" in each for each in heard)
-
-
-def test_one_that_waits_for_so_many_completed_hears_only_of_the_end_of_a_lease(four: Store, clock: FakeClock) -> None:
-    assert [each[:45] for each in minutes(four, clock, 23, completed=4)] == []
-    assert len(minutes(four, clock, 3, completed=4)) == 1
-    assert minutes(four, clock, 2) == []
 
 
 def test_it_hears_once_of_a_member_that_is_lost_without_a_task(silence: Callable[..., Store], clock: FakeClock) -> None:

@@ -79,7 +79,6 @@ def test_who_is_quick_enough_has_it(cli: Cli) -> None:
 
 
 def test_of_two_that_are_told_at_once_one_is(cli: Cli) -> None:
-    """Each has noted it when the other looks."""
     _, _, bob, mia = two_that_wait(cli)
     time.sleep(0.11)
     found: dict[str, list[str]] = {}

@@ -15,17 +15,6 @@ def texts(found: dict[str, Any]) -> list[str]:
     return [each["text"] for each in found["happened"]]
 
 
-def test_mail_is_shown_in_full_and_read(cli: Cli) -> None:
-    waiting = begin(cli, "bob")
-    cli.ok("send-message", "bob", "first line\nsecond", agent="lea")
-    found = ended(waiting)
-    assert [message["message"] for message in found["messages"]] == ["first line\nsecond"]
-    assert found["messages"][0]["next"] == "teams reply msg-1 TEXT"
-    assert found["happened"] == []
-    nothing(cli, "bob")
-    assert "readAt" in cli.ok("read-messages", agent="bob")[0]
-
-
 def test_what_was_there_before_ends_it_once(cli: Cli) -> None:
     add_tasks(cli, "one", "two")
     cli.ok("send-message", "bob", "hello", agent="lea")
@@ -154,13 +143,6 @@ def test_the_next_task_is_waited_for(cli: Cli) -> None:
     assert cli("claim-task", "1", "--wait", "1", agent="mia").status == 2
 
 
-def test_each_of_several_ready_tasks_is_offered_to_another(cli: Cli) -> None:
-    """Who has one in mind is left it for a moment; nobody who waits sleeps longer than that."""
-    add_tasks(cli, "one", "two")
-    assert texts(ended(begin(cli, "bob"))) == ["task-1 is ready: one (and 1 more)"]
-    assert texts(ended(begin(cli, "mia"))) == ["task-2 is ready: two"]
-
-
 def test_of_those_who_wait_one_is_woken_for_a_task(cli: Cli) -> None:
     cli.ok("join-team", agent="tom")
     add_tasks(cli, "one")
@@ -180,43 +162,7 @@ def test_of_those_who_wait_one_is_woken_for_a_task(cli: Cli) -> None:
     assert texts(ended(other)) == ["task-3 is ready: three"]
 
 
-def test_no_task_is_offered_to_who_is_asked_to_shut_down(cli: Cli) -> None:
-    cli.ok("request-shutdown", "bob", agent="lea")
-    add_tasks(cli, "one")
-    found = ended(begin(cli, "bob"))
-    assert (found["happened"], found["messages"][0]["about"]) == ([], "shutdown-1")
-    assert found["next"] == "teams approve-shutdown shutdown-1, or teams reject-shutdown shutdown-1 WHY"
-    cli.ok("reject-shutdown", "1", "--reason", "not yet", agent="bob")
-    assert texts(ended(begin(cli, "bob"))) == ["task-1 is ready: one"]
-
-
-def test_what_stood_at_the_end_of_an_answer_ends_no_wait(cli: Cli) -> None:
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--append", "and faster", agent="lea")
-    assert "lea edited task-1 (one): added: and faster" in cli("announce", "at it", agent="bob").stderr
-    nothing(cli, "bob")
-    cli.ok("create-task", "two", "--for", "bob", agent="lea")
-    cli.ok("update-task", "1", "--status", "completed", agent="bob")
-    cli.ok("claim-task", "--next", agent="bob")
-    assert "kept for you" not in cli("announce", "at it", agent="bob").stderr  # it has it by now
-    nothing(cli, "bob")
-
-
-def test_what_a_wait_for_one_thing_told_ends_no_other(cli: Cli) -> None:
-    add_tasks(cli, "one", "two")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("propose-plan", "so", agent="bob")
-    cli.ok("reject-plan", "1", "too long", agent="lea")
-    assert ended(begin(cli, "bob", "wait", "--plan", "1"))["plan"]["feedback"] == "too long"
-    nothing(cli, "bob")
-    cli.ok("update-task", "1", "--status", "failed", "--reason", "the disk is full", agent="bob")
-    assert cli("wait", "--task", "1", agent="lea").stdout == "task-1: failed by bob: the disk is full\n"
-    nothing(cli, "lea")
-
-
 def test_an_answer_ends_the_wait_of_who_asked_and_went_on(cli: Cli) -> None:
-    """Who stayed until there was one is told by that alone."""
     cli.ok("set", "broadcast", "agents", agent="lea")
     cli.ok("ask-others", "which?", "--to", "mia", "--no-wait", agent="bob")
     waiting = begin(cli, "bob")
@@ -231,17 +177,7 @@ def test_an_answer_ends_the_wait_of_who_asked_and_went_on(cli: Cli) -> None:
     nothing(cli, "bob")
 
 
-def test_a_wait_for_mail_or_work_says_what_follows(cli: Cli) -> None:
-    add_tasks(cli, "one")
-    assert cli("wait", "--ready", agent="bob").stdout == "ready: task-1\nnext: teams claim-task --next\n"
-    cli.ok("send-message", "bob", "how?", agent="lea")
-    said = cli("wait", "--message", "--ready", agent="bob").stdout
-    mail = 'msg-1\n[From agent "lea"]:\n| how?\nnext: teams reply msg-1 TEXT\n'
-    assert said == f"{mail}ready: task-1\nnext: teams claim-task --next\n"
-
-
 def test_whose_answer_is_waited_for_hears_that_the_other_is_blocked(cli: Cli) -> None:
-    """Once, and no more once it is answered; of a question, with that."""
     add_tasks(cli, "one")
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("send-message", "mia", "which port?", agent="bob")

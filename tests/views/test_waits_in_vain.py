@@ -1,16 +1,19 @@
-"""What is said to who waited in vain: how the work stands, or the one thing that was waited for."""
+"""What is said to who waited in vain: how the work stands, what was waited for, or that all is done."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
+
+import pytest
 
 from teams_cli.clock import later, rfc3339
 from teams_cli.store.retrying import update, upsert
 from teams_cli.tasks import tasks
 from teams_cli.teams import presence, teams
 from teams_cli.teams.teams import TEAM
-from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.cli import ALPHA, Cli, add_tasks
+from tests.support.shop import CHECK, Shop, shop
+from tests.support.waits import until
 
 
 def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
@@ -40,36 +43,6 @@ def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
     cli.ok("send-message", "lea", "which?", agent="bob")
     said = cli("wait", "--claim", "--needed", "--timeout", "0", agent="bob").stderr
     assert said.endswith("\n  Keep waiting: teams wait --claim --timeout 540 --needed\n")
-
-
-def test_who_leads_hears_that_a_member_has_had_nothing_to_do_for_a_while(cli: Cli) -> None:
-    """Once, with the task that everything waits for."""
-    add_tasks(cli, "one")
-    add_tasks(cli, "two", blocked_by=["task-1"])
-    cli.ok("claim-task", "1", agent="bob")
-    assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14
-    then = rfc3339(later(cli.store().now(), -310))
-    update(cli.store(), ALPHA, tasks.TASK, "task-1", lambda task: task.having(claimed_at=then))
-    joined = [member.having(joined_at=then) for member in teams.get(cli.store(), ALPHA).members]
-    update(cli.store(), ALPHA, TEAM, ALPHA, lambda team: team.having(members=joined))
-    said = cli("wait", "--needed", "--timeout", "0", agent="lea").stdout
-    assert said.startswith("everything waits for task-1. In progress: task-1 (bob, 5 min, 1 blocked by it); idle: mia")
-    assert said.endswith("\nnext: teams get-tasks --blocked\n")
-    assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14
-
-
-def test_who_leads_nobody_hears_it_when_the_wait_begins(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root")
-    nobody = "teams: no member has joined yet (teams join-team, or teams run-agent)\n"
-    waiting = cli.start("wait", "--needed", "--timeout", "60", agent="lea")
-    try:
-        assert waiting.stderr is not None and waiting.stderr.readline() == nobody.encode()
-    finally:
-        waiting.kill()
-        waiting.communicate()
-    cli.ok("join-team", agent="bob")
-    assert not cli("wait", "--timeout", "0.2", agent="bob").stderr.startswith("teams: no member")
-    assert cli("wait", "--needed", "--timeout", "0.2", agent="lea").stderr.startswith("teams: nothing for you happened")
 
 
 def in_vain(cli: Cli, *words: str, agent: str = "lea") -> str:
@@ -104,7 +77,6 @@ def test_who_waited_for_one_thing_in_vain_hears_how_it_stands(cli: Cli) -> None:
 
 
 def test_a_leader_that_was_not_needed_hears_what_was_completed(cli: Cli) -> None:
-    """When the time is over, or with what asks for something; and once."""
     add_tasks(cli, "zero")
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("update-task", "1", "--status", "completed", "--result", "all of it", agent="bob")
@@ -118,3 +90,55 @@ def test_a_leader_that_was_not_needed_hears_what_was_completed(cli: Cli) -> None
         said.stdout,
     ), said
     assert said.status == 0 and cli("wait", "--needed", "--timeout", "0.1", agent="lea").status == 14
+
+
+__all__ = ["shop"]
+
+
+DONE = "all tasks are settled: you are done\n"
+
+
+def test_every_wait_ends_once_all_tasks_are_settled(cli: Cli) -> None:
+    """Of members and of the leader, whatever they wait for; no answer tells to wait any more."""
+    cli.ok("join-team", agent="tom")
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    kinds = {"mia": ("--claim",), "tom": ("--ready",), "lea": ("--needed",)}
+    waits = [cli.start("wait", *how, "--timeout", "60", agent=name, text=True) for name, how in kinds.items()]
+    until(lambda: presence.load(cli.store(), ALPHA, "mia").waiting)
+    said = cli("update-task", "1", "--status", "completed", "--next", "--wait", "60", agent="bob").stdout
+    assert said == f"task-1: completed by bob: one\n{DONE}"
+    mia, tom, lea = [process.communicate(timeout=60)[0] for process in waits]
+    assert (mia, tom) == (DONE, DONE)
+    assert "\nall tasks are settled: 1 completed\n" in lea and lea.endswith("next: teams close-team\n")
+    said = cli("send-message", "mia", "thanks", agent="lea").stdout
+    assert said.endswith("\nmia: heard that all is done, and may not read it\n")
+    for words in (("reply", "2", "so it is"), ("brief",), ("claim-task", "--next"), ("wait", "--timeout", "0")):
+        answer = cli(*words, agent="mia")
+        assert "teams wait" not in answer.stdout + answer.stderr and "you are done" in answer.stdout + answer.stderr
+    for words in (("brief",), ("read-messages",), ("wait", "--timeout", "0")):
+        answer = cli(*words, agent="lea")
+        assert "teams wait" not in answer.stdout + answer.stderr, answer
+
+
+def test_what_can_be_freed_is_not_the_end(cli: Cli) -> None:
+    """The leader is shown what is stuck; members wait, as it may free that."""
+    add_tasks(cli, "one")
+    add_tasks(cli, "two", blocked_by=["task-1"])
+    cli.ok("claim-task", "1", agent="bob")
+    said = cli("update-task", "1", "--status", "failed", "--reason", "why", agent="bob").stdout
+    assert said.endswith("next: teams wait --claim --timeout 540\n")
+    assert cli("wait", "--timeout", "0", agent="lea").stdout.endswith("next: teams get-tasks --blocked\n")
+    cli.ok("update-task", "2", "--status", "cancelled", "--reason", "why", agent="human")
+    assert cli("wait", "--timeout", "0", agent="bob").stdout == DONE
+
+
+@pytest.mark.slow
+def test_what_has_yet_to_land_is_not_the_end(shop: Shop) -> None:
+    """It may come back to its owner."""
+    shop.create("one", "--check", CHECK)
+    shop.cli.ok("set", "landing", "completed", agent="lea")
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "one", "1")
+    said = shop.ok("bob", "update-task", "1", "--status", "completed", "--next", "--wait", "60")
+    assert said.endswith(DONE) and shop.task()["landing"] == "landing-1"

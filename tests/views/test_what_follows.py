@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.cli import ALPHA, COMMAND, Cli
+from tests.support.cli import ALPHA, Cli
 from tests.support.waits import begin, ended, until
-
-TASKS = "- {id: a, title: one, check: 'true', checkIn: sub}\n- {id: b, title: two, blockedBy: [a]}\n"
-UNCHECKED = TASKS.replace(", check: 'true', checkIn: sub", "")
-MORE = "next: teams reply msg-4 TEXT, or teams ack"
 
 
 @pytest.fixture
@@ -30,7 +24,6 @@ def last(cli: Cli, agent: str, *words: str) -> str:
 
 
 def test_who_joins_a_closed_team_hears_who_closed_it_and_what_it_came_to(cli: Cli) -> None:
-    """And so does who goes on in it."""
     cli.ok("spawn-team", ALPHA, agent="lea")
     cli.ok("join-team", agent="bob")
     cli.ok("create-task", "one", agent="lea")
@@ -59,40 +52,6 @@ def test_who_waits_for_the_next_task_hears_of_the_end_of_the_team_in_its_answer(
     closed = rf"team {ALPHA} is closed(, by lea)? \(1 of 2 tasks completed\)\. You are done\.\n"
     assert re.fullmatch(rf"task-1: completed by bob: one\n{closed}", out.decode()) and not err
     assert cli(*ending, "0", "--json", agent="bob").status == 11
-
-
-def test_many_tasks_are_made_as_the_first_answer_of_a_leader_says(cli: Cli) -> None:
-    """By a shell, with words in the place of its capitals."""
-    said = cli("spawn-team", ALPHA, agent="lea").stdout
-    cli.ok("join-team", agent="bob")
-    many = said.partition("TITLE, or ")[2].replace("NAME", "bob").replace("COMMAND", "make test")
-    command = many.replace("teams", shlex.join(COMMAND), 1)
-    done = subprocess.run(["bash", "-c", command], env=cli.environ("lea"), capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [
-        "task-1: pending: TITLE (check, plan)",
-        "task-2: pending, for bob, blocked by task-1: TITLE",
-        "next: teams wait --needed --timeout 540",
-    ]
-    one = ("create-task", "one", "--check", "true", "--touches", "a.py", "--touches", "b.py")
-    assert cli(*one, agent="lea").stdout == "task-3: pending: one (check true, touches a.py b.py)\n"
-
-
-def test_mail_comes_before_work_and_says_what_it_asks_for(cli: Cli) -> None:
-    cli.ok("spawn-team", ALPHA, agent="lea")
-    cli.ok("join-team", agent="bob")
-    cli.ok("create-task", "--from", UNCHECKED, agent="lea")
-    cli.ok("claim-task", "--next", agent="bob")
-    cli.ok("send-message", "bob", "begin\nnow", "--fyi", agent="lea")
-    done = cli("update-task", "1", "--status", "completed", agent="bob")
-    assert done.stdout.endswith("\nnext: teams read-messages\n") and "1 unread: teams read-messages" in done.stderr
-    assert "next:" not in cli("read-messages", agent="bob").stdout
-    cli.ok("send-message", "lea", "how?", agent="bob")
-    assert last(cli, "lea", "read-messages") == "next: teams reply msg-3 TEXT"
-    for text in ("this", "that"):
-        cli.ok("send-message", "bob", text, agent="lea")
-    assert "next:" not in cli("read-messages", "--peek", agent="bob").stdout
-    assert last(cli, "bob", "read-messages") == MORE
-    assert last(cli, "bob", "ack") == "next: teams wait --claim --timeout 540"
 
 
 def test_who_proposes_a_plan_may_wait_for_the_decision_with_it(cli: Cli) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from teams_cli.workflows import files as workflow_files
 from tests.support.cli import Cli, tree
 from tests.support.workflow_runs import commit, git, make_repository, put, results, run, statuses, write_workflow
 
@@ -42,11 +41,6 @@ def test_the_shipped_workflows_are_listed_and_valid(cli: Cli) -> None:
         assert cli.ok("check-workflow", name)["path"] == row["path"]
         assert cli.ok("check-workflow", row["path"])["valid"] is True
     assert {row["pattern"] for row in rows.values()} == {"leader", "council", "pipeline", "swarm"}
-
-
-def test_a_file_beside_one_needs_no_more_than_its_name(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text("")
-    assert workflow_files.path_of("mine.yaml", str(tmp_path)) == str(tmp_path / "mine.yaml")
 
 
 def test_everything_wrong_is_named_at_once_with_its_line(cli: Cli, tmp_path: Path) -> None:
@@ -114,36 +108,22 @@ def test_a_wrong_workflow_is_refused(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_a_configuration_of_massgen_is_told_our_words(cli: Cli, tmp_path: Path) -> None:
-    """Each key as its documentation prints them, with its line."""
     path = tmp_path / "test_broadcast_agents.yaml"
     path.write_text("""agents:
   - id: agent_a
-    backend:
-      type: openai
-      model: gpt-5
-      cwd: workspace1
-      enable_mcp_command_line: true
-      command_line_execution_mode: docker
-
+    backend: {type: openai, cwd: workspace1}
 orchestrator:
   snapshot_storage: snapshots
-  agent_temporary_workspace: temp_workspaces
-
-  coordination:
-    broadcast: false
-    broadcast_timeout: 300
 """)
     answer = cli("run", str(path), "--json")
     assert answer.status == 2 and "docs/workflow-files.md" in answer.error["hint"]
     said = answer.error["message"].splitlines()
-    assert said[0].endswith("is a configuration of MassGen:") and len(said) == 11
+    assert said[0].endswith("is a configuration of MassGen:")
     for line, what in [
         (2, "agents.0.id: write `name: agent_a`"),
-        (4, "agents.0.backend.type: write `harness: codex` at the agent"),
-        (6, "agents.0.backend.cwd: write `cwd: workspace1` at the agent"),
-        (8, "agents.0.backend.command_line_execution_mode: leave it out: "),
-        (11, "orchestrator.snapshot_storage: write `worktree: true` at an agent"),
-        (15, "orchestrator.coordination.broadcast: write `settings: {broadcast: false}`"),
+        (3, "agents.0.backend.type: write `harness: codex` at the agent"),
+        (3, "agents.0.backend.cwd: write `cwd: workspace1` at the agent"),
+        (5, "orchestrator.snapshot_storage: write `worktree: true` at an agent"),
     ]:
         assert f"{path}:{line}: {what}" in answer.error["message"], said
 
@@ -169,52 +149,6 @@ def test_what_is_no_regular_file_is_no_workflow(cli: Cli, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_code_review_of_a_change_with_everything_in_it(cli: Cli, tmp_path: Path) -> None:
-    repository = make_repository(tmp_path / "repo", {"app.py": "x = 1\n", "merge.txt": "one\n", "gone.txt": "x\n"})
-    key = "AKIA" + "ABCDEFGHIJKLMNOP"
-    commit(repository, {**ODD, "app.py": "x = (\n", "keys.cfg": f"id = {key}\n"})
-    (repository / "gone.txt").unlink()
-    put(repository, {"merge.txt": f"one\n{'<' * 7} ours\na\n{'=' * 7}\nb\n{'>' * 7} theirs\n"})
-    put(repository, {"untracked.py": "# TODO later\nz = 1 \n", "big.bin": b"\0" * 600_000})
-    before = tree(repository)
-    found = review(cli, "code-review", repository)
-    assert tree(repository) == before
-    said = results(found)
-    assert found["status"] == "completed" and set(statuses(found).values()) == {"completed"}
-    assert "SERIOUS app.py:1: syntax error" in said["parse"]
-    assert "SERIOUS keys.cfg:1: an AWS access key: AKIAA…" in said["secrets"] and key not in str(found)
-    assert "SERIOUS merge.txt:2: a conflict was not resolved" in said["leftovers"]
-    assert "by its own word: untracked.py:1: TODO later" in said["leftovers"]
-    assert "note big.bin: 586 KiB" in said["size"]
-    for line in ("A na me.py +1 -0", "A q'u\"o.py +1 -0", r"A 'new\nline.txt' +1 -0", "D gone.txt +0 -1"):
-        assert line in said["change"].splitlines()
-    assert "since the commit before the last" in said["change"]
-    head = found["text"].partition("### Must be changed")[0]
-    assert "## Verdict: changes are needed" in head and "no model and no person did" in head
-    assert "**app.py:1**: syntax error" in found["text"] and "### What was looked at" in found["text"]
-    assert Path(found["report"]).read_text() == found["text"]
-
-
-@pytest.mark.slow
-def test_code_review_of_a_branch_and_of_a_conflict(cli: Cli, tmp_path: Path) -> None:
-    """On a branch the change is what it has beyond the default branch; a file in conflict is read whole."""
-    repository = make_repository(tmp_path / "repo", {"a.txt": "one\n"})
-    git(repository, "checkout", "-q", "-b", "topic")
-    commit(repository, {"a.txt": "topic\n"})
-    commit(repository, {"b.txt": "two\n"})
-    git(repository, "checkout", "-q", "main")
-    commit(repository, {"a.txt": "main\n"})
-    git(repository, "checkout", "-q", "topic")
-    with pytest.raises(Exception, match="exit status 1"):
-        git(repository, "merge", "-q", "main")
-    found = review(cli, "code-review", repository)
-    said = results(found)
-    assert said["change"].splitlines()[0].endswith("since the branch left the default branch")
-    assert "A b.txt +1 -0" in said["change"]
-    assert "SERIOUS a.txt:1: a conflict was not resolved" in said["leftovers"]
-
-
-@pytest.mark.slow
 def test_code_review_with_a_base_that_is_none(cli: Cli, tmp_path: Path) -> None:
     """What can't be found out fails its task, and what waits for it is not run; nothing is made of the words."""
     repository = make_repository(tmp_path / "repo", {"a.txt": "one\n"})
@@ -223,14 +157,6 @@ def test_code_review_with_a_base_that_is_none(cli: Cli, tmp_path: Path) -> None:
         found = review(cli, "code-review", repository, "--var", f"base={base}", status=1)
         assert statuses(found).pop("change") == "failed" and "there is no revision" in found["text"]
         assert tree(repository) == before and not (tmp_path / "pwned").exists()
-
-
-@pytest.mark.slow
-def test_a_shipped_workflow_needs_a_git_checkout(cli: Cli, tmp_path: Path) -> None:
-    for name in SHIPPED:
-        assert cli.refused("run", name, "--var", f"repo={tmp_path}") == (2, "invalid_value")
-        assert "is not a git checkout" in cli("run", name, "--var", f"repo={tmp_path}").stderr
-    assert cli.refused("run", SHIPPED[0], "--var", f"repo={tmp_path}/none") == (2, "invalid_value")
 
 
 @pytest.mark.slow
@@ -249,31 +175,6 @@ def test_parallel_refactor_makes_a_patch_and_changes_no_file(cli: Cli, tmp_path:
         assert (repository / name).read_text() == text
     assert (repository / "crlf").read_bytes() == b"a\nb\r\n"
     assert not (tmp_path / "pwned").exists() and not (repository / "pwned").exists()
-
-
-@pytest.mark.slow
-def test_parallel_refactor_in_place_keeps_what_would_not_compile(cli: Cli, tmp_path: Path) -> None:
-    """A file whose task fails stays as it is, and the others are done."""
-    repository = make_repository(tmp_path / "repo", {"good.py": "old = 1\n", "bad.py": "old(1)\n", "t.txt": "old"})
-    (repository / "good.py").chmod(0o755)
-    words = (
-        "--var",
-        "apply=yes",
-        "--var",
-        r"pattern=\bold\b( =)?",
-        "--var",
-        r"replacement=new\1",
-        "--var",
-        "glob=*.py",
-    )
-    done = review(cli, "parallel-refactor", repository, *words)
-    assert done["status"] == "completed" and (repository / "bad.py").read_text() == "new(1)\n"
-    words = ("--var", "apply=yes", "--var", r"pattern=new\(", "--var", "replacement=((")
-    failed = review(cli, "parallel-refactor", repository, *words, status=1)
-    assert "would not compile any more" in failed["text"]
-    assert (repository / "bad.py").read_text() == "new(1)\n"
-    assert (repository / "good.py").read_text() == "new = 1\n" and (repository / "t.txt").read_text() == "old"
-    assert (repository / "good.py").stat().st_mode & 0o777 == 0o755
 
 
 @pytest.mark.slow
@@ -314,17 +215,3 @@ def test_what_workers_cannot_do_is_refused_before_anything_is_made(cli: Cli, tmp
     answer = cli("run", "feature-factory", "--var", f"repo={repository}", "--var", "feature=shout")
     assert answer.status == 2 and "nobody can think of how shout works" in answer.stderr
     assert cli.ok("discover-teams", "--all", agent="lea") == []
-
-
-@pytest.mark.slow
-def test_parallel_refactor_runs_the_tests_of_what_it_changes(cli: Cli, tmp_path: Path) -> None:
-    """On a copy that has the patch: `twice` is renamed where it is made, and not where it is tested."""
-    test = "import unittest\n\nfrom lib import twice\n\n\nclass T(unittest.TestCase):\n"
-    test += "    def test_twice(self):\n        self.assertEqual(twice(1), 2)\n"
-    repository = make_repository(
-        tmp_path / "repo", {"lib.py": "def twice(x):\n    return 2 * x\n", "test_lib.py": test}
-    )
-    words = ("pattern=\\btwice\\b", "replacement=double", "glob=lib.py", "apply=yes")
-    found = review(cli, "parallel-refactor", repository, *(part for word in words for part in ("--var", word)))
-    assert "## Tests fail with this change" in found["text"] and "a test fails since this change" in found["text"]
-    assert "def double" in (repository / "lib.py").read_text()
