@@ -73,21 +73,6 @@ def test_what_an_agent_is_told_wakes_it_too(cli: Cli) -> None:
 
 
 @pytest.mark.slow
-def test_an_answer_by_mail_is_one_message_and_one_turn(cli: Cli) -> None:
-    """What the agent printed in that turn is no second one; who answers by what it prints is heard all the same."""
-    cli.more["KID"] = "test $TEAMS_RESUME || { echo first; exit; }; grep -q please && $T reply msg-2 done; echo printed"
-    asks = '$T spawn "$KID" --agent-id kid --wait; $T send-message kid "please answer"'
-    detach(cli, "par", f"echo x >>$D/turns; test $TEAMS_RESUME || {{ {asks}; }}")
-    ended(cli, "kid", 2)
-    until(lambda: len(lines(cli, "turns")) >= 2 and ended(cli, "par"))
-    to_par = [m for m in cli.ok("read-messages", "--all", agent="par") if m["from"] == "kid"]
-    assert [(m["type"], m["message"].strip()) for m in to_par] == [("output", "first"), ("reply", "done")]
-    assert len(lines(cli, "turns")) == 2
-    cli.ok("send-message", "kid", "well?", agent="par")
-    until(lambda: len(lines(cli, "turns")) > 2)
-
-
-@pytest.mark.slow
 def test_a_session_has_one_client_at_a_time(cli: Cli) -> None:
     """However many write to it at once: each message is delivered once, in order, and no two turns overlap."""
     prompt = (

@@ -75,19 +75,3 @@ def test_one_team_alone_is_looked_through(team: None, capsys: pytest.CaptureFixt
     path.write_text("{")
     assert (run(["doctor", "--team", ALPHA]), run(["doctor", "--team", "beta"])) == (0, 1)
     assert "task-1.json" in capsys.readouterr().out
-
-
-ALIKE = {"list-tasks": "get-tasks", "get-task 1": "show-task 1", "get-workflows": "list-workflows"}
-"""What is said with another word for looking, and how the command is declared."""
-
-
-@pytest.mark.slow
-def test_words_for_looking_mean_the_same(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
-    cli.ok("create-task", "one", agent="lea")
-    for typed in ALIKE:
-        said, meant = typed.split(), ALIKE[typed].split()
-        assert cli.ok(*said) == cli.ok(*meant)
-        assert cli(said[0], "--help").stdout == cli("help", meant[0]).stdout
-        wrong = cli(*said, "--bogus")
-        assert (wrong.status, wrong.stderr.partition("\n")[0]) == (2, f"teams: {meant[0]} has no option --bogus")

@@ -180,15 +180,6 @@ def test_a_configuration_that_can_not_be(tmp_path: Path) -> None:
         assert tree(cli.root) == before
 
 
-def test_another_team_in_the_environment_gets_nothing(tmp_path: Path) -> None:
-    """`TEAMS_TEAM` may name a team that is not there, or another one, while a new team is made."""
-    cli = Cli(tmp_path / "root", agent="lea", team="ghost")
-    cli.ok("spawn-team", "alpha")
-    assert sorted(path.name for path in (cli.root / "teams").iterdir() if path.is_dir()) == ["alpha"]
-    cli.ok("spawn-team", "beta", agent="zoe", team="alpha")
-    assert not (cli.root / "teams/alpha/agents/zoe.json").exists()
-
-
 BAD_NAMES = {
     "empty": "",
     "blank": "  ",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -21,7 +20,6 @@ pytestmark = pytest.mark.slow
 
 EVERY = sorted(commands.every())
 ODD = ["", " ", "-", "--", "---", "-1", " 7", "1_0", "07", "٣", "1e3", "nan", "=", "a=b", "é", "a b", "\n", "\udcff"]
-LEFT_OUT = object()
 
 
 @cache
@@ -82,19 +80,9 @@ def lines_of(command: Command) -> st.SearchStrategy[list[str]]:
     )
 
 
-def hold(check: Callable[[str, Any], None], drawn_for: Callable[[Command], st.SearchStrategy[Any]], count: int) -> None:
-    """Have the check hold for every command, with so many examples of what is drawn for it."""
-    for name in EVERY:
-        examples = given(drawn_for(commands.get(name)))(_checked(check, name))
-        settings(max_examples=count, deadline=None, database=None)(examples)()
-
-
-def _checked(check: Callable[[str, Any], None], name: str) -> Callable[[Any], None]:
-    return lambda drawn: check(name, drawn)
-
-
 def test_what_the_strict_one_takes_typer_takes_alike() -> None:
-    def check(name: str, words: list[str]) -> None:
+    def holds(words: list[str]) -> None:
+        name = words.pop(0)
         found = parse([name, *words])
         listed = found is not None and any(p.is_id and "," in str(found[1].get(p.name)) for p in found[0].parameters)
         if found is not None and not listed:  # several ids are joined to one word, which Typer does not do
@@ -103,46 +91,6 @@ def test_what_the_strict_one_takes_typer_takes_alike() -> None:
             except click.ClickException as refused:
                 raise AssertionError(f"Typer refuses {words}: {refused.format_message()}") from refused
 
-    hold(check, lines_of, 25)
-
-
-def meant(parameter: Parameter) -> st.SearchStrategy[Any]:
-    """A value of the right kind, or that it is left out."""
-    if parameter.flag:
-        return st.booleans()
-    kinds = {int: st.integers(0, 10**9), float: st.floats(0, 1e9), str: st.text(min_size=1).filter(_is_no_flag)}
-    one = st.sampled_from(parameter.choices) if parameter.choices else kinds[parameter.type]
-    if parameter.many:
-        return st.lists(one, min_size=1 if parameter.required else 0, max_size=3).map(tuple)
-    return one if parameter.required else one | st.just(LEFT_OUT)
-
-
-def _is_no_flag(word: str) -> bool:
-    return word == "-" or not word.startswith("-")
-
-
-def written(parameter: Parameter, value: Any) -> list[str]:
-    """How one writes it."""
-    if value is LEFT_OUT or value is False:
-        return []
-    if parameter.flag:
-        return [parameter.flags[0]]
-    each = value if parameter.many else [value]
-    return [word for one in each for word in ([str(one)] if parameter.positional else [parameter.flags[-1], str(one)])]
-
-
-def test_what_is_written_without_a_mistake_the_strict_one_takes() -> None:
-    def check(name: str, values: tuple[Any, ...]) -> None:
-        command = commands.get(name)
-        words: list[str] = []
-        expected = {}
-        places = [parameter for parameter in command.parameters if parameter.positional]
-        for parameter, value in zip(command.parameters, values, strict=True):
-            if parameter in places[:-1] and value is LEFT_OUT:
-                return  # what comes behind it can't be said then
-            words += written(parameter, value)
-            expected[parameter.name] = parameter.default if value is LEFT_OUT else value
-        assert parse([name, *words]) == (command, expected)
-        assert read_by_typer(name, words) == expected
-
-    hold(check, lambda command: st.tuples(*map(meant, command.parameters)), 15)
+    for name in EVERY:
+        lines = given(lines_of(commands.get(name)).map(lambda words, name=name: [name, *words]))
+        settings(max_examples=25, deadline=None, database=None)(lines(holds))()

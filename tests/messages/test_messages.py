@@ -67,22 +67,6 @@ def test_no_kind_of_line_break_leaves_a_line_unmarked(team: Store) -> None:
         assert all(line.startswith("| ") for line in lines), breaks
 
 
-def test_texts_come_out_as_they_went_in(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
-    texts = [
-        "  spaces  ",
-        "tab\tline\nline",
-        "nul \x00 esc \x1b",
-        "\U0001f468\u200d\U0001f469 \u05d0 \u0301",
-        '"\\/',
-        "-",
-    ]
-    for text in texts:
-        assert cli.ok("send-message", "bob", "-", agent="lea", stdin=text.encode() + b"\n")["message"] == text
-    read = cli.ok("read-messages", agent="bob")
-    assert [message["message"] for message in read] == texts
-
-
 def test_mail_to_a_name_that_is_expected_is_kept_until_it_joins(tmp_path: Path) -> None:
     """Of a role that nobody has, or an agent in the configuration; a name that nobody knows is refused."""
     cli = make_team(tmp_path / "root", "bob")

@@ -155,13 +155,3 @@ def test_only_who_may_resumes(cli: Cli, tmp_path: Path) -> None:
     assert cli.refused("run", "--resume", "--team", "plain") == (10, "not_found")
     run(cli, path, status=1)
     assert cli.refused("run", "--resume") == (2, "no_team")
-
-
-@pytest.mark.slow
-def test_a_run_that_was_killed_while_it_made_its_tasks_makes_the_rest(cli: Cli, tmp_path: Path) -> None:
-    path = write_workflow(tmp_path, "tasks: [{id: a, title: A, each: [x, y, z], run: 'echo \"$item\"'}]")
-    done = run(cli, path)
-    for number in (2, 3):
-        (cli.root / f"tasks/{done['team']}/task-{number}.json").unlink()
-    found = resume(cli, "--team", done["team"])
-    assert results(found) == {"a-1": "x\n", "a-2": "y\n", "a-3": "z\n"} and len(found["tasks"]) == 3

@@ -123,10 +123,3 @@ def test_what_makes_no_sense_is_refused_before_anything_is_made(checkout: Checko
         status, refusal = checkout.run("up")
         assert status == 2 and said in refusal["error"]["message"] and refusal["error"]["hint"]
         assert checkout.cli.store().teams() == []
-
-
-def test_without_a_roster_it_is_said_where_one_was_looked_for(checkout: Checkout) -> None:
-    (checkout.path / "teams.yaml").unlink()
-    (checkout.path.parent / "teams.yaml").write_text("name: outside")
-    assert checkout.run("up")[1]["error"]["code"] == "workflow_not_found"
-    assert checkout.run("up", "--file", "../../teams.yaml", "--team", "other", agent="lea")[1]["team"] == "other"

@@ -111,17 +111,6 @@ def test_the_commands(cli: Cli) -> None:
     assert cli.ok("doctor")["findings"] == []
 
 
-def test_the_versions_of_a_page_that_was_damaged_go_on(cli: Cli) -> None:
-    cli.ok("share", "api", "one", agent="bob")
-    cli.ok("share", "api", "two", agent="bob")
-    (cli.root / "teams/alpha/pages/api.json").write_text("{")
-    cli("doctor", "--fix")
-    assert cli.refused("shared", "api") == (10, "page_not_found")
-    assert cli.refused("share", "api", "--remove", agent="mia") == (10, "page_not_found")
-    assert cli.ok("share", "api", "three", "--if-version", "0", agent="mia")["version"] == 3
-    assert cli.refused("share", "api", "x", "--if-version", "1", agent="bob") == (11, "stale_version")
-
-
 def test_who_begins_work_or_shares_hears_of_those_of_others(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     add_tasks(cli, "one", "two")

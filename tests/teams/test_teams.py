@@ -24,20 +24,6 @@ if TYPE_CHECKING:
 LEA, BOB = Caller("lea"), Caller("bob")
 
 
-def test_a_team_that_lost_its_file_is_not_begun_anew(tmp_path: Path) -> None:
-    """A new team of that name would take over the tasks and the mail of the old one; the doctor names it."""
-    cli = make_team(tmp_path / "root", "bob")
-    cli.ok("create-task", "t", agent="lea")
-    file = cli.root / "teams/alpha/team.json"
-    good = file.read_bytes()
-    file.unlink()
-    assert cli.refused("spawn-team", ALPHA, agent="eve") == (15, "damaged_record")
-    answer = cli("doctor", "--json")
-    assert answer.status == 1 and "team.json" in json.loads(answer.stdout)["findings"][0]["what"]
-    file.write_bytes(good)
-    assert [task["title"] for task in cli.ok("get-tasks")] == ["t"]
-
-
 def test_aliases_go_round_and_are_never_given_twice(team: Store) -> None:
     """agentA … agentZ, agentA1 … agentZ1, agentA2 …; a name that somebody chose is passed over."""
     joining.join(team, ALPHA, Caller("AGENTb"))

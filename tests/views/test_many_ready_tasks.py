@@ -8,7 +8,6 @@ import pytest
 
 from teams_cli.names import HUMAN
 from teams_cli.tasks.changes import Edit, change_task
-from teams_cli.tasks.tasks import TASK
 from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.waits import nothing
@@ -71,16 +70,3 @@ def test_when_few_are_left_they_are_told_of_once(cli: Cli) -> None:
     cancel(cli, *range(1, MANY - 5))
     assert told(cli) == f"task-{MANY - 5} is ready: number {MANY - 6} (and 5 more)"
     nothing(cli, "bob")
-
-
-def test_one_without_a_label_is_found_among_many(tmp_path: Path) -> None:
-    """As a person leaves it who moves its file, or a loss of power: no mark says that it waits."""
-    cli = make_team(tmp_path / "root", "bob")
-    add_tasks(cli, *(f"number {number}" for number in range(MANY)))
-    cancel(cli, *range(1, MANY + 1))
-    store = cli.store()
-    task, revision = store.get(ALPHA, TASK, "task-7")
-    store.replace(ALPHA, TASK, "task-7", task.having(status="pending"), revision)
-    (mark,) = (cli.root / "tasks" / ALPHA / "index").rglob("task-7")
-    mark.rename(mark.parents[1] / ".DS_Store")
-    assert told(cli) == "task-7 is ready: number 6"

@@ -10,8 +10,7 @@ from teams_cli.errors import WaitRanOut
 from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.store.contract import Store
-from teams_cli.tasks import changes, claims, tasks
-from teams_cli.tasks.changes import Edit
+from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, settings
 from teams_cli.teams.permission import Caller
@@ -69,33 +68,6 @@ def test_it_hears_once_of_each_claim_for_which_most_wait(silence: Callable[..., 
     claims.heartbeat(team, ALPHA, BOB)
     clock.advance(241)
     assert told(team) == []
-
-
-@pytest.fixture
-def four(silence: Callable[..., Store]) -> Store:
-    """Two tasks in work with leases of 30 minutes; the others wait for them."""
-    return silence([[], [], ["task-1", "task-2"], ["task-1"]], lease=1800, members=(BOB, MIA, ANN))
-
-
-def minutes(store: Store, clock: FakeClock, count: int, completed: int | None = None) -> list[str]:
-    """What the leader hears in so many minutes, in which ann says something each minute."""
-    heard: list[str] = []
-    for _ in range(count):
-        clock.advance(61)
-        claims.heartbeat(store, ALPHA, ANN)
-        heard += told(store, completed)
-    return heard
-
-
-def test_it_hears_again_of_a_silence_when_the_lease_is_about_to_end(four: Store, clock: FakeClock) -> None:
-    claims.claim(four, ALPHA, MIA, "2")
-    changes.change_task(four, ALPHA, MIA, "2", Edit(status="failed"))
-    idle, *heard = minutes(four, clock, 28)
-    assert idle.startswith("nothing is ready. In progress: task-1 (bob, 5 min, ")
-    said = [each.partition("; idle")[0] for each in heard]
-    waits = "task-1, which blocks task-3, task-4: bob, silent for"
-    assert said == [f"{waits} 10 min; its lease ends in 20 min", f"{waits} 24 min; its lease ends in 6 min"]
-    assert all("teams update-task task-4 --unblock task-1)" in each for each in heard)
 
 
 def test_it_hears_once_of_a_member_that_is_lost_without_a_task(silence: Callable[..., Store], clock: FakeClock) -> None:
