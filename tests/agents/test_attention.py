@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from teams_cli.agents.waking import HINT
 from tests.support.agents import (
     BUSY,
@@ -49,6 +51,7 @@ def test_the_attention_payload(cli: Cli) -> None:
     assert bob in shown["agents"] and shown["messages"][0]["content"] == "thinking"
 
 
+@pytest.mark.slow
 def test_mail_that_was_read_neither_wakes_nor_holds(cli: Cli) -> None:
     detach(cli, "zoe", f"{BUSY} $T attend >$D/seen; $T before-complete && echo fine; echo $TEAMS_RESUME >>$D/turns")
     is_busy(cli)

@@ -44,6 +44,7 @@ def test_completed_only_by_its_check(shop: Shop) -> None:
     assert "  checked  " in shop.cli("get-tasks", agent="lea").stdout
 
 
+@pytest.mark.slow
 def test_a_check_leaves_no_process_and_ends_no_command(shop: Shop, tmp_path: Path) -> None:
     """Though it has left its group and its session, and kills the process that runs it."""
     shop.create("t", "--check", f"setsid sleep 600 & echo $! >{tmp_path}/pid; kill -9 $PPID; sleep 1")

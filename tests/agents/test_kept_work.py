@@ -36,6 +36,7 @@ def made_by(cli: Cli, name: str, main: Path, script: str) -> Path:
     return cli.root / "worktrees" / ALPHA / name
 
 
+@pytest.mark.slow
 def test_what_is_removed_comes_back_as_it_was(cli: Cli, main: Path) -> None:
     """Staged, changed and new files, and a repository inside, until `prune` finds it too old."""
     script = "echo 1 >a; git add a; echo 2 >a; rm b; echo 3 >'new file'; git init -q in; cd in; echo x >x; git add x"
@@ -120,6 +121,7 @@ IN_SUBMODULE += "; cd ..; git commit -qam lib"
 """A commit in a submodule, and one around it that wants it."""
 
 
+@pytest.mark.slow
 def test_git_runs_no_command_that_an_agent_wrote_into_its_files(cli: Cli, main: Path, tmp_path: Path) -> None:
     """In the configuration of a repository inside, or of one to which it has its own `.git` lead."""
     ran = tmp_path / "ran"

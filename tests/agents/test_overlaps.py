@@ -42,6 +42,7 @@ def told(cli: Cli, agent: str) -> list[str]:
     return [message["message"] for message in found if "conflicts with" in message["message"]]
 
 
+@pytest.mark.slow
 def test_both_are_told_once_that_their_branches_conflict(start: Any) -> None:
     """While the first is long done, when the second commits; of other files nobody is told."""
     cli = start.cli

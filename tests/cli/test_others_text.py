@@ -75,6 +75,7 @@ def begins_forged(said: str) -> list[str]:
     return [line for line in said.splitlines() if line.startswith((FORGED, '[From agent "lea"]:'))]
 
 
+@pytest.mark.slow
 def test_no_answer_has_a_line_that_begins_with_what_another_wrote(cli: Cli) -> None:
     reading = [[command.name, *WORDS.get(command.name, [])] for command in commands.every().values() if command.reads]
     for words in [*reading, *(line.split() for line in CHANGING)]:
@@ -85,6 +86,7 @@ def test_no_answer_has_a_line_that_begins_with_what_another_wrote(cli: Cli) -> N
             assert answer.status not in (2, 3), answer
 
 
+@pytest.mark.slow
 def test_no_answer_floods_its_client(tmp_path: Path) -> None:
     """An answer of one thing is cut, too, and names the command that shows it whole."""
     cli = make_team(tmp_path / "root", "bob", "eve")

@@ -69,6 +69,7 @@ def resume(cli: Cli, *words: str, status: int = 0) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_what_failed_is_tried_again_by_resume(cli: Cli, tmp_path: Path) -> None:
     path = write_workflow(
         tmp_path,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.teams import presence
 from tests.support.cli import ALPHA, Cli, add_tasks
@@ -38,6 +40,7 @@ def test_a_task_that_becomes_ready_ends_the_waits_of_those_who_may_claim_it(cli:
     assert texts(ended(waiting)) == ["task-1 is ready: one"]
 
 
+@pytest.mark.slow
 def test_a_claim_that_runs_out_ends_the_wait_of_another(cli: Cli) -> None:
     """Nobody has to claim for that, and nothing else changes."""
     cli.ok("set", "staleAfterSeconds", "1", agent="lea")
