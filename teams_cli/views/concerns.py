@@ -209,16 +209,19 @@ class Lookout:
         except errors.TeamNotFound:
             self.alarm.ring_in(NO_TEAM)
             return {}
-        if not (self.caller.is_human or team.member(self.caller.name)):
+        is_stranger = not (self.caller.is_human or team.member(self.caller.name))
+        if is_stranger:
             _refuse_stopped(team, self.caller.name)
-            text = f"team {team.name} is there, and {self.caller.name} is not a member"
-            step = steps.join(team.name, self.caller.name)
-            return _with_next([fact("team", team.name, text, step)], [], lambda: steps.WAIT)
-        require(self.store, self.team, self.caller, "read-messages", known=team)
+        else:
+            require(self.store, self.team, self.caller, "read-messages", known=team)
         if team.state == "closed":
             from teams_cli.tasks import overviews
 
             overviews.refuse_closed(self.store, team)
+        if is_stranger:
+            text = f"team {team.name} is there, and {self.caller.name} is not a member"
+            step = steps.join(team.name, self.caller.name)
+            return _with_next([fact("team", team.name, text, step)], [], lambda: steps.WAIT)
         there = self.store.holds(self.team, _SESSION, _PAGE, SHUTDOWN)
         if _SESSION in there:
             self._look_after_started()
