@@ -9,7 +9,6 @@ from teams_cli.commands.call import Call
 from teams_cli.environment import holder, look_up, root_directory, store_address
 from teams_cli.names import HUMAN
 from teams_cli.store import opening
-from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FILES
 from teams_cli.teams import config
 from teams_cli.teams.permission import Caller
@@ -53,8 +52,6 @@ def make_call(
     address, store_source = store_address(said_store, environ, settings.store)
     store = opening.open_store(root, address or FILES, host=environ.get("TEAMS_HOST", ""), environ=environ)
     caller = _caller(agent, token, environ, settings) if agent else None
-    if caller:
-        caller.approve = lambda operation, about: _approve(store, team, agent, approve, operation, about)
     shown = opening.without_secrets(address or FILES)
     sources = {
         "root": (root, root_source),
@@ -62,7 +59,10 @@ def make_call(
         "team": (team, team_source),
         "agent": (agent, agent_source),
     }
-    return Call(store, settings, caller, team, sources, say, environ, _terminal, _directory())
+    call = Call(store, settings, caller, team, sources, say, environ, _terminal, _directory())
+    if caller:
+        caller.approve = lambda operation, about: _approve(call, approve, operation, about)
+    return call
 
 
 def _around(root: str, environ: Mapping[str, str], is_named: bool) -> Binding | None:
@@ -118,11 +118,7 @@ def _directory() -> str:
         return ""
 
 
-def _approve(store: Store, team: str, agent: str, at_terminal: AtTerminal, operation: str, about: str) -> bool:
+def _approve(call: Call, at_terminal: AtTerminal, operation: str, about: str) -> bool:
     """Ask the person who sits at this terminal, else whoever answers the team's questions."""
     said = at_terminal(operation, about)
-    if said is None and team in store.teams():
-        from teams_cli.questions import answering
-
-        return answering.ask_human(store, team, agent, operation, about)
-    return bool(said)
+    return call.ask_human(operation, about) if said is None else said

@@ -179,14 +179,18 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     except Ended as ended:
         from teams_cli.cli import farewell
 
+        ended.hint = call.in_team(ended.hint)
         return farewell.take_leave(ended, as_json, _talk)
+    except errors.TeamsError as error:
+        error.hint = call.in_team(error.hint or "")
+        raise
     problems = call.note_told()  # before the reminder, which is about what this answer has not told
     reminded: list[Callable[[], object]] = []
     line = "" if as_json or command.quiet else call.reminder(reminded.append)
-    last = f"next: {call.next_command()}" if call.follows else call.done
+    last = f"next: {call.in_team(call.follows)}" if call.follows else call.done
     if last and not as_json:
         streams.written(lambda: print(last))
-    if not line or _talk(one_part(line)):
+    if not line or _talk(one_part(call.in_team(line))):
         for note in reminded:
             call.once_told(note)
     for problem in problems + call.note_told():
@@ -204,6 +208,7 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
     if not as_json:
         call.begin_answer = lambda document: _begun(command, document, call.words)
     answer = command.answer(call, values)
+    call.name_team(answer)
     for problem in call.problems:
         _talk(f"teams: {one_part(problem.message)}")
     if not isinstance(answer, dict | list):

@@ -147,23 +147,41 @@ class Call:
         value, source = self.sources.get(setting, ("", ""))
         return value if source == "flag" else ""
 
-    def next_command(self) -> str:
-        """What follows, with the team in it where the caller could mean another by saying none."""
+    def in_team(self, step: str) -> str:
+        """The step, with the team in its commands where the caller could mean another by saying none."""
         unsaid = "" if self.given("team") else self.sources.get("team", ("", ""))[0]
-        if not (self.follows and self.said_team) or self.said_team in (unsaid, self._meant_unsaid):
-            return self.follows
+        if "teams " not in step or not self.said_team or self.said_team in (unsaid, self._meant_unsaid):
+            return step
         if not unsaid and self.only_team() == self.said_team:
-            return self.follows
-        from teams_cli.views import steps
+            return step
+        import re  # dear, and wanted by few
 
-        return steps.in_team(self.follows, self.said_team)
+        from teams_cli import commands
+
+        def named(match: re.Match[str]) -> str:
+            command = commands.every().get(match[1])
+            return f"{match[0]} --team {self.said_team}" if command and command.in_team else match[0]
+
+        return re.sub(r"\bteams (?!join-team|spawn-team)([a-z]+(?:-[a-z]+)*)\b(?! --team)", named, step)
+
+    def name_team(self, document: Any) -> None:
+        """Put the team, where it has to be said, into the commands that follow on a document and on its parts."""
+        if not isinstance(document, dict):
+            return
+        for each in (document, *document.get("messages", ()), *document.get("happened", ())):
+            if isinstance(each, dict) and isinstance(each.get("next"), str):
+                each["next"] = self.in_team(each["next"])
 
     def likely_teams(self) -> list[str]:
         """The teams that may be meant where none is said: of several, those that the caller is in."""
         likely = self.open_teams()
-        if len(likely) < 2 or self.caller is None or self.caller.is_human:
-            return likely
-        return [team for team in likely if self._is_in(team)] or likely
+        return (len(likely) > 1 and self.own_teams(likely)) or likely
+
+    def own_teams(self, among: list[str]) -> list[str]:
+        """Those of which the caller is a member; none for the human."""
+        if self.caller is None or self.caller.is_human:
+            return []
+        return [team for team in among if self._is_in(team)]
 
     def open_teams(self) -> list[str]:
         """The teams that are not closed, or all if there is none such."""
@@ -225,6 +243,13 @@ class Call:
     def load_team(self) -> Team:
         """The team to act in."""
         return teams.get(self.store, self.team)
+
+    def ask_human(self, operation: str, about: str) -> bool:
+        """Ask the human whether the caller may do that; False where there is no team whose questions they answer."""
+        from teams_cli.questions import answering
+
+        team = self.said_team or self.only_team()
+        return team in self.store.teams() and answering.ask_human(self.store, team, self.agent, operation, about)
 
     def refuse_reading(self, command: str) -> None:
         """Refuse a member what rules of the team or the user's keep it from looking at.

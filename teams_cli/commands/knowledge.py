@@ -35,6 +35,8 @@ def _whoami(call: Call) -> Any:
         "store": call.store.address,
         "sources": {what: source for what, (_, source) in call.sources.items()},
     }
+    if not team_name and (own := call.own_teams(call.open_teams())):
+        document["memberOf"] = own
     if not team_name or call.caller is None:
         return document
     try:
@@ -55,7 +57,7 @@ def _brief(call: Call) -> Any:
     try:
         team = call.team
     except errors.NoTeam:  # then what to do about that is what is next
-        return brief.outside(call.store, "", caller)
+        return brief.outside(call.store, "", caller, call.own_teams(call.open_teams()))
     return brief.brief(call.store, team, caller, call.once_told)
 
 

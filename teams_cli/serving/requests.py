@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache
 
 from teams_cli import commands, errors
 from teams_cli.commands.call import Call, Outcome
-from teams_cli.questions import answering
-from teams_cli.teams import permission  # noqa: F401  # before another version is there: a server goes on for long
+
+# Loaded before another version is there: a server goes on for long.
+from teams_cli.questions import answering  # noqa: F401
+from teams_cli.teams import permission  # noqa: F401
 from teams_cli.teams.permission import Caller
 
 TYPE_CHECKING = False
@@ -201,11 +203,13 @@ def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sen
     team = team or base.said_team
     caller = None
     if agent:
-        ask = partial(answering.ask_human, base.store, team, agent)
-        caller = Caller(agent, token=token, config=base.config, approve=ask)
+        caller = Caller(agent, token=token, config=base.config)
         caller.display, caller.type = (sender.display, sender.type) if sender else ("", "")
     sources = {**base.sources, "team": (team, "request"), "agent": (agent, "request")}
-    return Call(base.store, base.config, caller, team, sources, environ=base.environ, directory=base.said_directory)
+    call = Call(base.store, base.config, caller, team, sources, environ=base.environ, directory=base.said_directory)
+    if caller:
+        caller.approve = call.ask_human
+    return call
 
 
 def answer(call: Call, name: str, given: Mapping[str, Any], spelling: Spelling = snake_case) -> Any:

@@ -25,6 +25,7 @@ from teams_cli.views import steps, work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from teams_cli.teams.permission import Caller
@@ -63,11 +64,12 @@ def brief(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -> 
     return document
 
 
-def outside(store: Store, team_name: str, caller: Caller) -> Found:
-    """The brief of who is in no team: the one that it named is not there, or it has to say which."""
+def outside(store: Store, team_name: str, caller: Caller, own: Sequence[str] = ()) -> Found:
+    """The brief of who is in no team: the one that it named is not there, or it has to say which of its *own*."""
     known = store.teams()
-    step = steps.outside(team_name, known, caller.name)
-    return {"agent": caller.name, "role": None, "team": team_name or None, "teams": known, "next": step}
+    step = steps.outside(team_name, known, caller.name, own)
+    document: Found = {"agent": caller.name, "role": None, "team": team_name or None, "teams": known}
+    return {**document, **({"memberOf": own} if own else {}), "next": step}
 
 
 def _told_once(store: Store, team: Team, caller: Caller) -> Found:

@@ -6,7 +6,7 @@ from teams_cli.names import HUMAN, SYSTEM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     Found = dict[str, Any]
@@ -40,13 +40,6 @@ LEADING = (
 )
 """What who makes a team has to know of leading it."""
 LOOK_AT_BLOCKED = "teams get-tasks --blocked"
-
-
-def in_team(step: str, team: str) -> str:
-    """The step with its commands in that team."""
-    import re  # dear, and wanted by few
-
-    return re.sub(r"\bteams (?!join-team|spawn-team)([a-z]+(-[a-z]+)*)\b", rf"teams \1 --team {team}", step)
 
 
 def after_message(message: Found, matter: Found | None = None) -> str | None:
@@ -183,13 +176,15 @@ def join(team: str, name: str, claim: bool = True) -> str:
     return " ".join(["teams join-team", *filter(None, said)])
 
 
-def outside(team: str, teams: list[str], name: str) -> str:
+def outside(team: str, teams: list[str], name: str, own: Sequence[str] = ()) -> str:
     """What to do without a team: join the one that was named as soon as it is there, unless it is one's own to make; or
-    join the one that there is, or choose.
+    join the one that there is, or choose. Who is in several, as the human is in all, says which.
     """
+    if own or (name == HUMAN and teams and not team):
+        return f"teams brief --team NAME --as {name}"
     if team or not teams:
         named = team or "NAME"
-        return f"{join(named, name)}, or teams spawn-team {named}"
+        return f"{join(named, name, name != HUMAN)}, or teams spawn-team {named}"
     return join(teams[0] if len(teams) == 1 else "NAME", name)
 
 

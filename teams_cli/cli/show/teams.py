@@ -125,7 +125,7 @@ def addresses(done: dict[str, Any]) -> Parts:
 def who(found: dict[str, Any]) -> Parts:
     if found["agentId"] is None:
         return ["unknown: name yourself with --as AGENT or TEAMS_AGENT_ID"]
-    role = found["role"] or ("no member" if found["team"] else "in no team")
+    role = found["role"] or ("no member" if found["team"] else _several(found))
     team = f" of team {found['team']}" if found["team"] else ""
     about = text.quoted(found.get("about"))
     return [f"{found['agentId']}: {role}{team}", *about, f"root: {found['root']} ({found['sources']['root']})"]
@@ -154,8 +154,15 @@ _SEEN, _NEEDED, _USEFUL, _EXTRA = range(4)
 def _outside(found: dict[str, Any]) -> list[str]:
     if found["team"]:
         return [f"{found['agent']}: team {found['team']} does not exist yet"]
-    known = f"; teams: {', '.join(found['teams'][:20])}" if found["teams"] else ""
-    return [f"{found['agent']}: in no team{known}"]
+    known = f"; teams: {', '.join(found['teams'][:20])}" if found["teams"] and "memberOf" not in found else ""
+    return [f"{found['agent']}: {_several(found)}{known}"]
+
+
+def _several(found: dict[str, Any]) -> str:
+    """Of which teams who said none is a member, and how to choose."""
+    if found.get("memberOf"):
+        return f"a member of {', '.join(found['memberOf'][:20])}; choose with --team NAME or TEAMS_TEAM"
+    return "in no team"
 
 
 def _mine(found: dict[str, Any]) -> Lines:
