@@ -6,7 +6,7 @@ from teams_cli import errors
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
 from teams_cli.teams import rights, teams
-from teams_cli.teams.roles import lineage, verdict
+from teams_cli.teams.roles import LOST, lineage, verdict
 from teams_cli.teams.teams import LEADER, MANAGER, Team
 
 TYPE_CHECKING = False
@@ -193,6 +193,11 @@ def stranger(team: Team, caller: Caller, operation: str) -> errors.NotAllowed:
 
 def by_rule(decision: str, role: str, operation: str, caller: Caller, team: Team | None) -> errors.NotAllowed:
     """Why one of that role may not: it is denied, or the human was to be asked and did not allow it."""
+    if decision == "deny" and role != HUMAN and (line := lineage(role, team, caller.config))[-1] == LOST:
+        return errors.NotAllowed(
+            f"the role {line[-2]!r} is not defined, so it may change nothing",
+            "See: teams define-role; or teams leave-team",
+        )
     if decision == "deny":
         hint = _hint(role, operation, team, caller.config)
         return errors.NotAllowed(f"{caller.name} is {_called(role)}, which may not {operation}", hint)

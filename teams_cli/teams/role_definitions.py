@@ -70,7 +70,7 @@ def _parent(name: str, extends: str, team: Team, caller: Caller) -> str:
     """The role that *name* shall extend: no leader, and not itself by way of others."""
     parent = roles.known_role(extends, team, caller.config)
     line = roles.lineage(parent, team, caller.config)
-    if line[-1] == LEADER or name in line:
+    if line[-1] in (LEADER, roles.LOST) or name in line:
         raise errors.InvalidValue(f"{name} can't extend {parent}", f"Extend {MEMBER}, {MANAGER} or one of their roles.")
     return parent
 

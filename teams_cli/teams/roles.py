@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 BUILT_IN = (LEADER, MEMBER, MANAGER)
 ALIASES = {"leader": LEADER, "member": MEMBER, "manager": MANAGER}
 
+LOST = ""
+"""The base of a role that extends none of the three, as its definition was taken away."""
 _STRENGTH = ("allow", "ask", "deny")
 
 
@@ -30,12 +32,14 @@ def verdict(role: str, operation: str, team: Team | None, config: Config | None)
     if role == HUMAN:
         return "allow" if HUMAN in may else "deny"
     line = lineage(role, team, config)
+    if line[-1] == LOST and rights.is_change(operation) and operation != "leave-team":
+        return "deny"
     by_team = _nearest(line, operation, team.roles if team else {}, {})
     by_user = _said_by_user(line, operation, config) if config else ""
     said = [word for word in (by_team, by_user) if word]
     if said:
         return max(said, key=_STRENGTH.index)
-    return "allow" if line[-1] in may else "deny"
+    return "allow" if line[-1] in (LOST, *may) else "deny"
 
 
 def _said_by_user(line: list[str], operation: str, config: Config) -> str:
@@ -61,19 +65,13 @@ def _nearest(line: list[str], operation: str, roles: Mapping[str, RoleDefinition
 
 
 def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:
-    """The role and those it extends, down to one of the three.
-
-    Raises:
-        NotAllowed: It extends a role that is not defined, or itself.
-    """
+    """The role and those it extends, down to one of the three, or to `LOST` where one is not defined."""
     line = [role]
     while line[-1] not in BUILT_IN:
         definition = definition_of(line[-1], team, config)
         parent = ALIASES.get(definition["extends"], definition["extends"]) if definition else ""
         if not parent or parent in line:
-            raise errors.NotAllowed(
-                f"the role {line[-1]!r} is not defined, so it may do nothing", "See: teams define-role"
-            )
+            return [*line, LOST]
         line.append(parent)
     return line
 
@@ -106,10 +104,7 @@ def about(member: Member, team: Team, config: Config | None) -> str:
     definition = definition_of(member.role, team, config)
     said = definition.get("description", "").rstrip(".") if definition else ""
     described = f": {said}" if said else ""
-    try:
-        skills = sorted(skills_of(member, team, config))
-    except errors.NotAllowed:  # a role that nobody defines any more
-        skills = []
+    skills = sorted(skills_of(member, team, config))
     knows = f" Your skills: {', '.join(skills)}." if skills else ""
     follows = definition.get("workflow") if definition else None
     how = f" You follow the workflow {follows}: teams list-workflows has its file." if follows else ""

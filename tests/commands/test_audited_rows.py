@@ -35,6 +35,17 @@ def test_of_several_teams_the_commands_that_follow_say_which(tmp_path: Path) -> 
     assert cli("wait", "--team", "beta", "--timeout", "0", agent="bob").stderr.endswith("teams wait --team beta\n")
 
 
+def test_who_lost_its_role_may_still_look_and_leave(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root")
+    config = tmp_path / "root" / "config.json"
+    config.write_text('{"agent": {"scout": {"extends": "team-member"}}}')
+    cli.ok("join-team", "--role", "scout", agent="bob")
+    config.write_text("{}")
+    assert cli.ok("brief", agent="bob")["role"] == "scout"
+    assert cli.refused("note", "1", "x", agent="bob") == (13, "not_allowed")
+    assert cli.ok("leave-team", agent="bob")["left"]
+
+
 def test_a_stranger_does_not_wait_for_a_closed_team(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root")
     cli.ok("close-team", agent="lea")
