@@ -21,6 +21,7 @@ from teams_cli import errors, extensions, processes, text
 from teams_cli.agents import logs, sessions, waking
 from teams_cli.agents.seats import terminals
 from teams_cli.clients import environments
+from teams_cli.clock import length
 from teams_cli.messages import messages
 from teams_cli.questions import answering, asking, questions
 from teams_cli.questions.questions import Answer, Question
@@ -297,7 +298,7 @@ def _cut(content: str) -> str:
 def _ask_itself(store: Store, question: Question, member: Member) -> None:
     """Put the question into the inbox of an agent that can't be copied, which resumes one that is idle."""
     waits = "" if question.asker_pid is None else f"{question.from_} is BLOCKED waiting for your answer. "
-    how = f"({waits}Answer within {question.timeout:g} seconds: teams answer {question.id} TEXT)"
+    how = f"({waits}Answer within {length(question.timeout)}: teams answer {question.id} TEXT)"
     body = f"{question.question}\n{how}\n{asking.how_deep(question.depth)}"
     uid = f"{question.id}-asked~{member.agent_id}"
     messages.notify(

@@ -229,7 +229,8 @@ def _option_for(command: Command, word: str) -> str:
     options = [parameter for parameter in command.own if not parameter.positional]
     named = [f" {option.flags[0]}{option.placeholder}" for option in options if option.flags[0] == f"--{word}"]
     chosen = [f" {option.flags[0]} {same}" for option in options for same in _same(option, word)]
-    lengths = [f" {option.flags[0]} {word}" for option in options if option.duration and word.isdigit()]
+    waits = [option for option in options if option.flags[0] in ("--wait", "--timeout")]
+    lengths = [f" {option.flags[0]} {word}" for option in waits if word.isdigit()]
     return next(iter([*named, *chosen, *lengths]), "")
 
 

@@ -129,6 +129,10 @@ def _define(
     description: str | None,
     workflow: str | None,
 ) -> Any:
+    if workflow:
+        from teams_cli.workflows import files
+
+        files.path_of(workflow, call.directory)
     definition = role_definitions.define(
         call.store,
         call.team,

@@ -14,7 +14,7 @@ from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import opencode_rules, rights, roles, teams
 from teams_cli.teams.teams import Team
 from teams_cli.views import agents, course, leading
-from teams_cli.workflows import ordering
+from teams_cli.workflows import files, ordering
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def examine(
     only: str = "",
     opencode: str | None = None,
     environ: Mapping[str, str] | None = None,
+    directory: str = "",
 ) -> list[Finding]:
     """Look through all teams, or *only* one, and the user's rules, also those in the directory of OpenCode's own; with
     *fix*, mend what can be mended.
@@ -51,7 +52,7 @@ def examine(
             findings += _lost_roles(team, config) if team.state == "active" else ()
             findings += _unattended(store, team, fix, environ or {}) if team.state == "closed" else ()
         defined.update(team.roles)
-    findings += _rules(config, defined)
+    findings += _rules(config, defined, directory)
     for where, why in opencode_rules.passed_over(opencode) if opencode else ():
         findings.append(_changes_nothing(where, why, "Correct it: what it was to forbid is allowed."))
     for where in opencode_rules.refused_by_opencode(opencode) if opencode else ():
@@ -60,7 +61,7 @@ def examine(
     return findings
 
 
-def _rules(config: Config, defined: set[str]) -> Iterator[Finding]:
+def _rules(config: Config, defined: set[str], directory: str) -> Iterator[Finding]:
     """Rules that change nothing, as those of a misspelt command: what they were to forbid is allowed."""
     for operation, by_role in config.permission.get("tool", {}).items():
         place = f"permission.tool.{operation}"
@@ -69,6 +70,12 @@ def _rules(config: Config, defined: set[str]) -> Iterator[Finding]:
             yield _idle_rule(f"{place}.{role}", f"there is no role {role!r}", "`teams define-role` makes one.")
     for name, definition in config.agent.items():
         yield from _unknown_operations(f"agent.{name}", definition.get("allow", []) + definition.get("deny", []))
+        if said := definition.get("workflow"):
+            try:
+                files.path_of(said, directory)
+            except files.WorkflowNotFound as missing:
+                what = f"{missing.message}, which the role {name} is to follow"
+                yield {"level": "problem", "where": f"config.json: agent.{name}", "what": what, "remedy": missing.hint}
 
 
 def _unknown_operations(place: str, said: list[str]) -> Iterator[Finding]:

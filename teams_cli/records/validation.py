@@ -39,8 +39,11 @@ def schema_of(kind: type[Record], below: str = "#/components/schemas/{model}") -
 
 def first_problem(error: ValidationError) -> str:
     """The first thing that is wrong, as `field: what`."""
-    problem = error.errors(include_url=False, include_context=False)[0]
-    field = ".".join(str(part) for part in problem["loc"]) or "the document"
+    problems = error.errors(include_url=False, include_context=False)
+    first = problems[0]["loc"][:-1]  # where one of several forms is wanted, the words of a choice say most
+    chosen = (each for each in problems if each["type"] == "literal_error" and each["loc"][:-1] == first)
+    problem = next(chosen, problems[0])
+    field = ".".join(str(part) for part in problem["loc"] if "[" not in str(part)) or "the document"
     return f"{field}: {problem['msg']}"
 
 

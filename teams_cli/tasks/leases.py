@@ -79,7 +79,9 @@ def over(store: Store, team: Team, task: Task, known: Callable[[str], presence.A
     if task.owner is None or not teams.is_member(store, team, task.owner):
         return f"{task.owner or 'its owner'} is no longer a member"
     epoch, seconds = store.steady()
-    if task.lease_until is None or task.lease_epoch != epoch:
+    if task.lease_until is None:
+        return f"the claim of {task.owner} had no lease"
+    if task.lease_epoch != epoch:
         return f"the machine restarted since {task.owner} claimed it"
     agent = known(task.owner) if known else presence.load(store, team.name, task.owner)
     if presence.is_gone(agent):

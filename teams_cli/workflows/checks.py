@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from teams_cli import errors
 from teams_cli.names import HUMAN, RESERVED
 from teams_cli.teams import rights, settings
@@ -30,7 +32,8 @@ def problems(workflow: Workflow, known_ids: set[str], users: Roles) -> list[Prob
     wrong = [*_ids(workflow), *_blockers(workflow, known_ids), *_roles(workflow, roles), *_agents(workflow, roles)]
     if not wrong:  # skills and results can be followed only along roles and blockers that there are
         wrong = [*_skills(workflow, roles), *_results(workflow)]
-    return [*wrong, *_settings(workflow), *_touches(workflow), *_commands(workflow), *_places(workflow)]
+    wrong += [*_settings(workflow), *_touches(workflow), *_commands(workflow)]
+    return [*wrong, *_directories(workflow), *_places(workflow)]
 
 
 def _settings(workflow: Workflow) -> Iterator[Problem]:
@@ -107,6 +110,14 @@ def _agents(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
         if agent.name and agent.name.lower() in {*names, *RESERVED, "leader", HUMAN}:
             yield ("agents", index, "name"), f"{agent.name!r} is taken"
         names.add((agent.name or "").lower())
+
+
+def _directories(workflow: Workflow) -> Iterator[Problem]:
+    """Directories of agents that are not below the repository."""
+    for index, agent in enumerate(workflow.agents):
+        place = os.path.normpath(agent.cwd or "")
+        if os.path.isabs(place) or place.split(os.sep)[0] == os.pardir:
+            yield ("agents", index, "cwd"), "must be a directory below the repository"
 
 
 def skills_of(role: str, specialty: str | None, roles: Roles) -> set[str]:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from teams_cli import errors
 from teams_cli.names import is_name
 from teams_cli.store.files import disk
+from teams_cli.teams import settings
 from teams_cli.workflows import checks
 from teams_cli.workflows.model import Workflow
 
@@ -32,6 +33,7 @@ _OF_AGENTS: dict[Place, str] = {
 }
 _OF_ALL: dict[Place, str] = {
     ("snapshot_storage",): "write `worktree: true` at an agent to keep what it makes apart",
+    ("coordination", "enable_planning_mode"): "write `planRequired: true` at the tasks",
     ("agent_temporary_workspace",): "leave it out: agents read each other's branches, and `teams shared`",
 }
 
@@ -55,9 +57,8 @@ def massgen_keys(document: dict[str, Any]) -> Iterator[Problem]:
             yield ("agents", index, *place), counterparts.get(place, _NO_COUNTERPART).format(value)
     for place, value in _leaves(document.get("orchestrator"), ()):
         written = str(value).lower() if isinstance(value, bool) else value
-        setting = (
-            f"write `settings: {{{place[-1]}: {written}}}`" if place[:-1] == ("coordination",) else _NO_COUNTERPART
-        )
+        is_ours = place[:-1] == ("coordination",) and place[-1] in settings.SETTINGS
+        setting = f"write `settings: {{{place[-1]}: {written}}}`" if is_ours else _NO_COUNTERPART
         yield ("orchestrator", *place), _OF_ALL.get(place, setting)
     for key in document.keys() - {"agents", "orchestrator"}:
         yield (key,), _NO_COUNTERPART
@@ -236,18 +237,29 @@ def read(path: str, roles: Roles | None = None) -> Workflow:
     content = content_of(path)
     text = front_matter(content)
     if text is None:
-        _refuse_massgen(path, content)
+        refuse_massgen(path, content)
         hint = f"A workflow starts with a line {FENCE}, YAML, and another line {FENCE}."
         raise errors.InvalidValue(f"{path} has no front matter", hint)
     document, lines, found = _parse(text, path)
     workflow, wrong = _validate(document, roles or {})
+    wrong += _unknown_workflows(workflow, os.path.dirname(path)) if workflow else []
     if found := [*found, *wrong]:
         raise _refusal(path, sorted((_line(lines, place), f"{_field(place)}{what}") for place, what in found))
     assert workflow is not None
     return workflow
 
 
-def _refuse_massgen(path: str, text: str) -> None:
+def _unknown_workflows(workflow: Workflow, directory: str) -> Iterator[Problem]:
+    """Workflows that a role is to follow and that are not there, nor beside this one."""
+    for name, definition in workflow.roles.items():
+        if said := definition.get("workflow"):
+            try:
+                path_of(said, os.path.dirname(directory) if os.path.basename(directory) == LOCAL else directory)
+            except WorkflowNotFound as missing:
+                yield ("roles", name, "workflow"), missing.message
+
+
+def refuse_massgen(path: str, text: str) -> None:
     """Raises InvalidValue: It is a configuration of MassGen; the message has our word for each of its keys."""
     try:
         document, lines, _ = _parse(text, path)

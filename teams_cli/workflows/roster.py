@@ -186,10 +186,12 @@ def read(path: str) -> Roster:
     Raises:
         InvalidValue: It is none; names everything that is wrong.
     """
-    document = files.parsed(files.content_of(path), path, _HINT)
+    content = files.content_of(path)
+    document = files.parsed(content, path, _HINT)
     try:
         roster = Roster.model_validate(document)
     except ValidationError as error:
+        files.refuse_massgen(path, content)
         wrong = [
             ": ".join(filter(None, [".".join(map(str, problem["loc"])), files.told(problem)]))
             for problem in error.errors(include_url=False, include_context=False)

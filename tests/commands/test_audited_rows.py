@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.support.cli import add_tasks, make_team
+from teams_cli.tasks.tasks import TASK
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.waits import begin, ended, until
+
+WORKFLOW = "---\nname: w\ndescription: d\ntasks:\n  - {id: t, title: T, run: pwd}\n"
 
 
 def test_the_human_is_asked_in_the_only_team_though_nobody_named_it(tmp_path: Path) -> None:
@@ -33,6 +36,52 @@ def test_of_several_teams_the_commands_that_follow_say_which(tmp_path: Path) -> 
     assert cli("brief", agent="human").stdout.endswith("next: teams brief --team NAME --as human\n")
     assert "next: teams claim-task --team alpha --next" in cli("brief", "--team", "alpha", agent="bob").stdout
     assert cli("wait", "--team", "beta", "--timeout", "0", agent="bob").stderr.endswith("teams wait --team beta\n")
+
+
+def test_a_role_follows_only_a_workflow_that_is_there(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root")
+    assert cli.refused("define-role", "r", "--workflow", "no-such", agent="lea") == (10, "workflow_not_found")
+    config = tmp_path / "root" / "config.json"
+    config.write_text('{"agent": {"bad": {"extends": "team-member", "workflow": "no-such"}}}')
+    assert "there is no workflow 'no-such', which the role bad is to follow" in cli("doctor").stdout
+    (tmp_path / "w.md").write_text(WORKFLOW + "roles:\n  sec: {extends: team-member, workflow: no-such}\n---\n")
+    assert "roles.sec.workflow: there is no workflow" in cli("check-workflow", str(tmp_path / "w.md")).stderr
+
+
+def test_agents_of_a_workflow_work_below_the_repository(tmp_path: Path) -> None:
+    for place in ("../out", "/tmp", "a/../.."):
+        (tmp_path / "w.md").write_text(WORKFLOW + f"agents:\n  - {{name: a, cwd: {place}}}\n---\n")
+        checked = Cli(tmp_path / "root")("check-workflow", str(tmp_path / "w.md"))
+        assert "must be a directory below the repository" in checked.stderr
+
+
+def test_the_keys_of_massgen_are_told_by_run_and_by_up(tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_text(
+        "agents:\n- {id: a, backend: {type: x}}\norchestrator: {coordination: {enable_planning_mode: on}}\n"
+    )
+    for words in (("run", str(file)), ("up", "--file", str(file), "--as", "lea")):
+        told = Cli(tmp_path / "root")(*words).stderr
+        assert "enable_planning_mode: write `planRequired: true` at the tasks" in told
+
+
+def test_a_number_is_not_taken_for_a_silence(tmp_path: Path) -> None:
+    assert "--for" not in make_team(tmp_path / "root")("heartbeat", "1", agent="lea").stderr
+
+
+def test_a_wrong_rule_is_told_with_the_words_that_are_allowed(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root")
+    (tmp_path / "root" / "config.json").write_text('{"permission": {"tool": {"get-tasks": "maybe"}}}')
+    assert "permission.tool.get-tasks: Input should be 'allow', 'ask' or 'deny'" in cli("doctor").stderr
+
+
+def test_a_claim_without_a_lease_ends_for_that_reason(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    add_tasks(cli, "one")
+    store = cli.store()
+    task, revision = store.get(ALPHA, TASK, "task-1")
+    store.replace(ALPHA, TASK, "task-1", task.having(status="in_progress", owner="bob"), revision)
+    assert "the claim of bob had no lease" in cli("show-task", "1").stdout
 
 
 def test_who_lost_its_role_may_still_look_and_leave(tmp_path: Path) -> None:

@@ -167,7 +167,8 @@ class Api:
             damaged = {"X-Teams-Damaged": str(len(call.problems))} if call.problems else None
             return self.operations.telling.expect(request, Document(document, headers=damaged), call)
 
-        names = dict.fromkeys((command.name, command.name.replace("-", "_")))
+        called = command.name.replace("-", "_")
+        names = dict.fromkeys((command.name, called, f"team_{called}", f"team_{command.name}"))
         return [Route(f"/{name}", _answering(handle), methods=["GET" if command.reads else "POST"]) for name in names]
 
     async def agents(self, request: Request) -> Response:

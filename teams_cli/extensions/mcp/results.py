@@ -98,6 +98,8 @@ _AT_START = {
     "--team NAME or TEAMS_TEAM": "team_name, or TEAMS_TEAM where the server is started",
 }
 """What a call can't say, or says otherwise."""
+_HOW_TO_ANSWER = re.compile(r"Answer within [^\n:]*: teams answer ask-\d+ TEXT")
+"""What the program puts under a question, in the asker's message."""
 _LITTLE = 20
 _OTHERWISE = {**{words.command: words.name for words in messaging.WORDS}, "announce": "broadcast"}
 """The tools that are not called as their commands are, or that agents are offered in their stead."""
@@ -189,15 +191,20 @@ def _word(document: dict[str, Any]) -> None:
     output = document["state"].get("output") if isinstance(document.get("state"), dict) else None
     if isinstance(output, dict) and "hint" in output:
         output["hint"] = in_tools(output["hint"])
-    for each in [each for part in document.values() if isinstance(part, list) for each in part]:
+    parts = [*document.values(), *(output.values() if isinstance(output, dict) else ())]
+    for each in [each for part in parts if isinstance(part, list) for each in part]:
         if isinstance(each, dict):
             _word_row(each)
 
 
 def _word_row(row: dict[str, Any]) -> None:
-    for key in ("next", "message") if row.get("from") == SYSTEM else ("next",):
-        if isinstance(row.get(key), str):
+    for key in ("next", "message", "content"):
+        if not isinstance(row.get(key), str):
+            continue
+        if key == "next" or row.get("from") == SYSTEM:
             row[key] = in_tools(row[key])
+        else:
+            row[key] = _HOW_TO_ANSWER.sub(lambda line: in_tools(line[0]), row[key])
 
 
 def refused(error: errors.TeamsError, code: str = "") -> CallToolResult:

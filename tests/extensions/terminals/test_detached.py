@@ -38,9 +38,7 @@ def of_office(cli: Cli) -> list[int]:
             words, said = (path / "cmdline").read_bytes(), (path / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        if f"TEAMS_HOME={cli.root}".encode() in said and (
-            b"terminals.detached_client" in words or b"bin/claude" in words
-        ):
+        if f"TEAMS_HOME={cli.root}".encode() in said and (b"terminals.detached" in words or b"bin/claude" in words):
             found.append(int(path.name))
     return found
 
