@@ -14,7 +14,7 @@ from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import opencode_rules, rights, roles, teams
 from teams_cli.teams.teams import Team
 from teams_cli.views import agents, course, leading
-from teams_cli.workflows import files, ordering
+from teams_cli.workflows import ordering
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ def _rules(config: Config, defined: set[str], directory: str) -> Iterator[Findin
     for name, definition in config.agent.items():
         yield from _unknown_operations(f"agent.{name}", definition.get("allow", []) + definition.get("deny", []))
         if said := definition.get("workflow"):
+            from teams_cli.workflows import files
+
             try:
                 files.path_of(said, directory)
             except files.WorkflowNotFound as missing:

@@ -265,7 +265,7 @@ MUTANTS = [
         "../extensions/postgres/schema.sql",
         "ELSE unreadable_in_usage(NEW.body, NEW.record) END",
         "ELSE '' END",
-        f"tests/{LOGINS}_of_usage.py",
+        f"tests/{LOGINS}_of_tasks.py",
     ),
     Mutant(
         "what can't be read again not recorded",
@@ -311,7 +311,7 @@ MUTANTS = [
         "../extensions/postgres/schema.sql",
         "IF TG_OP = 'UPDATE' AND jsonb_typeof(OLD",
         "IF false AND jsonb_typeof(OLD",
-        f"tests/{LOGINS}_of_usage.py",
+        f"tests/{LOGINS}_of_tasks.py",
     ),
     Mutant(
         "what happened to a task taken back by logins",
