@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import time
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -420,6 +419,8 @@ def clear(repository: str, path: str) -> None:
     """Remove the checkout, also one that was half made or half removed by one that was ended."""
     if git.run(repository, "worktree", "remove", "--force", "--force", path).returncode == 0:
         return
+    import shutil  # dear, and a check on the commit alone is rare
+
     shutil.rmtree(path, ignore_errors=True)
     git.run(repository, "worktree", "unlock", path)
     git.run(repository, "worktree", "prune")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -42,12 +41,16 @@ def note(worktree: str, origin: Origin) -> None:
     Raises:
         OSError: It can't be written.
     """
+    import json  # dear, and only worktrees have an origin
+
     with open(f"{own_directory(worktree)}/{_FILE}", "w", encoding="ascii") as file:
         json.dump(origin.to_json(), file)
 
 
 def load(worktree: str) -> Origin:
     """Where the worktree comes from; empty if nobody noted it."""
+    import json
+
     try:
         with open(f"{own_directory(worktree)}/{_FILE}", encoding="ascii") as file:
             return Origin(**json.load(file))

@@ -10,7 +10,6 @@ One process has the session all the time: first the one that starts it, then its
 
 from __future__ import annotations
 
-import json
 import os
 
 from teams_cli import errors
@@ -332,6 +331,7 @@ def _of_old(session: Session) -> list[object]:
 
 
 def _hash(said: list[object]) -> str:
+    import json
     from hashlib import sha256
 
     return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()

@@ -154,9 +154,9 @@ def _tasks(call: Call) -> Offers:
 
 
 def _workflows(call: Call) -> Offers:
-    from teams_cli.workflows import files
+    from teams_cli.workflows import places
 
-    return [(os.path.basename(path).removesuffix(".md"), "") for path in files.paths(call.said_directory or ".")]
+    return [(os.path.basename(path).removesuffix(".md"), "") for path in places.paths(call.said_directory or ".")]
 
 
 def _settings(call: Call) -> Offers:

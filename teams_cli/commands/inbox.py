@@ -72,9 +72,9 @@ def _read(
     after = number_of(since, "msg") if since else 0
     selection = Selection(from_ or "", after, limit or 0, handled=all, room=call.room)
     if not (all or peek) and call.caller:
-        from teams_cli.views import work
+        from teams_cli.views import matters
 
-        call.try_to(lambda: work.close_over(call.store, call.team, call.agent))
+        call.try_to(lambda: matters.close_over(call.store, call.team, call.agent))
     if wait is None or all:
         once_told = None if peek else call.once_told
         messages = reading.read(call.store, call.team, call.caller, selection, call.problems, once_told)
@@ -96,9 +96,9 @@ def _matter_of(call: Call, message: dict[str, Any]) -> dict[str, Any] | None:
     about = str(message.get("about") or "")
     if not about:
         return None
-    from teams_cli.views import work
+    from teams_cli.views import matters
 
-    return work.matter_of(call.store, call.team, about)
+    return matters.matter_of(call.store, call.team, about)
 
 
 def _wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> Reading:

@@ -154,13 +154,13 @@ def _is_gone(call: Call, name: str) -> bool:
 
 def _was_done(call: Call, name: str) -> bool:
     """Whether the agent heard that nothing is left to do, and neither waits nor can be woken."""
-    from teams_cli.agents import sessions
-    from teams_cli.agents.seats import terminals
-
     agent = presence.load(call.store, call.team, name)
     was_told = any(about.startswith("settled:") for about in agent.told) and not agent.waiting
     if not was_told or name == call.load_team().leader:
         return False
+    from teams_cli.agents import sessions
+    from teams_cli.agents.seats import terminals
+
     return not any(find(call.store, call.team, name) for find in (sessions.find, terminals.find))
 
 

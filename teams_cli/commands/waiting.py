@@ -10,7 +10,7 @@ from teams_cli.messages import inboxes
 from teams_cli.messages.messages import fitting
 from teams_cli.names import each_name
 from teams_cli.teams.permission import standing_of
-from teams_cli.views import steps, work
+from teams_cli.views import matters, steps, work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _mail(call: Call) -> dict[str, Any]:
     call.once_told(lambda: mailbox.mark_read({message.number for message in shown}))
     documents = [message.to_document() for message in shown]
     for document in documents:
-        matter = work.matter_of(call.store, call.team, document.get("about") or "")
+        matter = matters.matter_of(call.store, call.team, document.get("about") or "")
         document["next"] = steps.after_message(document, matter)
     if not (call.follows or any(document["next"] for document in documents)):
         call.try_to(call.say_what_follows)

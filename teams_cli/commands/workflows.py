@@ -166,9 +166,9 @@ def _interrupted_team(call: Call, workflow: str | None) -> str:
 
 
 def _list(call: Call) -> Any:
-    from teams_cli.workflows import files
+    from teams_cli.workflows import files, places
 
-    rows = [files.describe(path, call.problems) for path in files.paths(call.directory)]
+    rows = [files.describe(path, call.problems) for path in places.paths(call.directory)]
     return [row for row in rows if row]
 
 

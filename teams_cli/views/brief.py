@@ -21,7 +21,7 @@ from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, Task
 from teams_cli.teams import pages, presence, roles, settings, teams
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.teams import Team
-from teams_cli.views import steps, work
+from teams_cli.views import matters, steps, work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _waiting(
     asked = next(shutdowns.open_requests(store, team, name), None)
     if team.member(name) and team.state != "closed":
         with suppress(errors.TeamsError):  # it is shown as open then
-            work.close_over(store, team.name, name)
+            matters.close_over(store, team.name, name)
     mailbox = inboxes.Mailbox(store, team.name, name)
     inbox, mail = mailbox.inbox, mailbox.open_messages()
     waiting = _plans_for(team, caller, proposed)

@@ -20,7 +20,7 @@ from teams_cli.tasks import choosing, tasks
 from teams_cli.teams import presence, teams
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
-from teams_cli.views import reminders, steps, work
+from teams_cli.views import matters, reminders, steps, work
 from teams_cli.views.facts import PLAN, SHUTDOWN, Facts, fact
 
 TYPE_CHECKING = False
@@ -300,8 +300,8 @@ class Lookout:
         shown, told = [], told | _plans_among(agent.told)
         for each in found:
             document = each.to_document()
-            step = steps.after_message(document, work.matter_of(self.store, self.team, each.about or ""))
-            if step == steps.reply(each.id) and work.is_over(self.store, self.team, each):
+            step = steps.after_message(document, matters.matter_of(self.store, self.team, each.about or ""))
+            if step == steps.reply(each.id) and matters.is_over(self.store, self.team, each):
                 step = None
             known = step is None and reminders.was_told(agent, each)
             if not (known or _is_notice(each, told) or reminders.is_done(self.store, self.team, name, each)):
@@ -315,7 +315,7 @@ class Lookout:
         """Whether somebody may wait for what its reader does about it: so it is of what is said to all."""
         if message.type == "broadcast":
             return not message.fyi
-        matter = work.matter_of(self.store, self.team, message.about or "")
+        matter = matters.matter_of(self.store, self.team, message.about or "")
         return steps.after_message(message.to_document(), matter) is not None
 
     def _can_wait(self, found: list[Message], ends_expected: bool, is_busy: bool) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from teams_cli import errors
 from teams_cli.clock import parse_rfc3339
 from teams_cli.messages.messages import MESSAGE, Message
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 PLACES = ("tasks", "messages", "results", "notes", "pages", "history")
 _UNLESS_SAID = PLACES[:-1]
 """The history repeats what the others say."""
-_WORD = re.compile(r"[^\W_]+")
 _AROUND = 70
 
 
@@ -31,7 +28,9 @@ class Wanted:
     """What is looked for: words of which each is to be the beginning of a word of the text, by whom, since when."""
 
     def __init__(self, said: str, sender: str | None = None, since: datetime | None = None) -> None:
-        self.words = list(dict.fromkeys(_WORD.findall(said.lower())))
+        import re  # dear, and `brief` is declared beside the command that searches
+
+        self.words = list(dict.fromkeys(re.findall(r"[^\W_]+", said.lower())))
         self.sender = sender
         self.since = since
         self._each = [re.compile(rf"(?<![^\W_]){word}") for word in self.words]

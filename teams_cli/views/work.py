@@ -7,12 +7,12 @@ from teams_cli.clock import seconds_since
 from teams_cli.membership import shutdowns
 from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE, Message
-from teams_cli.names import HUMAN, SYSTEM, is_id
+from teams_cli.names import SYSTEM
 from teams_cli.questions import questions
 from teams_cli.store.contract import Store
 from teams_cli.tasks import leases, plans, tasks
 from teams_cli.tasks.claims import may_claim
-from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS, Task
+from teams_cli.tasks.tasks import IN_PROGRESS, Task
 from teams_cli.teams import presence, teams
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.presence import Agent
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from teams_cli.teams.permission import Caller
 
     Found = dict[str, Any]
-    from collections.abc import Callable
 
     from teams_cli.messages.messages import Message
     from teams_cli.teams.teams import Team
@@ -220,78 +219,6 @@ def tell_blocked(store: Store, team: str, name: str, only_with_task: bool = True
     for to in asked.recipients or [asked.to]:
         body = f"{name} is BLOCKED waiting for your answer to {asked.id}"
         messages.notify(store, team, to, body, f"blocked-{asked.number}~{to}", by=name, about=asked.id)
-
-
-def matter_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
-    """The plan or the task of that id; None where it is another thing, or can't be read: the doctor tells of that, and
-    the message is shown as it is.
-    """
-    kind = about.partition("-")[0]
-    try:
-        if kind == "plan":
-            from teams_cli.tasks import plans
-
-            return plans.get(store, team, about).to_document()
-        return tasks.get(store, team, about).to_document() if kind == "task" else None
-    except errors.TeamsError:
-        return None
-
-
-def is_over(store: Store, team: str, message: Message) -> bool:
-    """Whether the message is about tasks that are all over since: no answer to it is wanted any more."""
-    named = _named(message)
-    return bool(named) and all(_ended_at(store, team, key) >= message.timestamp for key in named)
-
-
-def close_over(store: Store, team: str, agent: str) -> None:
-    """Close what the agent has read about tasks that are over."""
-    _close(store, team, agent, lambda message: is_over(store, team, message))
-
-
-def close_carried_out(store: Store, team: Team, task: Task, agent: str) -> None:
-    """Close what the agent, which has ended the task, was told while it had that: what is about the task, and what who
-    leads said, unless it is about another.
-    """
-    leaders, since = (team.leader, HUMAN), task.claimed_at or ""
-
-    def is_carried_out(message: Message) -> bool:
-        named = _named(message)
-        if named or message.ack_by or message.type not in ("plain", "broadcast"):
-            return named == {task.id}
-        return message.from_ in leaders and message.timestamp >= since
-
-    _close(store, team.name, agent, is_carried_out)
-
-
-def _close(store: Store, team: str, agent: str, is_done: Callable[[Message], bool]) -> None:
-    """Close those of the messages that the agent has read."""
-    from teams_cli.messages import inboxes, reading
-
-    inbox = inboxes.load(store, team, agent)
-    read = [entry.number for entry in inbox.open if entry.read_at]
-    if not read:
-        return
-    found = inboxes.open_messages(store, team, inbox.having(open=[e for e in inbox.open if e.read_at]), [])
-    done = {message.number for message in found if is_done(message)}
-    if done:
-        reading.settle(store, team, agent, done)
-
-
-def _named(message: Message) -> set[str]:
-    """The tasks that are named in what somebody wrote that asks for no acknowledgement."""
-    if message.type not in ("plain", "broadcast") or message.ack_by:
-        return set()
-    words = (word.strip(".,:;()?!'\"`") for word in message.message.split())
-    return {word for word in words if is_id(word, "task")}
-
-
-def _ended_at(store: Store, team: str, key: str) -> str:
-    """When the task ended; empty for one that has not, or can't be read."""
-    try:
-        task = tasks.get(store, team, key)
-    except errors.TeamsError:
-        return ""
-    return (task.completed_at or "") if task.status in FINISHED else ""
 
 
 def can_wait(found: list[Message], ends_expected: bool) -> bool:

@@ -14,6 +14,7 @@ from teams_cli.store.files import disk
 from teams_cli.teams import settings
 from teams_cli.workflows import checks
 from teams_cli.workflows.model import Workflow
+from teams_cli.workflows.places import LOCAL, directories, paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,27 +76,6 @@ def _leaves(part: Any, place: Place) -> Iterator[tuple[Place, Any]]:
             yield from _leaves(value, (*place, str(key)))
     elif place:
         yield place, part
-
-
-LOCAL = "workflows"
-
-
-def paths(directory: str) -> list[str]:
-    """The files of the shipped workflows, then of those in ./workflows."""
-    found: list[str] = []
-    for place in directories(directory):
-        names = sorted(os.listdir(place)) if os.path.isdir(place) else []
-        found += [os.path.join(place, name) for name in names if name.endswith(".md")]
-    return found
-
-
-def directories(directory: str) -> list[str]:
-    """Shipped ones first: the name of one must not start what a foreign checkout calls the same."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    shipped, local = os.path.join(here, "shipped"), os.path.join(directory, LOCAL)
-    if not os.path.isdir(shipped):  # the program runs from a checkout
-        shipped = os.path.join(os.path.dirname(os.path.dirname(here)), LOCAL)
-    return [shipped] if os.path.realpath(shipped) == os.path.realpath(local) else [shipped, local]
 
 
 FENCE = "---"
