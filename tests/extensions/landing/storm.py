@@ -32,7 +32,7 @@ CHECK = "test -z \"$(cat parts/* | sort | uniq -d)\" && test ! -e broken && ! gr
 
 KILLER = """#!/bin/sh
 asker() {{ tr '\\0' '\\n' </proc/$PPID/environ | grep -qxF TEAMS_HOME={root}; }}
-case $(($$ % 40)) in
+case $(($(od -An -N1 -tu1 /dev/urandom) % 40)) in
 0) asker && kill -9 $PPID; echo before "$@" >>{log}; exit 1 ;;
 1) {git} "$@"; status=$?; asker && kill -9 $PPID; echo after "$@" >>{log}; exit $status ;;
 esac
