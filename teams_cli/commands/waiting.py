@@ -6,11 +6,9 @@ from contextlib import suppress
 
 from teams_cli import errors, extensions
 from teams_cli.commands.declaration import Command, option, switch, table
-from teams_cli.messages import inboxes
-from teams_cli.messages.messages import fitting
 from teams_cli.names import each_name
 from teams_cli.teams.permission import standing_of
-from teams_cli.views import matters, steps, work
+from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,10 +127,13 @@ def _conditions(
 
 def _wait_for_one(call: Call, wanted: list[Condition], of: str | None, timeout: float | None) -> Any:
     """Wait for one of the conditions; the news, and how the session of the agent *of* ended, if it did."""
+    from teams_cli.messages import inboxes
     from teams_cli.views import conditions
 
     is_mail = any(condition.name == "message" for condition in wanted)
     if is_mail and timeout != 0 and call.caller and not inboxes.unread(call.store, call.team, call.agent):
+        from teams_cli.views import work
+
         call.try_to(lambda: work.tell_blocked(call.store, call.team, call.agent, only_with_task=False))
     news = conditions.wait(call.store, call.team, wanted, timeout, call.say)
     call.follows = _next_step(call, news) or call.follows
@@ -170,6 +171,10 @@ def _next_step(call: Call, news: dict[str, Any]) -> str:
 
 def _mail(call: Call) -> dict[str, Any]:
     """The unread messages in full, each with the next step, and how many are left. This reads them."""
+    from teams_cli.messages import inboxes
+    from teams_cli.messages.messages import fitting
+    from teams_cli.views import matters
+
     mailbox = inboxes.Mailbox(call.store, call.team, call.agent)
     unread = mailbox.unread()
     shown = fitting(mailbox.messages(unread[:_MOST]))

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 
 from teams_cli import errors
 from teams_cli.clients import permissions as levels
-from teams_cli.commands import console
 from teams_cli.commands.call import Call, Outcome
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.teams.permission import Caller
@@ -78,6 +77,7 @@ def _run(
     model: str | None,
     permissions: Permissions | None,
 ) -> Any:
+    from teams_cli.commands import console
     from teams_cli.runs import conduct
     from teams_cli.runs.orders import key_of
 

@@ -15,7 +15,7 @@ from teams_cli.tasks.tasks import FINISHED, TASK, Task
 from teams_cli.teams import presence, teams
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.teams import Member, Team
-from teams_cli.views import steps, work
+from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -464,11 +464,15 @@ def _done(store: Store, team: Team, caller: Caller) -> str:
     """That all tasks are settled, and what is left to a leader."""
     if not team.member(caller.name) and team.leader != caller.name:
         return ""
+    from teams_cli.views import work
+
     step = work.when_idle(store, team, caller)
     return "" if steps.is_wait(step) else f"All tasks are settled: {step or 'you are done'}"
 
 
 def _instead(store: Store, team: Team, caller: Caller) -> str:
     """That the caller has a task to go on with."""
+    from teams_cli.views import work
+
     found = work.held_task(store, team, caller.name)
     return f"{found.why}: {found.step}" if found else ""

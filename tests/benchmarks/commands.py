@@ -88,7 +88,7 @@ START = {
     "claim-task --next": (NEXT, EVERYDAY),
     "update-task": (Case("update-task 6 --description more", "lea", lambda place: place.put_task(6)), EVERYDAY),
     "heartbeat": (Case("heartbeat", "a1"), EVERYDAY),
-    "wait, for a task that is over": (Case(f"wait --task {OVER}", "a1"), EVERYDAY),
+    "wait, for a task that is over": (Case(f"wait --task {OVER}", "a1"), 2.25),
     "wait, with a message": (WAIT._replace(first=lambda place: place.put_inbox(1)), 2.5),
     "wait, with mail, and work": (WAIT, 2.5),
     "brief": (Case("brief", "a1"), 2.5),
