@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from teams_cli import __version__, commands
-from teams_cli.clients import known, plugins, settings_files
+from teams_cli.clients import known, own_entries, plugins
 
 TOP = Path(__file__).resolve().parent.parent
 PLACE = "plugins/teams"
@@ -68,7 +68,7 @@ def files() -> dict[str, str]:
 
 
 def _servers(entry: dict[str, Any]) -> dict[str, Any]:
-    return {"mcpServers": {settings_files.NAME: entry}}
+    return {"mcpServers": {own_entries.NAME: entry}}
 
 
 def _hooks(client: str) -> dict[str, Any]:

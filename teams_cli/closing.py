@@ -38,7 +38,7 @@ def close_with_clients(
     there = _clients_of(store, team_name, environ)
     team = close(store, team_name, caller, force)
     try:
-        left = sitting.end_all(store, team_name, environ)
+        left = sitting.end_all_unattended(store, team_name, environ)
     except (errors.TeamsError, OSError):  # the team is closed; the waker of this machine ends them
         left = there
     return Closed(team, [agent for agent in there if agent not in left], left)
@@ -47,7 +47,7 @@ def close_with_clients(
 def _clients_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
     """The agents whose clients run where nobody sits; that it can't be seen keeps nobody from closing."""
     try:
-        return sitting.agents_of(store, team, environ)
+        return sitting.unattended_agents(store, team, environ)
     except errors.TeamsError:
         return []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.agents import budgets, logs, sessions
+from teams_cli.agents import budgets, outputs, sessions
 from teams_cli.agents.seats import terminals
 from teams_cli.membership import shutdowns
 from teams_cli.messages import inboxes, messages
@@ -27,7 +27,7 @@ IN_A_TEAM: tuple[Kind[Any], ...] = (
     questions.QUESTION,
     shutdowns.SHUTDOWN,
     sessions.SESSION,
-    logs.OUTPUT,
+    outputs.OUTPUT,
     budgets.USAGE,
     terminals.TERMINAL,
     runs.RUN,

@@ -1,4 +1,4 @@
-"""Processes in the background: a keeper for each agent that was started, and a waker for each team on each machine."""
+"""Starting processes in the background: a keeper for each agent, and those of which a team has one on each machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Budgets: how many tokens a team, one of its agents, or one run may take, and what happens when they are used up."""
+"""What agents took in tokens and time, turn by turn, and the budgets that limit it."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class Usage(Record):
 USAGE: Kind[Usage] = Kind("usage", Usage, key="agent", logins="own")
 
 
-def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Usage]:
+def all_usage(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Usage]:
     """What every agent took that `teams` started."""
     return [found for found, _ in store.scan(team, USAGE, problems)]
 
 
-def of(store: Store, team: str, agent: str) -> Usage:
+def usage_of(store: Store, team: str, agent: str) -> Usage:
     """What that agent took."""
     try:
         return store.get(team, USAGE, agent)[0]
@@ -68,12 +68,12 @@ def of(store: Store, team: str, agent: str) -> Usage:
         return Usage(agent=agent)
 
 
-def total(turns: Iterable[TurnUsage]) -> int:
+def total_tokens(turns: Iterable[TurnUsage]) -> int:
     """All tokens that these turns are known to have taken."""
     return sum(each.total for turn in turns for each in turn.tokens or ())
 
 
-def record(
+def record_usage(
     store: Store,
     team: str,
     session: Session,
@@ -171,7 +171,7 @@ def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None
     team = teams.get(store, team_name)
     limits = _concerning(team, agent, run)
     if limits and agent:
-        of(store, team_name, agent)
+        usage_of(store, team_name, agent)
     return next((budget for budget in _with_taken(store, team, limits) if budget.used_up), None)
 
 
@@ -202,7 +202,7 @@ def warnings(store: Store, team_name: str, session: Session, took: TurnUsage) ->
     The names of the notices are made from budget and limit, so that each is told once.
     """
     team = teams.get(store, team_name)
-    now = total([took])
+    now = total_tokens([took])
     notices = []
     for budget in _with_taken(store, team, _concerning(team, session.agent, session.run)):
         budget.taken += now
@@ -230,7 +230,7 @@ def _concerning(team: Team, agent: str, run: str) -> dict[str, int]:
 
 def _with_taken(store: Store, team: Team, limits: dict[str, int]) -> Iterator[Budget]:
     """The budgets with what was taken of each; what can't be read is not counted."""
-    taken = all_of(store, team.name, []) if limits else []
+    taken = all_usage(store, team.name, []) if limits else []
     for of, limit in limits.items():
         turns = [turn for each in taken for turn in each.turns if of in ("", each.agent, turn.run)]
-        yield Budget(of, limit, total(turns), sum(turn.tokens is None for turn in turns))
+        yield Budget(of, limit, total_tokens(turns), sum(turn.tokens is None for turn in turns))

@@ -5,23 +5,18 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from contextlib import contextmanager, suppress
-from datetime import timedelta
+from contextlib import suppress
 
 from teams_cli import environment, errors, extensions, processes, text
-from teams_cli.agents import checkouts, git, isolation, submodules, work
+from teams_cli.agents import checkouts, work
 from teams_cli.agents.checkouts import Checkout
-from teams_cli.agents.sessions import SESSION, Session
+from teams_cli.agents.trial_trees import own_place, tree
 from teams_cli.clients import environments
-from teams_cli.clients.output import limited_until
-from teams_cli.clock import length, parse_rfc3339, rfc3339
+from teams_cli.clock import length, parse_rfc3339
 from teams_cli.messages import messages
-from teams_cli.messages.notices import deliver
-from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store
-from teams_cli.store.files import disk, locks
 from teams_cli.store.retrying import update
-from teams_cli.tasks import assigning, checks, claims, editing, evidence, leases, tasks
+from teams_cli.tasks import assigning, checks, editing, evidence, leases, tasks
 from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.checks import Check
@@ -32,7 +27,7 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from teams_cli.agents.shell import ShellCommand
     from teams_cli.teams.permission import Caller
@@ -87,9 +82,8 @@ def change_task(
         ):
             task_changes.refuse_finishing(store, standing, task, edit)
             editing.refuse_unseen(store, standing.team, task, standing.name)
-            from teams_cli.agents import merging
 
-            merging.refuse_unshared(store, standing, task, place.directory, edit.options)
+            _refuse_unshared(store, standing, task, place.directory, edit.options)
         if task.check is not None and task.status == IN_PROGRESS and edit.status == "completed":
             edit.checked = _checked(store, standing, task, edit, place)
             edit.claim = task.claim
@@ -223,6 +217,49 @@ class _Examination:
         return _LONG
 
 
+def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: str, options: str) -> None:
+    """Refuse a completion in a worktree, once for each claim, while files are not committed there, and once for each
+    agent, while nobody else has its branch.
+
+    A check names the commit that it passed on, and a workflow's report names what its agents left: these are let be.
+
+    Raises:
+        Conflict: There is such work; said again, the task is completed as it is.
+    """
+    top = environment.checkout_around(checkouts.worktree_of(store, standing.team.name, standing.name) or directory)
+    checkout = checkouts.at(top) if not (task.check or task.step) and environment.is_worktree(top) else None
+    if checkout is None or checkout.is_main:
+        return
+    then = f"then teams update-task {task.id} --status completed{options}"
+    if names := work.uncommitted(checkout):
+        if not presence.was_refused(store, standing.team.name, standing.name, f"{task.id}:{task.claim}"):
+            raise errors.Conflict(
+                f"{top} has what is not committed: {text.listed(names)}; {task.id} is as it was",
+                f"git add -A && git commit -m '{task.id}'; {then}",
+            )
+    elif _is_alone(standing, task, checkout) and not presence.was_refused(
+        store, standing.team.name, standing.name, "unshared"
+    ):
+        share = f"teams land {task.id}" if extensions.provided("land a completed task") else "git push"
+        raise errors.Conflict(
+            f"what you committed is on {checkout.branch or 'no branch'} alone; {task.id} is as it was",
+            f"{share}; {then}",
+        )
+
+
+def _is_alone(standing: Standing, task: Task, checkout: Checkout) -> bool:
+    """Whether what is committed there is neither on the main checkout's branch nor pushed, and nothing lands it."""
+    if task.review_by or task.landing or settings.lands_by_itself(standing.team):
+        return False
+    from teams_cli.agents import git, merging
+
+    target = checkouts.branch_of(checkout.main)
+    tip = merging.tip_of(checkout.main, target) if target else ""
+    if not tip or merging.holds(checkout.main, tip, checkout.head):
+        return False
+    return not git.said(checkout.top, "for-each-ref", "--count=1", "--contains", checkout.head, "refs/remotes")
+
+
 def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:
     """Raises Conflict: Something in the worktree is not committed."""
     if names:
@@ -297,130 +334,3 @@ def note_failed(store: Store, team: Team, task: Task, found: Check) -> None:
 
     update(store, team.name, TASK, task.id, change)
     history.note(store, team.name, found.by, "check failed", task=task.id, commit=found.commit, status=found.status)
-
-
-SETTING = "onLimit"
-WAIT, RELEASE = "wait", "release"
-CHOICES = (WAIT, RELEASE, settings.OFF)
-"""What may be done then but to go on with another harness."""
-
-
-def until(store: Store, said: str) -> str | None:
-    """When the provider gives more again, by what a failed client said; None if it failed otherwise."""
-    end = limited_until(said, store.now().astimezone())
-    return rfc3339(end.replace(microsecond=0) + timedelta(seconds=1)) if end else None
-
-
-def is_limited(store: Store, session: Session) -> bool:
-    """Whether its provider gives the agent nothing now."""
-    return session.limited_until is not None and parse_rfc3339(session.limited_until) > store.now()
-
-
-def on_limit(store: Store, team: str) -> str:
-    """What is done then: `wait`, `release`, the name of another harness, or nothing, where it was not set."""
-    return str(settings.value(teams.get(store, team), SETTING))
-
-
-def note(store: Store, team_name: str, session: Session, until: str, given: list[int]) -> str:
-    """Note the limit, with the mail of the turn that did not take place; what that means in words.
-
-    The leader is told, unless the agent is its own and ends with this: then it hears of that.
-    """
-    team = teams.get(store, team_name)
-    choice = on_limit(store, team_name)
-    then = _WHAT_THEN.get(choice, _OTHERWISE).format(other=choice)
-    consequence = f"limited by its provider until {until}: {then}"
-    uid = f"limited-{session.agent}-{''.join(filter(str.isdigit, until))}"
-    notice = Owed(to=team.leader, message=f"{session.agent} is {consequence}", uid=uid, by=session.agent)
-    owed = [] if choice in ("", RELEASE) and session.caller == team.leader else [notice]
-
-    def change(session: Session) -> Session:
-        return owing(session.having(limited_until=until, given=given or None), *owed)
-
-    changed = update(store, team_name, SESSION.also_closed, session.agent, change)[1]
-    history.note(store, team_name, session.agent, "agent limited", until=until)
-    deliver(store, team_name, SESSION.also_closed, changed)
-    if choice == RELEASE:
-        claims.release_tasks_of(store, team, session.agent, session.agent, f"limited by its provider until {until}")
-    return consequence
-
-
-_WHAT_THEN = {
-    WAIT: "it continues then by itself, and keeps its tasks.",
-    RELEASE: "its tasks are released; messages resume it then.",
-    "": "messages resume it then. `teams set onLimit wait` lets agents continue by themselves.",
-}
-_OTHERWISE = "it continues with {other}, in a new session."
-_OWN, _LOCK = ".own-", ".lock"
-
-
-@contextmanager
-def tree(
-    team: Team, repository: str, commit: str, path: str, environ: Mapping[str, str], otherwise: str
-) -> Iterator[str]:
-    """Have the commit checked out at *path*, with its submodules as far as this machine has them, and furnished as
-    worktrees of the team are; what is said of a failure there: which submodules are missing. It is gone afterwards, and
-    so is what one that was killed left there. *otherwise* says what does not happen if it can't be had.
-
-    Raises:
-        SetupFailed, StorageFailed: It can't be furnished.
-    """
-    if os.path.lexists(path):
-        clear(repository, path)
-    try:
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-    except OSError as error:
-        raise disk.failed("make", os.path.dirname(path), error) from None
-    try:  # forced twice: git may know of one there that is gone, locked while it was made
-        git.must(repository, "worktree", "add", "--quiet", "--detach", "--force", "--force", path, commit)
-        missing = submodules.fill(path, commit)
-        isolation.furnish(team, repository, path, environ, otherwise)
-        yield _lacking(
-            [name for name in missing if not os.path.isdir(f"{path}/{name}") or not os.listdir(f"{path}/{name}")]
-        )
-    finally:
-        clear(repository, path)
-
-
-def _lacking(names: list[str]) -> str:
-    if not names:
-        return ""
-    set_up = f"teams set {settings.WORKTREE_SETUP} 'git submodule update --init --recursive'"
-    return f"[no repository on this machine has the commits of submodules: {text.listed(names)}; get them: {set_up}]"
-
-
-@contextmanager
-def own_place(root: str, team: str, repository: str) -> Iterator[str]:
-    """A place for a tree that no other process has, as long as it is used. What those left who were killed is cleared
-    away.
-    """
-    directory = f"{root}/worktrees/{team}"
-    for name in disk.names_in(directory):
-        lock = f"{directory}/{name}"
-        if name.startswith(_OWN) and name.endswith(_LOCK) and (held := locks.hold(lock, root)) is not None:
-            clear(repository, lock.removesuffix(_LOCK))
-            _give_back(lock, held)
-    lock = f"{directory}/{_OWN}{os.urandom(6).hex()}{_LOCK}"
-    held = locks.hold(lock, root)
-    if held is None:  # somebody clears it already
-        raise errors.StorageFailed(f"{lock} is locked by another", "Try again.")
-    try:
-        yield lock.removesuffix(_LOCK)
-    finally:
-        _give_back(lock, held)
-
-
-def _give_back(lock: str, held: int) -> None:
-    disk.discard(lock)
-    os.close(held)
-
-
-def clear(repository: str, path: str) -> None:
-    """Remove the checkout, also one that was half made or half removed by one that was ended."""
-    if git.run(repository, "worktree", "remove", "--force", "--force", path).returncode == 0:
-        return
-    import shutil  # dear, and a check on the commit alone is rare
-
-    shutil.rmtree(path, ignore_errors=True)
-    git.run(repository, "worktree", "unlock", path)
-    git.run(repository, "worktree", "prune")

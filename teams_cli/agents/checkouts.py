@@ -1,4 +1,4 @@
-"""Checkouts: where the owner of a task works, on which branch, and what of it is committed."""
+"""Checkouts: where an agent works, on which branch, what is not committed, and from where its worktree was made."""
 
 from __future__ import annotations
 

@@ -104,9 +104,9 @@ def _settled(store: Store, team: str, session: Session) -> Session:
     try:
         if not session.taken_by:
             return settle_lost(store, team, session.agent)
-        from teams_cli.agents.seats import sitting
+        from teams_cli.agents.seats import takeovers
 
-        return sitting.give_back(store, team, session) if sitting.is_over(store, team, session) else session
+        return takeovers.give_back(store, team, session) if takeovers.is_over(store, team, session) else session
     except errors.TeamsError:
         return session
 
@@ -159,7 +159,9 @@ def finish(
     First what came of it is written down, then the message is stored, under a uid of the generation, and only then is
     the session done. Whoever finds it half-way, after a crash, goes on from what is written down.
     """
-    from teams_cli.agents import logs  # most who look at a session find it at work, or ended
+    from teams_cli.agents import (
+        outputs,
+    )
 
     def settle(found: Session) -> Session:
         if found.ended or found.generation != session.generation or found.outcome:
@@ -172,15 +174,15 @@ def finish(
         return found.having(state="paused" if found.pause_asked else "done", ended_at=teams.now(store))
 
     if output is not None:
-        logs.keep(store, team, session.agent, session.generation, output)
+        outputs.keep(store, team, session.agent, session.generation, output)
     settled = update(store, team, SESSION.also_closed, session.agent, settle)[1]
     if settled.ended or settled.generation != session.generation:
         return settled
-    sent = None if logs.is_answered(store, team, settled) else logs.pipe(store, team, settled)
+    sent = None if outputs.is_answered(store, team, settled) else outputs.pipe(store, team, settled)
     before, after = update(store, team, SESSION.also_closed, session.agent, end)
     if before is not after:
         history.note(store, team, session.agent, f"session {after.outcome}", generation=after.generation)
-        if sent and logs.is_waited_for(settled):
+        if sent and outputs.is_waited_for(settled):
             messages.wake_up(store, team, [after.caller], sent, after.agent)
         with suppress(errors.TeamsError):  # it ended all the same
             _tell_team(store, teams.get(store, team), after)

@@ -1,4 +1,4 @@
-"""Interrupting agents that were started, pausing and stopping them."""
+"""Interrupting, pausing and stopping agents that were started, and having them begin again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from teams_cli import errors, processes
 from teams_cli.agents import ending, resuming, sessions, waking
-from teams_cli.agents.seats import rousing, sitting, terminals
+from teams_cli.agents.seats import rousing, sitting, takeovers, terminals
 from teams_cli.agents.sessions import BEGIN_AGAIN, SESSION, Session
 from teams_cli.clients import permissions
 from teams_cli.clients.seats import GONE
@@ -63,7 +63,7 @@ def interject(
         )
     if session.ended and session.outcome == "stopped":
         raise errors.WrongState(f"{agent} was stopped", "Start another: teams run-agent …")
-    sitting.refuse_taken(session)
+    takeovers.refuse_taken(session)
     message = messages.send(store, team_name, caller, agent, body, wake=False)
     try:
         _interrupt(store, team, caller, message, environ)
@@ -153,7 +153,7 @@ def stop_unattended(store: Store, team: str, caller: Caller | None, agent: str, 
         Conflict: It did not end in time.
     """
     name = require(store, team, caller, "stop-agent", agent).caller.name
-    if sessions.find(store, team, agent) is not None or not sitting.end(store, team, agent, environ):
+    if sessions.find(store, team, agent) is not None or not sitting.end_unattended(store, team, agent, environ):
         return False
     history.note(store, team, name, "agent stopped", agent=agent)
     return True
@@ -242,11 +242,11 @@ def take_over(
         AgentNotFound: `teams` started no such agent.
         WrongState: Nobody can sit in its place; says why.
     """
-    rested = sitting.check(store, team, ending.current(store, team, agent), agent, client).state == "paused"
+    rested = takeovers.check(store, team, ending.current(store, team, agent), agent, client).state == "paused"
     try:
         pause(store, team, caller, agent)
         waking.wait_for(store, team, agent)
-        return sitting.hold(store, team, agent, caller.name if caller else HUMAN, os.getpid(), rested)
+        return takeovers.hold(store, team, agent, caller.name if caller else HUMAN, os.getpid(), rested)
     except BaseException:
         if not rested:
             with suppress(errors.TeamsError):  # no news beside why nobody took it over
@@ -258,7 +258,7 @@ def take_over(
 
 def give_back(store: Store, team: str, session: Session, caller: Caller | None, environ: Mapping[str, str]) -> None:
     """Have an agent that this process took over go on by itself, with the mail that waits for it."""
-    sitting.give_back(store, team, session)
+    takeovers.give_back(store, team, session)
     waking.wake(store, teams.get(store, team), caller.config if caller else None, [session.agent], HUMAN, environ)
 
 
@@ -274,7 +274,7 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> S
 
     def go_on(session: Session) -> Session:
         refuse_stopped(session)
-        sitting.refuse_taken(session)
+        takeovers.refuse_taken(session)
         rested = resuming.going_on(session)
         return rested.having(failure=None) if session.state == "paused" and rested.outcome == "completed" else rested
 
@@ -330,7 +330,7 @@ def restart(
             told = _last_told(store, team, session)
             return session
         refuse_stopped(session)
-        sitting.refuse_taken(session)
+        takeovers.refuse_taken(session)
         again = resuming.going_on(session)
         again = again if again.fresh or not fresh else again.having(fresh=True)
         again = again.having(restarted=asked) if asked else again

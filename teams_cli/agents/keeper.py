@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 
 from teams_cli import errors, processes
-from teams_cli.agents import background, budgets, checking, ending, logs, overlaps, resuming, sessions, waking
+from teams_cli.agents import background, budgets, ending, limited, logs, overlaps, resuming, sessions, waking
 from teams_cli.agents.budgets import Budget
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.turns import ClientProcess, Reason, Turn
@@ -125,16 +125,16 @@ class Keeper:
         """End as failed, unless its provider gives no more for now: then rest, wait, or take another client."""
         last_words = logs.end_of_turn(self.store, self.team, self.agent, self._now().turns, logs.END)
         why = f"{turn.ending}{': ' + last_words if last_words else ''}"
-        until = checking.until(self.store, self._failure(turn)) if self.profile.has_provider else None
+        until = limited.until(self.store, self._failure(turn)) if self.profile.has_provider else None
         if until is None:
             self._end("failed", why, turn.status)
             return False
-        limit = checking.note(self.store, self.team, self._now(), until, [message.number for message in batch])
-        choice = checking.on_limit(self.store, self.team)
-        if choice in ("", checking.RELEASE):
+        limit = limited.note(self.store, self.team, self._now(), until, [message.number for message in batch])
+        choice = limited.on_limit(self.store, self.team)
+        if choice in ("", limited.RELEASE):
             self._end("failed", limit, turn.status)
             return False
-        if choice == checking.WAIT:
+        if choice == limited.WAIT:
             self._wait_until_given_more()
         else:
             self._take_client(choice)
@@ -142,7 +142,7 @@ class Keeper:
 
     def _wait_until_given_more(self) -> None:
         def over() -> bool:
-            return not checking.is_limited(self.store, self._now()) or self._to_stop() is not None
+            return not limited.is_limited(self.store, self._now()) or self._to_stop() is not None
 
         self._state("waiting")
         while not over():
@@ -271,7 +271,7 @@ class Keeper:
         """Count what the turn took. It took that in any case, so that failing here is no failure of the agent."""
         session = self._now()
         try:
-            budgets.record(
+            budgets.record_usage(
                 self.store,
                 self.team,
                 session,

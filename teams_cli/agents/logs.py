@@ -10,22 +10,13 @@ from contextlib import suppress
 
 from teams_cli import errors
 from teams_cli.agents import sessions
-from teams_cli.agents.sessions import Session
-from teams_cli.messages import messages
-from teams_cli.messages.messages import MESSAGE, Message
-from teams_cli.names import HUMAN
-from teams_cli.questions import questions
-from teams_cli.records.records import Record
-from teams_cli.store.contract import Kind, Store
+from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
-from teams_cli.store.retrying import upsert
 from teams_cli.teams import teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO
-
-    from teams_cli.records.types import Count, Name, Text
 
 
 ALL = 64 * 1024 * 1024
@@ -226,114 +217,3 @@ def clipped(text: str, limit: int, path: str) -> str:
         return data.decode()
     head = f"[the beginning of {len(data)} bytes is in {path}]\n"
     return head + data[len(head) - limit :].decode(errors="ignore")
-
-
-_RECENT = 1000
-"""Messages that are looked at."""
-_WRITTEN = ("plain", "reply", "broadcast")
-_MESSAGE = 60_000
-"""Bytes of an output that fit into a message with what is said around them."""
-
-
-class Output(Record):
-    """What came out of one generation of a session. Beside the session: it is long, and that is looked at often."""
-
-    agent: Name
-    generation: Count
-    text: Text
-
-
-OUTPUT: Kind[Output] = Kind("output", Output, key="agent", logins="own")
-
-
-def keep(store: Store, team: str, agent: str, generation: int, text: str) -> None:
-    """Keep the output in place of the one before; one of a session that was given up does not replace a newer one."""
-    made = Output(agent=agent, generation=generation, text=text)
-
-    def change(kept: Output) -> Output:
-        return made if generation >= kept.generation else kept
-
-    upsert(store, team, OUTPUT.also_closed, agent, Output(agent=agent, generation=0, text=""), change)
-
-
-def find(store: Store, team: str, agent: str) -> str | None:
-    """What came out of the agent last; None if nothing ever did."""
-    try:
-        return store.get(team, OUTPUT, agent)[0].text
-    except errors.NotFound:
-        return None
-
-
-def is_answered(store: Store, team: str, session: Session) -> bool:
-    """Whether nobody has to be told of the end of this generation. Mail resumed it, and the caller was told by mail
-    what came of it, or, where other agents wrote and not the caller, one of these: it is told once. Or it said nothing
-    on mail with which its caller asked for nothing: such an end would wake the caller for nothing.
-    """
-    if not _is_of_mail(session):
-        return False
-    wrote = _writers(session)
-    if not (find(store, team, session.agent) or "").strip() and not _asked(store, team, session, wrote):
-        return True
-    others = set() if wrote & {session.caller, HUMAN} else wrote
-    return any(_told(store, team, session, name) for name in {session.caller, *others})
-
-
-def is_waited_for(session: Session) -> bool:
-    """Whether the caller is to be resumed for the output: not when others wrote what the agent worked at."""
-    return not _is_of_mail(session) or session.caller in _writers(session)
-
-
-def _is_of_mail(session: Session) -> bool:
-    return session.generation > 1 and session.outcome == "completed"
-
-
-def _writers(session: Session) -> set[str]:
-    """Whose messages the agent was given in this generation."""
-    return {resume.by for resume in session.resumes if resume.at >= session.started_at}
-
-
-def _asked(store: Store, team: str, session: Session, wrote: set[str]) -> bool:
-    """Whether the caller is among those who *wrote*, and the last that it wrote was more than information."""
-    start = max(0, store.last(team, MESSAGE) - _RECENT)
-    sent = [m for m in store.read(team, MESSAGE, session.agent, start, []) if m.from_ == session.caller]
-    return session.caller in wrote and not (sent and sent[-1].only_informs)
-
-
-def _told(store: Store, team: str, session: Session, name: str) -> bool:
-    """Whether the agent wrote to that one in this generation, or answered a question of it."""
-    agent, since = session.agent, session.started_at
-    start = max(0, store.last(team, MESSAGE) - _RECENT)
-    for message in store.read(team, MESSAGE, name, start, []):
-        if message.from_ == agent and message.timestamp >= since and message.type in _WRITTEN:
-            return True
-    return any(
-        answer.responder == agent and answer.at >= since
-        for question in questions.all_of(store, team, [])
-        if question.from_ == name
-        for answer in question.answers
-    )
-
-
-def pipe(store: Store, team: str, session: Session) -> Message:
-    """Send the caller the output of the session, or why there is none, as a message from the agent; it wakes nobody."""
-    if session.outcome == "completed":
-        output = find(store, team, session.agent) or ""
-        body = output if output.strip() else f"Agent {session.agent} completed."
-    elif session.outcome == "stopped":
-        body = f"Agent {session.agent} was stopped: {session.failure}"
-    else:
-        body = f"Agent {session.agent} failed: {session.failure}"
-    # A name may be as long as a uid, so the number goes into a part of its own.
-    uid = f"{session.agent}~output-{session.generation}"
-    limited = _within_message(body, session.agent)
-    return messages.notify(
-        store, team, session.caller, limited, uid, "output", session.agent, wake=False, also_closed=True
-    )
-
-
-def _within_message(body: str, agent: str) -> str:
-    """The body, or its beginning and where the rest is: an output may be longer than a message."""
-    if len(body.encode()) <= _MESSAGE:
-        return body
-    start = body.encode()[:_MESSAGE].decode(errors="ignore")
-    return f"{start}\n[{len(body) - len(start)} more characters: teams recall {agent} --output]"

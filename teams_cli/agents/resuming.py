@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors
-from teams_cli.agents import budgets, checking, sessions
+from teams_cli.agents import budgets, limited, sessions
 from teams_cli.agents.sessions import SESSION, Resume, Session
 from teams_cli.clock import parse_rfc3339, seconds_since
 from teams_cli.messages.notices import deliver
@@ -40,7 +40,7 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
             return session
         if session.stop_asked:  # it ended by itself at that moment
             return session
-        if checking.is_limited(store, session):  # its mail waits
+        if limited.is_limited(store, session):  # its mail waits
             return session
         if budgets.used_up(store, team, agent, session.run):  # its mail waits; raising the budget resumes it
             return session

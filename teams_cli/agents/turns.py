@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 
 from teams_cli import processes
-from teams_cli.agents import logs, sessions, waking
+from teams_cli.agents import attention, logs, sessions
 from teams_cli.agents.sessions import Session
 from teams_cli.clients import output, permissions, profiles
 from teams_cli.clients.profiles import Profile
@@ -131,7 +131,7 @@ class ClientProcess:
             return json.dumps([message.to_json() for message in self.batch]).encode()
         parts = [self.session.prompt] if self.first else []
         if self.first and self.profile.introduced:
-            parts.append(waking.introduction(self.store, self.team, self.session.agent, self.user))
+            parts.append(attention.introduction(self.store, self.team, self.session.agent, self.user))
         if self.batch:
             parts.append(delivered(self.batch))
         return "\n\n".join(parts).encode()

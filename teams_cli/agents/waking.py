@@ -6,29 +6,22 @@ import os
 import sys
 from functools import partial
 
-from teams_cli import errors, names, text
+from teams_cli import errors, names
 from teams_cli.agents import background, ending, resuming, sessions
 from teams_cli.agents.background import WAKER, start_keeper
 from teams_cli.agents.seats import rousing, sitting
 from teams_cli.agents.sessions import Session
-from teams_cli.messages import messages, reading
-from teams_cli.messages.messages import MESSAGE, Message, body_bounded, fitting
-from teams_cli.messages.reading import Selection
-from teams_cli.questions import asking
+from teams_cli.messages import messages
+from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.store import opening, pace
 from teams_cli.store.contract import Store
-from teams_cli.tasks import tasks
-from teams_cli.teams import config, presence, roles, teams
+from teams_cli.teams import config, teams
 from teams_cli.teams.config import Config
 from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
-
-    from teams_cli.teams.permission import Caller
-    from teams_cli.teams.presence import OnceTold
 
 
 def wake(
@@ -142,7 +135,7 @@ def _look(store: Store, name: str, user: Config, environ: Mapping[str, str], tri
     resume = partial(_resume, store, team, user, environ, tried)
     anybody = rousing.look(store, team, partial(_tell, store, team, user, environ), resume)
     if team.state == "closed":
-        sitting.end_all(store, name, environ)
+        sitting.end_all_unattended(store, name, environ)
     return team.state == "closed" or not (store.host or anybody)
 
 
@@ -165,108 +158,6 @@ def _resume(
     if mail:
         only_outputs = all(message.type == "output" for message in mail)
         wake(store, team, user, [session.agent], mail[0].from_, environ, only_outputs)
-
-
-MAX_NAMED = 20
-_MOST_RECALLED, _RECALLED, _SHOWN = 10, 201, 2001
-"""How many messages a glance has; characters of one shown before, and of a new one, an ellipsis among them."""
-_STATUS = 101
-"""Characters of what another is at, with an ellipsis."""
-HINT = 'ACTION REQUIRED: Announce yourself to the other agents: teams announce "what you are working on"'
-
-
-def payload(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -> dict[str, Any]:
-    """The other agents and your unhandled messages, as the synthetic result of a `broadcast` tool.
-
-    It is made for the end of the context of the next model call. Messages come again at every call until they are
-    handled; being shown marks them as read. `hint` is there until you have announced yourself. Of many, `more` counts
-    those that wait for the next call or for `read-messages`.
-    """
-    mail = reading.read(store, team_name, caller, Selection(room=text.MOST_ANSWER), [], once_told, turn=0)
-    shown = [Message.from_json(document) for document in mail]
-    again = [message for message, document in zip(shown, mail, strict=True) if "readBefore" in document]
-    left = {message.id for message in again[len(fitting(again)) :]}
-    messages = [
-        {"id": message.number, "from": message.from_, "content": body_bounded(message)}
-        for message in shown
-        if message.id not in left
-    ]
-    made = _broadcast(store, team_name, caller, others(store, team_name, caller.name), messages)
-    if more := mail.more + len(left):
-        made["state"]["output"]["more"] = f"{more} more: teams read-messages"
-    return made
-
-
-def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | None:
-    """What `payload` says, for a client that puts it at the end of every call of its model.
-
-    It marks nothing as read, and is bounded. What the agent has in its context already is only recalled. None if nobody
-    is there and nothing waits.
-    """
-    there = others(store, team_name, caller.name)[:MAX_NAMED]
-    mail = reading.read(store, team_name, caller, Selection(limit=_MOST_RECALLED), [])
-    if not there and not mail:
-        return None
-    agents = [
-        {"name": row["name"], "status": text.clipped(row["status"] or "", _STATUS) or None, "idle": row["idle"]}
-        for row in there
-    ]
-    made = _broadcast(store, team_name, caller, agents, [_recalled(document) for document in mail])
-    if mail:
-        made["state"]["output"]["reply"] = "teams reply ID TEXT; without an answer: teams ack ID"
-    return made
-
-
-def _recalled(document: dict[str, Any]) -> dict[str, Any]:
-    most = _RECALLED if document.get("readAt") else _SHOWN
-    content = text.clipped(str(document["message"]), most)
-    return {"id": document["number"], "from": document["from"], "content": content}
-
-
-def _broadcast(
-    store: Store, team: str, caller: Caller, there: list[dict[str, Any]], messages: list[dict[str, Any]]
-) -> dict[str, Any]:
-    output: dict[str, Any] = {}
-    if not caller.is_human and presence.load(store, team, caller.name).status is None:
-        output["hint"] = HINT
-    output.update(you_are=caller.name, agents=there, messages=messages)
-    state = {"status": "completed", "input": {"synthetic": True}, "output": output}
-    state["title"] = f"{len(there)} agent(s), {len(messages)} message(s)"
-    return {"tool": "broadcast", "state": state}
-
-
-def introduction(store: Store, team: str, name: str, config: Config | None) -> str:
-    """Who the agent is and who else is there, in words, for the start of its session."""
-    peers = others(store, team, name)
-    of_team = teams.get(store, team)
-    member = of_team.member(name)
-    about = f"{roles.about(member, of_team, config)} ".lstrip() if member else ""
-    head = f"You are {name} in team {team}: do the `next:` of `teams brief`. {about}The other agents:"
-    lines = [head]
-    lines += [f"- {row['name']}: {row['status'] or '-'}{' (idle)' if row['idle'] else ''}" for row in peers]
-    if len(peers) > MAX_NAMED:
-        lines[MAX_NAMED + 1 :] = [f"- {len(peers) - MAX_NAMED} more: teams list-agents"]
-    if asks := asking.invitation(of_team):
-        lines.append(asks)
-    if presence.load(store, team, name).status is None:
-        lines.append(HINT)
-    return "\n".join(lines)
-
-
-def others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:
-    """The other members in the order of joining, idle ones too."""
-    team = teams.get(store, team_name)
-    working = {task.owner for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS)}
-    rows = []
-    for other in team.active_names():
-        if other != name:
-            agent = presence.load(store, team_name, other)
-            session = sessions.find(store, team_name, other)
-            busy = other in working or (session is not None and not session.ended)
-            history = [entry.status for entry in agent.status_history]
-            row = {"name": other, "status": agent.status, "idle": not busy, "statusHistory": history}
-            rows.append({**row, "worktree": session.worktree} if session and session.worktree else row)
-    return rows
 
 
 if __name__ == "__main__":

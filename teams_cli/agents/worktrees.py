@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from teams_cli import errors, text
-from teams_cli.agents import checking, checkouts, ending, git, keeping, merging, sessions, submodules
+from teams_cli.agents import checkouts, ending, git, keeping, merging, sessions, submodules, trial_trees
 from teams_cli.agents import work as works
 from teams_cli.agents.seats.terminals import TERMINAL
 from teams_cli.names import HUMAN, is_name
@@ -352,7 +352,7 @@ def _merged(store: Store, team: str, tree: Worktree, source: str, draft: str = "
             commit = merging.merged(tree.top, tree.tip, source, words)
             _refuse_in_the_way(tree, commit)
             if merging.has_hooks(tree.top):
-                with checking.own_place(store.root, team, tree.top) as path:
+                with trial_trees.own_place(store.root, team, tree.top) as path:
                     commit = merging.merged_at(path, tree.top, tree.tip, source, words)
             if_refused.enter_context(submodules.carried(tree.work, tree.top, tree.tip, commit, tree.branch))
             _refuse_in_the_way(tree, commit)

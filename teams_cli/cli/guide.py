@@ -1,4 +1,4 @@
-"""Help in plain lines, for programs: the commands that carry the work, all commands, or one in full."""
+"""Help for programs and the manual page, both from the declarations."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import sys
 import termios
 import threading
@@ -15,10 +14,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from teams_cli.cli import output, picture
-from teams_cli.runs.orders import key_of
-from teams_cli.tasks.tasks import Task
-from teams_cli.text import one_part, safe
+from teams_cli.cli import picture
+from teams_cli.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +23,6 @@ if TYPE_CHECKING:
     from typing import Any, TextIO
 
     Frame = dict[str, Any]
-    from types import FrameType, TracebackType
-    from typing import Any, Self
 
 
 _TICK = 1.0
@@ -254,137 +249,3 @@ def _pressed(keyboard: int) -> list[str]:
         known = next((word for word in _ARROWS if part.startswith(word)), "")
         keys += [_ARROWS.get(known, "\x1b"), *part[len(known) :]]
     return keys
-
-
-_FINISHED = ("completed", "failed", "cancelled")
-
-
-class Progress:
-    """Shows a run in lines."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, str] = {}
-        self._handlers: dict[int, Any] = {}
-        self.on_begin: Callable[[str], object] | None = None
-
-    def __enter__(self) -> Self:
-        """From now on SIGTERM and SIGHUP are taken like Ctrl-C, unless ignored: the workers have to be ended first."""
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) == signal.SIG_DFL:
-                self._handlers[number] = signal.signal(number, _interrupt)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
-
-    def pause(self) -> None:
-        """Leave the terminal to a question."""
-
-    def go_on(self) -> None:
-        """Have it back."""
-
-    def begins(self, team: str) -> None:
-        """The run begins, in that team."""
-        if self.on_begin:
-            self.on_begin(team)
-
-    def say(self, line: str) -> None:
-        """Something worth a line happened."""
-        try:
-            sys.stderr.write(one_part(line) + "\n")
-            sys.stderr.flush()
-        except OSError:  # nobody listens; the run goes on
-            return
-
-    def update(self, found: list[Task], living: list[str]) -> None:
-        """Say what changed since the last time."""
-        for task in found:
-            if self._known.get(task.id, "pending") != task.status:
-                self._known[task.id] = task.status
-                self._tell(task, len(found))
-
-    def _tell(self, task: Task, total: int) -> None:
-        by = f" by {task.owner}" if task.owner else ""
-        finished = sum(status in _FINISHED for status in self._known.values())
-        self.say(f"[{finished}/{total}] {key_of(task)}: {task.status.replace('_', ' ')}{by}: {task.title}")
-
-
-class Silence(Progress):
-    """Says nothing: the answer is for a script."""
-
-    def say(self, line: str) -> None:
-        return None
-
-
-class Screen(Progress):
-    """Shows a run as a bar, with a line for each worker below, and what happened above."""
-
-    def __enter__(self) -> Self:
-        from rich.console import Console
-        from rich.live import Live
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bar
-
-        super().__enter__()
-        self._bar = Bar(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._line = self._bar.add_task("tasks", total=None)
-        self._live = Live(console=Console(stderr=True, highlight=False), refresh_per_second=8, transient=True)
-        self._over = False
-        self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._over = True
-        self._live.stop()
-        super().__exit__(kind, error, trace)
-
-    def pause(self) -> None:
-        self._live.stop()
-
-    def go_on(self) -> None:
-        if not self._over:
-            self._live.start()
-
-    def say(self, line: str) -> None:
-        from rich.text import Text
-
-        self._live.console.print(Text(one_part(line)))
-
-    def update(self, found: list[Task], living: list[str]) -> None:
-        super().update(found, living)
-        finished = sum(task.status in _FINISHED for task in found)
-        self._bar.update(self._line, completed=finished, total=len(found))
-        self._live.update(self._picture(found, living))
-
-    def _tell(self, task: Task, total: int) -> None:
-        if task.status in _FINISHED:
-            super()._tell(task, total)
-
-    def _picture(self, found: list[Task], living: list[str]) -> Any:
-        from rich.console import Group
-        from rich.text import Text
-
-        doing = {task.owner: task for task in found if task.status == "in_progress"}
-        width = max((len(name) for name in living), default=0)
-        lines = []
-        for name in living:
-            task = doing.get(name)
-            what = f"{key_of(task)}: {task.title}" if task else "waits"
-            lines.append(Text(f"  {name.ljust(width)}  {safe(what)}", no_wrap=True, overflow="ellipsis"))
-        return Group(self._bar, *lines)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
-def for_this_process() -> Progress:
-    """The progress that fits where standard error goes; none when the answer is for a script."""
-    if output.is_json_wanted(sys.argv):
-        return Silence()
-    return Screen() if output.is_fancy(sys.stderr) else Progress()

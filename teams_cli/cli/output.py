@@ -1,4 +1,4 @@
-"""Answers as text: JSON for scripts, plain lines where there is no terminal, tables and colour where there is one."""
+"""Answers as text: JSON for scripts, plain lines or tables for people; and how to get what was cut from them."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from teams_cli.cli.live import Progress
+    from teams_cli.cli.progress import Progress
 
 _WIDTH = 70
 _SECONDS = "  • You have {:.0f} seconds to respond"
@@ -91,7 +91,7 @@ class PersonTerminal:
 
     def progress(self) -> Progress:
         """Show the progress of a run, for the length of a `with` block."""
-        from teams_cli.cli.live import for_this_process
+        from teams_cli.cli.progress import for_this_process
 
         self._progress = for_this_process()
         return self._progress

@@ -1,8 +1,8 @@
-"""What a client has to say of itself, so that `teams` can start it, answer its hooks, and stand in its settings."""
+"""What a client has to say of itself: how it is started, which language its hooks speak, where its settings are."""
 
 from __future__ import annotations
 
-from teams_cli.clients import settings_files
+from teams_cli.clients import own_entries
 from teams_cli.text import safe
 
 TYPE_CHECKING = False
@@ -118,7 +118,7 @@ class Client:
         entries = self.agent_entries(command)
         entries |= {event: self.hook_entry(command) for event in self.sitting}
         for event in self.waiting:
-            waits = f"{command} {settings_files.WAIT}"
+            waits = f"{command} {own_entries.WAIT}"
             entries[event]["hooks"].append(
                 {"type": "command", "command": waits, "asyncRewake": True, "timeout": _A_DAY}
             )
@@ -152,17 +152,17 @@ class Client:
         """Our hooks and our server as the JSON settings of a client would have them."""
         entries = self.hook_entries(self.hook_command(python))
         settings: dict[str, Any] = {"hooks": {event: [entry] for event, entry in entries.items()}}
-        if settings_files.is_server_available():
-            settings["mcpServers"] = {settings_files.NAME: self.server_entry(self.server_command(python))}
+        if own_entries.is_server_available():
+            settings["mcpServers"] = {own_entries.NAME: self.server_entry(self.server_command(python))}
         return settings
 
     def hook_command(self, python: str) -> str:
         """The shell command that answers its hooks."""
-        return settings_files.hook_command(python, self.name)
+        return own_entries.hook_command(python, self.name)
 
     def server_command(self, python: str) -> list[str]:
         """The words that start our MCP server."""
-        return settings_files.server_command(python)
+        return own_entries.server_command(python)
 
 
 class ToolGuard:

@@ -1,4 +1,4 @@
-"""Reading the output of clients by their profiles: the session's id, the answer, and failures."""
+"""What a client's output says: the session's id, the answer, tokens taken, failures, and rate limits."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import environment, errors
-from teams_cli.clients import known
+from teams_cli.clients import known, own_entries
 from teams_cli.environment import HELD, SANDBOX
 
 TYPE_CHECKING = False
@@ -139,9 +139,8 @@ def as_text(input: Any) -> str:
 
 def is_ours(tool: str, input: Any) -> bool:
     """Whether the tool is one of ours, or a shell command that is `teams` and nothing else."""
-    from teams_cli.clients import settings_files  # which loads what the clients' settings are written with
 
-    if tool.startswith(f"mcp__{settings_files.NAME}__"):
+    if tool.startswith(f"mcp__{own_entries.NAME}__"):
         return True
     command = input.get("command") if isinstance(input, dict) else None
     if not isinstance(command, str) or not command.startswith("teams ") or set("$`\n\r") & set(command):

@@ -1,4 +1,4 @@
-"""The plugin that comes with the program, and the clients' own commands that take it in and out."""
+"""The plugin that comes with the program, what it teaches agents, and the clients' own commands that install it."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Profiles: how a client is started, resumed and interrupted, and where its answer is."""
+"""Profiles: how a client is started, resumed and interrupted, and with which of its versions that was tried."""
 
 from __future__ import annotations
 
 import os
 
 from teams_cli import errors
-from teams_cli.clients import environments, known, permissions, settings_files
+from teams_cli.clients import environments, known, own_entries, permissions
 from teams_cli.records.records import Record, field
 from teams_cli.store.files.engine import FILES
 
@@ -141,7 +141,7 @@ def brought(profile: Profile, python: str, variables: Iterable[str], level: str 
     return {
         "permissions": permissions.mode(profile, level).words,
         "hooks": hooks.hook_words(python, level) if hooks else [],
-        "mcp": server.server_words(python, variables) if server and settings_files.is_server_available() else [],
+        "mcp": server.server_words(python, variables) if server and own_entries.is_server_available() else [],
     }
 
 
@@ -208,7 +208,7 @@ class Versions:
         self.why = why
 
 
-def said_by(program: str, environ: Mapping[str, str]) -> str:
+def version_of(program: str, environ: Mapping[str, str]) -> str:
     """What the program says of its version."""
     import subprocess
 
@@ -222,7 +222,7 @@ def said_by(program: str, environ: Mapping[str, str]) -> str:
     return (done.stdout.strip() or done.stderr.strip() or "does not say its version").splitlines()[0]
 
 
-def trouble(client: Client, said: str) -> tuple[str, str]:
+def version_trouble(client: Client, said: str) -> tuple[str, str]:
     """What is wrong with that version of the client, and what to do about it; both empty if nothing is."""
     import re  # dear for hooks, which know of clients too
 

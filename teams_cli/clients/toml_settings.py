@@ -7,7 +7,7 @@ import os
 import re
 
 from teams_cli import errors
-from teams_cli.clients import settings_files
+from teams_cli.clients import own_entries
 from teams_cli.clients.settings_files import Ours, taken
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _BEGIN, _END = "# teams: begin", "# teams: end"
 _BEGINNING = re.compile(rf"(?:\r?\n)?^{_BEGIN}\r?\n", re.MULTILINE)
 _ENDING = re.compile(rf"^{_END}(?:\r?\n|\Z)", re.MULTILINE)
-_HEAD = re.compile(rf"^\[mcp_servers\.{settings_files.NAME}\]\r?\n(?:[a-z_]+ *=.*(?:\n|\Z))*", re.MULTILINE)
+_HEAD = re.compile(rf"^\[mcp_servers\.{own_entries.NAME}\]\r?\n(?:[a-z_]+ *=.*(?:\n|\Z))*", re.MULTILINE)
 
 
 _HOOKS = "hooks.json"
@@ -38,16 +38,12 @@ class Toml:
             DamagedRecord: It is not valid TOML, or our server was moved into what is not ours.
         """
         document = _read(path, data)
-        if not settings_files.is_our_server(_servers(document).get(settings_files.NAME)):
+        if not own_entries.is_our_server(_servers(document).get(own_entries.NAME)):
             return data
         wanted = _without_server(document)
         for left in _candidates(data.decode()):
             found = _parsed(left)
-            if (
-                found is not None
-                and settings_files.NAME not in _servers(found)
-                and _same(_without_server(found), wanted)
-            ):
+            if found is not None and own_entries.NAME not in _servers(found) and _same(_without_server(found), wanted):
                 return left.encode() or None
         raise errors.DamagedRecord(
             f"{path}: our server can't be found among the others", "Remove [mcp_servers.team] by hand."
@@ -65,12 +61,12 @@ class Toml:
             return data or b""
         entry = ours.client.server_entry(ours.server)
         servers = document.setdefault("mcp_servers", {})
-        if not isinstance(servers, dict) or settings_files.NAME in servers:
+        if not isinstance(servers, dict) or own_entries.NAME in servers:
             raise taken(path)
-        block = f"{_BEGIN}\n[mcp_servers.{settings_files.NAME}]\n{lines(entry)}{_END}\n"
+        block = f"{_BEGIN}\n[mcp_servers.{own_entries.NAME}]\n{lines(entry)}{_END}\n"
         parts = [data or b"", b"\n" if data and not data.endswith(b"\n") else b"", b"\n" if data else b""]
         whole = b"".join(parts) + block.encode()
-        servers[settings_files.NAME] = entry
+        servers[own_entries.NAME] = entry
         if not _same(_read(path, whole), document):
             raise errors.DamagedRecord(
                 f"{path}: mcp_servers: can't be added to", "Write it as tables: [mcp_servers.NAME]."
@@ -152,7 +148,7 @@ def _servers(document: dict[str, Any]) -> dict[str, Any]:
 
 def _without_server(document: dict[str, Any]) -> dict[str, Any]:
     """What the document says but for our server."""
-    others = {name: server for name, server in _servers(document).items() if name != settings_files.NAME}
+    others = {name: server for name, server in _servers(document).items() if name != own_entries.NAME}
     rest = {key: value for key, value in document.items() if key != "mcp_servers"}
     return {**rest, "mcp_servers": others} if others else rest
 
@@ -188,6 +184,6 @@ def _has_hook(path: str, key: str) -> bool:
         with open(path, "rb") as file:
             hooks = json.load(file)["hooks"]
         hooks_of_event = next(entries for name, entries in hooks.items() if name.lower() == event.replace("_", ""))
-        return not settings_files.is_our_hook(hooks_of_event[int(entry)]["hooks"][int(number)]["command"])
+        return not own_entries.is_our_hook(hooks_of_event[int(entry)]["hooks"][int(number)]["command"])
     except (OSError, ValueError, LookupError, TypeError, StopIteration):
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from teams_cli import errors
-from teams_cli.agents import ending, interrupting, logs, sessions, starting, waking
+from teams_cli.agents import ending, interrupting, logs, outputs, sessions, starting, waking
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.starting import StartRequest
 from teams_cli.clients import permissions
@@ -112,7 +112,7 @@ _STARTED = (
 
 def result_of(call: Call, session: Session) -> dict[str, Any]:
     """How the agent ended and what came out, as JSON; with a hint where a prompt was taken for a command."""
-    return _result(session, logs.find(call.store, call.team, session.agent) if session.ended else None)
+    return _result(session, outputs.find(call.store, call.team, session.agent) if session.ended else None)
 
 
 def _result(session: Session, output: str | None) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def _stop(call: Call, to: str) -> Any:
         ended = {"outcome": "stopped", "output": None, "failure": "its client was ended", "exitStatus": None}
         return {"agent": to, **ended}
     stopped = interrupting.stop(call.store, call.team, call.caller, to)
-    return _result(stopped, call.try_to(lambda: logs.find(call.store, call.team, to)))
+    return _result(stopped, call.try_to(lambda: outputs.find(call.store, call.team, to)))
 
 
 def _pause(call: Call, to: str) -> Any:
@@ -227,7 +227,7 @@ def _recalled(call: Call, name: str, session: Session | None, output: bool) -> d
         return {**row, "state": None}
     row["state"] = session.outcome_or_state if session.ended else "active"
     if output:
-        row.update(output=logs.find(call.store, call.team, name), failure=session.failure)
+        row.update(output=outputs.find(call.store, call.team, name), failure=session.failure)
     return row
 
 

@@ -16,7 +16,7 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, Protocol, TypeVar
 
     from teams_cli.agents.overlaps import Teller
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
         def progress(self) -> Any:
             """Show the progress of a run, for the length of a `with` block."""
-
-    from collections.abc import Iterator
 
 
 _NEVER = 3600.0

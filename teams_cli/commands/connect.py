@@ -7,8 +7,8 @@ import sys
 from shutil import which
 
 from teams_cli import errors
-from teams_cli.agents.seats import bindings, channels, terminals_directory
-from teams_cli.clients import installation, known, plugins, profiles, settings_files
+from teams_cli.agents.seats import bindings, doorbells, terminals_directory
+from teams_cli.clients import installation, known, own_entries, plugins, profiles, settings_files
 from teams_cli.clients.installation import FileChange
 from teams_cli.clients.settings_files import Instructions, Ours, SettingsFile
 from teams_cli.commands.call import Call
@@ -105,7 +105,9 @@ def _install(
     if not ours.server:
         call.say(f"{_NO_SERVER}. {to_install('mcp')}, and install the client again")
     if program := which(profiles.get(client, None).start[0], path=call.environ.get("PATH")):
-        trouble = ". ".join(filter(None, profiles.trouble(known.get(client), profiles.said_by(program, call.environ))))
+        trouble = ". ".join(
+            filter(None, profiles.version_trouble(known.get(client), profiles.version_of(program, call.environ)))
+        )
         if trouble:
             call.say(trouble)
     has_plugin = known.get(client).home is None or plugins.is_installed(call.store.root, client)
@@ -126,7 +128,7 @@ def _install(
         changes = [installation.install(call.store, place, ours) for place in where]
         for change in changes:
             installation.apply(call.store, change)
-    channels.readmit(terminals_directory(call.store.root), client)
+    doorbells.readmit(terminals_directory(call.store.root), client)
     if changes[0].diff and (remedy := known.get(client).remedy):
         call.say(remedy)
     return _shown(call, changes, only_print) | {"next": _NEXT} | ({"asked": True} if asks else {})
@@ -153,9 +155,9 @@ def _by_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
             plugins.install(root, name, client.plugin, files, call.environ)
             for place in _beside_plugin(client, where):
                 installation.apply(call.store, installation.install(call.store, place, _ours(name, project=False)))
-        channels.readmit(terminals_directory(root), name)
+        doorbells.readmit(terminals_directory(root), name)
         return {**done, "changed": True, "planned": False, "next": _NEXT}
-    channels.dismiss(terminals_directory(root), name)
+    doorbells.dismiss(terminals_directory(root), name)
     with installation.one_at_a_time(call.store):
         for place in _beside_plugin(client, where):
             installation.apply(call.store, installation.uninstall(call.store, place))
@@ -185,7 +187,7 @@ def _ours(name: str, project: bool) -> Ours:
     client = known.get(name)
     hook = f"teams hook {name}" if project else client.hook_command(sys.executable)
     server = ["teams", "mcp"] if project else client.server_command(sys.executable)
-    return Ours(client, hook, server if settings_files.is_server_available() else None)
+    return Ours(client, hook, server if own_entries.is_server_available() else None)
 
 
 def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: bool) -> Any:
@@ -194,7 +196,7 @@ def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: b
     where = _places(call, client, project, user) + (_agents_md(client, False) if project else [])
     if only_print:
         return _shown(call, [installation.uninstall(call.store, place) for place in where], only_print)
-    channels.dismiss(terminals_directory(call.store.root), client)
+    doorbells.dismiss(terminals_directory(call.store.root), client)
     with installation.one_at_a_time(call.store):
         changes = [installation.uninstall(call.store, place) for place in where]
         for change in reversed(changes):  # a directory goes with the file that it was made for, the first

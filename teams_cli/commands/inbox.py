@@ -135,18 +135,18 @@ _TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name=
 
 
 def _show(call: Call, message: str) -> Any:
-    from teams_cli.views import agents
+    from teams_cli.views import reach
 
     team = require(call.store, call.team, call.caller, "read-messages").team
     only_of = "" if call.agent in (HUMAN, team.leader) else call.agent
-    return agents.to_document(call.store, call.team, f"msg-{number_of(message, 'msg')}", only_of)
+    return reach.to_document(call.store, call.team, f"msg-{number_of(message, 'msg')}", only_of)
 
 
 def _sent(call: Call, to: str | None, open: bool, limit: int) -> Any:
-    from teams_cli.views import agents
+    from teams_cli.views import reach
 
     member = require(call.store, call.team, call.caller, "read-messages")
-    return agents.sent(call.store, member.team, member.caller.name, to or "", open, limit)
+    return reach.sent(call.store, member.team, member.caller.name, to or "", open, limit)
 
 
 def _list_agents(call: Call) -> Any:
@@ -173,9 +173,9 @@ def _is_started(team: Team, name: str) -> bool:
 
 
 def _attend(call: Call) -> Any:
-    from teams_cli.agents import waking
+    from teams_cli.agents import attention
 
-    return waking.payload(call.store, call.team, call.known, call.once_told)
+    return attention.payload(call.store, call.team, call.known, call.once_told)
 
 
 def _reply(call: Call, message: str, text: str) -> Any:

@@ -37,9 +37,9 @@ def _send(
     expected = _expected(call, team, names)
     ack_by = None
     if ack_required:
-        from teams_cli.messages import reading
+        from teams_cli.messages import receipts
 
-        ack_by = reading.due(call.store, team)
+        ack_by = receipts.due(call.store, team)
 
     def send(uid: str | None) -> Message:
         if call.caller and len(names) == 1 and not expected and team.settings.get("delivery") == "interject":
@@ -58,7 +58,7 @@ def _send(
     else:
         sent = send(uid)
     if ack_required:
-        call.try_to(lambda: reading.expect(call.store, call.team, sent))
+        call.try_to(lambda: receipts.expect(call.store, call.team, sent))
     return _with_readers(call, sent, expected)
 
 

@@ -18,8 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from teams_cli.teams.teams import Team
-
 
 PRIVATE = ("tokenHash", "launcher")
 """What is in the record of a member and in no answer."""

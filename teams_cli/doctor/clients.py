@@ -12,7 +12,8 @@ from uuid import uuid4
 from teams_cli import environment, errors
 from teams_cli.clients import environments, json_edits, known, permissions, plugins, profiles, settings_files
 from teams_cli.clients.contract import COMMON
-from teams_cli.clients.settings_files import WAIT, SettingsFile
+from teams_cli.clients.own_entries import WAIT
+from teams_cli.clients.settings_files import SettingsFile
 from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.store.files.engine import FileStore
@@ -46,8 +47,8 @@ def examine(
     if program is None:
         yield finding(client, "problem", f"there is no {profile.start[0]} on PATH", "Install it.")
         return
-    version = profiles.said_by(program, environ)
-    what, remedy = profiles.trouble(known.get(client), version)
+    version = profiles.version_of(program, environ)
+    what, remedy = profiles.version_trouble(known.get(client), version)
     yield finding(client, "warning" if what else "good", what or f"{program}: {version}", remedy)
     commands = []
     if known.get(client).home:

@@ -13,7 +13,7 @@ from teams_cli.tasks import leases, tasks
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import opencode_rules, rights, roles, teams
 from teams_cli.teams.teams import Team
-from teams_cli.views import agents, course, leading
+from teams_cli.views import agents, course, trouble
 from teams_cli.workflows import ordering
 
 TYPE_CHECKING = False
@@ -129,8 +129,8 @@ def _lost_roles(team: Team, config: Config) -> Iterator[Finding]:
 
 def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Detached clients in a closed team: somebody looked at them when it was closed, or nobody came to end them."""
-    there = sitting.agents_of(store, team.name, environ)
-    left = sitting.end_all(store, team.name, environ) if fix else there
+    there = sitting.unattended_agents(store, team.name, environ)
+    left = sitting.end_all_unattended(store, team.name, environ) if fix else there
     for name in there:
         what = f"the client of {name} runs on in a detached terminal"
         remedy = f"teams stop-agent {name} --team {team.name} --as human"
@@ -178,7 +178,7 @@ def _blockers(team: str, known: dict[str, Task]) -> Iterator[Finding]:
 
 def _held_up(team: str, graph: course.Graph) -> Iterator[Finding]:
     """What others wait for and will not come, each once, with the tasks that it holds up."""
-    for row in leading.failures(graph):
+    for row in trouble.failures(graph):
         if held := sorted(graph.behind(row["id"]), key=TASK.number_in):
             why = " ".join(row["reason"].split())[:_REASON] if row["status"] == "failed" else ""
             count = "1 task waits" if len(held) == 1 else f"{len(held)} tasks wait"

@@ -11,15 +11,15 @@ import json
 import os
 
 from teams_cli import environment, errors
-from teams_cli.agents import waking
+from teams_cli.agents import attention
 from teams_cli.agents.seats import bindings, sitting, terminals
 from teams_cli.agents.seats.bindings import Binding
 from teams_cli.agents.seats.sitting import Arrival
 from teams_cli.clients import known, permissions, seats
 from teams_cli.clients.contract import COMMON, Dialect
 from teams_cli.clients.seats import Seat
-from teams_cli.hooks import news, waiting
-from teams_cli.hooks.waiting import Reply
+from teams_cli.hooks import news, replies
+from teams_cli.hooks.replies import Reply
 from teams_cli.membership import joining, leaving
 from teams_cli.messages import inboxes, messages, reading
 from teams_cli.questions import answering
@@ -72,7 +72,7 @@ def _answer_child(
     caller = place.caller(parent)
     if name == STARTS:
         caller = caller or _join_child(store, team, parent, str(event.get("agent_type") or ""), place)
-        about_team = waking.introduction(store, team, caller.name, caller.config)
+        about_team = attention.introduction(store, team, caller.name, caller.config)
         token = f"TEAMS_TOKEN={caller.token} " if caller.token else ""
         introduction = (
             f"{about_team}\nYou work for {parent.name}. Say who you are in every command: {token}teams … --as "
@@ -84,9 +84,9 @@ def _answer_child(
         return None
     presence.saw(store, team, caller.name, every=_BEAT)
     if name != ENDS:
-        return None if dialect.moment(own) == "stop" else waiting.answer(store, team, caller, dialect, own, 0)
+        return None if dialect.moment(own) == "stop" else replies.answer(store, team, caller, dialect, own, 0)
     if not event.get("stop_hook_active") and event.get("can_go_on") is not False:
-        mail, shown = waiting.mail(store, team, caller.name, waiting.MAX_TEXT, quiet=False)
+        mail, shown = replies.mail(store, team, caller.name, replies.MAX_TEXT, quiet=False)
         if mail:
             return Reply(dialect.refusal("\n\n".join(mail)), shown)
     # Its parent has its last answer from the client as well, and need not read it.
@@ -221,7 +221,7 @@ def tell(given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> No
         return
     try:
         permission.require(store, standpoint.team, caller, "read-messages")
-        payload = waking.glance(store, standpoint.team, caller)
+        payload = attention.glance(store, standpoint.team, caller)
     except errors.TeamsError:  # the client goes on as without us
         return
     if payload:

@@ -15,8 +15,8 @@ from teams_cli.agents.seats import bindings, sitting, terminals
 from teams_cli.clients import known
 from teams_cli.clients.contract import COMMON, Dialect
 from teams_cli.clients.seats import GONE, IDLE, PERMISSION, TERMINAL_STATE, WORKING, permission_for, state_said
-from teams_cli.hooks import waiting
-from teams_cli.hooks.waiting import Recall
+from teams_cli.hooks import replies
+from teams_cli.hooks.replies import Recall
 from teams_cli.messages import inboxes
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
@@ -70,7 +70,7 @@ def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str
         goes_on = _say(store, standpoint, caller, known.get(client).dialect or COMMON, event, seen)
         _note_session(store, standpoint, client, event)
         _beat(store, team, caller, seen)
-        number, has_more = waiting.unread(store, team, agent)
+        number, has_more = replies.unread(store, team, agent)
         seen.number = -1 if has_more else number
         if standpoint.has_terminal and not event.get("agent_id"):
             state = _report(store, standpoint, event, goes_on, environ)
@@ -127,7 +127,7 @@ def _say(
         seen.blocks = 0
     recall = None if event.get("attends") else seen.recall  # such a client has it with every call of its model
     seated = standpoint.has_terminal
-    reply = waiting.answer(store, standpoint.team, caller, dialect, event, seen.blocks, seated, recall)
+    reply = replies.answer(store, standpoint.team, caller, dialect, event, seen.blocks, seated, recall)
     if reply is None:
         return False
     say(reply.document)

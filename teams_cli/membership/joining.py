@@ -1,4 +1,4 @@
-"""Making a team, joining it, leaving it, and handing over the lead."""
+"""Founding a team, joining it, and the logins of its members in a database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.teams.config import Config
-    from teams_cli.teams.permission import Caller
 
 
 def join(

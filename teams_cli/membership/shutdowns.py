@@ -1,4 +1,4 @@
-"""Requests to a member to end, as they are kept."""
+"""Requests to a member to end: asking, approving, rejecting."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def settle(store: Store, team: str, kind: Kind[R], key: str) -> None:
 
 
 def settle_request(store: Store, team: str, agent: str, about: str) -> None:
-    """Handle what asked the agent for something that is done; see `handling.settle_about`."""
+    """Handle what asked the agent for something that is done; see `reading.settle_about`."""
     from teams_cli.messages import reading  # heavier than all of what a hot command needs of notices
 
     reading.settle_about(store, team, agent, about)

@@ -1,26 +1,23 @@
-"""Reading: the messages that an agent has not handled, or has, shown to it and marked as read."""
+"""Reading messages, handling them by a reply or an acknowledgement, and waiting for those to come."""
 
 from __future__ import annotations
 
 from zlib import crc32
 
 from teams_cli import errors, text
-from teams_cli.clock import later, length, rfc3339, seconds_since
+from teams_cli.clock import length
 from teams_cli.messages import inboxes, messages
 from teams_cli.messages.inboxes import INBOX, Inbox, Mailbox, advance, is_handled, load, settled
 from teams_cli.messages.messages import MESSAGE, Message, fitting
 from teams_cli.names import SYSTEM, number_of
 from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update, upsert
-from teams_cli.teams import history, presence, teams
+from teams_cli.store.retrying import upsert
+from teams_cli.teams import history, teams
 from teams_cli.teams.permission import require
-from teams_cli.teams.presence import AGENT, Agent, Awaited
-from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from teams_cli.teams.permission import Caller
     from teams_cli.teams.presence import OnceTold
@@ -241,85 +238,6 @@ def outputs_of(store: Store, team: str, agent: str, sender: str) -> list[Message
     """The unhandled messages in which *sender*'s output came to the agent."""
     mail = Mailbox(store, team, agent).open_messages()
     return [m for m in mail if m.from_ == sender and m.type == "output"]
-
-
-WITHIN = "ack_timeout"
-
-
-def due(store: Store, team: Team) -> str:
-    """When a message that is sent now is to be acknowledged."""
-    from teams_cli.teams import settings
-
-    return rfc3339(later(store.now(), float(settings.value(team, WITHIN))))
-
-
-def expect(store: Store, team: str, sent: Message) -> None:
-    """Note that the sender of a stored message waits for its acknowledgement; noting it again changes nothing."""
-    if sent.ack_by is None:
-        return
-    entry = Awaited(number=sent.number, due=sent.ack_by)
-
-    def change(agent: Agent) -> Agent:
-        known = any(each.number == sent.number for each in agent.awaits or ())
-        return agent if known else agent.having(awaits=[*(agent.awaits or ()), entry])
-
-    upsert(store, team, AGENT, sent.from_, Agent(agent=sent.from_), change)
-
-
-def silent(store: Store, team: str, message: Message) -> list[str]:
-    """The recipients of a message that have not handled it."""
-
-    def is_open(name: str) -> bool:
-        inbox = inboxes.advance(store, team, inboxes.load(store, team, name), [])
-        return not inboxes.is_handled(inbox, message.number)
-
-    return [name for name in message.recipients or [message.to] if is_open(name)]
-
-
-def overdue(store: Store, team: str, sender: str) -> list[dict[str, Any]]:
-    """The messages of the sender that were to be acknowledged by now and are not, with who is silent."""
-    late = [entry.number for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
-    rows = []
-    for message in store.fetch(team, MESSAGE, late, []) if late else ():
-        if names := silent(store, team, message):
-            rows.append({"id": message.id, "ackBy": message.ack_by, "waitsFor": names})
-    return rows
-
-
-def is_due(store: Store, entry: Awaited) -> bool:
-    """Whether the time to acknowledge it is over."""
-    return seconds_since(entry.due, store.now()) >= 0
-
-
-def next_due(store: Store, team: str, sender: str) -> float | None:
-    """In how many seconds the next message of the sender is overdue; None if none will be."""
-    left = [-seconds_since(entry.due, store.now()) for entry in presence.load(store, team, sender).awaits or ()]
-    return min((seconds for seconds in left if seconds > 0), default=None)
-
-
-def tell(store: Store, team: str, sender: str, once_told: OnceTold) -> list[str]:
-    """What to tell the sender of what is overdue, each once; what is acknowledged is waited for no longer."""
-    late = [entry for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
-    if all(entry.told for entry in late):
-        return []
-    rows = {row["id"]: row for row in overdue(store, team, sender)}
-
-    def change(agent: Agent) -> Agent:
-        kept = [
-            each.having(told=True) if is_due(store, each) else each
-            for each in agent.awaits or ()
-            if not is_due(store, each) or f"msg-{each.number}" in rows
-        ]
-        return agent.having(awaits=kept or None)
-
-    once_told(lambda: update(store, team, AGENT, sender, change))
-    untold = [f"msg-{entry.number}" for entry in late if not entry.told]
-    return [f"{in_words(rows[key])}: teams show-message {key}" for key in untold if key in rows]
-
-
-def in_words(row: dict[str, Any]) -> str:
-    """One message that is overdue."""
-    return f"{row['id']} is not acknowledged by {', '.join(row['waitsFor'])}"
 
 
 def wait_and_read(

@@ -1,4 +1,4 @@
-"""Runs: a workflow carried out by a team of its own, begun here or gone on with; led by this process."""
+"""Runs: a workflow carried out by a team of its own, begun here or resumed; led by this process."""
 
 from __future__ import annotations
 

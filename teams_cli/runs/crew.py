@@ -1,4 +1,4 @@
-"""The crew of a run: its workers and its agents with a model, as one."""
+"""The crew of a run: its worker processes, its agents with a model, and whether their clients can start."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from teams_cli.agents.starting import StartRequest
 from teams_cli.clients import known, permissions, profiles
 from teams_cli.clients.profiles import Profile
 from teams_cli.messages import messages
-from teams_cli.runs import reports
+from teams_cli.runs import hand_offs
 from teams_cli.runs.runs import SHELL, Assigned, Run
 from teams_cli.store import pace
 from teams_cli.tasks import dependencies
@@ -74,7 +74,7 @@ class AgentCrew:
             team=self.run.team,
             workflow=record.workflow,
             description=self.run.about,
-            work=reports.directory(self.run.store.root, self.run.team, "work"),
+            work=hand_offs.directory(self.run.store.root, self.run.team, "work"),
         )
         return StartRequest(
             prompt,
@@ -174,7 +174,7 @@ class WorkerProcess:
     def __init__(self, run: LiveRun, assigned: Assigned) -> None:
         self.name = assigned.name
         self.tag = run.record.tag_of(assigned.name)
-        self.log = os.path.join(reports.directory(run.store.root, run.team, "logs"), f"{self.name}.log")
+        self.log = os.path.join(hand_offs.directory(run.store.root, run.team, "logs"), f"{self.name}.log")
         environment = run.environment_of(self.name, assigned.type or assigned.role)
         # -P: the repository must not be searched for modules of our names.
         words = [run.surroundings.python, "-P", "-m", "teams_cli.runs.worker", run.record.id, str(os.getpid())]

@@ -1,4 +1,4 @@
-"""Preparing a run, before anything is changed: variables, items, workers."""
+"""Preparing a run, before anything is changed: the repository, the variables, and the tasks as steps."""
 
 from __future__ import annotations
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from teams_cli.agents import ending, interrupting, logs, shell, starting
+from teams_cli.agents import ending, interrupting, outputs, shell, starting
 from teams_cli.agents.starting import StartRequest
 from teams_cli.messages.messages import MESSAGE
-from teams_cli.runs import orders, reports
+from teams_cli.runs import hand_offs, orders
 from teams_cli.store import pace
 from teams_cli.tasks.tasks import Task
 from teams_cli.workflows import model
@@ -66,19 +66,19 @@ class LeaderTurn:
     def answer(self, found: list[Task]) -> LeaderAnswer:
         """Make the answer of all tasks."""
         root, team, leader = self.run.store.root, self.run.team, self.run.leader.name
-        given = reports.give(root, team, leader, found)
+        given = hand_offs.give(root, team, leader, found)
         try:
             # Where nothing was to be done there is nothing that a script could misread, and a model could tell of.
             thinks = self.run.record.thinks and (found or not self.how.run)
             made = self._thought(given, found) if thinks else self._scripted(given)
         finally:
-            reports.take_back(root, team, leader)
+            hand_offs.take_back(root, team, leader)
         return made
 
     def _scripted(self, given: str) -> LeaderAnswer:
         variables = self.run.record.variables
         own = self.run.environment_of(self.run.leader.name, "team-leader")
-        work = reports.directory(self.run.store.root, self.run.team, "work")
+        work = hand_offs.directory(self.run.store.root, self.run.team, "work")
         environment = {**own, **variables, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
         done = shell.run(self.how.run or "", variables[REPO], environment, "the synthesis")
         if done.status:
@@ -123,7 +123,7 @@ class LeaderTurn:
             if not self._ended(name):
                 interrupting.stop(self.run.store, self.run.team, self.run.leader, name)
         session = ending.current(self.run.store, self.run.team, name)
-        output = logs.find(self.run.store, self.run.team, name) or ""
+        output = outputs.find(self.run.store, self.run.team, name) or ""
         if session is None or session.outcome != "completed":
             late = "" if in_time else f"it took longer than {_LONGEST:.0f} s; "
             return LeaderAnswer(

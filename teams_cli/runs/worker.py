@@ -19,7 +19,7 @@ from teams_cli import errors, processes
 from teams_cli.agents import checking, shell
 from teams_cli.membership import joining, leaving
 from teams_cli.messages import messages
-from teams_cli.runs import orders, reports, runs
+from teams_cli.runs import hand_offs, orders, runs
 from teams_cli.runs.runs import Run
 from teams_cli.store import opening, pace
 from teams_cli.store.pace import insist, paced
@@ -124,7 +124,7 @@ class Worker:
         given = self._prepare(task)
         try:
             item = {} if task.item is None else {orders.ITEM: task.item}
-            work = reports.directory(self.store.root, self.team, "work")
+            work = hand_offs.directory(self.store.root, self.team, "work")
             ours = {"TEAMS_TASK_ID": task.id, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
             environment = {**self.environ, **self.run.variables, **item, **ours}
             command = shell.ShellCommand(task.run, self._directory(), environment)
@@ -140,7 +140,7 @@ class Worker:
             raise
         finally:
             self._reap()
-            reports.take_back(self.store.root, self.team, self.caller.name)
+            hand_offs.take_back(self.store.root, self.team, self.caller.name)
 
     def _directory(self) -> str:
         own = next((agent for agent in self.run.agents if agent.name == self.caller.name), None)
@@ -154,7 +154,7 @@ class Worker:
             if filled != task.description:
                 changes = task_changes.Edit(description=filled, claim=task.claim)
                 task_changes.change_task(self.store, self.team, self.caller, task.id, changes)
-        return reports.give(self.store.root, self.team, self.caller.name, blockers)
+        return hand_offs.give(self.store.root, self.team, self.caller.name, blockers)
 
     def _wait(self, task: Task, command: shell.ShellCommand) -> None:
         lease = teams.get(self.store, self.team).silence

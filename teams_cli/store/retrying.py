@@ -1,4 +1,4 @@
-"""The loop that all changes go through: read, change, store; and anew when another writer was first."""
+"""Changing a record: read, change, store, and again when another writer was first; and acting while a wait sleeps."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Assigning: the other members leave a pending task to its assignee, while that member is there. Its notices are in
-`keeping`.
-"""
+"""Assigning: whose a task is, who is refused it, and how the assignee is notified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changing a task: its words, its blockers, its status. Who may do what depends on the role and on whose it is."""
+"""Changing tasks, one or several: their words, blockers and status. Who may do what depends on role and owner."""
 
 from __future__ import annotations
 

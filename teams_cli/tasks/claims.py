@@ -1,4 +1,4 @@
-"""Claiming a task: one owner at a time."""
+"""Claiming a task, by one owner at a time; saying that one is at work on it; giving it back."""
 
 from __future__ import annotations
 

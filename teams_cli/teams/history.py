@@ -1,4 +1,4 @@
-"""Every change of a team, with its actor, as it is noted; derived, never the truth. `chronicle` reads it."""
+"""The history of a team: noting each change with its actor, and reading what was noted; derived, never the truth."""
 
 from __future__ import annotations
 

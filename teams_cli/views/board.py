@@ -1,4 +1,4 @@
-"""The board of a team: all that a person needs to see to look after it, in one document; computed, never stored."""
+"""The board of a team: all that a person needs to see to look after it, in documents; computed, never stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from teams_cli.tasks.tasks import EDITABLE, Task
 from teams_cli.teams import pages, settings, teams
 from teams_cli.teams.permission import Caller
 from teams_cli.teams.teams import Team
-from teams_cli.views import agents, course, leading
+from teams_cli.views import agents, course, reach, trouble
 from teams_cli.views.course import Graph
 
 TYPE_CHECKING = False
@@ -115,8 +115,8 @@ def frame(store: Store, team_name: str, problems: list[errors.TeamsError]) -> di
         "state": team.state,
         "leader": team.leader,
         "course": course.course(found, parse_rfc3339(teams.now(store))),
-        "waiting": leading.for_person(asked, proposed, leading.letters(store, team_name, problems), found),
-        "failed": leading.failures(course.Graph(found)),
+        "waiting": trouble.for_person(asked, proposed, trouble.letters(store, team_name, problems), found),
+        "failed": trouble.failures(course.Graph(found)),
         "agents": _agents(store, team, asked, proposed, found, problems),
         "taskCounts": tasks.count(found),
         "tasks": _foremost(found),
@@ -126,7 +126,7 @@ def frame(store: Store, team_name: str, problems: list[errors.TeamsError]) -> di
 
 def _newest(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
     """The newest messages; those of the person and those to acknowledge with how far they got."""
-    far = {row["id"]: row for row in agents.states_of(store, team, HUMAN, _MESSAGES_SHOWN)}
+    far = {row["id"]: row for row in reach.states_of(store, team, HUMAN, _MESSAGES_SHOWN)}
     start = max(0, store.last(team.name, messages.MESSAGE) - _MESSAGES_SHOWN)
     found = store.read(team.name, messages.MESSAGE, None, start, problems)
     return [{**message.to_json(), **far.get(message.id, {})} for message in found]
@@ -142,10 +142,10 @@ def _agents(
 ) -> list[dict[str, Any]]:
     """The agents, each with what is wrong with it, and why."""
     deciding = {plan.from_: plan.id for plan in proposed}
-    had = leading.missed(found)
+    had = trouble.missed(found)
     rows = []
     for row in agent_rows(store, team, problems):
-        word, why = leading.of_agent(row, asked, deciding, had)
+        word, why = trouble.of_agent(row, asked, deciding, had)
         rows.append({**row, "trouble": word, "why": why})
     return rows
 
@@ -182,7 +182,7 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: list
     graph = course.Graph(found)
     asked = [question for question in questions.all_of(store, team.name, problems) if question.open]
     proposed = plans_of_interest(store, team, problems)
-    missed = leading.missed(found)
+    missed = trouble.missed(found)
     deciding = {each["from"]: each["id"] for each in proposed if each["status"] == "proposed"}
     waiting = [shut for shut in shutdowns.all_of(store, team, problems) if shut.status == "requested"]
     return {
@@ -191,8 +191,8 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: list
         "questions": {question.id: questions.to_document(question) for question in asked},
         "plans": {each["id"]: each for each in proposed},
         "shutdowns": {shut.id: shut.to_json() for shut in waiting},
-        "mail": {each.id: letter(each) for each in leading.letters(store, team.name, problems)},
-        "sent": {each["id"]: each for each in agents.states_of(store, team, HUMAN, _SENT)},
+        "mail": {each.id: letter(each) for each in trouble.letters(store, team.name, problems)},
+        "sent": {each["id"]: each for each in reach.states_of(store, team, HUMAN, _SENT)},
         "landings": {each["id"]: each for each in landings.of_interest(store, team.name, problems)},
         "pages": {page.key: page.to_row() for page in pages.all_of(store, team.name, problems)},
         "facts": {
@@ -244,9 +244,9 @@ def _card(task: Task, graph: Graph, waiting: int, moves: list[str]) -> dict[str,
         "updatedAt": task.updated_at,
         "completedAt": task.completed_at,
         "result": (task.result or "")[:_RESULT],
-        "reason": leading.reason(task) if task.status == "failed" else None,
+        "reason": trouble.reason(task) if task.status == "failed" else None,
         "moves": moves,
-        "work": leading.spans_of_work(task),
+        "work": trouble.spans_of_work(task),
     }
     return {key: value for key, value in row.items() if value or key == "blocked"}
 
@@ -255,7 +255,7 @@ def _agent(
     row: dict[str, Any], asked: list[questions.Question], deciding: dict[str, str], missed: dict[str, str]
 ) -> dict[str, Any]:
     """The agent's row, with what is wrong with it, if anything, and why; of its statuses the newest."""
-    word, why = leading.of_agent(row, asked, deciding, missed)
+    word, why = trouble.of_agent(row, asked, deciding, missed)
     return {**row, "statusHistory": row["statusHistory"][-_LATEST_STATUSES:], "trouble": word, "why": why}
 
 

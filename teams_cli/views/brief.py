@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from teams_cli import errors, text
 from teams_cli.membership import shutdowns
-from teams_cli.messages import inboxes, reading
+from teams_cli.messages import inboxes, receipts
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.questions import questions
@@ -192,7 +192,7 @@ def _waiting(
         "proposed": shown,
         "shutdown": asked.id if asked else None,
         "news": [leases.without_offer(notice, news) for notice in news],
-        "overdue": reading.overdue(store, team.name, name)[:_WAITING],
+        "overdue": receipts.overdue(store, team.name, name)[:_WAITING],
     }
 
 

@@ -46,10 +46,11 @@ _HELD = "held"
 
 
 class Wanted:
-    """What of all that concerns one a wait is for. With *needed*, what went well (see `needed`) is told with the next
-    that asks for more, or when the time is over. Who *claims_ready* tasks is told of one also when it was before. Who
-    waits *for_work*, and has none, is told mail that asks nothing of it with that. That so many tasks are *completed*
-    is told too.
+    """Which of the things that concern an agent end its wait.
+
+    *needed*: what went well is told with the next thing that asks for something, or when the time is over (see
+    `work.can_wait`). *claims_ready*: a task that is ready is told although it was told before. *for_work*: mail that
+    asks nothing waits until there is a task. *completed*: that so many tasks are completed is told too.
     """
 
     def __init__(
@@ -171,7 +172,7 @@ class Lookout:
         the caller waits for, and who leads that nobody is there who could bring anything about.
         """
         from teams_cli.tasks import overviews  # noqa: F401
-        from teams_cli.views import conditions
+        from teams_cli.views import standing
 
         if not self._told_blocked:
             self._told_blocked = True
@@ -179,7 +180,7 @@ class Lookout:
                 work.tell_blocked(self.store, self.team, self.caller.name)
         if say and not self._told_alone:
             self._told_alone = True
-            if nobody := conditions.of_nobody(self.store, self.team, self.caller):
+            if nobody := standing.of_nobody(self.store, self.team, self.caller):
                 say(f"teams: {nobody}")
 
     def topics(self) -> frozenset[str]:
@@ -275,9 +276,9 @@ class Lookout:
         rest = Lookout(self.store, self.team, self.caller, self.once_told, of_these).look()
         if not rest:
             raise ran_out
-        from teams_cli.views import conditions
+        from teams_cli.views import standing
 
-        return {**rest, "standing": conditions.in_words(self.store, self.team, self.caller)}
+        return {**rest, "standing": standing.in_words(self.store, self.team, self.caller)}
 
     def _mailbox(self) -> inboxes.Mailbox:
         return inboxes.Mailbox(self.store, self.team, self.caller.name)
@@ -413,7 +414,7 @@ class Lookout:
 
 
 def _expects_ends(store: Store, team: str, name: str) -> bool:
-    """Whether somebody may still answer that it ends (see `needed`)."""
+    """Whether somebody may still answer that it ends (see `work.expects_ends`)."""
     return work.expects_ends(store, team, name)
 
 

@@ -93,13 +93,13 @@ class Facts:
         """Messages of the caller, the *agent*, that were not acknowledged in time."""
         if not agent.awaits:
             return {}
-        from teams_cli.messages import reading
+        from teams_cli.messages import receipts
 
-        if (seconds := reading.next_due(self.store, self.team.name, self.caller.name)) is not None:
+        if (seconds := receipts.next_due(self.store, self.team.name, self.caller.name)) is not None:
             self.alarm.ring_after(seconds)
-        late = reading.overdue(self.store, self.team.name, self.caller.name)
+        late = receipts.overdue(self.store, self.team.name, self.caller.name)
         return {
-            f"overdue:{row['id']}": fact("overdue", row["id"], reading.in_words(row), steps.look_at(row["id"]))
+            f"overdue:{row['id']}": fact("overdue", row["id"], receipts.in_words(row), steps.look_at(row["id"]))
             for row in late
         }
 

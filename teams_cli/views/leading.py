@@ -6,32 +6,24 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.clock import length, seconds_since
-from teams_cli.messages import inboxes, messages
-from teams_cli.messages.messages import Message
+from teams_cli.messages import inboxes
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
 from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm
-from teams_cli.tasks import attempts, dependencies, leases, overviews, plans, reviews, tasks
+from teams_cli.tasks import dependencies, leases, overviews, plans, tasks
 from teams_cli.tasks.overviews import Overview
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence
 from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Member, Team
 from teams_cli.text import listed
-from teams_cli.views import conditions, steps, work
+from teams_cli.views import standing, steps, work
 from teams_cli.views.facts import PLAN, Facts, fact, settled_as
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from teams_cli.questions.questions import Question
-    from teams_cli.tasks.overviews import Overview
-    from teams_cli.tasks.plans import Plan as Proposal
-    from teams_cli.tasks.tasks import Task
     from teams_cli.teams.permission import Caller
-    from teams_cli.views.course import Graph
     from teams_cli.views.facts import Found, Known
 
 
@@ -46,7 +38,7 @@ _ALSO = 0.5
 """Of the silence that is told: others that are silent for that part of it are told with it, and not a while later."""
 
 
-def told(
+def silences_told(
     store: Store, team: Team, caller: Caller, alarm: Alarm, known: set[str], patient: bool = False
 ) -> dict[str, str | None]:
     """What there is to tell of silent owners, by the word it is known under; None what was told. Once of each claim,
@@ -76,7 +68,7 @@ def told(
 
 def _silence(store: Store, team: Team, task: Task) -> float:
     """Seconds for which nothing was heard of the owner, without those that it said it would be silent for."""
-    return min(conditions.silence(store, team, task), leases.lease_seconds(team) - leases.left(store, task))
+    return min(standing.silence(store, team, task), leases.lease_seconds(team) - leases.left(store, task))
 
 
 def _in_work(store: Store, team: Team) -> list[Task]:
@@ -160,7 +152,7 @@ class Leading:
         if about in known:
             return {about: None}
         text = f"as many more tasks are completed as you asked for: {counts['completed']} of {sum(counts.values())}"
-        if said := conditions.in_words(self.store, self.team.name, self.caller):
+        if said := standing.in_words(self.store, self.team.name, self.caller):
             text += f". {said}"
         return {about: fact("completed", self.team.name, text, "")}
 
@@ -221,7 +213,7 @@ class Leading:
         return fact("lost", name, text, steps.WAIT_TO_LEAD)
 
     def _silent(self, known: set[str]) -> Known:
-        found = told(self.store, self.team, self.caller, self.alarm, known, patient=self.wanted is not None)
+        found = silences_told(self.store, self.team, self.caller, self.alarm, known, patient=self.wanted is not None)
         return {
             about: fact("silent", about.split(":")[1], text, steps.WAIT_TO_LEAD) if text else None
             for about, text in found.items()
@@ -247,7 +239,7 @@ class Leading:
         pending = whole.counts["pending"] - len(whole.stuck)
         alone = [task.id for task in held if len(dependencies.waiting_for([task.id], whole.found)) == pending]
         what = f"everything waits for {alone[0]}" if alone else "nothing is ready"
-        text = f"{what}. {conditions.in_words(self.store, self.team.name, self.caller)}"
+        text = f"{what}. {standing.in_words(self.store, self.team.name, self.caller)}"
         return {about: fact("idle", self.team.name, text, steps.LOOK_AT_BLOCKED)}
 
     def _questions(self) -> Known:
@@ -265,111 +257,3 @@ class Leading:
                 text = f"{plan.id} from {plan.from_}{about}:\n{plan.plan}"
                 found[f"{PLAN}{plan.id}"] = fact("plan", plan.id, text, steps.decide(plan.id))
         return found
-
-
-_LETTERS = 50
-_REASON = 400
-_FORMAL = frozenset({"notice", "info", "shutdown", "plan"})
-_ENDS = frozenset({"in_review", "completed", "failed", "cancelled", "released", "expired", "reopened"})
-
-
-def reason(task: Task) -> str:
-    """Why it failed, as much as a card has room for."""
-    return attempts.why_failed(task)[-_REASON:]
-
-
-def spans_of_work(task: Task) -> list[list[str | None]]:
-    """Who had the task from when to when, as its notes tell, and how that ended; the end of the present one is None."""
-    found: list[list[str | None]] = []
-    for note in task.notes:
-        if note.what == "claimed":
-            found.append([note.by, note.at, None, None])
-        elif note.what == "rejected" and found:
-            found.append([found[-1][0], note.at, None, None])
-        elif found and found[-1][2] is None and note.what in _ENDS:
-            found[-1][2:] = [note.at, note.what]
-    if task.claimed_at and task.owner and not found:
-        found.append([task.owner, task.claimed_at, task.completed_at, task.status if task.completed_at else None])
-    return found
-
-
-def missed(found: list[Task]) -> dict[str, str]:
-    """The agents that are missed when they are silent: those that have a task, or whose claim ran out last."""
-    last: dict[str, tuple[str, str]] = {}
-    for task in found:
-        for agent, start, _, how in spans_of_work(task)[-1:]:
-            if how in (None, "expired") and agent and start:
-                last[agent] = max(last.get(agent, ("", "")), (start, task.id))
-    return {agent: task for agent, (_, task) in last.items()}
-
-
-def of_agent(
-    row: dict[str, Any], asked: list[Question], deciding: dict[str, str], had: dict[str, str]
-) -> tuple[str | None, str | None]:
-    """What is wrong with a listed agent or what it waits for, in a word, and why.
-
-    *deciding* has for each agent the plan of its that is not decided, *had* says who is missed.
-    """
-    if row["state"] == "limited":
-        return "limited", None
-    session = row.get("session") or {}
-    if session.get("outcome") in ("failed", "lost") and session.get("state") == "done":
-        lost = "its process is gone" if session["outcome"] == "lost" else None
-        return session["outcome"], row.get("failure") or lost
-    if row["paused"] and row["state"] != "stopped":
-        return "paused", row["pauseReason"]
-    if row["state"] == "stale" and row["name"] in had:
-        return "silent", f"it had {had[row['name']]}, and is silent since"
-    waits = next((question for question in asked if question.from_ == row["name"]), None)
-    if waits is not None:
-        return "waiting", f"{waits.id} waits for an answer from {', '.join(waits.waiting_for) or 'somebody'}"
-    if row["name"] in deciding and row["state"] != "stopped":
-        return "waiting", f"{deciding[row['name']]} waits for a decision"
-    return None, None
-
-
-def letters(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Message]:
-    """The newest letters to the person that are not handled; what only informs is none."""
-    inbox = inboxes.advance(store, team, inboxes.load(store, team, HUMAN), problems)
-    numbers = sorted(entry.number for entry in inbox.open if not entry.quiet)[-2 * _LETTERS :]
-    found = store.fetch(team, messages.MESSAGE, numbers, problems) if numbers else []
-    return [message for message in found if message.type not in _FORMAL][-_LETTERS:]
-
-
-def failures(graph: Graph) -> list[dict[str, Any]]:
-    """The tasks that failed, or were cancelled and hold up others; those first that hold up most."""
-    counts = graph.waiting_counts()
-    rows = [
-        {"id": task.id, "title": task.title, "status": task.status, "reason": reason(task), "waiting": waiting}
-        for task in graph.tasks.values()
-        if task.status in ("failed", "cancelled") and ((waiting := counts.get(task.id, 0)) or task.status == "failed")
-    ]
-    return sorted(rows, key=lambda row: -row["waiting"])
-
-
-def for_person(
-    asked: list[Question], proposed: list[Proposal], mail: list[Message], found: list[Task]
-) -> list[dict[str, Any]]:
-    """What waits for an answer of the person: questions, those that nobody waits for last, plans, work to review,
-    and letters.
-    """
-    to_answer = sorted((each for each in asked if HUMAN in each.waiting_for), key=lambda each: each.left_alone)
-    return [
-        *(
-            {
-                "kind": "question",
-                "id": each.id,
-                "from": each.from_,
-                "text": each.question,
-                "expiresAt": each.expires_at,
-                "leftAlone": each.left_alone,
-            }
-            for each in to_answer
-        ),
-        *({"kind": "plan", "id": each.id, "from": each.from_, "text": each.plan} for each in proposed),
-        *(
-            {"kind": "review", "id": t.id, "from": t.owner or "", "text": f"to review: {t.title}"}
-            for t in reviews.for_person(found)
-        ),
-        *({"kind": "message", "id": each.id, "from": each.from_, "text": each.message} for each in mail),
-    ]

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from teams_cli.messages.messages import Message
     from teams_cli.teams.teams import Team
 
 

@@ -41,9 +41,9 @@ def reminder(store: Store, team: str, agent: str, once_told: OnceTold, last: int
     mail = _mail(store, team, known, once_told, store.last(team, MESSAGE) if last is None else last)
     parts: list[str] = []
     if known.awaits:
-        from teams_cli.messages import reading
+        from teams_cli.messages import receipts
 
-        parts += reading.tell(store, team, agent, once_told)
+        parts += receipts.tell(store, team, agent, once_told)
     return Reminder("\n".join(filter(None, [mail.text, "; ".join(parts)])), mail.has_mail)
 
 

@@ -28,7 +28,7 @@ def spent(store: Store, team: Team, by: str, problems: list[errors.TeamsError]) 
     no turn was counted; `uncounted` turns are those of which the client did not say. What a turn took for several
     tasks is divided evenly. `coordination` is the share of the counted tokens in turns for mail alone, from 0 to 1.
     """
-    everything = budgets.all_of(store, team.name, problems)
+    everything = budgets.all_usage(store, team.name, problems)
     parts = [part for each in everything for turn in each.turns for part in _PARTS[by](each.agent, turn)]
     rows: dict[str, _Row] = {}
     for name, share, turn in parts:
@@ -102,5 +102,5 @@ def _most_first(named: tuple[str, _Row]) -> tuple[float, str]:
 
 def _coordination(turns: list[TurnUsage]) -> float | None:
     """The share of the counted tokens in turns that were for no task; None where nothing was counted."""
-    counted = budgets.total(turns)
-    return round(budgets.total(turn for turn in turns if not turn.tasks) / counted, 3) if counted else None
+    counted = budgets.total_tokens(turns)
+    return round(budgets.total_tokens(turn for turn in turns if not turn.tasks) / counted, 3) if counted else None

@@ -1,4 +1,4 @@
-"""Work: the tasks that an agent has, and its next step when it finished one."""
+"""The tasks that an agent has, what it waits for in them, and its next step."""
 
 from __future__ import annotations
 
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
     Found = dict[str, Any]
 
-    from teams_cli.messages.messages import Message
-    from teams_cli.teams.teams import Team
-
 
 SHOWN = 4
 READY = "ready:"
@@ -50,7 +47,6 @@ def of(store: Store, team: Team, name: str) -> Found:
     held = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == name]
     if not held:
         return {"myTasks": []}
-    from teams_cli.tasks import plans
 
     return {"myTasks": rows_of(store, team, held, plans.all_of(store, team.name, []))}
 
@@ -103,7 +99,6 @@ def plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:
         return "proposed", waiting[-1]
     if not task.plan_required:
         return None, None
-    from teams_cli.tasks import plans
 
     approved = plans.newest_approved(proposed, task.id)
     return (approved.status, approved.id) if approved else ("required", None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from teams_cli.agents.waking import HINT
+from teams_cli.agents.attention import HINT
 from tests.support.agents import (
     BUSY,
     NEEDS_PROC,

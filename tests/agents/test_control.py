@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from teams_cli.agents.seats import channels
-from teams_cli.agents.seats.channels import Doorbell, start_turn
+from teams_cli.agents.seats import doorbells
+from teams_cli.agents.seats.channels import start_turn
+from teams_cli.agents.seats.doorbells import Doorbell
 
 LONG = "x" * 300
 
@@ -108,14 +109,14 @@ PID = 4711
 
 def test_nobody_waits_for_a_client_whose_hooks_were_taken_out_until_they_are_back(tmp_path: Path) -> None:
     bells = {client: heard_bell(tmp_path, client) for client in ("claude", "codex")}
-    channels.dismiss(str(tmp_path), "claude")
-    assert bells["claude"].wait(20) == channels.LEAVE and bells["codex"].wait(0) == b""
+    doorbells.dismiss(str(tmp_path), "claude")
+    assert bells["claude"].wait(20) == doorbells.LEAVE and bells["codex"].wait(0) == b""
     for bell in bells.values():
         bell.close()
     assert bells["claude"].is_dismissed(PID) and not bells["codex"].is_dismissed(PID)
     assert not bells["claude"].is_dismissed(PID + 1)
-    channels.dismiss(str(tmp_path), "claude")
-    channels.readmit(str(tmp_path), "claude")
+    doorbells.dismiss(str(tmp_path), "claude")
+    doorbells.readmit(str(tmp_path), "claude")
     assert not bells["claude"].is_dismissed(PID) and bells["claude"].client() == PID
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from teams_cli.agents.seats import bindings, channels
-from teams_cli.agents.seats.channels import Doorbell
+from teams_cli.agents.seats import bindings, doorbells
+from teams_cli.agents.seats.doorbells import Doorbell
 from tests.support.cli import ALPHA, Cli, make_team
 from tests.support.seated_client import SeatedClient
 from tests.support.waits import until
@@ -129,7 +129,7 @@ def test_interjecting_rings_what_waits_beside_the_client(
         assert heard.wait(1.5) == b"" and row(cli)["queueDepth"] == 0
         client.hook("PostToolUse")
         cli.ok("interject", NAME, "stop that", agent="lea")
-        assert heard.wait(20) == channels.STOP and row(cli)["queueDepth"] == 1
+        assert heard.wait(20) == doorbells.STOP and row(cli)["queueDepth"] == 1
 
 
 def test_interjecting_writes_to_the_socket_of_the_client(cli: Cli, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_interjecting_writes_to_the_socket_of_the_client(cli: Cli, tmp_path: Pat
                 lines = [json.loads(text) for text in file]
     proof, message = lines
     assert proof == {"type": "auth", "token": "t-9"} and message["priority"] == "now"
-    assert message["message"] == {"role": "user", "content": channels.LINE}
+    assert message["message"] == {"role": "user", "content": doorbells.LINE}
 
 
 def state_of_message(cli: Cli, key: str) -> str:
@@ -175,7 +175,7 @@ def test_who_reads_not_is_woken_again_and_then_its_sender_is_told(
     seat().hook("SessionStart")
     with bell() as heard:
         cli.ok("send-message", NAME, "are you there?", agent="bob")
-        assert heard.wait(30) == channels.MAIL == heard.wait(30)  # who listens slowly hears several as one
+        assert heard.wait(30) == doorbells.MAIL == heard.wait(30)  # who listens slowly hears several as one
         (notice,) = cli.ok("read-messages", "--wait", "30", agent="bob")
         assert "agentA has not read msg-1: it was woken 4 times" in notice["message"]
         assert state_of_message(cli, "msg-1") == "woken" and row(cli)["queueDepth"] == 1
@@ -247,7 +247,7 @@ def test_mail_rings_the_bell_of_an_idle_client_once(cli: Cli, seat: Callable[...
         cli.ok("send-message", NAME, "second", agent="lea")
         assert heard.wait(1.5) == b""
         client.hook("Notification", notification_type="idle_prompt")
-        assert heard.wait(20) == channels.MAIL
+        assert heard.wait(20) == doorbells.MAIL
         assert state_of_message(cli, "msg-2") == "woken" and heard.wait(1.5) == b""
         assert "| second" in client.hook("UserPromptSubmit")
         assert state_of_message(cli, "msg-2") == "shown"

@@ -236,3 +236,21 @@ def test_where_the_teams_are_kept(tmp_path: Path) -> None:
         assert done.returncode == 0, done
         assert (root / "teams" / name / "team.json").is_file()
         assert (root.stat().st_mode & 0o777) == 0o700
+
+
+def test_what_stays_beside_each_client_loads_little() -> None:
+    """There is one of these processes for each client, as long as that runs."""
+    for module in ("hooks.waiting", "extensions.terminals.wrapper"):
+        code = f"import sys, teams_cli.{module}; print(*sys.modules)"
+        loaded = subprocess.run(
+            [sys.executable, "-S", "-c", code],
+            env={"PYTHONPATH": str(PACKAGE.parent)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        ours = {name.removeprefix("teams_cli.") for name in loaded if name.startswith("teams_cli.")}
+        assert not {name.partition(".")[0] for name in ours} & {"commands", "messages", "tasks", "teams", "views"}, (
+            module
+        )
+        assert not set(loaded) & HEAVY, module

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from teams_cli.clients import settings_files
+from teams_cli.clients import own_entries
 from tests.benchmarks.measuring import (
     EVERYDAY,
     TOLERANCE,
@@ -77,7 +77,7 @@ OVER = 3
 HOOK = Case(
     "",
     given=json.dumps({"hook_event_name": "PostToolBatch", "tool_response": "x" * 20_000}).encode(),
-    program=shlex.split(settings_files.hook_command(sys.executable, "claude")),
+    program=shlex.split(own_entries.hook_command(sys.executable, "claude")),
 )
 START = {
     "--version": (Case("--version"), 1.1),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.clients import known, settings_files
+from teams_cli.clients import known, own_entries
 from tests.clients.homes import SETTINGS, Home, hooks_in, in_project, refused
 from tests.support.cli import COMMAND, TIMEOUT, make_team, tree
 
@@ -53,7 +53,7 @@ def test_what_is_there_stays_and_comes_back_byte_for_byte(home: Home) -> None:
                 assert merged[key] == value
         assert any("say done" in command for command in hooks_in(path)["Stop"]) is ("say done" in text)
         home.change("install", "claude")
-        ours = {event: sum(map(settings_files.is_our_hook, found)) for event, found in hooks_in(path).items() if found}
+        ours = {event: sum(map(own_entries.is_our_hook, found)) for event, found in hooks_in(path).items() if found}
         expected = known.get("claude").hook_entries("teams hook")
         assert ours == {event: len(entry["hooks"]) for event, entry in expected.items()}
         assert path.stat().st_mode & 0o777 == 0o640
@@ -178,7 +178,7 @@ def test_opencode_gets_a_plugin(home: Home) -> None:
     before = tree(home.path)
     home.change("install", "opencode")
     (line,) = [line for line in path.read_text().splitlines() if line.startswith("const command")]
-    assert json.loads(line.partition("= ")[2]) == settings_files.hook_command(sys.executable, "opencode")
+    assert json.loads(line.partition("= ")[2]) == own_entries.hook_command(sys.executable, "opencode")
     assert home.change("install", "opencode")["changed"] is False
     path.write_text(path.read_text() + "// changed\n")
     home.change("uninstall", "opencode")

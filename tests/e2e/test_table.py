@@ -10,7 +10,7 @@ import os
 import signal
 import time
 
-from teams_cli.agents.seats.channels import LINE
+from teams_cli.agents.seats.doorbells import LINE
 from teams_cli.messages import messages
 from teams_cli.teams.permission import Caller
 from tests.e2e.apis import Outside

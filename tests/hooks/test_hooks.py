@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from teams_cli.hooks import waiting
+from teams_cli.hooks import replies
 from tests.hooks.calls import context, hook
 from tests.support.cli import ALPHA, TIMEOUT, Answer, Cli, add_tasks
 
@@ -89,7 +89,7 @@ def test_long_mail_comes_in_pieces_and_none_is_lost(cli: Cli) -> None:
     shown = []
     while (answer := hook(cli, "PostToolBatch")) is not None:
         shown.append(context(answer))
-        assert len(shown[-1]) <= waiting.MAX_TEXT
+        assert len(shown[-1]) <= replies.MAX_TEXT
     assert [sum(f"\n| {body[:2]}" in text for text in shown) for body in bodies] == [1] * 6
     assert "4 more: teams read-messages" in shown[0] or "3 more: teams read-messages" in shown[0]
     assert "whole of msg-6: teams show-message msg-6" in shown[-1]
@@ -102,7 +102,7 @@ def test_a_stop_is_refused_a_few_times_in_a_row_at_most(cli: Cli) -> None:
     for active in [False] + [True] * 10:
         cli.ok("send-message", "bob", "and another thing", agent="lea")
         refused += hook(cli, "Stop", stop_hook_active=active) is not None
-    assert refused == waiting.MAX_BLOCKS
+    assert refused == replies.MAX_BLOCKS
     assert hook(cli, "Stop", stop_hook_active=False)["decision"] == "block"
 
 
@@ -115,8 +115,8 @@ def test_agents_at_work_are_a_reason_not_to_stop(cli: Cli) -> None:
     try:
         reason = hook(cli, "Stop", stop_hook_active=False)["reason"]
         assert child in reason and "teams read-messages --wait" in reason
-        again = [hook(cli, "Stop", stop_hook_active=True) is not None for _ in range(waiting.MAX_BLOCKS)]
-        assert again == [True] * (waiting.MAX_BLOCKS - 1) + [False]
+        again = [hook(cli, "Stop", stop_hook_active=True) is not None for _ in range(replies.MAX_BLOCKS)]
+        assert again == [True] * (replies.MAX_BLOCKS - 1) + [False]
     finally:
         cli.ok("stop-agent", child, agent="lea")
 

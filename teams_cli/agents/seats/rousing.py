@@ -1,4 +1,4 @@
-"""Rousing: what the waker does for the terminals of its machine."""
+"""When a client in a terminal is woken for its messages, or interrupted, and what the waker does about it."""
 
 from __future__ import annotations
 

@@ -6,9 +6,10 @@ import json
 
 from teams_cli.clients.contract import COMMON, Client, Home, PluginCommands, SettingsPlace
 from teams_cli.clients.environments import SETTINGS
+from teams_cli.clients.own_entries import NAME, PROMPT_TOOL
 from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import BELL, SOCKET, Seat, Socket
-from teams_cli.clients.settings_files import NAME, PROMPT_TOOL, Settings
+from teams_cli.clients.settings_files import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.clients import settings_files
+from teams_cli.clients import own_entries
 from teams_cli.clients.contract import Client, Dialect, Home, PluginCommands, SettingsPlace, ToolGuard
 from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import CONTROL, QUEUE, Daemon, Seat
@@ -102,7 +102,7 @@ class Codex(Client):
         return entries
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:
-        return self._server(words, settings_files.VARIABLES)
+        return self._server(words, own_entries.VARIABLES)
 
     def _server(self, words: list[str], variables: Iterable[str]) -> dict[str, Any]:
         return {
@@ -117,7 +117,7 @@ class Codex(Client):
         entry = self.hook_entry(self.hook_command(python))
         hooks = {event: [entry] for event, entry in self.agent_entries(self.hook_command(python)).items()}
         if level == "ask":
-            asks = {"command": f"{self.hook_command(python)} {settings_files.ASK}", "timeout": _CALL_SECONDS}
+            asks = {"command": f"{self.hook_command(python)} {own_entries.ASK}", "timeout": _CALL_SECONDS}
             hooks["PreToolUse"].append({"hooks": [{**entry["hooks"][0], **asks}]})
         return _trusted(hooks)
 
@@ -128,7 +128,7 @@ class Codex(Client):
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
         entries = self.hook_entries(self.hook_command(python))
         server = self.server_entry(self.server_command(python))
-        servers = _serving(server) if settings_files.is_server_available() else []
+        servers = _serving(server) if own_entries.is_server_available() else []
         return [*_trusted({event: [entry] for event, entry in entries.items()}), *servers], {}
 
 
@@ -140,7 +140,7 @@ def _trusted(hooks: Mapping[str, list[dict[str, Any]]]) -> list[str]:
 
 def _serving(server: Mapping[str, Any]) -> list[str]:
     """The words that give it our server."""
-    return ["-c", f"mcp_servers.{settings_files.NAME}={inline(server)}"]
+    return ["-c", f"mcp_servers.{own_entries.NAME}={inline(server)}"]
 
 
 CLIENT = Codex()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from teams_cli.clients import settings_files
+from teams_cli.clients import own_entries
 from teams_cli.clients.contract import COMMON, Client, Dialect, PluginCommands
 from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import Seat
@@ -30,7 +30,7 @@ _PROFILE = {
         "ask": "it asks nobody where no person sits in front of it",
         "edit": [
             *("--disallow-temp-dir", "--allow-tool", "write"),
-            *("--allow-tool", "shell(teams:*)", "--allow-tool", settings_files.NAME),
+            *("--allow-tool", "shell(teams:*)", "--allow-tool", own_entries.NAME),
         ],
         "all": ["--allow-all"],
     },
@@ -70,7 +70,7 @@ class Copilot(Client):
         entry = self.server_entry(self.server_command(python))
         handed_on = {name: f"${{{name}}}" for name in variables}
         server = {"type": "local", **entry, "env": handed_on, "tools": ["*"]}
-        return ["--additional-mcp-config", json.dumps({"mcpServers": {settings_files.NAME: server}})]
+        return ["--additional-mcp-config", json.dumps({"mcpServers": {own_entries.NAME: server}})]
 
 
 CLIENT = Copilot()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from teams_cli.clients.contract import Client, Dialect, Home, SettingsPlace, ToolGuard
 from teams_cli.clients.known import DIRECTORY
+from teams_cli.clients.own_entries import VARIABLES
 from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import IDLE, PERMISSION, WORKING, Seat
-from teams_cli.clients.settings_files import VARIABLES, Settings, kept_once
+from teams_cli.clients.settings_files import Settings, kept_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

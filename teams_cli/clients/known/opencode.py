@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from teams_cli.clients import settings_files
+from teams_cli.clients import own_entries
 from teams_cli.clients.contract import COMMON, Client, Home, SettingsPlace
 from teams_cli.clients.known import DIRECTORY
 from teams_cli.clients.profiles import Versions
@@ -91,9 +91,9 @@ class OpenCode(Client):
         given = json.loads(environ.get("OPENCODE_CONFIG_CONTENT") or "{}")
         if not top.startswith(directory):  # the user has such a directory already
             given["plugin"] = [*given.get("plugin", []), f"file://{directory}/opencode/plugin/teams.js"]
-        if settings_files.is_server_available():
+        if own_entries.is_server_available():
             server = self.server_entry(self.server_command(python))
-            given["mcp"] = {**given.get("mcp", {}), settings_files.NAME: server}
+            given["mcp"] = {**given.get("mcp", {}), own_entries.NAME: server}
         return [], {"OPENCODE_CONFIG_DIR": top, "OPENCODE_CONFIG_CONTENT": json.dumps(given)}
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any
 
-    from teams_cli.extensions.exchange.items import Item
-
 
 _ISSUE_URL = re.compile(r"https?://[^/]+/(?P<repository>.+?)(?:/-)?/(?:issues|work_items)/(?P<number>\d+)")
 _PAGE = 50

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
     from typing import Any
 
+    from starlette.requests import Request
+    from starlette.types import Message, Receive, Scope, Send
+
     from teams_cli.serving.watching import Watchers
 
     Found = tuple[int, int, dict[str, Any]]
-    from starlette.requests import Request
-    from starlette.types import Message, Receive, Scope, Send
 
 
 _BATCH = 1 << 14

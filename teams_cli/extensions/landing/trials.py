@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from teams_cli import errors
-from teams_cli.agents import checking, git, merging
+from teams_cli.agents import checking, git, merging, trial_trees
 from teams_cli.agents.checking import Workplace
 from teams_cli.extensions.landing import outcomes
 from teams_cli.names import SYSTEM
@@ -36,7 +36,7 @@ def tried(
     if not wanted:
         return []
     path = place_of(store, team.name, landing)
-    with checking.tree(team, landing.repository, commit, path, environ, "nothing was tried") as lacking:
+    with trial_trees.tree(team, landing.repository, commit, path, environ, "nothing was tried") as lacking:
         results: list[Check] = []
         for command in wanted:
             check = checking.run(store, team, command, Workplace(path, environ), SYSTEM)
@@ -53,7 +53,7 @@ def clear_left(store: Store, team: str) -> None:
     for name in disk.names_in(directory):
         if name.startswith(f".{LANDING.name}-"):
             with suppress(errors.TeamsError):
-                checking.clear(landings.get(store, team, name.removeprefix(".")).repository, f"{directory}/{name}")
+                trial_trees.clear(landings.get(store, team, name.removeprefix(".")).repository, f"{directory}/{name}")
 
 
 def place_of(store: Store, team: str, landing: Landing) -> str:

@@ -8,7 +8,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCNotification, JSONRPCResponse
 
 from teams_cli import errors
-from teams_cli.agents import waking
+from teams_cli.agents import attention
 from teams_cli.commands.call import Call
 from teams_cli.serving import requests
 from teams_cli.teams import presence
@@ -153,7 +153,7 @@ def _to_all(call: Call, message: str) -> Any:
 
 def _others(call: Call, name: str) -> list[dict[str, Any]]:
     """The other agents, each with what it works on."""
-    there = waking.others(call.store, call.team, name)[: waking.MAX_NAMED]
+    there = attention.others(call.store, call.team, name)[: attention.MAX_NAMED]
     return [{"name": row["name"], "status": row["status"]} for row in there]
 
 

@@ -9,7 +9,7 @@ from mcp_types import ToolAnnotations
 
 from teams_cli import errors
 from teams_cli.clients import permissions
-from teams_cli.clients.settings_files import PROMPT_TOOL
+from teams_cli.clients.own_entries import PROMPT_TOOL
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command
 from teams_cli.extensions.mcp import messaging, results

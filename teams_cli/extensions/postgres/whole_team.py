@@ -10,16 +10,13 @@ from teams_cli.extensions.postgres.watches import is_direct
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     from teams_cli.extensions.postgres.session import Session
     from teams_cli.records.records import Record
-    from teams_cli.store.contract import Kind
+    from teams_cli.store.contract import Finding, Kind, Store
 
     R = TypeVar("R", bound=Record)
-    from typing import Any
-
-    from teams_cli.store.contract import Finding, Store
 
 
 _SEVERAL = "@"

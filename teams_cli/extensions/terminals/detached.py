@@ -18,7 +18,7 @@ from teams_cli import errors, processes
 from teams_cli.agents import logs
 from teams_cli.agents.seats import bindings, lines
 from teams_cli.agents.seats.lines import CLOSE, END, KEYS, LOOKED_AT, OUTPUT, SIZE, Line, plain, typed_in
-from teams_cli.clients import settings_files
+from teams_cli.clients import own_entries
 from teams_cli.extensions.terminals.wrapper import Shown, Wrapper, answers
 from teams_cli.processes import leave
 from teams_cli.store.contract import Store
@@ -71,7 +71,7 @@ def attach_words(python: str, store: Store, team: str, agent: str) -> list[str]:
     if not is_there(store, team, agent):
         return []
     order = {"door": _door(store, team, agent), "agent": agent}
-    return [*settings_files.of_module(python, _ATTACHING), json.dumps(order)]
+    return [*own_entries.of_module(python, _ATTACHING), json.dumps(order)]
 
 
 def agents_of(store: Store, team: str) -> list[str]:

@@ -13,7 +13,7 @@ from teams_cli import errors
 from teams_cli.agents import isolation
 from teams_cli.agents.seats import bindings, sitting, terminals_directory
 from teams_cli.agents.sessions import Session
-from teams_cli.clients import environments, known, plugins, profiles, settings_files
+from teams_cli.clients import environments, known, own_entries, plugins, profiles, settings_files
 from teams_cli.clients.settings_files import written_once
 from teams_cli.membership import joining
 from teams_cli.processes import leave
@@ -82,7 +82,7 @@ class Opened:
         """What starts it in a terminal that is there: in our wrapper, where that is to wake it."""
         if not self.order["types"]:
             return list(self.order["words"])
-        wrapper = settings_files.of_module(sys.executable, "teams_cli.extensions.terminals.wrapper")
+        wrapper = own_entries.of_module(sys.executable, "teams_cli.extensions.terminals.wrapper")
         return [*wrapper, json.dumps(self.order)]
 
 
@@ -109,7 +109,7 @@ def prepare(store: Store, team: str, wish: OpenRequest, config: Config | None, e
         "root": os.path.abspath(store.root),
         "team": team,
         "agent": agent,
-        "hook": settings_files.program(sys.executable, "hook", client.name),
+        "hook": own_entries.program(sys.executable, "hook", client.name),
         "titles": client.seat.titles,
         "types": wish.wrap or not client.seat.ways,
     }
@@ -235,7 +235,7 @@ def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapp
     tmux = program(environ)
     order = {"words": opened.words, "environ": opened.environ, "directory": opened.directory}
     path = written_once(bindings.kept(os.path.abspath(root), team, opened.agent, "open"), json.dumps(order).encode())
-    window = ["-d", "-n", opened.agent, "-c", opened.directory, *settings_files.of_module(python, _MODULE), path]
+    window = ["-d", "-n", opened.agent, "-c", opened.directory, *own_entries.of_module(python, _MODULE), path]
     new = (
         ["new-window", "-t", f"={_session(team)}:"]
         if _has_session(tmux, team)

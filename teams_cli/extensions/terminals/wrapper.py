@@ -20,7 +20,7 @@ import time
 import tty
 
 from teams_cli.agents.seats import bindings
-from teams_cli.agents.seats.channels import LINE, MAIL, Doorbell
+from teams_cli.agents.seats.doorbells import LINE, MAIL, Doorbell
 from teams_cli.agents.seats.lines import LISTENING, Reports, Typing
 from teams_cli.clients.seats import IDLE, WORKING
 from teams_cli.store.files.disk import write_all

@@ -24,16 +24,10 @@ from teams_cli.store.files import disk, marks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-    from typing import TypeVar
-
-    R = TypeVar("R", bound=Record)
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import Any, TypeVar
 
-    from teams_cli.records.records import Record
-    from teams_cli.store.contract import Kind
-
+    R = TypeVar("R", bound=Record)
     T = TypeVar("T")
 
 

@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import TypeVar
 
-    from teams_cli.records.records import Record
     from teams_cli.store.contract import Kind
-    from teams_cli.store.files.directories import Layout
-    from teams_cli.store.files.locks import Lock
     from teams_cli.store.files.message_log import MessageLog
 
     R = TypeVar("R", bound=Record)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.agents.seats import bindings, channels, lines
+from teams_cli.agents.seats import bindings, doorbells, lines
 from tests.support.cli import ALPHA, Cli
 from tests.support.terminal import OPEN, Terminal, end_all, team_with_client, wait
 
@@ -117,7 +117,7 @@ def has_size(terminal: Terminal, rows: int) -> bool:
 def test_it_is_woken_where_nobody_looks(cli: Cli) -> None:
     opened(cli, "--wrap")
     bell = bindings.kept(str(cli.root), ALPHA, "ann", "bell")
-    wait(lambda: channels.ring(bell))
+    wait(lambda: doorbells.ring(bell))
     wait(lambda: "said: [teams] You have messages" in look(cli))
 
 

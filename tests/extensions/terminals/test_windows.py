@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from teams_cli.agents import ending
-from teams_cli.agents.seats import bindings, channels
+from teams_cli.agents.seats import bindings, doorbells
 from teams_cli.agents.sessions import Session
 from tests.support.cli import ALPHA, COMMAND, Cli
 from tests.support.terminal import OPEN, Terminal, end_all, team_with_client, wait
@@ -42,12 +42,12 @@ def wrapped(cli: Cli) -> Terminal:
     terminal = Terminal(cli, "open", "claude", "--wrap", "--agent-id", "ann", "--", "-x")
     terminal.until("-x of ann kept")
     bell = bindings.kept(str(cli.root), ALPHA, "ann", "bell")
-    wait(lambda: channels.is_heard(bell))
+    wait(lambda: doorbells.is_heard(bell))
     return terminal
 
 
 def ring(cli: Cli) -> None:
-    assert channels.ring(bindings.kept(str(cli.root), ALPHA, "ann", "bell"))
+    assert doorbells.ring(bindings.kept(str(cli.root), ALPHA, "ann", "bell"))
 
 
 @with_tmux

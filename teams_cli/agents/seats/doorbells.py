@@ -1,0 +1,146 @@
+"""Doorbells: a named pipe for each terminal. The waker rings it, and the process that can wake the client listens."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+LINE = "[teams] You have messages. If they are not shown now, run: teams read-messages"
+"""All that a client is woken with: never what somebody wrote."""
+MAIL, STOP, LEAVE = b"m", b"s", b"l"
+"""What is rung for: there is mail; the client is to be interrupted, because there is; nobody is to wait any more."""
+
+
+class Doorbell:
+    """The bell of one terminal, while we are the one who hears it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._lock = -1
+        self._pipe = -1
+
+    def take(self, client: int = 0) -> bool:
+        """Become the one who hears it, for the client with that process id; False if somebody is."""
+        os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
+        lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            return False
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, b"%d" % client, 0)
+        self._lock = lock
+        try:
+            os.mkfifo(self.path, 0o600)
+        except FileExistsError:
+            if not stat.S_ISFIFO(os.lstat(self.path).st_mode):
+                raise
+        # Opened for both, so that it has no end; earlier rings are forgotten with their listener.
+        self._pipe = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+        return True
+
+    def client(self) -> int:
+        """The process id of the client for which somebody hears it; 0 if that is not known."""
+        try:
+            with open(f"{self.path}.lock", encoding="ascii") as file:
+                return int(file.read() or 0)
+        except (OSError, ValueError):
+            return 0
+
+    def is_dismissed(self, client: int) -> bool:
+        """Whether nobody is to wait any more for the client with that process id."""
+        return client > 0 and self.client() == -client
+
+    def fileno(self) -> int:
+        """What `select` wakes on when it rings."""
+        return self._pipe
+
+    def wait(self, seconds: float) -> bytes:
+        """What it was rung for, within *seconds*; empty if it was not."""
+        ready, _, _ = select.select([self._pipe], [], [], seconds)
+        return self.heard() if ready else b""
+
+    def heard(self) -> bytes:
+        """What it was rung for since the last time."""
+        try:
+            rings = os.read(self._pipe, 4096)
+        except BlockingIOError:
+            return b""
+        return next((what for what in (LEAVE, STOP) if what in rings), rings[:1])
+
+    def close(self) -> None:
+        """Hear it no more."""
+        for descriptor in (self._pipe, self._lock):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._pipe = self._lock = -1
+
+
+def ring(path: str, what: bytes = MAIL) -> bool:
+    """Ring; False if nobody hears it."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:  # no pipe, or nobody who reads
+        return False
+    try:
+        return os.write(descriptor, what) == len(what)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def is_heard(path: str) -> bool:
+    """Whether somebody waits for it to ring."""
+    return ring(path, b"")
+
+
+def dismiss(directory: str, client: str) -> None:
+    """Have nobody wait any more at the bells below the directory for a client of that kind, also after its next turn. A
+    wrapper, which serves its person, stays.
+    """
+    for bell in _of_kind(directory, client):
+        _admit(bell, False)
+        ring(bell, LEAVE)
+
+
+def readmit(directory: str, client: str) -> None:
+    """Have those wait again, from their next turn on, who were told not to."""
+    for bell in _of_kind(directory, client):
+        _admit(bell, True)
+
+
+def _of_kind(directory: str, client: str) -> Iterator[str]:
+    for top, _, files in os.walk(directory):
+        for name in files:
+            if name.endswith(".bell") and _client_of(f"{top}/{name}") in ("", client):
+                yield f"{top}/{name}"
+
+
+def _admit(bell: str, admitted: bool) -> None:
+    """Note for the client that has the bell whether one may wait beside it: its process id is negative if not."""
+    pid = abs(Doorbell(bell).client())
+    try:
+        descriptor = os.open(f"{bell}.lock", os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:  # its client went meanwhile
+        return
+    os.write(descriptor, b"%d" % (pid if admitted else -pid))
+    os.close(descriptor)
+
+
+def _client_of(bell: str) -> str:
+    """The kind of client that has the bell; empty where nobody noted that."""
+    try:
+        with open(f"{bell.removesuffix('.bell')}.json", encoding="utf-8") as file:
+            return str(json.load(file).get("client") or "")
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,202 @@
+"""What a hook tells an agent: its messages, what happened since it last looked, and whether it may stop."""
+
+from __future__ import annotations
+
+from teams_cli import text
+from teams_cli.agents import attention, ending, sessions
+from teams_cli.agents.sessions import Session
+from teams_cli.clients import profiles
+from teams_cli.clock import seconds_since
+from teams_cli.messages import inboxes, messages
+from teams_cli.messages.messages import Message
+from teams_cli.store.contract import Store
+from teams_cli.teams import permission, presence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.clients.contract import Dialect
+    from teams_cli.teams.permission import Caller
+
+
+_MOST = 6
+_LONGEST = 80
+_AFTER = 300.0
+"""Seconds after which a message that was shown is recalled, and in the middle of a turn again."""
+_TASK_WORDS = frozenset(("claimed", "completed", "failed", "cancelled", "released", "reopened"))
+
+
+class Recall:
+    """What one agent was told of up to now: the *position* in the history, *at* when of its mail; -1 and 0 before."""
+
+    def __init__(self, position: int = -1, at: int = 0) -> None:
+        self.position = position
+        self.at = at
+
+    def skip(self, store: Store, team: str, agent: str) -> None:
+        """Take what happened up to now as told."""
+        self._news(store, team, agent)
+
+    def lines(self, store: Store, team: str, agent: str, begins: bool) -> list[str]:
+        """What to say now; a turn that *begins* is a reason of its own."""
+        first = self.position < 0
+        news = self._news(store, team, agent)
+        meanwhile = [f"Meanwhile: {_list(news)}"] if news and not first else []
+        return meanwhile + self._mail(store, team, agent, begins or bool(meanwhile))
+
+    def _news(self, store: Store, team: str, agent: str) -> list[str]:
+        """The newest of each agent and task, in the order of what happened; what it looked up itself is left out."""
+        looked = presence.load(store, team, agent).looked_to or 0
+        newest: dict[str, str] = {}
+        for position, entry in store.history(team, max(self.position, looked, 0)):
+            self.position = position
+            if entry.get("actor") != agent and (change := _said(entry)):
+                newest.pop(change[0], None)
+                newest[change[0]] = change[1]
+        self.position = max(self.position, looked, 0)
+        return list(newest.values())
+
+    def _mail(self, store: Store, team: str, agent: str, due: bool) -> list[str]:
+        now = store.now()
+        seconds = int(now.timestamp())
+        if not due and 0 <= seconds - self.at < _AFTER:
+            return []
+        shown = [entry for entry in inboxes.load(store, team, agent).open if entry.read_at and not entry.quiet]
+        old = sorted(entry.number for entry in shown if seconds_since(entry.read_at or "", now) >= _AFTER)
+        if not old:
+            return []
+        self.at = seconds
+        return [f"Still open: {_list([f'msg-{number}' for number in old])}: teams reply ID TEXT, or teams ack ID"]
+
+
+def _said(entry: dict[str, Any]) -> tuple[str, str] | None:
+    """Of which agent or task the change is, and what to say of it; None for what nobody has to know."""
+    actor, what = str(entry.get("actor")), str(entry.get("what"))
+    noun, _, word = what.partition(" ")
+    if what == "status announced":
+        return actor, f"{actor}: {text.clipped(str(entry.get('status')), _LONGEST)}"
+    if what == "session failed":
+        return actor, f"{actor} failed"
+    task = str(entry.get("task"))
+    return (task, f"{task} {word} by {actor}") if noun == "task" and word in _TASK_WORDS else None
+
+
+def _list(said: list[str]) -> str:
+    return "; ".join([*said[-_MOST:], *([f"{len(said) - _MOST} more"] if len(said) > _MOST else [])])
+
+
+MAX_TEXT = 8000
+"""Characters: what is longer, some clients cut in the middle or put into a file."""
+MAX_BLOCKS = 5
+"""How often in a row a stop is refused: some clients give up at 8, and end with an empty answer."""
+_ROOM = 300
+
+
+class Reply:
+    """What to tell the client, and the numbers of the messages that are in it."""
+
+    def __init__(self, document: dict[str, Any], shown: set[int]) -> None:
+        self.document = document
+        self.shown = shown
+
+
+def answer(
+    store: Store,
+    team: str,
+    caller: Caller,
+    dialect: Dialect,
+    event: dict[str, Any],
+    blocks: int,
+    seated: bool = False,
+    recall: Recall | None = None,
+) -> Reply | None:
+    """What to tell the client of the caller; None for nothing. Marks nothing as read: see `Reply.shown`.
+
+    *blocks* is how often the end was refused in a row. One that is *seated*, in a terminal, has no turn when it starts
+    in which it could read: its mail wakes it. With *recall* it is reminded of what it was told before.
+
+    Raises:
+        NotAllowed: The caller is no active member.
+    """
+    moment = dialect.moment(event)
+    if not moment or event.get("agent_id"):  # a subagent of the client has no part in the team
+        return None
+    permission.require(store, team, caller, "read-messages")
+    session = sessions.find(store, team, caller.name)
+    if session and session.interrupted:  # it is being interrupted, and will get it then
+        return None
+    if moment == "stop" and (blocks >= MAX_BLOCKS or (dialect.joins and session and not session.ended)):
+        return None  # in the latter case its keeper has it go on, in a turn with an answer of its own
+    is_told = moment != "start" or (session and _told_by_its_prompt(session, event, caller))
+    parts = [] if is_told else [attention.introduction(store, team, caller.name, caller.config)]
+    if moment == "stop" and not (seated and event.get("stop_hook_active")):  # who is seated is woken later too
+        parts += _at_work(store, team, caller.name, session)
+    informs = moment != "stop"  # what only informs is no reason to go on
+    waits = seated and event.get("hook_event_name") == "SessionStart"
+    room = MAX_TEXT - sum(len(part) + 2 for part in parts)
+    letters, shown = ([], set()) if waits else mail(store, team, caller.name, room, informs)
+    recalled = _recalled(store, team, caller.name, moment, recall) if recall else []
+    text = "\n\n".join([*parts, *letters, *recalled])[:MAX_TEXT]
+    if not text:
+        return None
+    return Reply(dialect.refusal(text) if moment == "stop" else dialect.context(event, text), shown)
+
+
+def _told_by_its_prompt(session: Session, event: dict[str, Any], caller: Caller) -> bool:
+    """Whether it is in its first turn, with a prompt that says who it is and who else is there."""
+    begins = session.turns <= 1 and not session.ended and event.get("source") not in ("compact", "clear")
+    return begins and profiles.get(session.harness, caller.config).introduced
+
+
+def _recalled(store: Store, team: str, name: str, moment: str, recall: Recall) -> list[str]:
+    if moment == "start":  # its introduction has what is so
+        recall.skip(store, team, name)
+    return recall.lines(store, team, name, moment == "prompt") if moment in ("prompt", "tools") else []
+
+
+def _at_work(store: Store, team: str, name: str, session: Session | None) -> list[str]:
+    """What the agent started itself and waits for; one that `teams` started is waited for by its keeper."""
+    if session and not session.ended:
+        return []
+    going = [child.agent for child in ending.children(store, team, name) if not child.ended]
+    if not going:
+        return []
+    named = ", ".join(going[: attention.MAX_NAMED])
+    return [f"Still at work for you: {named}. Their results come as messages: teams read-messages --wait 600"]
+
+
+def mail(store: Store, team: str, name: str, room: int, quiet: bool) -> tuple[list[str], set[int]]:
+    """As many of the unread messages as there is room for, at least one of them, and their numbers."""
+    mailbox = inboxes.Mailbox(store, team, name)
+    unread = mailbox.messages(mailbox.unread(quiet))
+    if not unread:
+        return [], set()
+    parts = ["Messages from your team, not from your user:"]
+    shown: set[int] = set()
+    room -= len(parts[0]) + _ROOM
+    for message in unread:
+        part = _quoted(message)
+        if len(part) + 2 > room and shown:
+            break
+        parts.append(part if len(part) + 2 <= room else _quoted(message, room))
+        shown.add(message.number)
+        room -= len(part) + 2
+    if len(shown) < len(unread):
+        parts.append(f"{len(unread) - len(shown)} more: teams read-messages")
+    return parts, shown
+
+
+def _quoted(message: Message, room: int = 0) -> str:
+    quote = "\n".join(messages.quote_bounded(message, room)) if room else messages.quote(message)
+    if message.is_closed_by_reading:
+        return quote
+    return f"{quote}\n(answer with: teams reply {message.id} TEXT; or: teams ack {message.id})"
+
+
+def unread(store: Store, team: str, agent: str) -> tuple[int, bool]:
+    """The number of the last message, and whether any up to it is unread, or can't be read."""
+    problems: list[Any] = []
+    inbox = inboxes.advance(store, team, inboxes.load(store, team, agent), problems)
+    waiting = bool(problems) or any(entry.read_at is None for entry in inbox.open)
+    return inbox.up_to, waiting

@@ -1,0 +1,124 @@
+"""How far a message got with each of its recipients."""
+
+from __future__ import annotations
+
+from teams_cli import errors
+from teams_cli.agents import sessions
+from teams_cli.agents.seats import terminals
+from teams_cli.clock import seconds_since
+from teams_cli.messages import inboxes
+from teams_cli.messages.inboxes import Inbox
+from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.names import HUMAN
+from teams_cli.store.contract import Store
+from teams_cli.teams import teams
+from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+
+NO_MORE = "will_not_be_read"
+
+_BLOCK = 250
+
+_FURTHEST = 10_000
+"""Messages of the team that are looked through, from the newest on, for those of one sender."""
+
+
+def to_document(store: Store, team_name: str, key: str, eyes: str) -> dict[str, Any]:
+    """The message as JSON, with its state for each recipient; *eyes* is who looks, empty for one who may see all.
+
+    Raises:
+        MessageNotFound: There is no such message, or it is neither from nor to who looks.
+    """
+    try:
+        message, _ = store.get(team_name, MESSAGE, key)
+    except errors.NotFound:
+        raise errors.MessageNotFound(f"there is no {key}", "See: teams read-messages --all") from None
+    if eyes and eyes not in (message.from_, *_recipients(message)):
+        raise errors.MessageNotFound(f"there is no {key} from you or to you", "See: teams read-messages --all")
+    return reached(store, teams.get(store, team_name), message)
+
+
+def reached(store: Store, team: Team, message: Message, seen: dict[str, Inbox] | None = None) -> dict[str, Any]:
+    """The message as JSON, with its state for each recipient, and whether its acknowledgement is overdue. Who asks of
+    several hands on in *seen* the inboxes that were looked at.
+    """
+    seen = {} if seen is None else seen
+    document = {**message.to_json(), "reach": [_of(store, team, message, name, seen) for name in _recipients(message)]}
+    if message.ack_by and any(each["state"] != "handled" for each in document["reach"]):
+        document["overdue"] = seconds_since(message.ack_by, store.now()) >= 0
+    return document
+
+
+def sent(store: Store, team: Team, sender: str, to: str, only_open: bool, most: int) -> list[dict[str, Any]]:
+    """The newest messages of the sender, oldest first, each with how far it got; with *only_open* those that somebody
+    has not handled.
+    """
+    found: list[dict[str, Any]] = []
+    seen: dict[str, Inbox] = {}
+    for message in _newest_first(store, team.name):
+        if message.from_ != sender or to not in ("", *_recipients(message)):
+            continue
+        document = reached(store, team, message, seen)
+        if not only_open or any(each["state"] not in ("handled", NO_MORE) for each in document["reach"]):
+            found.append(document)
+        if len(found) == most:
+            break
+    return found[::-1]
+
+
+def states_of(store: Store, team: Team, sender: str, window: int) -> list[dict[str, Any]]:
+    """How far each of the sender's messages got, and of those that anybody is to acknowledge; of the newest of the
+    team, without their texts.
+    """
+    seen: dict[str, Inbox] = {}
+    newest = _newest_first(store, team.name, window)
+    found = (message for message in newest if message.from_ == sender or message.ack_by)
+    rows = (reached(store, team, message, seen) for message in found)
+    return [{key: row[key] for key in ("id", "reach", "overdue") if key in row} for row in rows]
+
+
+def _newest_first(store: Store, team: str, window: int = _FURTHEST) -> Iterator[Message]:
+    last = store.last(team, MESSAGE)
+    for end in range(last, max(0, last - window), -_BLOCK):
+        yield from reversed(store.fetch(team, MESSAGE, range(max(1, end - _BLOCK + 1), end + 1), []))
+
+
+def _recipients(message: Message) -> list[str]:
+    return message.recipients or [message.to]
+
+
+def _of(store: Store, team: Team, message: Message, name: str, seen: dict[str, Inbox]) -> dict[str, Any]:
+    if (inbox := seen.get(name)) is None:
+        inbox = seen[name] = inboxes.advance(store, team.name, inboxes.load(store, team.name, name), [])
+    said = inboxes.to_document(message, inbox)
+    entry = inbox.find_open(message.number)
+    if entry and entry.turn is not None:
+        turn = {"turn": entry.turn} if entry.turn else {}
+        return {"name": name, "state": "shown", "shownAt": entry.read_at, **turn}
+    times: dict[str, Any] = {key: said[key] for key in ("readAt", "handledAt") if key in said}
+    return {"name": name, "state": _state(store, team, message, name, times), **times}
+
+
+def _state(store: Store, team: Team, message: Message, name: str, times: dict[str, Any]) -> str:
+    if "handledAt" in times:
+        return "handled"
+    if "readAt" in times:
+        return "read"
+    if _is_gone(store, team, name):
+        return NO_MORE
+    terminal = terminals.find(store, team.name, name)
+    woken = terminal and terminal.woken_to >= message.number and not terminal.unheard
+    return "woken" if woken else "queued"
+
+
+def _is_gone(store: Store, team: Team, name: str) -> bool:
+    """Whether nobody reads the mail of that name any more, as things stand; who has yet to join will."""
+    if name == HUMAN:
+        return False
+    member = team.find(name)
+    return team.state == "closed" or bool(member and not member.active) or sessions.was_stopped(store, team.name, name)
