@@ -118,7 +118,7 @@ class Snapshots:
         return git.names(directory, *words, variables=self._objects)
 
     def patch(self, directory: str, base: str, commit: str, paths: Sequence[str]) -> str:
-        """What the commit changes since *base*, in those files and directories, or in all."""
+        """The diff from *base* to the commit; with *paths*, of these files and directories alone."""
         words = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", base or commit, commit, "--")
         return git.must(directory, *words, *(f":(top,literal){path}" for path in paths), variables=self._objects)
 

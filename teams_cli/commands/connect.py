@@ -205,7 +205,7 @@ def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: b
 
 
 def _shown(call: Call, changes: list[FileChange], only_print: bool) -> dict[str, Any]:
-    """What becomes of each file; the first, with the hooks, stands for all."""
+    """The outcome for each file. The first file has the hooks; its outcome is that of the command."""
     files = [_file(call, change, only_print) for change in changes]
     whole = {"diff": "".join(file["diff"] for file in files), "changed": any(file["changed"] for file in files)}
     return {"client": changes[0].place.client.name, **files[0], **whole, "files": files}

@@ -32,31 +32,17 @@ Raises:
 """
 
 
-def _wait(
-    call: Call,
-    task: str | None,
-    all_tasks: bool,
-    of: str | None,
-    plan: str | None,
-    landing: str | None,
-    message: bool,
-    ready: bool,
-    claim: bool,
-    needed: bool,
-    completed: int | None,
-    timeout: float | None,
-) -> Any:
-    if completed is not None and completed < 1:
-        raise errors.WrongUsage(f"{completed} is not a number of tasks", "Give a number from 1.")
+def _wait(call: Call, claim: bool, needed: bool, completed: int | None, timeout: float | None, **named: Any) -> Any:
+    """Wait for the conditions that the options in *named* ask for; without one, for anything."""
     needed = needed or completed is not None
-    if landing is None:
+    if named["landing"] is None:
         _land_queue(call)
-    if not (all_tasks or message or ready) and all(named is None for named in (task, of, plan, landing)):
+    if all(value in (None, False) for value in named.values()):
         return _wait_for_anything(call, claim, needed, completed, timeout)
     if claim or needed:
         hint = "Wait for anything: teams wait --claim; or for one thing: teams wait --ready"
         raise errors.WrongUsage("--claim, --needed and --completed can't be combined with a condition", hint)
-    return _wait_for_one(call, _conditions(call, task, all_tasks, of, plan, landing, message, ready), of, timeout)
+    return _wait_for_one(call, _conditions(call, **named), named["of"], timeout)
 
 
 def _land_queue(call: Call) -> None:
@@ -209,7 +195,7 @@ COMMANDS = table(
         switch("--ready", "Until you can claim a task.", seldom=True),
         switch("--claim", "Claim the task that you can, at once."),
         switch("--needed", "Ignore tasks that others complete.", seldom=True),
-        option("--completed", "Like --needed, and once N more are done.", type=int, metavar="N", seldom=True),
+        option("--completed", "Like --needed, and once N more are done.", type=int, least=1, metavar="N", seldom=True),
         option("--timeout", "How long to wait; by default for ever.", metavar="SECONDS"),
         doc=_WAIT,
         changes=False,

@@ -1,8 +1,7 @@
 """Members that hooks make: a client in a terminal when it begins, and the agents inside a client.
 
-A client's hook notes how it can be woken. Agents that a client starts for parts of its work are members for as long as
-they live: its hooks say when one begins and ends, and by what id it goes there; which member that is, is kept in a file
-of this machine.
+A client's hook notes how the client can be woken. A subagent of a client is a member while it lives: the client's hooks
+say when a subagent begins and ends, and its id. A file of this machine says which member has that id.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ def _word(key: str, value: Any) -> str:
 
 def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sender | None = None) -> Call:
     """A call of its own for one request: by that agent, with what the server was started with; in its team unless
-    said. What the rules say to ask about is put to the human's queue.
+    said. Where a rule says `ask`, the human is asked.
     """
     team = team or base.said_team
     caller = None

@@ -74,8 +74,10 @@ EDITABLE = ("title", "description", "priority", "check", "review_by")
 
 
 class Task(Record):
-    """One task. `claim` is the fencing number: it rises with each claim, and an older one is over. A pending task is
-    kept for its `assignee`. It is completed by a `check` that passes, and a review by `reviewBy`, where it has these.
+    """One task.
+
+    `claim` rises with each claim, so that a command of an earlier claim is refused. A pending task with an `assignee`
+    is kept for that member. A task with a `check` is completed when that passes, one with `reviewBy` after a review.
     """
 
     nested = {"notes": Note, "owed": Owed, "evidence": Evidence}  # noqa: RUF012

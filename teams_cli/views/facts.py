@@ -217,7 +217,7 @@ class Facts:
         return fact("ready", task.id, text, steps.CLAIM)
 
     def _place(self, task: Task) -> tuple[int, int]:
-        """What sorts ready tasks as they are claimed, as far as what others have in progress does not matter."""
+        """The sort key for ready tasks in the order of claims, without regard to what others have in progress."""
         rank = 0 if task.assignee == self.caller.name else 1 + tasks.PRIORITIES.index(task.priority)
         return rank, tasks.TASK.number_in(task.id)
 

@@ -61,7 +61,7 @@ _NAMED = 2
 
 
 def _whose(task: dict[str, Any]) -> str | None:
-    """Who has it, or for whom it is kept."""
+    """The owner of a task, or the assignee of one that nobody has claimed."""
     return f"for {task['assignee']}" if "assignee" in task else task.get("owner")
 
 
