@@ -50,7 +50,6 @@ class Machine(RuleBasedStateMachine):
         try:
             with fault or Fault(0, 0) as happened:
                 done = change(self.actors[actor], "files")
-            self.not_removed += happened.happened.startswith("unlink")
         except OutcomeUnknown as unknown:
             note(f"unknown: {unknown}")
             assert happened.happened
@@ -63,6 +62,8 @@ class Machine(RuleBasedStateMachine):
         except (Conflict, NotFound) as refused:
             assert type(refused) is type(self.refusal_of_the_model(change))
             return None
+        finally:
+            self.not_removed += happened.happened == "unlink"
         return done, change(self.model, "memory")
 
     def refusal_of_the_model(self, change):
