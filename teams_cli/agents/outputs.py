@@ -1,4 +1,4 @@
-"""The last output of each started agent: kept for recall, and sent to who started it."""
+"""The last output of each started agent: stored for recall, and sent to the agent that started it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a hook tells an agent: its messages, what happened since it last looked, and whether it may stop."""
+"""The answers of hooks to an agent: its messages, the changes since it last looked, and whether it may stop."""
 
 from __future__ import annotations
 

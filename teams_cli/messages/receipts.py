@@ -1,4 +1,4 @@
-"""Receipts: when a message has to be acknowledged, and what its sender is told when it was not."""
+"""Receipts: when a message has to be acknowledged, and the notice to its sender when it was not."""
 
 from __future__ import annotations
 
