@@ -212,7 +212,7 @@ def warnings(store: Store, team_name: str, session: Session, took: TurnUsage) ->
         what = f"no new turn begins; raise it: {budget.raised_by}" if budget.used_up else "at the limit no turn begins"
         uid = f"budget-{budget.of}-{budget.limit}-{share}"
         notices += [
-            Owed(to=to, message=f"{budget}; {what}", uid=f"{uid}~{to}", by=session.agent)
+            Owed(to=to, message=f"{budget}; {what}", uid=f"{uid}~{to}", by=session.agent, event="budget")
             for to in dict.fromkeys((team.leader, HUMAN))
         ]
     return notices

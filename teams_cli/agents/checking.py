@@ -213,7 +213,16 @@ class _Examination:
         task, uid = self.task, f"checks-{self.task.id}-{self.task.claim}-{os.urandom(4).hex()}"
         body = f"the check of {task.id} ({self.by}) has run for {length(seconds)}: {task.check}"
         with suppress(errors.TeamsError):
-            messages.notify(self.store, self.team.name, self.team.leader, body, uid, by=self.by)
+            messages.notify(
+                self.store,
+                self.team.name,
+                self.team.leader,
+                body,
+                uid,
+                by=self.by,
+                event="check-runs-long",
+                task=task.id,
+            )
         return _LONG
 
 

@@ -199,7 +199,16 @@ def _tell_team(store: Store, team: Team, ended: Session) -> None:
         body = f"{ended.agent} finished; its work is on the branch {ended.branch} ({ended.worktree})"
         for name in team.active_names():
             if name not in (ended.agent, ended.caller):
-                messages.notify(store, team.name, name, body, f"finished~{ended.agent}~{name}", "info", wake=False)
+                messages.notify(
+                    store,
+                    team.name,
+                    name,
+                    body,
+                    f"finished~{ended.agent}~{name}",
+                    "info",
+                    wake=False,
+                    event="agent-finished",
+                )
 
 
 def lapse(store: Store, team: str, session: Session) -> None:

@@ -338,7 +338,10 @@ def restart(
         if told or again.begins_again:
             return again
         uid = f"{agent}~{BEGIN_AGAIN}-{session.generation}-{session.turns}"  # one for each turn that it is after
-        return owing(again, Owed(to=agent, message=body, uid=uid, by=standing.caller.name, about=BEGIN_AGAIN))
+        return owing(
+            again,
+            Owed(to=agent, message=body, uid=uid, by=standing.caller.name, about=BEGIN_AGAIN, event="restart-asked"),
+        )
 
     before, after = update(store, team, SESSION, agent, ask)
     if before is not after:

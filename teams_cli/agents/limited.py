@@ -53,7 +53,9 @@ def note(store: Store, team_name: str, session: Session, until: str, given: list
     then = _WHAT_THEN.get(choice, _OTHERWISE).format(other=choice)
     consequence = f"limited by its provider until {until}: {then}"
     uid = f"limited-{session.agent}-{''.join(filter(str.isdigit, until))}"
-    notice = Owed(to=team.leader, message=f"{session.agent} is {consequence}", uid=uid, by=session.agent)
+    notice = Owed(
+        to=team.leader, message=f"{session.agent} is {consequence}", uid=uid, by=session.agent, event="provider-limit"
+    )
     owed = [] if choice in ("", RELEASE) and session.caller == team.leader else [notice]
 
     def change(session: Session) -> Session:

@@ -80,7 +80,7 @@ def tell(store: Store, team: Team, events: list[Event], environ: Mapping[str, st
         if problem := run(command, document(team.name, own, teams.now(store)), environ):
             body = f"the command for notifications failed: {problem}\n{command}"
             uid = f"notify-{crc32(body.encode()):08x}"
-            messages.notify(store, team.name, HUMAN, body, uid)
+            messages.notify(store, team.name, HUMAN, body, uid, event="notify-failed")
 
 
 def document(team: str, events: list[Event], at: str) -> Event:

@@ -256,7 +256,7 @@ class Teller:
         body = f"your work conflicts with {onto}{cause} in {places}. Merge it now: git merge {onto}"
         files = [place["file"] for place in conflict["places"]]
         uid = f"behind-{_digest([self.agent, onto, *files, str(against)])}~{self.agent}"
-        messages.notify(self.store, self.team, self.agent, body, uid, "info")
+        messages.notify(self.store, self.team, self.agent, body, uid, "info", event="work-conflicts")
 
     def _note_files(self, shot: Snapshots, own: Tree) -> None:
         """Have others see what the agent changes, so that they choose tasks that touch none of it."""
@@ -320,4 +320,6 @@ def tell(store: Store, team: str, overlap: Overlap) -> None:
                 f" {lead} expected to land first; {last}."
                 f" See it: teams diff {theirs.agent} {shlex.quote(overlap.files[0])}"
             )
-            messages.notify(store, team, mine.agent, body, f"overlap-{digest}~{mine.agent}", "info")
+            messages.notify(
+                store, team, mine.agent, body, f"overlap-{digest}~{mine.agent}", "info", event="work-conflicts"
+            )

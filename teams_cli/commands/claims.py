@@ -8,9 +8,9 @@ from teams_cli import errors
 from teams_cli.clock import length
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import taken, to_document
-from teams_cli.messages.messages import EDIT
-from teams_cli.names import SYSTEM
-from teams_cli.tasks import choosing, claims, leases
+from teams_cli.messages import events, notices
+from teams_cli.messages.messages import Message
+from teams_cli.tasks import choosing, claims
 from teams_cli.tasks.tasks import FREED, Task
 from teams_cli.teams import presence, teams
 
@@ -207,8 +207,8 @@ def _comes_first(entry: dict[str, Any]) -> bool:
 
 def _is_shown_with(message: dict[str, Any], task: Task) -> bool:
     """Whether the task itself shows what the message is a notice of: its loss, or an edit."""
-    is_notice = message["from"] == SYSTEM
-    return is_notice and (leases.tells_of_loss(message["message"], task) or message.get("about") == f"{EDIT}{task.id}")
+    event, about = notices.event_of(Message.from_json(message))
+    return about == task.id and event in (events.TASK_LOST, events.TASK_RELEASED, events.TASK_EDITED)
 
 
 COMMANDS = table(

@@ -208,7 +208,9 @@ def look(standpoint: Standpoint, since: float, environ: Mapping[str, str]) -> No
                 f"{agent} seems to loop on {task.id} ({task.title}): the same calls again and again, and for"
                 f" {length(seconds)} no commit and no changed file: {restart if session else 'look at its terminal'}"
             )
-            messages.notify(store, team.name, to, body, f"circling-{task.id}-{task.claim}")
+            messages.notify(
+                store, team.name, to, body, f"circling-{task.id}-{task.claim}", event="agent-loops", task=task.id
+            )
 
 
 def _changed(directory: str) -> float:

@@ -112,7 +112,13 @@ def _asking(made: Shutdown) -> Owed:
     told = f"{made.requested_by} asks you to shut down ({made.id}){why}. "
     told += f"Answer: teams approve-shutdown {made.id}, or teams reject-shutdown {made.id} WHY"
     return Owed(
-        to=made.agent, message=told, uid=f"requested-{made.id}", type="shutdown", by=made.requested_by, about=made.id
+        to=made.agent,
+        message=told,
+        uid=f"requested-{made.id}",
+        type="shutdown",
+        by=made.requested_by,
+        about=made.id,
+        event="shutdown-requested",
     )
 
 
@@ -308,7 +314,15 @@ def _answered(done: Shutdown) -> Owed:
     told = f"{done.agent} {done.status} {done.id}{f': {done.answer}' if done.answer else ''}"
     about = approval(done.id) if done.status == "approved" else None
     uid = f"{done.status}-{done.id}"
-    return Owed(to=done.requested_by, message=told, uid=uid, type="shutdown", by=done.agent, about=about)
+    return Owed(
+        to=done.requested_by,
+        message=told,
+        uid=uid,
+        type="shutdown",
+        by=done.agent,
+        about=about,
+        event=f"shutdown-{done.status}",
+    )
 
 
 def refuse_return(found: Member) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 class Message(Record):
     """One message. `readAt` and `handledAt` are the reader's, and are not in the file. `about` is what it asks for,
-    `ackBy` until when its sender wants it handled.
+    `ackBy` until when its sender wants it handled. A notice has its `event` and the `task` of that: see `events`.
     """
 
     id: MessageId = ""
@@ -35,6 +35,8 @@ class Message(Record):
     fyi: bool | None = None
     ack_by: Time | None = None
     about: Word | None = None
+    event: Word | None = None
+    task: Word | None = None
 
     @property
     def only_informs(self) -> bool:
@@ -52,8 +54,6 @@ class Message(Record):
         return ", ".join(self.recipients) if self.recipients and self.type != "broadcast" else self.to
 
 
-EDIT = "edited-"
-"""What messages are about that tell of an edit of a task that nobody has: this and the task."""
 MESSAGE: Kind[Message] = Kind("message", Message, prefix="msg", numbered=True, logins="message")
 
 
@@ -132,12 +132,15 @@ def notify(
     wake: bool = True,
     about: str | None = None,
     also_closed: bool = False,
+    event: str | None = None,
+    task: str | None = None,
 ) -> Message:
     """Tell a member of an event, which *by* caused. The *uid* is made from the event, so that telling it again adds
     nothing. *about* is what it asks the member for: doing that handles it. With *also_closed* it is told in a closed
     team too: what came of an agent that was at work when it was closed.
     """
     draft = Message(from_=sender, to=to, message=body, timestamp=teams.now(store), type=kind, about=about)
+    draft = draft.having(event=event, task=task) if event else draft
     place = MESSAGE.also_closed if also_closed else MESSAGE
     sent, _ = store.append(team_name, place, [to], draft, f"{SYSTEM}~{uid}")
     if wake:

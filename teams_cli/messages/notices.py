@@ -5,6 +5,7 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
+from teams_cli.names import SYSTEM
 from teams_cli.records.records import Owed, Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update
@@ -14,6 +15,17 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     R = TypeVar("R", bound=Record)
+
+
+def event_of(message: Message) -> tuple[str, str]:
+    """The event of a notice and the task that it is about, see `events`; empty if it has none."""
+    if message.from_ != SYSTEM:
+        return "", ""
+    if message.event:
+        return message.event, message.task or ""
+    from teams_cli.messages import old_notices  # only messages of older versions have no event
+
+    return old_notices.event_of(message.message, message.about or "")
 
 
 def deliver(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, Message] | None = None) -> bool:
@@ -66,8 +78,19 @@ def settle_request(store: Store, team: str, agent: str, about: str) -> None:
 
 def _send(store: Store, team: str, told: Owed) -> Message:
     """Send the notice, unless it was sent before."""
-    sender, by, about = told.sender, told.by, told.about
-    return messages.notify(store, team, told.to, told.message, told.uid, told.type, sender, by, about=about)
+    return messages.notify(
+        store,
+        team,
+        told.to,
+        told.message,
+        told.uid,
+        told.type,
+        told.sender,
+        told.by,
+        about=told.about,
+        event=told.event,
+        task=told.task,
+    )
 
 
 def _pay(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, int]) -> None:

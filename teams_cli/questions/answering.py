@@ -130,7 +130,7 @@ def _told(question: Question, given: Answer) -> Owed:
     else:
         content = text.clipped(given.content, _SAID, f" (all of it: teams show-question {question.id})")
         body = f"{who} {'can not answer' if given.failed else 'answered'} {what}: {content}"
-    return Owed(to=question.from_, message=body, uid=f"answered-{question.id}~{who}", by=who)
+    return Owed(to=question.from_, message=body, uid=f"answered-{question.id}~{who}", by=who, event="question-answered")
 
 
 def _is_said(question: Question, given: Answer) -> bool:

@@ -172,7 +172,8 @@ def key_of(name: str) -> str:
 
 class Owed(Record):
     """A notice that is still to be sent. Its *uid* is made from the event, so that sending it twice adds nothing;
-    *by* is who caused it; doing what it is *about* handles it.
+    *by* is who caused it; doing what it is *about* handles it. The *event* and its *task* are for programs: see
+    `messages.events`.
     """
 
     to: Name
@@ -182,6 +183,8 @@ class Owed(Record):
     sender: Name = SYSTEM
     by: Name = SYSTEM
     about: Word | None = None
+    event: Word | None = None
+    task: Word | None = None
 
 
 def owing(record: R, *notices: Owed) -> R:

@@ -184,7 +184,7 @@ class _Rise:
         if not there:
             joining.join(self.store, self.team, Caller(member.name, config=self.caller.config), role)
         if about := self._about(member):
-            messages.notify(self.store, self.team, member.name, about, f"roster-{member.name}", "info")
+            messages.notify(self.store, self.team, member.name, about, f"roster-{member.name}", "info", event="roster")
         return "here" if there else "expected"
 
     def _about(self, member: MemberTemplate) -> str:

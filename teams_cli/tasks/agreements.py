@@ -62,7 +62,9 @@ def agree(
         if owner != at.name:
             told = f"{at.name} proposes for {named}: {body}\n{how}"
             about = f"{key}~{page.version}"
-            messages.notify(store, team_name, owner, told, f"{about}~{owner}", by=at.name, about=about)
+            messages.notify(
+                store, team_name, owner, told, f"{about}~{owner}", by=at.name, about=about, event="agreement-proposed"
+            )
     return page
 
 
@@ -89,7 +91,14 @@ def _confirmed(store: Store, team: str, name: str, key: str, version: int | None
         history.note(store, team, name, "agreed", page=key, version=page.version)
         uid = f"{key}~{page.version}~by-{name}"
         messages.notify(
-            store, team, page.author, f"{name} agrees to {key}, version {page.version}", uid, "info", by=name
+            store,
+            team,
+            page.author,
+            f"{name} agrees to {key}, version {page.version}",
+            uid,
+            "info",
+            by=name,
+            event="agreement-confirmed",
         )
     return page
 

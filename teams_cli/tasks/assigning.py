@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.clock import length, seconds_since
+from teams_cli.messages import events
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
 from teams_cli.records.records import Owed, owing
@@ -113,7 +114,8 @@ def _free(store: Store, team: Team, key: str, why: Callable[[Task], str]) -> Non
             return task
         free = task.having(assignee=None).noted(teams.now(store), SYSTEM, "unassigned", reason, owner=task.assignee)
         body = f"{task.id} ({task.title}) was assigned to {task.assignee}, and anybody may claim it now: {reason}"
-        return owing(free, Owed(to=team.leader, message=body, uid=f"freed-{task.id}-{len(free.notes)}-{task.claim}"))
+        uid = f"freed-{task.id}-{len(free.notes)}-{task.claim}"
+        return owing(free, Owed(to=team.leader, message=body, uid=uid, event="task-unassigned", task=task.id))
 
     try:
         before, task = update(store, team.name, TASK, key, change)
@@ -174,12 +176,6 @@ def state_of(task: Task) -> str:
     return f"in progress by {task.owner}" if task.status == "in_progress" else task.status
 
 
-_IS_ASSIGNED, _WAS_KEPT = " is assigned to you", " is kept for you"
-_IS_READY, _WAS_READY = ", assigned to you, is ready: ", ", kept for you, is ready: "
-"""How such notices begin after the title; older versions wrote the second of each."""
-_BLOCKED = "blocked by "
-
-
 def keep(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
     """The task kept for the member, who is to be told."""
     if task.assignee == name:
@@ -187,37 +183,27 @@ def keep(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
     kept = task.having(assignee=name).noted(teams.now(store), by, "kept", owner=name)
     if name == by:
         return kept
-    body = f"{task.id} ({task.title}){_standing(task, dependencies.stored(store, team.name))}"
-    return owing(
-        kept, Owed(to=name, message=body, uid=f"kept-{task.id}-{len(kept.notes)}-{task.claim}", by=by, about=task.id)
-    )
+    what, event = _standing(task, dependencies.stored(store, team.name))
+    body, uid = f"{task.id} ({task.title}){what}", f"kept-{task.id}-{len(kept.notes)}-{task.claim}"
+    return owing(kept, Owed(to=name, message=body, uid=uid, by=by, about=task.id, event=event, task=task.id))
 
 
 def kept_from_the_start(draft: Task, status_of: Callable[[str], str], name: str, by: str) -> Task:
     """The draft of a task that is kept for the member; what it owes is told under its number: see `Task.numbered`."""
     if name == by:
         return draft.having(assignee=name)
-    body = f" ({draft.title}){_standing(draft, status_of)}"
-    return draft.having(assignee=name, owed=[Owed(to=name, message=body, uid="kept-new", by=by)])
+    what, event = _standing(draft, status_of)
+    told = Owed(to=name, message=f" ({draft.title}){what}", uid="kept-new", by=by, event=event)
+    return draft.having(assignee=name, owed=[told])
 
 
-def _standing(task: Task, status_of: Callable[[str], str]) -> str:
-    blockers = dependencies.open_blockers(task, status_of)
+def _standing(task: Task, status_of: Callable[[str], str]) -> tuple[str, str]:
+    """What the notice says of a task that is assigned to its reader, and the event."""
+    blockers = ", ".join(map(str, dependencies.open_blockers(task, status_of)))
     if not blockers:
-        return f"{_IS_ASSIGNED} and ready: teams claim-task --next"
-    return f"{_IS_ASSIGNED}, {_BLOCKED}{', '.join(map(str, blockers))}; you will be notified when it is ready"
-
-
-def tells_of_keeping(notice: str, task: Task) -> bool:
-    """Whether the notice says that the task is assigned to its reader, which ends when the task is not."""
-    begins = (_IS_ASSIGNED, _WAS_KEPT, _IS_READY, _WAS_READY)
-    return notice.startswith(tuple(f"{task.id} ({task.title}){begin}" for begin in begins))
-
-
-def tells_of_blockers(notice: str, task: Task) -> bool:
-    """Whether the notice says that the task is assigned to its reader, and not ready yet."""
-    begins = (f"{_IS_ASSIGNED}, {_BLOCKED}", f"{_WAS_KEPT}; it waits for ")
-    return notice.startswith(tuple(f"{task.id} ({task.title}){begin}" for begin in begins))
+        return " is assigned to you and ready: teams claim-task --next", events.TASK_ASSIGNED
+    what = f" is assigned to you, blocked by {blockers}; you will be notified when it is ready"
+    return what, events.TASK_ASSIGNED_BLOCKED
 
 
 def give_up(store: Store, task: Task, by: str, reason: str | None = None) -> Task:
@@ -229,7 +215,7 @@ def give_up(store: Store, task: Task, by: str, reason: str | None = None) -> Tas
         return free
     body = f"{task.id} ({task.title}) is no longer assigned to you, by {by}{f': {reason}' if reason else ''}"
     uid = f"unassigned-{task.id}-{len(free.notes)}-{task.claim}"
-    return owing(free, Owed(to=task.assignee, message=body, uid=uid, by=by))
+    return owing(free, Owed(to=task.assignee, message=body, uid=uid, by=by, event="task-unassigned", task=task.id))
 
 
 def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
@@ -237,18 +223,17 @@ def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
     `Task.still_due` says whether it is sent.
     """
 
-    def told(to: str, task: Task, what: str, when: str) -> Owed:
-        uid = f"{when}{task.id}-{done.id}-{done.claim}"
-        by = done.owner or SYSTEM
-        return Owed(to=to, message=f"{task.id} ({task.title}){what}", uid=uid, by=by, about=task.id)
+    def told(to: str, task: Task, what: str, when: str, event: str) -> Owed:
+        body, uid = f"{task.id} ({task.title}){what}", f"{when}{task.id}-{done.id}-{done.claim}"
+        return Owed(to=to, message=body, uid=uid, by=done.owner or SYSTEM, about=task.id, event=event, task=task.id)
 
     ready = [
-        told(task.assignee, task, f"{_IS_READY}teams claim-task --next", IF_READY)
+        told(task.assignee, task, ", assigned to you, is ready: teams claim-task --next", IF_READY, events.TASK_READY)
         for task in tasks.labelled(store, team.name, KEPT)
         if done.id in task.blocked_by and task.assignee
     ]
     return ready + [
-        told(task.owner, task, f" can be completed now: {done.id} ({done.title}) is", IF_LAST)
+        told(task.owner, task, f" can be completed now: {done.id} ({done.title}) is", IF_LAST, "task-completable")
         for task in tasks.labelled(store, team.name, IN_PROGRESS)
         if done.id in (task.after or ()) and task.owner not in (None, done.owner)
     ]

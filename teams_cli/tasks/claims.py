@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.clock import later, length, rfc3339
+from teams_cli.messages import events
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN, check_name, id_of
 from teams_cli.records.records import Owed, owing
@@ -87,9 +88,17 @@ def _telling_the_one_before(team: Team, task: Task) -> Task:
     lost = leases.lost_before(task)
     if lost is None or lost.owner in (lost.by, task.owner) or not team.member(lost.owner or ""):
         return task
-    body = f"{task.id} ({task.title}){leases.WAS_YOURS}{task.owner} has it now, and its files."
+    body = f"{task.id} ({task.title}), which was yours: {task.owner} has it now, and its files."
     return owing(
-        task, Owed(to=lost.owner or "", message=body, uid=f"taken-{task.id}-{task.claim}", by=task.owner or "")
+        task,
+        Owed(
+            to=lost.owner or "",
+            message=body,
+            uid=f"taken-{task.id}-{task.claim}",
+            by=task.owner or "",
+            event=events.TASK_TAKEN,
+            task=task.id,
+        ),
     )
 
 
@@ -138,7 +147,7 @@ def _taken(store: Store, team: Team, task: Task, agent: str) -> Task:
 
 _MOST = 86400.0
 """Seconds of silence that one may announce."""
-_GIVEN_BACK = "given-back-"
+_GIVEN_BACK = "task-given-back"
 """What the uid of the notice begins with that tells the leader why its owner gave a task back."""
 
 
@@ -175,7 +184,8 @@ def release(
                 return freed
             return owing(freed, _given_back(task, team, reason))
         why = f"{name} released it{f' ({reason})' if reason else ''}"
-        return owing(freed, leases.loss(task, why, by=name)) if team.member(owner) else freed
+        event = events.TASK_RELEASED if reason else events.TASK_LOST
+        return owing(freed, leases.loss(task, why, by=name, event=event)) if team.member(owner) else freed
 
     found = tasks.find(store, team_name, word)
     before, task = update(store, team_name, TASK, found[0].id, change, found=found)
@@ -190,12 +200,19 @@ def _given_back(task: Task, team: Team, reason: str) -> Owed:
     body = (
         f"{task.id} ({task.title}) was released by {task.owner}: {reason} (to change it: teams update-task {task.id})"
     )
-    return Owed(to=team.leader, message=body, uid=f"{_GIVEN_BACK}{task.id}-{task.claim}", by=task.owner or "")
+    return Owed(
+        to=team.leader,
+        message=body,
+        uid=f"given-back-{task.id}-{task.claim}",
+        by=task.owner or "",
+        event=_GIVEN_BACK,
+        task=task.id,
+    )
 
 
 def tells_why(task: Task) -> bool:
     """Whether the leader is told why the task, as `release` returned it, was given back."""
-    return any(told.uid.startswith(_GIVEN_BACK) for told in task.owed or ())
+    return any(told.event == _GIVEN_BACK for told in task.owed or ())
 
 
 def release_tasks_of(store: Store, team: Team, agent: str, by: str, reason: str) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors, text
-from teams_cli.messages.messages import EDIT, MESSAGE
+from teams_cli.messages import events
+from teams_cli.messages.messages import MESSAGE
 from teams_cli.messages.notices import deliver
 from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store
@@ -111,8 +112,8 @@ def _difference(before: str, after: str) -> str:
 
 def _to_whom_it_concerns(task: Task, name: str, did: str, what: str) -> Owed:
     body, uid = f"{name} {did} {task.id} ({task.title}): {what}", f"{_uid(did, task)}{os.urandom(6).hex()}"
-    about = f"{EDIT}{task.id}" if did == "edited" and task.status == "pending" else None
-    return Owed(to=task.concerned or "", message=body, uid=uid, by=name, about=about)
+    event = events.TASK_EDITED if did == "edited" and task.status == "pending" else f"owned-task-{did}"
+    return Owed(to=task.concerned or "", message=body, uid=uid, by=name, event=event, task=task.id)
 
 
 def unseen_by(store: Store, team: Team, task: Task, owner: str) -> str | None:

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from teams_cli import clock, errors
 from teams_cli.clock import later, of_day, rfc3339, seconds_since
-from teams_cli.messages.notices import deliver, settle_request
+from teams_cli.messages import events
+from teams_cli.messages.notices import deliver, event_of, settle_request
 from teams_cli.names import SYSTEM
 from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store
@@ -19,16 +20,12 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
+    from teams_cli.messages.messages import Message
     from teams_cli.store.pace import Alarm
 
 
-_HEARD = ", and it was last heard of "
-WAS_YOURS = ", which was yours: "
-_LOST = " is no longer yours: "
-_RELEASED = " released it ("
-"""How a notice goes on that gives somebody's reason."""
 _GRACE = 120.0
 """Seconds between the end of a lease and that of the claim, unless a whole lease is shorter."""
 _LEASE = "lease-"
@@ -87,8 +84,7 @@ def over(store: Store, team: Team, task: Task, known: Callable[[str], presence.A
     if presence.is_gone(agent):
         return f"the process of {task.owner} is gone"
     if task.in_grace and seconds > task.lease_until:
-        heard = f"{_HEARD}{of_day(agent.last_seen)}" if agent.last_seen else ""
-        return f"the lease of {task.owner} ended {of_day(task.lease_expires_at or '')} UTC{heard}"
+        return f"the lease of {task.owner} ended {of_day(task.lease_expires_at or '')} UTC"
     return ""
 
 
@@ -169,9 +165,10 @@ def _in_grace(store: Store, team: Team, task: Task) -> Task:
         f"(now: teams release-task {task.id})"
     )
     uid = f"{task.id}-{task.claim}-{asked.lease_until:.0f}"
-    told = [Owed(to=name, message=to_owner, uid=f"asked-{uid}", about=about)]
+    told = [Owed(to=name, message=to_owner, uid=f"asked-{uid}", about=about, event="lease-ending", task=task.id)]
     if team.leader != name:
-        told.append(Owed(to=team.leader, message=to_leader, uid=f"silent-{uid}", about=about))
+        uid = f"silent-{uid}"
+        told.append(Owed(to=team.leader, message=to_leader, uid=uid, about=about, event="owner-silent", task=task.id))
     return owing(asked, *told)
 
 
@@ -185,12 +182,15 @@ def end_grace(store: Store, team: Team, before: Task, task: Task) -> None:
 def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") -> Task:
     """The task free again, with the reason, of which the leader and who had it are to be told; and who has it then."""
     now_with = f"; {taker} has it now" if taker else ""
-    takers = now_with or _who_waits(store, team, task)
-    body = f"{task.id} ({task.title}) is free again: {reason}{takers}."
-    told = [Owed(to=team.leader, message=body, uid=f"expired-{task.id}-{task.claim}")]
-    if task.owner and team.member(task.owner) and task.owner != taker:
-        told.append(loss(task, reason.partition(_HEARD)[0], now_with))
     silent = (task.in_grace and left(store, task) < 0) or None
+    told = []
+    if task.owner and team.member(task.owner) and task.owner != taker:
+        told.append(loss(task, reason, now_with))
+    if silent and (last := presence.load(store, team.name, task.owner or "").last_seen):
+        reason += f", and it was last heard of {of_day(last)}"
+    takers = now_with or _who_waits(store, team, task)
+    body, uid = f"{task.id} ({task.title}) is free again: {reason}{takers}.", f"expired-{task.id}-{task.claim}"
+    told.insert(0, Owed(to=team.leader, message=body, uid=uid, event="task-expired", task=task.id))
     return owing(
         task.noted(teams.now(store), SYSTEM, "expired", reason, owner=task.owner, silent=silent).freed(), *told
     )
@@ -207,43 +207,24 @@ def _who_waits(store: Store, team: Team, task: Task) -> str:
     return f"; {name} waits for work, and is notified" if name else ""
 
 
-def loss(task: Task, reason: str, now_with: str = "", by: str = SYSTEM) -> Owed:
-    """What the owner of the task is to be told when it has it no longer: why, and who has it now."""
-    what = now_with or _free(task.id)
-    body = f"{_no_longer(task)}{reason}{what}."
-    return Owed(to=task.owner or "", message=body, uid=f"lost-{task.id}-{task.claim}", by=by)
+def loss(task: Task, reason: str, now_with: str = "", by: str = SYSTEM, event: str = events.TASK_LOST) -> Owed:
+    """The notice to the owner of the task that it has it no longer: why, and who has it now."""
+    body, uid = f"{task.id} ({task.title}) is no longer yours: {reason}{now_with or _free(task.id)}.", f"lost-{task.id}"
+    return Owed(to=task.owner or "", message=body, uid=f"{uid}-{task.claim}", by=by, event=event, task=task.id)
 
 
 def _free(key: str) -> str:
     return f"; it is free: teams claim-task {key}"
 
 
-def without_offer(notice: str, others: Collection[str]) -> str:
-    """The notice, without the offer to claim the task again where one of the *others* tells who has taken it since."""
-    key, _, _ = notice.partition(" (")
-    taken = any(other.startswith(f"{key} (") and WAS_YOURS in other for other in others)
-    return notice.replace(_free(key), "") if taken else notice
-
-
-def lost_in(notice: str) -> str:
-    """The task of which the notice tells its reader that it has it no longer, or who has it since; empty if of none."""
-    key, _, rest = notice.partition(" (")
-    return key if _LOST in rest or WAS_YOURS in rest else ""
-
-
-def is_past(notice: str, task: Task) -> bool:
-    """Whether the notice told its reader, which has the task again, no more than that it had lost it."""
-    taken = f"{task.id} ({task.title}){WAS_YOURS}"
-    return notice.startswith((_no_longer(task), taken)) and _RELEASED not in notice
-
-
-def tells_of_loss(notice: str, task: Task) -> bool:
-    """Whether the notice told its owner that it has the task no longer: so it is no more once it has it again."""
-    return notice.startswith(_no_longer(task))
-
-
-def _no_longer(task: Task) -> str:
-    return f"{task.id} ({task.title}){_LOST}"
+def without_offers(notices: Sequence[Message]) -> list[str]:
+    """The texts of the notices, without the offer to claim a task again where another of them says who has taken it."""
+    taken = {task for event, task in map(event_of, notices) if event == events.TASK_TAKEN}
+    offers = ((notice.message, _free(event_of(notice)[1])) for notice in notices)
+    return [
+        message.replace(offer, "") if event_of(notice)[1] in taken else message
+        for notice, (message, offer) in zip(notices, offers, strict=True)
+    ]
 
 
 def note_expiry(store: Store, team: Team, task: Task, reason: str) -> None:

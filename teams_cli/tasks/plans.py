@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
+from teams_cli.messages import events
 from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import id_of
 from teams_cli.records.records import Owed, Record, owing
@@ -98,7 +99,15 @@ def _same_again(store: Store, draft: Plan) -> Plan | None:
 
 def _proposal(plan: Plan, to: str) -> Owed:
     told = f"{plan.from_} proposes {plan.id}{f' for {plan.task}' if plan.task else ''}: teams show-plan {plan.id}"
-    return Owed(to=to, message=told, uid=f"proposed-{plan.id}", type="plan", by=plan.from_, about=plan.id)
+    return Owed(
+        to=to,
+        message=told,
+        uid=f"proposed-{plan.id}",
+        type="plan",
+        by=plan.from_,
+        about=plan.id,
+        event=events.PLAN_PROPOSED,
+    )
 
 
 def get(store: Store, team: str, word: str) -> Plan:
@@ -183,7 +192,15 @@ def _decision(plan: Plan) -> Owed:
     said = plan.note or plan.feedback
     told = f"{plan.id} was {plan.status} by {plan.decided_by}{f': {said}' if said else ''}"
     uid = f"{plan.status}-{plan.id}"
-    return Owed(to=plan.from_, message=told, uid=uid, type="plan", by=plan.decided_by or "", about=plan.id)
+    return Owed(
+        to=plan.from_,
+        message=told,
+        uid=uid,
+        type="plan",
+        by=plan.decided_by or "",
+        about=plan.id,
+        event=f"plan-{plan.status}",
+    )
 
 
 def approved(store: Store, team: str, task_id: str) -> Plan | None:

@@ -101,7 +101,8 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
     body = f"{task.id} ({task.title}) by {task.owner} waits for your review: teams show-task {task.id}"
     uid = f"review-{task.id}-{task.claim}"
     by = task.owner or ""
-    return [Owed(to=name, message=body, uid=f"{uid}~{name}", by=by, about=task.id) for name in to or [team.leader]]
+    notice = Owed(to="", message=body, uid=uid, by=by, about=task.id, event="review-asked", task=task.id)
+    return [notice.having(to=name, uid=f"{uid}~{name}") for name in to or [team.leader]]
 
 
 def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: str) -> list[Owed]:
@@ -111,14 +112,25 @@ def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: s
     told = []
     if task.owner == before.owner != by:
         body = f"{task.id} ({task.title}) is yours again, withdrawn from review by {by}: teams show-task {task.id}"
-        told.append(Owed(to=task.owner or "", message=body, uid=f"back-{task.id}-{task.claim}", by=by))
+        told.append(
+            Owed(
+                to=task.owner or "",
+                message=body,
+                uid=f"back-{task.id}-{task.claim}",
+                by=by,
+                event="task-back",
+                task=task.id,
+            )
+        )
     elif task.owner is None and before.owner not in (None, by) and team.member(before.owner or ""):
         told.append(leases.loss(before, f"{by} withdrew it from review", by=by))
     body = f"{task.id} ({task.title}) no longer waits for your review: {by} withdrew it"
     for asked_before in asked(team, before, config):
         if asked_before.to not in (by, task.owner, before.owner):
             uid = f"withdrawn-{task.id}-{before.claim}~{asked_before.to}"
-            told.append(Owed(to=asked_before.to, message=body, uid=uid, type="info", by=by))
+            told.append(
+                asked_before.having(message=body, uid=uid, type="info", by=by, about=None, event="review-withdrawn")
+            )
     return told
 
 
@@ -127,11 +139,23 @@ def _accepted(store: Store, at: Standing, task: Task) -> list[Owed]:
     said = f"{at.name} accepted {task.id} ({task.title})"
     uid = f"accepted-{task.id}-{task.claim}"
     if task.owner and at.team.member(task.owner):
-        told.append(Owed(to=task.owner, message=said, uid=uid, type="info", by=at.name))
+        told.append(
+            Owed(to=task.owner, message=said, uid=uid, type="info", by=at.name, event="review-accepted", task=task.id)
+        )
     if at.team.leader not in (at.name, task.owner):
         body = f"{task.id} ({task.title}) completed by {task.owner}, accepted by {at.name}"
         uid = f"completed-{task.id}-{task.claim}"
-        told.append(Owed(to=at.team.leader, message=body, uid=uid, type="info", about=task.id))
+        told.append(
+            Owed(
+                to=at.team.leader,
+                message=body,
+                uid=uid,
+                type="info",
+                about=task.id,
+                event="task-completed",
+                task=task.id,
+            )
+        )
     return told
 
 
@@ -144,4 +168,7 @@ def given_back(store: Store, team: Team, task: Task, by: str, what: str, why: st
     again = noted.having(status="in_progress", completed_at=None, claimed_at=now, claim=task.claim + 1)
     body = f"{task.id} ({task.title}) is yours again, {what} by {by}: {why}"
     uid = f"back-{task.id}-{again.claim}"
-    return owing(leases.leased(store, team, again), Owed(to=task.owner, message=body, uid=uid, by=by))
+    return owing(
+        leases.leased(store, team, again),
+        Owed(to=task.owner, message=body, uid=uid, by=by, event="task-back", task=task.id),
+    )

@@ -136,7 +136,7 @@ class Task(Record):
         """The task under its number, with which what it owes begins."""
         made = self.having(**numbers)
         owed = [
-            told.having(message=made.id + told.message, uid=f"{told.uid}-{made.id}", about=made.id)
+            told.having(message=made.id + told.message, uid=f"{told.uid}-{made.id}", about=made.id, task=made.id)
             for told in made.owed or ()
         ]
         return made.having(owed=owed or None)

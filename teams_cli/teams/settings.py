@@ -280,7 +280,9 @@ def _told(team: Team, by: str) -> list[Owed]:
     """The rules of the team for every other member, who need not look for them."""
     body = f"{by} set the rules of the team:\n{team.settings[RULES]}"
     event, others = os.urandom(6).hex(), [name for name in team.active_names() if name != by]
-    return [Owed(to=n, message=body, uid=f"rules-{event}~{n}", by=by, about=RULES) for n in others]
+    return [
+        Owed(to=n, message=body, uid=f"rules-{event}~{n}", by=by, about=RULES, event="rules-changed") for n in others
+    ]
 
 
 def value(team: Team, key: str) -> Value:

@@ -6,8 +6,9 @@ from contextlib import suppress
 
 from teams_cli import errors, text
 from teams_cli.membership import shutdowns
-from teams_cli.messages import inboxes, receipts
+from teams_cli.messages import events, inboxes, receipts
 from teams_cli.messages.messages import Message
+from teams_cli.messages.notices import event_of
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.questions import questions
 from teams_cli.store.contract import Store
@@ -170,7 +171,6 @@ def _waiting(
         if _is_past(store, team.name, name, m) or _tells_of(m, shown) or (rules_shown and m.about == settings.RULES)
     ]
     told = _fitting([message for message in notices if message not in beside])
-    news = [message.message for message in told]
     seen = {message.number for message in [*told, *beside]}
     unread = [number for number in inboxes.unread_in(inbox) if number not in seen]
     if seen and team.state != "closed":
@@ -191,7 +191,7 @@ def _waiting(
         "planCount": len(waiting),
         "proposed": shown,
         "shutdown": asked.id if asked else None,
-        "news": [leases.without_offer(notice, news) for notice in news],
+        "news": leases.without_offers(told),
         "overdue": receipts.overdue(store, team.name, name)[:_WAITING],
     }
 
@@ -229,8 +229,7 @@ def _is_past(store: Store, team: str, agent: str, notice: Message) -> bool:
 
 def _tells_of(message: Message, proposals: list[Found]) -> bool:
     """Whether all that it says is that one of these plans was proposed."""
-    words = {word.strip(":,.;") for word in message.message.split()}
-    return message.type == "plan" and any(words.issuperset(("proposes", plan["id"])) for plan in proposals)
+    return event_of(message)[0] == events.PLAN_PROPOSED and message.about in [plan["id"] for plan in proposals]
 
 
 def _proposal(plan: Plan) -> Found:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
-from teams_cli.messages.messages import EDIT, MESSAGE, Message
+from teams_cli.messages import events, notices
+from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import upsert
@@ -60,7 +61,7 @@ def losses(store: Store, team: str, agent: presence.Agent, once_told: OnceTold, 
     lost = [message for message in found if not is_done(store, team, name, message)]
     if lost:
         once_told(lambda: _note(store, team, name, told_to, {message.id for message in lost}))
-    return "\n".join(_true_together([_line(message) for message in lost]))
+    return "\n".join(map(_in_a_line, _true_together(lost)))
 
 
 def _mail(store: Store, team: str, known: presence.Agent, once_told: OnceTold, last: int) -> Reminder:
@@ -94,8 +95,8 @@ def _mail(store: Store, team: str, known: presence.Agent, once_told: OnceTold, l
         _note(store, team, agent, unread[-1], whole)
 
     once_told(note)
-    lines = [_line(message) for message in news[-_NAMED:]]
-    notices = [*map(_short, _true_together(lines), news[-_NAMED:])]
+    named = news[-_NAMED:]
+    notices = [_short(_in_a_line(body), message) for body, message in zip(_true_together(named), named, strict=True)]
     if len(news) > _NAMED:
         notices.append(f"{len(news) - _NAMED} more: teams read-messages")
     left = len(mail) - len(read)
@@ -103,13 +104,13 @@ def _mail(store: Store, team: str, known: presence.Agent, once_told: OnceTold, l
     return Reminder("\n".join(filter(None, [*map(_message_line, shown), *unread_mail, "; ".join(notices)])), bool(left))
 
 
-def _true_together(lines: list[str]) -> list[str]:
-    """The lines without what another of them makes untrue."""
-    if len(lines) < 2:
-        return lines
+def _true_together(notices: list[Message]) -> list[str]:
+    """The texts of the notices, without what another of them makes untrue."""
+    if len(notices) < 2:
+        return [notice.message for notice in notices]
     from teams_cli.tasks import leases
 
-    return [leases.without_offer(line, lines) for line in lines]
+    return leases.without_offers(notices)
 
 
 def _any_to(store: Store, team: str, agent: str, told_to: int) -> bool:
@@ -136,13 +137,12 @@ def is_done(store: Store, team: str, agent: str, message: Message) -> bool:
     """
     if message.from_ != SYSTEM:
         return False
-    from teams_cli.tasks import leases
-
-    if lost := leases.lost_in(message.message):
-        again = _task(store, team, lost)
+    event, about = notices.event_of(message)
+    if event in (events.TASK_LOST, events.TASK_RELEASED, events.TASK_TAKEN):
+        again = _task(store, team, about)
         if again is None or again.status != "in_progress" or again.owner != agent:
             return False
-        return leases.is_past(message.message, again)
+        return event != events.TASK_RELEASED  # which also says why
     if (message.about or "").startswith("msg-"):  # that somebody waits for an answer
         from teams_cli.messages import inboxes
 
@@ -151,17 +151,15 @@ def is_done(store: Store, team: str, agent: str, message: Message) -> bool:
     task = _kept_task(store, team, message)
     if task is None:
         return False
-    if is_edit(message):
+    if event == events.TASK_EDITED:
         return task.owner == agent and (task.claimed_at or "") >= message.timestamp
-    from teams_cli.tasks import assigning
-
-    if task.assignee != agent and assigning.tells_of_keeping(message.message, task):
+    if task.assignee != agent and event in (events.TASK_ASSIGNED, events.TASK_ASSIGNED_BLOCKED, events.TASK_READY):
         return True
     if task.status == "pending":
         from teams_cli.tasks import dependencies
         from teams_cli.views import work
 
-        if assigning.tells_of_blockers(message.message, task):
+        if event == events.TASK_ASSIGNED_BLOCKED:
             return not dependencies.open_blockers(task, dependencies.stored(store, team))
         try:
             return work.about(task) in presence.load(store, team, agent).told
@@ -174,7 +172,8 @@ def is_for_later(store: Store, team: str, message: Message) -> bool:
     """Whether the message tells of an edit of a task that is kept for its reader, and that nobody can take yet: what
     it says is shown to who takes it.
     """
-    task = _kept_task(store, team, message) if is_edit(message) else None
+    is_edit = notices.event_of(message)[0] == events.TASK_EDITED
+    task = _kept_task(store, team, message) if is_edit else None
     if task is None or task.status != "pending":
         return False
     from teams_cli.tasks import dependencies
@@ -182,14 +181,10 @@ def is_for_later(store: Store, team: str, message: Message) -> bool:
     return bool(dependencies.open_blockers(task, dependencies.stored(store, team)))
 
 
-def is_edit(message: Message) -> bool:
-    """Whether the message tells of an edit of a task that nobody had."""
-    return message.from_ == SYSTEM and (message.about or "").startswith(EDIT)
-
-
 def _kept_task(store: Store, team: str, message: Message) -> Task | None:
     """The task that is kept for the reader of the message, if it is about one; None where that can't be read."""
-    about = (message.about or "").removeprefix(EDIT)
+    event, edited = notices.event_of(message)
+    about = edited if event == events.TASK_EDITED else message.about or ""
     if message.from_ != SYSTEM or message.type != "notice" or not about.startswith("task-"):
         return None
     return _task(store, team, about)
@@ -219,12 +214,12 @@ def _message_line(message: Message) -> str:
     return f"{message.id} from {message.from_}: {message.message}{f' ({step})' if step else ''}"
 
 
-def _line(message: Message) -> str:
-    return " ".join(message.message.split())
+def _in_a_line(body: str) -> str:
+    return " ".join(body.split())
 
 
 def _is_short(message: Message) -> bool:
-    return len(_line(message)) <= _LONGEST
+    return len(_in_a_line(message.message)) <= _LONGEST
 
 
 def _short(line: str, message: Message) -> str:

@@ -213,7 +213,9 @@ def tell_blocked(store: Store, team: str, name: str, only_with_task: bool = True
         return
     for to in asked.recipients or [asked.to]:
         body = f"{name} is BLOCKED waiting for your answer to {asked.id}"
-        messages.notify(store, team, to, body, f"blocked-{asked.number}~{to}", by=name, about=asked.id)
+        messages.notify(
+            store, team, to, body, f"blocked-{asked.number}~{to}", by=name, about=asked.id, event="peer-blocked"
+        )
 
 
 def can_wait(found: list[Message], ends_expected: bool) -> bool:

@@ -49,13 +49,16 @@ def _notices(team: Team, landing: Landing) -> list[Owed]:
     open team is told of a refused one: what was called completed has not landed, for a reason in the main checkout.
     """
     to = landing.owner if landing.owner and team.member(landing.owner) else landing.by
-    uid = f"{landing.id}-{landing.state}"
+    uid, event = f"{landing.id}-{landing.state}", f"landing-{landing.state}"
     message = said(landing, settings.lands_by_itself(team))
     if landing.state == "landed":
-        return [Owed(to=to, message=message, uid=uid, type="info", about=landing.id)]
+        return [Owed(to=to, message=message, uid=uid, type="info", about=landing.id, event=event, task=landing.task)]
     leader = [team.leader] if landing.state == "refused" and team.state == "active" else []
     recipients = dict.fromkeys((to, landing.by, *leader))
-    return [Owed(to=name, message=message, uid=f"{uid}~{name}", about=landing.id) for name in recipients]
+    return [
+        Owed(to=name, message=message, uid=f"{uid}~{name}", about=landing.id, event=event, task=landing.task)
+        for name in recipients
+    ]
 
 
 def said(landing: Landing, lands_by_itself: bool) -> str:
