@@ -7,6 +7,7 @@ import time
 from teams_cli import errors
 from teams_cli.clock import length
 from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.landing_queue import tending
 from teams_cli.commands.task_documents import taken, to_document
 from teams_cli.messages import events, notices
 from teams_cli.messages.messages import Message
@@ -121,7 +122,9 @@ def and_wait(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any
 
     def find() -> Found:
         again = steps.WAIT_A_WHILE
-        return concerns.wait(call.store, call.team, call.known, wait, call.once_told, call.say, again=again)
+        return concerns.wait(
+            call.store, call.team, call.known, wait, call.once_told, call.say, again=again, tend=tending(call)
+        )
 
     return document | _unless_closed(call, lambda: _in_time(call, document, wait, find))
 
@@ -166,12 +169,12 @@ def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]
     from teams_cli.views import concerns, steps, work
     from teams_cli.views.concerns import Wanted
 
-    began, left = time.monotonic(), timeout
+    began, left, tend = time.monotonic(), timeout, tending(call)
     again = steps.WAIT_TO_WORK + (" --needed" if wanted.needed else "")
     of_these = Wanted(wanted.needed, True, wanted.completed, for_work=True)
     while True:
         notes: list[Callable[[], object]] = []
-        news = concerns.wait(call.store, call.team, call.known, left, notes.append, call.say, of_these, again)
+        news = concerns.wait(call.store, call.team, call.known, left, notes.append, call.say, of_these, again, tend)
         events = [event for event in news["happened"] if event["what"] != "ready"]
         beside = [*news["messages"], *events]
         if any(map(_comes_first, beside)) or not choosing.is_free(call.store, call.load_team(), call.known):

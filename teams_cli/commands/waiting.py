@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
-from teams_cli import errors, extensions
+from teams_cli import errors
+from teams_cli.commands import landing_queue
 from teams_cli.commands.declaration import Command, option, switch, table
 from teams_cli.names import each_name
 from teams_cli.teams.permission import standing_of
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from teams_cli.views.conditions import Condition
 
 
-_LANDING = "landing"
 _MOST = 20
 """Messages that are shown at a time."""
 _WAIT = """Wait until something concerns you; print it in full with the next command. Nothing is reported twice.
@@ -35,26 +36,14 @@ Raises:
 def _wait(call: Call, claim: bool, needed: bool, completed: int | None, timeout: float | None, **named: Any) -> Any:
     """Wait for the conditions that the options in *named* ask for; without one, for anything."""
     needed = needed or completed is not None
-    if named["landing"] is None:
-        _land_queue(call)
     if all(value in (None, False) for value in named.values()):
         return _wait_for_anything(call, claim, needed, completed, timeout)
+    if named["landing"] is None:
+        landing_queue.start(call)
     if claim or needed:
         hint = "Wait for anything: teams wait --claim; or for one thing: teams wait --ready"
         raise errors.WrongUsage("--claim, --needed and --completed can't be combined with a condition", hint)
     return _wait_for_one(call, _conditions(call, **named), named["of"], timeout)
-
-
-def _land_queue(call: Call) -> None:
-    """Start what lands the queue: whoever was at it may have been killed, or may not do it."""
-    with suppress(errors.TeamsError):  # the next command tries again
-        if _LANDING not in call.store.holds(call.team, _LANDING):
-            return
-        from teams_cli.tasks import landings
-
-        start = extensions.provided("land the queue") if landings.open_ones(call.store, call.team) else None
-        if start:
-            start(call.store, call.team, call.environ)
 
 
 def _wait_for_anything(
@@ -73,7 +62,9 @@ def _wait_for_anything(
 
         return claims.awaited(call, wanted, timeout)
     again = steps.WAIT_TO_LEAD if needed else steps.WAIT
-    return concerns.wait(call.store, call.team, call.known, timeout, call.once_told, call.say, wanted, again)
+    return concerns.wait(
+        call.store, call.team, call.known, timeout, call.once_told, call.say, wanted, again, landing_queue.tending(call)
+    )
 
 
 def _conditions(
@@ -107,7 +98,10 @@ def _conditions(
     if all_tasks:
         named.append(conditions.all_settled(store, team))
     if landing is not None:
-        named += [conditions.landing_over(store, team, key, lambda: _land_queue(call)) for key in each_name([landing])]
+        named += [
+            conditions.landing_over(store, team, key, partial(landing_queue.start, call))
+            for key in each_name([landing])
+        ]
     return named
 
 

@@ -74,11 +74,13 @@ def wait(
     say: Callable[[str], None] | None = None,
     wanted: Wanted = ANYTHING,
     again: str = steps.WAIT,
+    tend: Callable[[Alarm], object] | None = None,
 ) -> Found:
     """Block until something concerns the caller that it was not told of; all that does then, with what to do about it.
 
     Messages are shown in full, and read *once told*. Who is in no team yet waits until there is one to join. Of several
-    that wait for work, each is told of another task.
+    that wait for work, each is told of another task. *tend* is called before each look, for what changes nothing here
+    by itself.
 
     Raises:
         WaitRanOut: Nothing did within *timeout* seconds.
@@ -88,6 +90,8 @@ def wait(
     found: Found = {}
 
     def ready() -> bool:
+        if tend:
+            tend(lookout.alarm)
         found.update(lookout.look())
         if timeout != 0 and not found:
             lookout.before_sleep(say)

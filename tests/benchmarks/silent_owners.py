@@ -81,7 +81,7 @@ class Owner(threading.Thread):
         show = WAYS.get(self.way)
         while show and not self.place.over.is_set():
             show(self)
-            self.place.over.wait(LEASE * self.chance.uniform(0.3, 0.7))
+            self.place.over.wait(LEASE * self.chance.uniform(0.2, 0.45))
 
     def teams(self, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
         return self.place.run(self.agent, *words, cwd=self.directory, given=given)

@@ -31,7 +31,7 @@ create)
     echo OPEN >{place}/state
     test ! -e {place}/breaks || {{ echo connection reset >&2; exit 1; }}
     echo {url} ;;
-view) printf '{{"state": "%s"}}' $(cat {place}/state) ;;
+view) printf '{{"state": "%s"}}' $(cat {place}/state); echo looked >>{place}/looks ;;
 list) case "$*" in
     *--head=bobs*) test ! -e {place}/state || echo {url} $(git --git-dir={place}/far rev-parse bobs) ;;
     esac ;;
@@ -93,6 +93,23 @@ def test_a_request_has_the_commits_and_the_branch_here_stays(
     assert git(tmp_path / "far", "rev-parse", "bobs") == git(shop.trees["bob"], "rev-parse", "HEAD")
     forge.merge(shop)
     assert f"{URL} was merged" in str(shop.task()["notes"])
+
+
+def test_any_wait_hears_that_a_request_was_merged_meanwhile(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wait without options looks at the forge, too, again and again."""
+    forge = asked_for(shop, tmp_path, monkeypatch)
+    shop.ok("bob", "land", "1")
+    assert outcome(shop) == ("checking", URL)
+    until(lambda: not running(shop.cli.root, "extensions.landing.lander"))
+    (tmp_path / "looks").unlink(missing_ok=True)
+    waiting = shop.cli.start("wait", "--timeout", "100", agent="bob", cwd=shop.trees["bob"])
+    looks = tmp_path / "looks"
+    until(lambda: looks.exists())
+    forge.state.write_text("MERGED\n")  # behind the first look of the wait
+    said = waiting.communicate(timeout=TIMEOUT)[0].decode()
+    assert "was merged" in said or "landed" in said, said
 
 
 def test_what_was_opened_though_gh_failed_is_not_refused(
