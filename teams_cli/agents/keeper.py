@@ -109,6 +109,7 @@ class Keeper:
             if budget := budgets.used_up(self.store, self.team, self.agent, self.session.run):
                 return self._rest(budget)
             try:
+                self._provide_worktree()
                 turn = self._turn(batch)
             except OSError as error:
                 self._end("failed", str(error), None)
@@ -223,6 +224,20 @@ class Keeper:
 
     def _now(self) -> Session:
         return self.store.get(self.team, SESSION, self.agent)[0]
+
+    def _provide_worktree(self) -> None:
+        """Have a worktree for the turn, where it was merged or removed since the last.
+
+        Raises:
+            OSError: There can be none; why is in the text.
+        """
+        if self.session.worktree and not os.path.isdir(self.session.worktree):
+            from teams_cli.agents import worktrees
+
+            try:
+                worktrees.provide_again(self.store, teams.get(self.store, self.team), self._now(), self.environment)
+            except errors.TeamsError as problem:
+                raise OSError(problem.message) from None
 
     def _turn(self, batch: list[Message]) -> Turn:
         if self._now().fresh and not self.session.fresh:

@@ -43,7 +43,7 @@ class Session(Record):
     A *fresh* one begins its client's session anew with the next turn. In *restarted* is who last had it begin again,
     and, behind a ~, under which name of that request. One that is *unstarted* was started by that agent inside a
     sandbox, and is to be started outside, by its keeper. In the place of one that is *taken_by* somebody, that person
-    sits in a terminal.
+    sits in a terminal. The *checkout* is noted when its worktree is removed: the next turn has a new worktree of that.
     """
 
     nested = {"resumes": Resume, "owed": Owed}  # noqa: RUF012
@@ -61,6 +61,7 @@ class Session(Record):
     variables: Object | None = None
     worktree: Text | None = None
     branch: Text | None = None
+    checkout: Text | None = None
     port_base: Count | None = None
     state: SessionState = "starting"
     outcome: Outcome | None = None

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from teams_cli import errors, text
-from teams_cli.agents import checkouts, ending, git, keeping, merging, sessions, submodules, trial_trees
+from teams_cli.agents import checkouts, ending, git, isolation, keeping, merging, sessions, submodules, trial_trees
 from teams_cli.agents import work as works
 from teams_cli.agents.seats.terminals import TERMINAL
+from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.names import HUMAN, is_name
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
+from teams_cli.store.retrying import update
 from teams_cli.teams import history
 from teams_cli.teams.permission import require
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.teams.permission import Caller
+    from teams_cli.teams.teams import Team
 
 _GONE = ".removed-"
 _TRIALS = (".own-", ".landing-", _GONE)
@@ -100,6 +103,21 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
         take_back(top, path, branch)
         raise errors.StorageFailed(f"git made no worktree {path}: {error}", f"Look in {top}.") from None
     return path, branch
+
+
+def provide_again(store: Store, team: Team, session: Session, environ: Mapping[str, str]) -> None:
+    """Make the worktree of the session anew, if it was removed since its last turn.
+
+    Raises:
+        Conflict: git did not make it, or nothing says of which checkout.
+    """
+    path = session.worktree
+    if not path or os.path.isdir(path):
+        return
+    if not session.checkout or place_of(store.root, team.name, session.agent)[0] != path:
+        raise errors.Conflict(f"its worktree {path} was removed", f"Start another agent instead of {session.agent}.")
+    add(store.root, team.name, session.agent, session.checkout)
+    isolation.furnish(team, session.checkout, path, environ, "no turn was begun")
 
 
 def take_back(top: str, path: str, branch: str) -> None:
@@ -545,7 +563,14 @@ def drop(store: Store, team: str, tree: Worktree, merged: str = "", before: Sequ
     if tip and f"branch refs/heads/{tree.branch}" not in listed:
         git.must(common, "update-ref", "-d", f"refs/heads/{tree.branch}", tip, variables=own)
         git.run(common, "config", "--remove-section", f"branch.{tree.branch}", variables=own)
+    with suppress(errors.NotFound):  # it was a member without a session
+        update(store, team, SESSION.also_closed, tree.agent, lambda found: _removed(found, tree))
     return ref
+
+
+def _removed(session: Session, tree: Worktree) -> Session:
+    """The session, whose next turn finds no worktree."""
+    return session.having(checkout=tree.top) if session.worktree == tree.path else session
 
 
 def _clear(path: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import NEEDS_PROC
-from tests.support.cli import ALPHA, Cli, make_team
+from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
 from tests.support.shop import git
 from tests.support.workflow_runs import make_repository
 
@@ -51,6 +51,18 @@ def test_what_is_removed_comes_back_as_it_was(cli: Cli, main: Path) -> None:
     assert cli.ok("prune", "--yes") == []
     cli.ok("set", "worktree.keptFor", "0")
     assert cli.ok("prune", "--yes")[0]["ref"] == ref and cli.ok("worktree", "list", "--kept") == []
+
+
+@pytest.mark.slow
+def test_a_message_to_an_agent_whose_work_was_merged_resumes_it_in_a_new_worktree(cli: Cli, main: Path) -> None:
+    tree = made_by(cli, "ann", main, "cat >>notes; git add notes; git commit -qm notes")
+    cli.ok("worktree", "merge", "ann")
+    assert not tree.exists()
+    cli.ok("send-message", "ann", "once more")
+    cli.ok("wait", "--agent", "ann", "--timeout", str(TIMEOUT))
+    assert "once more" in git(tree, "show", "HEAD:notes") and (main / "notes").exists()
+    assert cli.ok("worktree", "merge", "ann")["state"] == "merged"
+    assert "once more" in (main / "notes").read_text()
 
 
 @pytest.mark.parametrize(
