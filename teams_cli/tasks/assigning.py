@@ -228,7 +228,7 @@ def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
         return Owed(to=to, message=body, uid=uid, by=done.owner or SYSTEM, about=task.id, event=event, task=task.id)
 
     ready = [
-        told(task.assignee, task, ", assigned to you, is ready: teams claim-task --next", IF_READY, events.TASK_READY)
+        told(task.assignee, task, ", kept for you, is ready: teams claim-task --next", IF_READY, events.TASK_READY)
         for task in tasks.labelled(store, team.name, KEPT)
         if done.id in task.blocked_by and task.assignee
     ]

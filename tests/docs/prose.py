@@ -14,10 +14,12 @@ LEAST_SENTENCES_A_RELATIVE = 20
 """One sentence in so many may begin with a bare relative."""
 RELATIVE = re.compile(r"(?:What|Who|Whom|Whoever|Whatever|That of|Those of|Of|Where)\b")
 PRIVATE = re.compile(
-    r"\b(?:(?:is|was|are|were) over|(?:keep|keeps|kept) for|tells?|told|mend(?:s|ed|ing)?|came to|comes to|circles?"
-    r"|came back|comes back|but in|no more|so long)\b"
+    r"\b(?:(?:is|was|are|were) over|(?:keep|keeps|kept) for(?! you, is ready)|tells?|told|mend(?:s|ed|ing)?|came to"
+    r"|comes to|circles?|came back|comes back|but in|no more|so long)\b"
 )
-"""Words of our own, where the field has: expires, assign, notify, fix, result, cycle, rejected, except, no longer."""
+"""Words of our own, where the field has: expires, assign, notify, fix, result, cycle, rejected, except, no longer.
+In one notice scripts look for such a word.
+"""
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _ITEM = re.compile(r"(?:[*-]|\d+\.|>) +")

@@ -64,7 +64,7 @@ def other_texts() -> Iterator[str]:
     """Answers, notices, reminders and instructions: every other text with a blank in the rooms that show any."""
     kinds = set(errors.kinds())
     for path, tree in _trees().items():
-        if path.relative_to(PROGRAM).parts[0] in SHOWN and path.name != "commands.py":
+        if path.relative_to(PROGRAM).parts[0] in SHOWN and path.name not in ("commands.py", "old_notices.py"):
             yield from _others(tree, kinds)
 
 

@@ -53,7 +53,7 @@ def test_being_told_when_it_becomes_ready(cli: Cli) -> None:
         assert told(cli, "bob") == []
         cli.ok("claim-task", task, agent="ann")
         cli.ok("update-task", task, "--status", "completed", agent="ann")
-    assert told(cli, "bob") == ["task-3 (last), assigned to you, is ready: teams claim-task --next"]
+    assert told(cli, "bob") == ["task-3 (last), kept for you, is ready: teams claim-task --next"]
     assert cli.ok("claim-task", "--next", agent="bob")["id"] == "task-3"
 
 
