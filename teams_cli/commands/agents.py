@@ -298,7 +298,7 @@ COMMANDS = table(
         "interject",
         _interject,
         argument("AGENT", "The agent.", name="to", called="to"),
-        argument("TEXT", "The text.", name="text", text=True),
+        argument("TEXT", "The text.", name="text", also="message", text=True),
         doc=interrupting.interject,
         words="agents:interjected",
         answers=Message,

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from teams_cli.commands.call import Call
 
 
-_IN_OTHER_SYSTEMS = {key: f"{key}_id" for key in ("task", "plan", "agent", "message", "question", "shutdown")}
+_IN_OTHER_SYSTEMS = {key: f"{key}_id" for key in ("task", "plan", "agent", "message", "shutdown")}
+_IN_OTHER_SYSTEMS["question"] = "question_id request_id"
 """What other systems call the things that our requests name by a word alone."""
 
 
@@ -96,7 +97,7 @@ class Parameter:
     @property
     def spellings(self) -> Iterable[str]:
         """All that it may be called in a request, its key first."""
-        return dict.fromkeys((self.key, self.older_key, _IN_OTHER_SYSTEMS.get(self.key, self.also or self.key)))
+        return dict.fromkeys((self.key, self.older_key, *_IN_OTHER_SYSTEMS.get(self.key, self.also).split()))
 
     @property
     def usage(self) -> str:

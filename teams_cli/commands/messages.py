@@ -169,7 +169,7 @@ def _announce(call: Call, status: str) -> Any:
     return {"name": agent.agent, "status": agent.status, "statusHistory": [e.to_json() for e in agent.status_history]}
 
 
-_TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name="text", text=True)
+_TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name="text", also="message", text=True)
 _UID = option("--uid", "Your own name for this message: sending again under it adds nothing.")
 
 

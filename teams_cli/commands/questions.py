@@ -200,7 +200,7 @@ COMMANDS = table(
         "answer",
         _answer,
         _ID,
-        argument("TEXT", "The answer.", name="text", text=True),
+        argument("TEXT", "The answer.", name="text", also="answer", text=True),
         doc=answering.answer,
         words="questions:answered",
         answers=Question,

@@ -48,6 +48,8 @@ def test_requests_are_made_as_in_opencode_teams(cli: Cli, server: Server) -> Non
     claimed = server.post("/api/claim-task?as=agent-2", {"teamName": "review", "taskId": "task-1"})
     assert (claimed["owner"], claimed["teamName"]) == ("agent-2", "review")
     assert [task["id"] for task in server.get("/api/get-tasks?teamName=review")] == ["task-1"]
+    sent = {"teamName": "review", "to": "agent-1", "message": "Security review complete."}
+    assert server.post("/api/send-message?as=agent-2", sent)["message"] == "Security review complete."
 
 
 REFUSED: list[tuple[str, str, Any, tuple[int, str]]] = [
