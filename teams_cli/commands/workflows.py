@@ -37,7 +37,8 @@ _LIST = """List the workflows of the program and those in ./workflows: name, des
 
 An invalid one is named on standard error.
 """
-_CHECK = """Check a workflow without running it: its form, unknown names, cycles, and skills that nobody has.
+_CHECK = """Check a workflow without running it: its form, unknown names, cycles, skills that nobody has, and what its
+workers cannot use.
 
 The error names the line and field of each fault.
 
@@ -172,11 +173,19 @@ def _list(call: Call) -> Any:
     return [row for row in rows if row]
 
 
-def _check(call: Call, workflow: str) -> Any:
+def _check(call: Call, workflow: str, harness: str) -> Any:
+    from teams_cli.runs import conduct, crew
     from teams_cli.workflows import files
+    from teams_cli.workflows.model import REPO
 
     path = files.path_of(workflow, call.directory)
     content = files.read(path, call.config.agent)
+    repo = content.variables[REPO].default if REPO in content.variables else None
+    request = conduct.RunRequest(content, path, {}, harness=harness)
+    caller = Caller(conduct.LEADER_NAME, config=call.config)
+    around = conduct.Surroundings(call.environ, call.directory, sys.executable)
+    run = conduct.drafted(request, {REPO: around.path(repo or ".")}, caller)
+    crew.refuse_unfit(run, call.config)
     return {
         "name": content.name,
         "pattern": content.pattern,
@@ -188,6 +197,8 @@ def _check(call: Call, workflow: str) -> Any:
     }
 
 
+_HARNESS = option("--harness", "The client of the workers.", default="shell")
+
 COMMANDS = table(
     "Workflows",
     Command(
@@ -198,7 +209,7 @@ COMMANDS = table(
         option("--agents", "The number of workers, instead of the workflow's.", type=int, metavar="N"),
         option("--report", "The file for the report, instead of one in the data directory.", metavar="FILE"),
         switch("--resume", "Finish a run that was interrupted or failed."),
-        option("--harness", "The client of the workers.", default="shell"),
+        _HARNESS,
         option("--model", "The model for their client.", metavar="MODEL"),
         option("--permissions", levels.HELP, choices=levels.LEVELS, metavar="LEVEL"),
         doc=_RUN,
@@ -223,6 +234,7 @@ COMMANDS = table(
         "check-workflow",
         _check,
         argument("FILE", "A workflow file, or the name of one.", name="workflow"),
+        _HARNESS,
         doc=_CHECK,
         in_team=False,
         changes=False,

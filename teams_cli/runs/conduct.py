@@ -80,23 +80,8 @@ def start(store: Store, caller: Caller, request: RunRequest, surroundings: Surro
         AlreadyExists: There is a team of the name that was asked for.
         TaskFailed: The command that finds what to do failed; nothing was changed.
     """
-    users = dict(caller.config.agent) if caller.config else {}
     values = orders.variables(request.workflow, request.given, surroundings)
-    assigned = orders.staff(request.workflow, request.agents, caller.name, users)
-    draft = Run(
-        workflow=request.workflow.name,
-        file=request.file,
-        definition=request.workflow.to_json(),
-        variables=values,
-        agents=assigned,
-        leader=caller.name,
-        harness=request.harness,
-        model=request.model,
-        permissions=request.permissions,
-        mark=secrets.token_hex(8),
-        report=request.report,
-        started_at="",
-    )
+    draft = drafted(request, values, caller)
     crew.refuse_missing(draft, caller.config, surroundings)
     if not draft.thinks:
         orders.refuse_impossible(request.workflow, values, surroundings, progress.say)
@@ -109,6 +94,29 @@ def start(store: Store, caller: Caller, request: RunRequest, surroundings: Surro
     draft = draft.having(items=items, report=report, started_at=teams.now(store))
     run = store.create(team, RUN, None, draft.led_by_us(store.host))[0]
     return Leader(LiveRun(store, team, run, caller, surroundings), progress).lead()
+
+
+def drafted(request: RunRequest, values: dict[str, str], caller: Caller) -> Run:
+    """The run that is asked for, before anything is changed.
+
+    Raises:
+        InvalidValue: The agents are too few.
+    """
+    users = dict(caller.config.agent) if caller.config else {}
+    return Run(
+        workflow=request.workflow.name,
+        file=request.file,
+        definition=request.workflow.to_json(),
+        variables=values,
+        agents=orders.staff(request.workflow, request.agents, caller.name, users),
+        leader=caller.name,
+        harness=request.harness,
+        model=request.model,
+        permissions=request.permissions,
+        mark=secrets.token_hex(8),
+        report=request.report,
+        started_at="",
+    )
 
 
 def _spawn(store: Store, caller: Caller, request: RunRequest) -> str:

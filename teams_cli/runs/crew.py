@@ -312,6 +312,15 @@ def refuse_missing(run: Run, config: Config | None, surroundings: Surroundings) 
         profile = profiles.get(name, config)
         if name != SHELL:
             _refuse_unable(profile, surroundings)
+    refuse_unfit(run, config)
+
+
+def refuse_unfit(run: Run, config: Config | None) -> None:
+    """See that each agent's client takes the model and permissions it is given, and that its directory is there.
+
+    Raises:
+        InvalidValue: One does not, or is not; says which agent it was for.
+    """
     for agent in run.agents:
         profile = profiles.get(run.harness_of(agent), config)
         if profile.name == SHELL:
@@ -334,7 +343,7 @@ def _refuse_idle(agent: Assigned) -> None:
         if value:
             raise errors.InvalidValue(
                 f"{agent.name} only runs commands, so its `{key}` changes nothing",
-                f"Say its `harness`, start the run with --harness, or leave out `{key}`.",
+                f"Say its `harness`, use --harness, or leave out `{key}`.",
             )
 
 

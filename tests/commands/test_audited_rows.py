@@ -55,6 +55,16 @@ def test_agents_of_a_workflow_work_below_the_repository(tmp_path: Path) -> None:
         assert "must be a directory below the repository" in checked.stderr
 
 
+def test_what_run_refuses_of_its_workers_is_not_valid(tmp_path: Path) -> None:
+    cli, file = Cli(tmp_path / "root"), tmp_path / "w.md"
+    for key in ("model: m", "permissions: edit", "worktree: true", "cwd: nowhere", "harness: nobody"):
+        file.write_text(WORKFLOW + f"agents:\n  - {{name: a, {key}}}\n---\n")
+        checked, ran = (cli(command, str(file)) for command in ("check-workflow", "run"))
+        assert checked.status == ran.status == 2 and checked.stderr == ran.stderr, key
+    file.write_text(WORKFLOW + "agents:\n  - {name: a, model: m}\n---\n")
+    assert cli.ok("check-workflow", str(file), "--harness", "claude")["valid"]
+
+
 def test_the_keys_of_massgen_are_told_by_run_and_by_up(tmp_path: Path) -> None:
     file = tmp_path / "m.yaml"
     file.write_text(
