@@ -15,7 +15,7 @@ from teams_cli.teams import history, presence, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from teams_cli.records.types import Outcome
     from teams_cli.store.pace import Alarm
@@ -152,9 +152,10 @@ def finish(
     failure: str | None = None,
     output: str | None = None,
     exit_status: int | None = None,
+    earlier: Sequence[str] = (),
 ) -> Session:
     """End this generation of the session: its output, or why there is none, goes to the caller, exactly once, unless
-    mail resumed it and was answered by mail.
+    mail resumed it and was answered by mail. *earlier* is what its turns before the last said.
 
     First what came of it is written down, then the message is stored, under a uid of the generation, and only then is
     the session done. Whoever finds it half-way, after a crash, goes on from what is written down.
@@ -174,11 +175,11 @@ def finish(
         return found.having(state="paused" if found.pause_asked else "done", ended_at=teams.now(store))
 
     if output is not None:
-        outputs.keep(store, team, session.agent, session.generation, output)
+        outputs.keep(store, team, session.agent, session.generation, output, earlier)
     settled = update(store, team, SESSION.also_closed, session.agent, settle)[1]
     if settled.ended or settled.generation != session.generation:
         return settled
-    sent = None if outputs.is_answered(store, team, settled) else outputs.pipe(store, team, settled)
+    sent = None if outputs.is_answered(store, team, settled) else outputs.pipe(store, team, settled, earlier)
     before, after = update(store, team, SESSION.also_closed, session.agent, end)
     if before is not after:
         history.note(store, team, session.agent, f"session {after.outcome}", generation=after.generation)

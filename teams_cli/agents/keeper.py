@@ -63,7 +63,7 @@ class Keeper:
         self.session = session
         self.agent = session.agent
         self.config = user
-        self.output = ""
+        self.outputs: list[str] = []
         self.beat = _BEAT
         self.overlaps = overlaps.Teller(store, team, session.agent)
 
@@ -116,7 +116,8 @@ class Keeper:
                 return False
             if not (turn.interrupted or turn.stopped) and output.has_failed(self.profile, turn.status, turn.printed):
                 return self._failed(turn, batch)
-            self.output = turn.output(self.profile) or self.output
+            if said := turn.output(self.profile):
+                self.outputs.append(said)
             reason = turn.stopped or self._wait_for_children()
         if reason:
             self._end("stopped", reason.text, turn.status if turn else None)
@@ -208,8 +209,9 @@ class Keeper:
 
     def _end(self, outcome: Outcome, failure: str | None, status: int | None) -> None:
         """End the session, and resume its caller, if that is idle, to take the output."""
-        output = self.output if self.output or outcome == "completed" else None
-        ending.finish(self.store, self.team, self.session, outcome, failure, output, status)
+        output = self.outputs[-1] if self.outputs else "" if outcome == "completed" else None
+        earlier = self.outputs[:-1]
+        ending.finish(self.store, self.team, self.session, outcome, failure, output, status, earlier)
         with suppress(errors.TeamsError):
             logs.sweep(self.store, self.team, self.agent)
 

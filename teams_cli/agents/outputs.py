@@ -8,12 +8,15 @@ from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
-from teams_cli.records.records import Record
+from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import upsert
+from teams_cli.text import MAX_RESULT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from teams_cli.records.types import Count, Name, Text
 
 
@@ -30,25 +33,47 @@ class Output(Record):
     agent: Name
     generation: Count
     text: Text
+    earlier: list[Text] = field(default_factory=list)
+    """What it said at the end of its earlier turns, the oldest first; no more in all than one output may be."""
 
 
 OUTPUT: Kind[Output] = Kind("output", Output, key="agent", logins="own")
 
 
-def keep(store: Store, team: str, agent: str, generation: int, text: str) -> None:
-    """Keep the output in place of the one before; one of a session that was given up does not replace a newer one."""
-    made = Output(agent=agent, generation=generation, text=text)
+def keep(store: Store, team: str, agent: str, generation: int, text: str, earlier: Sequence[str]) -> None:
+    """Keep the output of a generation, and what its *earlier* turns said, before what is there; one of a session that
+    was given up does not replace a newer one.
+    """
 
     def change(kept: Output) -> Output:
-        return made if generation >= kept.generation else kept
+        if generation < kept.generation:
+            return kept
+        said = [*kept.earlier, kept.text, *earlier] if generation > kept.generation else kept.earlier
+        return Output(agent=agent, generation=generation, text=text, earlier=_within(said))
 
     upsert(store, team, OUTPUT.also_closed, agent, Output(agent=agent, generation=0, text=""), change)
 
 
+def _within(said: list[str]) -> list[str]:
+    """The newest of these texts that say something, no more of them than one output may be."""
+    kept: list[str] = []
+    room = MAX_RESULT
+    for text in reversed(said):
+        room -= len(text.encode())
+        if text.strip() and room >= 0:
+            kept.append(text)
+    return kept[::-1]
+
+
 def find(store: Store, team: str, agent: str) -> str | None:
     """What came out of the agent last; None if nothing ever did."""
+    return output.text if (output := load(store, team, agent)) else None
+
+
+def load(store: Store, team: str, agent: str) -> Output | None:
+    """What came out of the agent; None if nothing ever did."""
     try:
-        return store.get(team, OUTPUT, agent)[0].text
+        return store.get(team, OUTPUT, agent)[0]
     except errors.NotFound:
         return None
 
@@ -103,11 +128,15 @@ def _told(store: Store, team: str, session: Session, name: str) -> bool:
     )
 
 
-def pipe(store: Store, team: str, session: Session) -> Message:
-    """Send the caller the output of the session, or why there is none, as a message from the agent; it wakes nobody."""
+def pipe(store: Store, team: str, session: Session, earlier: Sequence[str]) -> Message:
+    """Send the caller the output of the session, or why there is none, as a message from the agent; it wakes nobody.
+    It names the command that shows what *earlier* turns said.
+    """
     if session.outcome == "completed":
         output = find(store, team, session.agent) or ""
         body = output if output.strip() else f"Agent {session.agent} completed."
+        if earlier:
+            body = f"{body.rstrip()}\n[Its earlier turns said more: teams recall {session.agent} --output]"
     elif session.outcome == "stopped":
         body = f"Agent {session.agent} was stopped: {session.failure}"
     else:

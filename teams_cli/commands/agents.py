@@ -112,18 +112,24 @@ _STARTED = (
 
 def result_of(call: Call, session: Session) -> dict[str, Any]:
     """How the agent ended and what came out, as JSON; with a hint where a prompt was taken for a command."""
-    return _result(session, outputs.find(call.store, call.team, session.agent) if session.ended else None)
+    return _result(session, outputs.load(call.store, call.team, session.agent) if session.ended else None)
 
 
-def _result(session: Session, output: str | None) -> dict[str, Any]:
+def _result(session: Session, output: outputs.Output | None) -> dict[str, Any]:
     document = {
         "agent": session.agent,
         "outcome": session.outcome_or_state,
-        "output": output,
+        **_said(output),
         "failure": session.failure,
         "exitStatus": session.exit_status,
     }
     return document | {"hint": _NO_COMMAND} if (session.harness, session.exit_status) == ("shell", 127) else document
+
+
+def _said(output: outputs.Output | None) -> dict[str, Any]:
+    """What an agent said at the end of its last turn and, where there is something, of those before."""
+    earlier = {"earlier": output.earlier} if output and output.earlier else {}
+    return {"output": output.text if output else None, **earlier}
 
 
 _NO_COMMAND = "The harness is `shell`, which runs the prompt as a command; for a model: --harness claude, or another."
@@ -185,7 +191,7 @@ def _stop(call: Call, to: str) -> Any:
         ended = {"outcome": "stopped", "output": None, "failure": "its client was ended", "exitStatus": None}
         return {"agent": to, **ended}
     stopped = interrupting.stop(call.store, call.team, call.caller, to)
-    return _result(stopped, call.try_to(lambda: outputs.find(call.store, call.team, to)))
+    return _result(stopped, call.try_to(lambda: outputs.load(call.store, call.team, to)))
 
 
 def _pause(call: Call, to: str) -> Any:
@@ -227,7 +233,7 @@ def _recalled(call: Call, name: str, session: Session | None, output: bool) -> d
         return {**row, "state": None}
     row["state"] = session.outcome_or_state if session.ended else "active"
     if output:
-        row.update(output=outputs.find(call.store, call.team, name), failure=session.failure)
+        row.update(_said(outputs.load(call.store, call.team, name)), failure=session.failure)
     return row
 
 

@@ -42,6 +42,21 @@ def test_mail_at_the_last_moment_still_wakes(cli: Cli) -> None:
     assert len(outputs_to(cli, "lea")) == 1
 
 
+def test_a_later_turn_leaves_the_result(cli: Cli) -> None:
+    """In the same generation, where the caller is told where it is, and in a later one."""
+    detach(cli, "zoe", f"test $TEAMS_RESUME && {{ echo ok; exit; }}; {BUSY} echo the result")
+    is_busy(cli)
+    cli.ok("send-message", "zoe", "one", agent="bob")
+    go(cli)
+    ended(cli, "zoe")
+    more = "[Its earlier turns said more: teams recall zoe --output]"
+    assert outputs_to(cli, "lea") == [("zoe", f"ok\n{more}")]
+    cli.ok("send-message", "zoe", "two", agent="bob")
+    ended(cli, "zoe", 2)
+    recalled = cli.ok("recall", "zoe", "--output")["agents"][0]
+    assert (recalled["earlier"], recalled["output"]) == (["the result\n", "ok\n"], "ok\n")
+
+
 def test_what_wakes_an_idle_agent(cli: Cli) -> None:
     """A message and a broadcast do, announcing does not; it works in its own directory, told that it is resumed."""
     prompt = 'echo "$TEAMS_RESUME $(pwd) $(cmp $TEAMS_MESSAGES_FILE /dev/stdin && echo same)" >>$D/turns'

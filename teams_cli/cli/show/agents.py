@@ -30,10 +30,15 @@ def _started(session: dict[str, Any]) -> Parts:
 def ended(done: dict[str, Any]) -> Parts:
     """How an agent ended, and what came out."""
     if done["outcome"] == "completed":
-        output = text.quoted(done["output"])
+        output = _said(done)
         return [f"{done['agent']}: completed{'' if output else ' without output'}", *output]
     head = f"{done['agent']}: {done['outcome']}: {done['failure']}"
-    return present(head, *text.quoted(done["output"]), done.get("hint"))
+    return present(head, *_said(done), done.get("hint"))
+
+
+def _said(agent: dict[str, Any]) -> list[str]:
+    """What the agent said at the end of its turns, the last at the end."""
+    return [line for said in (*agent.get("earlier", ()), agent.get("output")) for line in text.quoted(said)]
 
 
 def _summary(agent: dict[str, Any]) -> Parts:
@@ -54,7 +59,7 @@ def recalled(document: dict[str, Any]) -> Parts:
     for agent in document["agents"]:
         lines.append(f"{agent['name']}: {agent['state'] or 'not started by teams'}")
         lines += [f"  → {entry['status']}" for entry in agent["statusHistory"]]
-        lines += [*text.quoted(agent.get("output")), *text.quoted(agent.get("failure"))]
+        lines += [*_said(agent), *text.quoted(agent.get("failure"))]
     return lines or ["no agents"]
 
 
