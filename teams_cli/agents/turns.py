@@ -212,16 +212,10 @@ class ClientProcess:
 
 def delivered(batch: list[Message]) -> str:
     """A batch of messages as the next user turn of a client."""
-    quoted = [messages.quote(message) + _to_answer(message) for message in batch]
+    quoted = [messages.quote(message) + messages.how_to_answer(message) for message in batch]
     if len(quoted) == 1:
         return quoted[0]
     return "\n\n".join([f"[While you were busy, {len(quoted)} messages arrived]", *quoted])
-
-
-def _to_answer(message: Message) -> str:
-    if message.ack_by:
-        return f"\n(its sender waits for: teams ack {message.id}, or teams reply {message.id} TEXT)"
-    return "" if message.is_closed_by_reading else f"\n(answer with: teams reply {message.id} TEXT)"
 
 
 def _open_process(pid: int) -> int | None:

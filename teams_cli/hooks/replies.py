@@ -189,9 +189,7 @@ def mail(store: Store, team: str, name: str, room: int, quiet: bool) -> tuple[li
 
 def _quoted(message: Message, room: int = 0) -> str:
     quote = "\n".join(messages.quote_bounded(message, room)) if room else messages.quote(message)
-    if message.is_closed_by_reading:
-        return quote
-    return f"{quote}\n(answer with: teams reply {message.id} TEXT; or: teams ack {message.id})"
+    return quote + messages.how_to_answer(message)
 
 
 def unread(store: Store, team: str, agent: str) -> tuple[int, bool]:

@@ -192,6 +192,16 @@ def quote(message: Message) -> str:
     return "\n".join([f'[From agent "{message.from_}"]:', *(text.quoted(message.message, "| ") or ["| "])])
 
 
+def how_to_answer(message: Message) -> str:
+    """The line below a delivered message that says how to answer it; none below one that only informs."""
+    reply = f"teams reply {message.id} TEXT"
+    if message.ack_by:
+        return f"\n(its sender waits for: teams ack {message.id}, or {reply})"
+    if message.is_closed_by_reading:
+        return "" if message.only_informs else f"\n(needs no answer; to answer: {reply})"
+    return f"\n(answer with: {reply}; or: teams ack {message.id})"
+
+
 def quote_bounded(message: Message, room: int = text.MOST_LETTER) -> list[str]:
     """The lines of a message; of one that is too long the beginning, and the command that shows it whole."""
     return text.bounded(quote(message).split("\n"), room, _whole(message))

@@ -98,7 +98,8 @@ def test_a_client_with_json_lines_and_its_own_session_id(cli: Cli) -> None:
     zoe = ended(cli, "zoe", 2)
     assert zoe.session_id.startswith("made-") and outputs_to(cli, "lea")[1:] == [("zoe", "more")]
     turns = [json.loads(line) for line in lines(cli, zoe.session_id)]
-    assert turns == [prompt, '[From agent "bob"]:\n| say more\n| sleep 0\n(answer with: teams reply msg-3 TEXT)']
+    how = "(answer with: teams reply msg-3 TEXT; or: teams ack msg-3)"
+    assert turns == [prompt, f'[From agent "bob"]:\n| say more\n| sleep 0\n{how}']
     detach(cli, "yan", "fail the model is gone", "--harness", "scripted")
     assert ended(cli, "yan").outcome == "failed"
 

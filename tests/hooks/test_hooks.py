@@ -46,6 +46,14 @@ def test_every_client_is_spoken_to_in_its_words(cli: Cli) -> None:
         assert hook(cli, STOP[dialect], dialect, stop_hook_active=True) is None
 
 
+def test_an_answer_is_shown_with_the_id_by_which_it_is_answered(cli: Cli) -> None:
+    cli.ok("send-message", "lea", "Need the API schema", agent="bob")
+    cli.ok("reply", "1", "Here's the schema", agent="lea")
+    told = context(hook(cli, AFTER_TOOLS["claude"]))
+    assert told.endswith("| Here's the schema\n(needs no answer; to answer: teams reply msg-2 TEXT)")
+    assert cli.ok("reply", "2", "Got it, thanks!", agent="bob")["replyTo"] == "msg-2"
+
+
 def test_clients_that_run_the_hooks_of_claude_are_known_by_what_they_say(cli: Cli) -> None:
     """As Copilot CLI 1.0.102, Qwen Code 0.24.4 and Claude Code 2.1.332 say it; none but Claude is held up."""
     copilot = {"session_id": "s", "timestamp": "2026-11-28T09:31:59.279Z", "cwd": "/w", "prompt": "hi"}
