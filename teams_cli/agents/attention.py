@@ -112,7 +112,7 @@ def introduction(store: Store, team: str, name: str, config: Config | None) -> s
 def others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:
     """The other members in the order of joining, idle ones too."""
     team = teams.get(store, team_name)
-    working = {task.owner for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS)}
+    working = {*(task.owner for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS)), *team.inside_clients()}
     rows = []
     for other in team.active_names():
         if other != name:

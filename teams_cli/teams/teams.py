@@ -91,6 +91,10 @@ class Team(Record):
         found = self.find(agent)
         return found if found and found.active else None
 
+    def inside_clients(self) -> list[str]:
+        """The agents inside the clients of others: each is a member for as long as it works."""
+        return [member.agent_id for member in self.members if member.active and member.child_of]
+
     def active_names(self) -> list[str]:
         """The names of the active members, in the order of joining."""
         return [member.agent_id for member in self.roster() if member.active]

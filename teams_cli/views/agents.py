@@ -96,7 +96,7 @@ def rows_with(
     own: dict[str, list[str]] = {}
     for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS):
         own.setdefault(task.owner or "", []).append(task.id)
-    working = {*own, *(name for name, session in started.items() if not session.ended)}
+    working = {*own, *(name for name, session in started.items() if not session.ended), *team.inside_clients()}
     rows = member_rows(store, team, working, problems)
     seated = {terminal.agent: terminal for terminal in terminals.all_of(store, team.name, problems)}
     for row in rows:

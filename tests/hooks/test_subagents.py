@@ -32,6 +32,8 @@ def test_it_joins_is_told_and_leaves(cli: Cli) -> None:
     assert "agentB" in context(hook(cli, "SubagentStart", "a2", agent_type="Plan"))
     rows = {row["name"]: row for row in cli.ok("list-agents")["agents"]}
     assert rows["agentA"]["childOf"] == "bob" and "childOf" not in rows["bob"]
+    assert (rows["agentA"]["state"], rows["bob"]["state"]) == ("active", "idle")
+    assert "- agentA: - (idle)" not in context(hook(cli, "SubagentStart", "a2"))
     cli.ok("send-message", "agentA", "Which file?", agent="agentB")
     assert "| Which file?" in context(hook(cli, "PostToolBatch", "a1", tool_calls=[]))
     assert hook(cli, "PostToolBatch", "a1", tool_calls=[]) is None
