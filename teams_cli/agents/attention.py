@@ -28,7 +28,9 @@ _MOST_RECALLED, _RECALLED, _SHOWN = 10, 201, 2001
 _STATUS = 101
 """Characters of what another is at, with an ellipsis."""
 
-HINT = 'ACTION REQUIRED: Announce yourself to the other agents: teams announce "what you are working on"'
+_HINT = "ACTION REQUIRED: Announce yourself to the other agents: "
+HINT = f'{_HINT}teams announce "what you are working on"'
+_HINT_IN_TOOLS = f'{_HINT}broadcast(message="what you are working on")'
 
 
 def payload(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -> dict[str, Any]:
@@ -56,8 +58,8 @@ def payload(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -
 def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | None:
     """What `payload` says, for a client that puts it at the end of every call of its model.
 
-    It marks nothing as read, and is bounded. What the agent has in its context already is only recalled. None if nobody
-    is there and nothing waits.
+    It marks nothing as read, is bounded, and names tools, since it passes for the result of one. What the agent has in
+    its context already is only recalled. None if nobody is there and nothing waits.
     """
     there = others(store, team_name, caller.name)[:MAX_NAMED]
     mail = reading.read(store, team_name, caller, Selection(limit=_MOST_RECALLED), [])
@@ -68,8 +70,11 @@ def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | Non
         for row in there
     ]
     made = _broadcast(store, team_name, caller, agents, [_recalled(document) for document in mail])
+    output = made["state"]["output"]
+    if "hint" in output:
+        output["hint"] = _HINT_IN_TOOLS
     if mail:
-        made["state"]["output"]["reply"] = "teams reply ID TEXT; without an answer: teams ack ID"
+        output["reply"] = "broadcast(reply_to=ID, message=TEXT); without an answer: ack(message=ID)"
     return made
 
 

@@ -39,6 +39,8 @@ def test_each_call_has_what_is_so(cli: Cli) -> None:
         assert state["input"] == {"synthetic": True} and state["title"] == "2 agent(s), 1 message(s)"
         assert {"name": "mia", "status": "the parser", "idle": True} in state["output"]["agents"]
         assert state["output"]["messages"] == [{"id": 1, "from": "lea", "content": "x" * 1000}]
+        assert state["output"]["hint"].endswith('other agents: broadcast(message="what you are working on")')
+        assert state["output"]["reply"].startswith("broadcast(reply_to=ID, message=TEXT)")
     assert "| xxx" in told(cli, "PostToolUse", attends=True)
     (message,) = hook(cli, "ModelCall", "opencode")["state"]["output"]["messages"]
     assert message["content"] == "x" * 200 + "…"

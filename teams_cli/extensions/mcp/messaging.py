@@ -49,15 +49,15 @@ class Words:
         self.command = command
         self.description = description
         self._run = run
-        self._required = required or {}
-        self._known = {**self._required, **(others or {})}
+        self.needs = required or {}
+        self._known = {**self.needs, **(others or {})}
         self._refuse = refuse or (lambda call, arguments, error: error)
 
     @property
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of the arguments."""
         properties = {key: {"type": "string", "description": help} for key, help in self._known.items()}
-        required = {"required": [*self._required]} if self._required else {}
+        required = {"required": [*self.needs]} if self.needs else {}
         return {"type": "object", "properties": properties, **required}
 
     def run(self, call: Call, arguments: Mapping[str, Any]) -> Any:
@@ -76,8 +76,8 @@ class Words:
         if unknown := [key for key in arguments if key not in self._known]:
             raise errors.WrongUsage(f"{unknown[0]}: unknown field", hint)
         given = {key: _text(key, value) for key, value in arguments.items() if value is not None}
-        if any(key not in given for key in self._required):
-            raise errors.WrongUsage(f"Missing {' or '.join(self._required)}", hint)
+        if any(key not in given for key in self.needs):
+            raise errors.WrongUsage(f"Missing {' or '.join(self.needs)}", hint)
         return given
 
 

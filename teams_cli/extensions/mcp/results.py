@@ -85,11 +85,16 @@ def resource(document: Any, gist: Sequence[str]) -> Any:
     return within(rows, _MOST_RESOURCE, _CUT_RESOURCE)
 
 
-_COMMAND = re.compile(rf"\bteams ({'|'.join(sorted(commands.every(), key=len, reverse=True))})\b(?!-)")
+_WORD = re.compile(r' (--[a-z-]+|"[^"\n]*"|(?!or\b|and\b)[\w@~/][\w@~/-]*(?:\.[\w-]+)*(?:\.{3})?)')
+_COMMAND = re.compile(
+    rf"\bteams ({'|'.join(sorted(commands.every(), key=len, reverse=True))})\b(?!-)((?:{_WORD.pattern})*)"
+)
+_ENDS = re.compile(r"$|[^\w ]| (or|and)\b| \(")
+"""What stands behind a command with its arguments; other words are a sentence that goes on."""
 _QUOTED = re.compile(rf"`({'|'.join(name for name in commands.every() if '-' in name)})`")
 _FLAG = re.compile(r"(?<![\w-])--(?!as\b|team\b|root\b|json\b)([a-z][a-z-]*)")
 _AT_SHELL = re.compile(
-    r",? instead of --team\b|; `-` reads it from standard input|, or teams create-task --from (?s:.*)"
+    r",? instead of --team\b|; `-` reads it from standard input|, or (?:for several: )?teams create-task --from (?s:.*)"
     r"|(?<=\bteams join-team )(\S+) --as \S+"
 )
 _OF_SERVER = re.compile(r"^(mcp_+)?teams?_+")
@@ -101,7 +106,8 @@ _AT_START = {
 _HOW_TO_ANSWER = re.compile(r"Answer within [^\n:]*: teams answer ask-\d+ TEXT")
 """What the program puts under a question, in the asker's message."""
 _LITTLE = 20
-_OTHERWISE = {**{words.command: words.name for words in messaging.WORDS}, "announce": "broadcast"}
+_WORDS = {words.command: words for words in messaging.WORDS}
+_WORDS["announce"] = _WORDS["broadcast-message"]
 """The tools that are not called as their commands are, or that agents are offered in their stead."""
 
 
@@ -118,17 +124,41 @@ def meant(name: str, names: Container[str]) -> str | None:
 
 def called(command: str) -> str:
     """The tool by which agents are told of the command."""
-    return _OTHERWISE.get(command, tool_name(command))
+    return _WORDS[command].name if command in _WORDS else tool_name(command)
 
 
 def in_tools(text: str) -> str:
-    """The text with commands called as the tools are."""
+    """The text with commands called as the tools are, `reply(message=ID, text=TEXT)`."""
     text = _AT_SHELL.sub(lambda found: found[1] or "", text)
     for said, meant in _AT_START.items():
         text = text.replace(said, meant)
-    text = _COMMAND.sub(lambda found: called(found[1]), text)
+    text = _COMMAND.sub(lambda found: _call(found[1], found[2], text[found.end() :]), text)
     text = _QUOTED.sub(lambda found: f"`{called(found[1])}`", text)
     return _FLAG.sub(lambda found: found[1].replace("-", "_"), text)
+
+
+def _call(name: str, words: str, rest: str) -> str:
+    """The call of a tool that does what these words behind a command say; of those of a sentence, with the *rest* that
+    follows, the tool's name is all that is changed.
+    """
+    command = commands.get(name)
+    own = _WORDS.get(name)
+    places = list(own.needs) if own else [place.key for place in command.places]
+    arguments = []
+    tokens = _WORD.findall(words)
+    while tokens:
+        if not (said := tokens.pop(0)).startswith("--"):
+            if not places:
+                return called(name) + words
+            arguments.append(f"{places.pop(0)}={said}")
+        elif (option := command.options.get(said)) and (option.flag or tokens):
+            key = "team_name" if said == "--team" else option.key
+            arguments.append(f"{key}={'true' if option.flag else tokens.pop(0)}")
+        else:
+            return called(name) + words
+    if not arguments or not _ENDS.match(rest):
+        return called(name) + words
+    return f"{called(name)}({', '.join(arguments)})"
 
 
 def description(doc: str) -> str:
@@ -198,10 +228,10 @@ def _word(document: dict[str, Any]) -> None:
 
 
 def _word_row(row: dict[str, Any]) -> None:
-    for key in ("next", "message", "content"):
+    for key in ("next", "hint", "message", "content"):
         if not isinstance(row.get(key), str):
             continue
-        if key == "next" or row.get("from") == SYSTEM:
+        if key in ("next", "hint") or row.get("from") == SYSTEM:
             row[key] = in_tools(row[key])
         else:
             row[key] = _HOW_TO_ANSWER.sub(lambda line: in_tools(line[0]), row[key])

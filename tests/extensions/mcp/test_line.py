@@ -103,7 +103,7 @@ def test_a_wait_for_anything_ends_with_what_concerns_it_in_words_of_tools(cli: C
         add_tasks(cli, "one")
         found = line.read()["result"]["structuredContent"]
         assert [(each["text"], each["next"]) for each in found["happened"]] == [
-            ("task-1 is ready: one", "claim_task next")
+            ("task-1 is ready: one", "claim_task(next=true)")
         ]
 
 

@@ -131,6 +131,8 @@ def test_tools_are_called_as_in_opencode_teams(tmp_path: Path) -> None:
             made = await call(lead, "spawn-team", teamName="review-pr-456", leaderInfo=leader)
             assert (made["name"], made["leader"]) == ("review-pr-456", "agent-1")
             assert made["members"][0]["agentName"] == "Ann"
+            assert (await refusal(lead, "create_task"))["hint"] == 'Write: create_task(title="TITLE")'
+            assert (await refusal(lead, "leave_team"))["hint"].startswith("Hand it over (hand_over(agent=AGENT)) or")
             assert (await call(lead, "mcp__team__create_task", title="look"))["teamName"] == "review-pr-456"
             refused = await refusal(member, "join_team", name="review-pr-456")
             assert refused["message"] == "review-pr-456 is the name of a team, not yours"
@@ -180,7 +182,7 @@ def test_agents_list_and_write_to_each_other(cli: Cli) -> None:
             there = [{"name": "lea", "status": None}, {"name": "mia", "status": None}]
             assert told == {"you_are": "bob", "id": "msg-2", "sentTo": ["lea", "mia"], "agents": there}
             hint = (await call(mia, "attend"))["state"]["output"]["hint"]
-            assert hint.endswith('other agents: broadcast "what you are working on"')
+            assert hint.endswith('other agents: broadcast(message="what you are working on")')
             assert (await call(mia, "list_agents"))["agents"][1]["workingOn"] == "reading the tests"
             assert (await call(bob, "broadcast", message="only you", send_to="lea"))["sentTo"] == ["lea"]
             answer = await bob.call_tool("broadcast", {"message": "x", "send_to": "lea", "reply_to": 1})
