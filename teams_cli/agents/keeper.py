@@ -81,7 +81,7 @@ class Keeper:
         sessions.check_started_here(self.store, self.team, self.session)
         agents.register_process(self.store, self.team, self.agent, os.getpid())
         self.beat = min(_BEAT, teams.get(self.store, self.team).silence / 4)
-        self.profile = profiles.get(self.session.harness, self.config)
+        self.profile = profiles.get(self.session.harness, self.config, self.session.acp_command)
         self.confined = permissions.is_confined(self.profile, self.session.permissions)
         # In a secure team, a new token: only the hash of the last one was kept.
         token = joining.renew_token(self.store, self.team, self.agent)
@@ -155,8 +155,9 @@ class Keeper:
     def _take_client(self, harness: str) -> None:
         """Go on in a new session of another client, which is given the prompt anew."""
         self.profile = profiles.get(harness, self.config)
-        self.session = self.session.having(harness=harness, model=None)
-        self._change(lambda session: session.having(harness=harness, model=None, limited_until=None))
+        other = {"harness": harness, "model": None, "acp_command": None}
+        self.session = self.session.having(**other)
+        self._change(lambda session: session.having(**other, limited_until=None))
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -249,6 +250,7 @@ class Keeper:
             prompt=started_with.prompt,
             directory=started_with.directory,
             model=started_with.model,
+            acp_command=started_with.acp_command,
             permissions=started_with.permissions,
             session_id=started_with.session_id,
             session_known=started_with.session_known,

@@ -54,6 +54,7 @@ class Session(Record):
     depth: Count = 1
     harness: Name
     model: Text | None = None
+    acp_command: Text | None = None
     permissions: Permissions | None = None
     prompt: Text
     description: Text
@@ -324,6 +325,7 @@ def _known(store: Store, team: str, agent: str) -> tuple[str, list[str]]:
 
 def _digest(session: Session) -> str:
     kept = [session.worktree, session.run, session.caller, session.depth]
+    kept += [session.acp_command] if session.acp_command else []
     return _hash([*_of_old(session), session.model, session.permissions, *kept])
 
 

@@ -47,6 +47,7 @@ class StartRequest:
         worktree: bool = False,
         answer: str | None = None,
         model: str | None = None,
+        acp_command: str | None = None,
         permissions: Permissions | None = None,
         directory: str = ".",
         variables: Mapping[str, str] | None = None,
@@ -60,6 +61,7 @@ class StartRequest:
         self.worktree = worktree
         self.answer = answer
         self.model = model
+        self.acp_command = acp_command
         self.permissions = permissions
         self.directory = os.path.abspath(directory)
         self.variables = variables
@@ -75,6 +77,8 @@ class StartRequest:
             names.check_name(self.agent, "agent")
         if self.model is not None:
             text.one_line(self.model, "model")
+        if self.acp_command is not None:
+            text.one_line(self.acp_command, "command")
         if not os.path.isdir(self.directory):
             raise errors.InvalidValue(
                 f"the directory {self.directory} does not exist", "Create it, or give another --cwd."
@@ -122,9 +126,10 @@ def spawn(store: Store, team_name: str, caller: Caller | None, request: StartReq
 
 
 def _take_after(request: StartRequest, own: Session) -> None:
-    """Unless it says another, the agent has the harness and the model of the one that starts it."""
+    """Unless it says another, the agent has the harness, its command and the model of the one that starts it."""
     if request.harness is None:
         request.harness = own.harness
+        request.acp_command = request.acp_command or own.acp_command
         request.model = request.model or own.model
 
 
@@ -135,7 +140,9 @@ def _new_run(team: str) -> str:
 def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run: str, depth: int) -> Session:
     """Register the agent, so that it can be written to; then start its keeper."""
     request.check()
-    profile = profiles.get(request.harness or str(settings.value(team, "harness")), caller.config)
+    harness = request.harness or str(settings.value(team, "harness"))
+    profile = profiles.get(harness, caller.config, request.acp_command)
+    profiles.refuse_without_command(profile)
     if request.model:
         profiles.refuse_model(profile, request.model)
     level = permissions.choose(profile, request.permissions, team, request.environ)
@@ -158,6 +165,7 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
             depth=depth,
             harness=profile.name,
             model=request.model,
+            acp_command=request.acp_command,
             permissions=level,
             prompt=request.prompt,
             description=request.description or " ".join(request.prompt.split())[:_DESCRIPTION],

@@ -118,7 +118,7 @@ class ClientProcess:
                     stdout=out,
                     stderr=err,
                     start_new_session=True,
-                    preexec_fn=_as_client(os.getpid()),
+                    preexec_fn=as_client(os.getpid()),
                 )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             why = error.strerror if isinstance(error, OSError) else error
@@ -226,7 +226,7 @@ def _open_process(pid: int) -> int | None:
         return None
 
 
-def _as_client(keeper: int) -> Callable[[], None]:
+def as_client(keeper: int) -> Callable[[], None]:
     """What the client does before it starts: end when the keeper does, however that ends, and take all signals."""
     import ctypes
 

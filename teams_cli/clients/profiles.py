@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 MODEL = "{model}"
+ACP = "{acp}"
 _SHELLS = ("sh", "dash", "bash", "zsh", "fish", "ksh", "ash", "busybox", "env")
 
 
@@ -46,6 +47,9 @@ class Profile(Record):
     Where the command line has no words for hooks and server, *once* names the client as which it takes them: from
     settings of ours that it is given by variables, for this one run.
 
+    `{acp}` becomes the words of *acp*, in which the others are filled in, too: the command of a client that speaks the
+    Agent Client Protocol. Where a profile says no more than that, it is started as the harness `acp` is.
+
     A failed turn of a client with a *provider* may be a limit of that.
 
     *modes* says how the client is held to what it may do, at each level of `ask`, `edit` and `all`: by the words for
@@ -59,6 +63,7 @@ class Profile(Record):
     resume: list[Text]
     fork: list[Text] | None = None
     model: list[Text] | None = None
+    acp: list[Text] | None = None
     session_file: Text | None = None
     input: HarnessInput = "prompt"
     introduced: bool = False
@@ -78,6 +83,11 @@ class Profile(Record):
     keep: list[Word] = field(default_factory=lambda: [*environments.SETTINGS])
 
     @property
+    def program(self) -> str:
+        """The client's own program."""
+        return (self.acp or self.start)[0]
+
+    @property
     def has_provider(self) -> bool:
         """Whether its client can meet a limit of its provider: a shell that runs the prompt can't."""
         command = self.start[self.start.index("{prompt}") - 1] if "{prompt}" in self.start else ""
@@ -90,11 +100,12 @@ class Profile(Record):
         return {**kept, **{key: str(value) for key, value in self.set.items()}, **own}
 
 
-def get(name: str, config: Config | None) -> Profile:
-    """The profile of that name, the user's own before the embedded ones.
+def get(name: str, config: Config | None, command: str | None = None) -> Profile:
+    """The profile of that name, the user's own before the embedded ones; with the *command* of its client, where that
+    was said for one agent.
 
     Raises:
-        InvalidValue: There is none; the hint names those that there are.
+        InvalidValue: There is none; the hint names those that there are. Or it takes no command.
         DamagedRecord: The user's own has the wrong shape.
     """
     own = config.harness if config else {}
@@ -103,25 +114,48 @@ def get(name: str, config: Config | None) -> Profile:
 
         document = {"name": name, **_extended(name, own[name]), **own[name]}
         check_record(Profile, document, f"config.json: harness.{name}")
-        return Profile.from_json(document)
-    document = _extended(name)
+    else:
+        document = _extended(name)
     if not document:
         all_names = ", ".join(sorted({*known.names(), *own}))
         raise errors.InvalidValue(f"there is no harness {name!r}", f"Harnesses: {all_names}; config.json adds more.")
-    return Profile.from_json(document)
+    profile = Profile.from_json(document)
+    return profile if command is None else _commanded(profile, command)
 
 
 def _extended(name: str, own: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """What the embedded profile of that name says, if there is one, and an own one does not say how to start."""
-    client = known.find(name)
-    return dict(client.profile) if client and "start" not in (own or {}) else {}
+    own = own or {}
+    client = known.find(name) or (known.find("acp") if "acp" in own else None)
+    return {**client.profile, "name": name} if client and "start" not in own else {}
+
+
+def _commanded(profile: Profile, command: str) -> Profile:
+    import shlex
+
+    if ACP not in profile.start or profile.acp:
+        raise errors.InvalidValue(f"the harness {profile.name} has its own command", "Use: --harness acp")
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise errors.InvalidValue(f"the command {command!r} is not valid: {error}", _COMMAND) from None
+    return profile.having(acp=words)
+
+
+def refuse_without_command(profile: Profile) -> None:
+    """Raises InvalidValue: The client's command is to be said for each agent, and was not."""
+    if ACP in profile.start and not profile.acp:
+        raise errors.InvalidValue(f"the harness {profile.name} needs the command of its client", _COMMAND)
+
+
+_COMMAND = 'Give it as: --acp-command "qwen --acp"'
 
 
 def refuse_model(profile: Profile, model: str) -> None:
     """Raises InvalidValue: The client can't be told to take that model, or would take it for an option of its own."""
     if model.startswith("-"):
         raise errors.InvalidValue(f"{model!r} is no model: it begins with a dash", "Give the name of a model.")
-    if not profile.model or MODEL not in profile.start:
+    if not profile.model or MODEL not in [*profile.start, *(profile.acp or ())]:
         raise errors.InvalidValue(
             f"the harness {profile.name} takes no model",
             "Leave out --model, or define it in config.json: `model`, and {model} in `start` and `resume`.",
@@ -134,11 +168,12 @@ def of_model(profile: Profile, model: str | None) -> list[str]:
 
 
 def brought(profile: Profile, python: str, variables: Iterable[str], level: str | None = None) -> dict[str, list[str]]:
-    """The words for `{hooks}`, `{mcp}` and `{permissions}` in a command line; *variables* are the names of those that
-    it is run with.
+    """The words for `{acp}`, `{hooks}`, `{mcp}` and `{permissions}` in a command line; *variables* are the names of
+    those that it is run with.
     """
     hooks, server = known.find(profile.hooks), known.find(profile.mcp)
     return {
+        "acp": profile.acp or [],
         "permissions": permissions.mode(profile, level).words,
         "hooks": hooks.hook_words(python, level) if hooks else [],
         "mcp": server.server_words(python, variables) if server and own_entries.is_server_available() else [],
@@ -152,13 +187,13 @@ def given_once(profile: Profile, python: str, directory: str, environ: Mapping[s
 
 
 def fill(words: list[str], values: Mapping[str, str], brought: Mapping[str, Sequence[str]] | None = None) -> list[str]:
-    """The command line, each word with the known names in it replaced, and `{hooks}`, `{mcp}` and `{permissions}` by
-    those words of *brought*, or by none; no shell looks at it.
+    """The command line, each word with the known names in it replaced, and `{acp}`, `{hooks}`, `{mcp}` and
+    `{permissions}` by those words of *brought*, or by none; no shell looks at it.
     """
     filled: list[str] = []
     given = brought or {}
-    permits = given.get("permissions", ())
-    words = [part for word in words for part in (permits if word == "{permissions}" else (word,))]
+    for whole in (ACP, "{permissions}"):
+        words = [part for word in words for part in (given.get(whole[1:-1], ()) if word == whole else (word,))]
     for word in words:
         if word in ("{hooks}", "{mcp}", MODEL):
             filled += given.get(word[1:-1], ())

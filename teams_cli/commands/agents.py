@@ -8,7 +8,7 @@ from teams_cli import errors
 from teams_cli.agents import ending, interrupting, logs, outputs, sessions, starting, waking
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.starting import StartRequest
-from teams_cli.clients import permissions
+from teams_cli.clients import known, permissions
 from teams_cli.commands import console
 from teams_cli.commands.call import Call, Outcome, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
@@ -259,7 +259,8 @@ _ORDER = (
     argument("PROMPT", "What to do; with the harness `shell` a shell command.", name="prompt", text=True),
     option("--agent-id", "Its name, instead of the next alias.", metavar="AGENT", seldom=True),
     option("--description", "A few words; the beginning of the prompt unless given.", seldom=True),
-    option("--harness", "shell, claude, codex, opencode, gemini, qwen, or your own."),
+    option("--harness", f"{', '.join(known.names())}, or your own."),
+    option("--acp-command", "With the harness `acp`: its client's command.", metavar="COMMAND", seldom=True),
     option("--model", "The model for its client.", metavar="MODEL", seldom=True),
     option("--permissions", permissions.HELP, choices=permissions.LEVELS, metavar="LEVEL", seldom=True),
     option("--type", "Its role or specialty.", seldom=True),

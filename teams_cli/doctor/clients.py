@@ -43,9 +43,9 @@ def examine(
     What is right is told as well, with the level `good`.
     """
     profile = profiles.get(client, config)
-    program = which(profile.start[0], path=environ.get("PATH"))
+    program = which(profile.program, path=environ.get("PATH"))
     if program is None:
-        yield finding(client, "problem", f"there is no {profile.start[0]} on PATH", "Install it.")
+        yield finding(client, "problem", f"there is no {profile.program} on PATH", "Install it.")
         return
     version = profiles.version_of(program, environ)
     what, remedy = profiles.version_trouble(known.get(client), version)
@@ -130,7 +130,7 @@ def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, s
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            return finding(client.name, "problem", f"took no turn: {error}", f"Try it: {profile.start[0]}")
+            return finding(client.name, "problem", f"took no turn: {error}", f"Try it: {profile.program}")
         fired = os.path.exists(f"{store.root}/teams/{_TEAM}/inboxes/{_AGENT}.seen")
     if fired:
         return finding(client.name, "good", "a hook fired in a turn of the client")

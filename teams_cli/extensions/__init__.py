@@ -20,7 +20,8 @@ class Extension:
     """What one extension brings; each value names a module of its folder, or `module:name`.
 
     *commands* says which module declares a command in its table `COMMANDS`; *kinds* are the kinds of record that it
-    keeps in a team; *provides* are the functions that the core calls by name, if they are there.
+    keeps in a team; *provides* are the functions that the core calls by name, if they are there; *clients* are the
+    clients that it can start, by name.
     """
 
     def __init__(
@@ -28,10 +29,12 @@ class Extension:
         commands: Mapping[str, str] | None = None,
         kinds: Sequence[str] = (),
         provides: Mapping[str, str] | None = None,
+        clients: Mapping[str, str] | None = None,
     ) -> None:
         self.commands = commands or {}
         self.kinds = kinds
         self.provides = provides or {}
+        self.clients = clients or {}
 
 
 BROUGHT_BY = {
@@ -75,6 +78,19 @@ def refuse_missing(command: str) -> None:
 def kinds() -> list[Any]:
     """The kinds of record that extensions keep in a team."""
     return [_named(place, f"{name}.") for name, extension in every().items() for place in extension.kinds]
+
+
+def clients() -> list[str]:
+    """The names of the clients that extensions can start."""
+    return [name for extension in every().values() for name in extension.clients]
+
+
+def client(name: str) -> Any | None:
+    """The client of that name; None if no extension that is here can start it."""
+    for folder, extension in every().items():
+        if place := extension.clients.get(name):
+            return _named(place, f"{folder}.")
+    return None
 
 
 def provided(function: str) -> Callable[..., Any] | None:

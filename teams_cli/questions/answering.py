@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 ALLOW, ALWAYS = "allow", "always"
+_TO_USE = "use "
 _ASKED = 60
 _SAID = 4000
 """Characters of a question and of an answer that a notice of it has."""
@@ -188,7 +189,7 @@ def ask_for_tool(store: Store, team_name: str, caller: Caller | None, tool: str,
         NotAllowed: The caller is no active member.
     """
     standing = require(store, team_name, caller, "ask-others")
-    agent, wanted = standing.name, f"use {tool}"[:_LONGEST]
+    agent, wanted = standing.name, f"{_TO_USE}{tool}"[:_LONGEST]
     if standing.team.grants_to(agent, wanted):
         return None
     wish = f"{agent} wants to use {tool}:\n{about}"[:_ROOM]
@@ -199,6 +200,13 @@ def ask_for_tool(store: Store, team_name: str, caller: Caller | None, tool: str,
     if answer is None:
         return f"nobody allowed it within {said.timeout:g} seconds"
     return f"the person said: {answer.content}" if answer.content else "the person did not allow it"
+
+
+def withdraw_for_tools(store: Store, team: str, agent: str) -> None:
+    """Close what the agent's client asked for its tools: the turn was cancelled, and nobody waits for the answers."""
+    for question in questions.all_of(store, team, []):
+        if question.open and question.from_ == agent and (question.operation or "").startswith(_TO_USE):
+            questions.close(store, team, question)
 
 
 def _put(store: Store, team_name: str, agent: str, operation: str, wish: str, what: str) -> Question:

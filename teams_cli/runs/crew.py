@@ -349,7 +349,7 @@ def _refuse_idle(agent: Assigned) -> None:
 
 def _refuse_unable(profile: Profile, surroundings: Surroundings) -> None:
     """Raises InvalidValue: The client is not there, or does not start."""
-    name = profile.start[0]
+    name = profile.program
     program = which(name, path=surroundings.environ.get("PATH"))
     if program is None:
         raise errors.InvalidValue(

@@ -25,6 +25,7 @@ OPTION = "--dangerously-skip-permissions"
 TOLD = [
     ("prompt", "echo mine >>$D/ran"),
     ("permissions", "all"),
+    ("acp_command", "touch evil"),
     ("session_id", OPTION),
     ("session_id", "of-another-session"),
 ]

@@ -25,6 +25,8 @@ STARTED = (*CLIENTS, "copilot")
 """Also one that is started, and not sat at."""
 NEWEST = "-newest"
 """Behind the name of a client: its newest version, where that is not the pinned one."""
+OVER_ACP = "-acp"
+"""Behind the name of a client: started over the Agent Client Protocol."""
 VARIABLES = {
     f"{client}{which}": f"TEAMS_E2E_{client.upper()}{which.upper().replace('-', '_')}"
     for client in STARTED
@@ -73,6 +75,11 @@ _OPENCODE_OFFLINE = [
 ]
 
 
+def every_client_and(*more: str) -> pytest.MarkDecorator:
+    """All clients, and some harnesses that are none: a client over the Agent Client Protocol."""
+    return pytest.mark.parametrize("office", (*CLIENTS, *more), indirect=True)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep what needs a real client out of the default run."""
     for item in items:
@@ -91,7 +98,8 @@ class Office:
 
     def __init__(self, top: Path, wanted: str, model: Model) -> None:
         self.top = top
-        client = self.client = wanted.removesuffix(NEWEST)
+        harness = wanted.removesuffix(NEWEST)
+        client = self.client = harness.removesuffix(OVER_ACP)
         self.model = model
         self.home, self.work, self.bin = top / "home", top / "work", top / "bin"
         for directory in (*(self.home / f".{c}" for c in ("codex", "gemini", "qwen")), self.work, self.bin):
@@ -102,14 +110,14 @@ class Office:
         (self.home / ".qwen/settings.json").write_text(json.dumps(_QWEN_SETTINGS))
         (self.home / "opencode.json").write_text(json.dumps(_opencode_config(model.url)))
         (self.home / ".codex/config.toml").write_text(_CODEX_CONFIG.format(url=model.url))
-        (self.bin / client).symlink_to(BINARIES[wanted])
+        (self.bin / client).symlink_to(BINARIES[wanted.removesuffix(OVER_ACP)])
         if node := shutil.which("node"):
             (self.bin / "node").symlink_to(node)
         (self.bin / "teams").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m teams_cli "$@"\n')
         (self.bin / "teams").chmod(0o755)
         (self.home / ".profile").write_text(f'PATH="{self.bin}:$PATH"\n')  # a shell that is told to log in forgets it
         self.cli = make_team(top / "root")
-        self.cli.ok("set", "harness", client, agent="lea")
+        self.cli.ok("set", "harness", harness, agent="lea")
 
     def environ(self, **more: str) -> dict[str, str]:
         """An environment made from nothing: what a client inherits is what is in here."""
@@ -210,8 +218,8 @@ class Office:
 def office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Office]:
     """A team whose agents are real clients: of three kinds in turn, of all where a test is marked `every_client`."""
     client = request.param
-    if not os.access(BINARIES[client], os.X_OK):
-        pytest.skip(f"{VARIABLES[client]} names no {client}: see what tests/e2e/install.sh said")
+    if not os.access(BINARIES[client.removesuffix(OVER_ACP)], os.X_OK):
+        pytest.skip(f"{VARIABLES[client.removesuffix(OVER_ACP)]} names no {client}: see what tests/e2e/install.sh said")
     model = Model()
     made = Office(tmp_path, client, model)
     yield made

@@ -6,11 +6,11 @@ import json
 import time
 
 from tests.e2e.apis import CACHED, INPUT, OUTPUT
-from tests.e2e.conftest import Office, every_client
+from tests.e2e.conftest import Office, every_client, every_client_and
 from tests.e2e.model import Hang, Run, Say
 
 
-@every_client
+@every_client_and("opencode-acp", "qwen-acp")
 def test_a_failure_of_the_model_is_a_failure_of_the_agent(office: Office) -> None:
     """Clients say so in different ways, one of them with exit status 0."""
     office.model.refuse("[ann]")
@@ -63,7 +63,7 @@ def test_a_stop_with_unread_mail_is_refused(office: Office) -> None:
     assert '[From agent "lea"]:\n| one more thing' in second.since(first)
 
 
-@every_client
+@every_client_and("gemini-acp", "copilot-acp")
 def test_a_message_resumes_an_idle_agent_with_its_history(office: Office) -> None:
     office.model.script("[ann]", Say("first"), Say("second"))
     assert office.run("[ann] begin")["output"] == "first"
@@ -73,7 +73,7 @@ def test_a_message_resumes_an_idle_agent_with_its_history(office: Office) -> Non
     assert "| go on" in second.said_by_user()[-1] and "first" in second.text and "[ann] begin" in second.text
 
 
-@every_client
+@every_client_and("gemini-acp", "opencode-acp", "qwen-acp")
 def test_an_interjection_stops_the_turn_and_is_the_next_one(office: Office) -> None:
     """In the middle of an answer, and in the middle of a tool call, there as a message where these end turns."""
     office.say("create-task", "never done")
@@ -90,7 +90,7 @@ def test_an_interjection_stops_the_turn_and_is_the_next_one(office: Office) -> N
     assert office.model.requests["[ann]"][-1].text.count("| nor that") == 1
 
 
-@every_client
+@every_client_and("qwen-acp")
 def test_what_turns_took_is_what_the_model_counted(office: Office) -> None:
     """Of the first turn and of one that resumes the session: some clients count on from the first."""
     office.model.script("[ann]", Run("teams announce 'reading'"), Say("forty-two"), Say("more"))

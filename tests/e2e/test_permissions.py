@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
+import subprocess
 import time
 from itertools import pairwise
 
@@ -14,6 +14,7 @@ from tests.e2e.model import Run, Say
 
 OUTSIDE = 'python3 -c \'open("../outside", "w")\'; echo done'
 INSIDE = 'python3 -c \'open("inside", "w")\''
+SECOND = 'python3 -c \'open("second", "w")\''
 
 
 @every_client
@@ -58,27 +59,26 @@ def test_the_sandbox_of_codex_ends_at_its_directory(office: Office) -> None:
     assert "refused" in office.model.requests["[ben]"][-1].text
 
 
-@pytest.mark.parametrize("office", ["claude", "codex"], indirect=True)
+@pytest.mark.parametrize("office", ["claude", "codex", "gemini-acp", "opencode-acp", "qwen-acp"], indirect=True)
 def test_at_ask_the_person_is_asked_and_what_is_said_is_done(office: Office) -> None:
     office.say("set", "permissions", "ask")
-    commands = [INSIDE, 'python3 -c \'open("second", "w")\'', "teams announce 'unasked'"]
-    office.model.script("[ann]", *map(Run, commands), Run("teams answer 1 always --as human"), Say("done"))
+    commands = [INSIDE, "teams announce 'unasked'", "teams answer 1 always --as human", SECOND]
+    office.model.script("[ann]", *map(Run, commands), Say("done"), Say("done"))
     process = office.start("[ann] work")
-    said = iter(["allow", "not that one"])
-    asked: list[str] = []
-
-    def answer() -> None:
-        while process.poll() is None:
-            for question in json.loads(office.say("get-questions", "--open")):
-                asked.append(question["question"])
-                office.say("answer", question["id"], next(said), agent="human")
-            time.sleep(0.1)
-
-    person = threading.Thread(target=answer)
-    person.start()
+    asked = answered(office, process, "allow", "not that one")
     office.end(process)
-    person.join()
-    assert len(asked) == 2 and all(command in question for command, question in zip(commands, asked, strict=False))
+    assert len(asked) == 2 and INSIDE in asked[0] and SECOND in asked[1]
     assert (office.work / "inside").exists() and not (office.work / "second").exists()
     text = office.model.requests["[ann]"][-1].text
     assert "not that one" in text and "unasked" in text and "may not act as the person" in text
+
+
+def answered(office: Office, process: subprocess.Popen[str], *answers: str) -> list[str]:
+    """What the person was asked until the process ended, and gave these answers to."""
+    asked: list[str] = []
+    while process.poll() is None:
+        for question in json.loads(office.say("get-questions", "--open")):
+            office.say("answer", question["id"], answers[len(asked)], agent="human")
+            asked.append(question["question"])
+        time.sleep(0.1)
+    return asked

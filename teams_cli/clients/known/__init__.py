@@ -1,10 +1,10 @@
-"""The clients that `teams` knows, one module each: a file that is added here is a client more."""
+"""The clients that `teams` knows: a module each here, and what extensions bring. A file that is added is one more."""
 
 from __future__ import annotations
 
 import os
 
-from teams_cli import errors
+from teams_cli import errors, extensions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,14 +15,20 @@ DIRECTORY = os.path.dirname(os.path.abspath(__file__))
 
 def names() -> list[str]:
     """The names of all clients, in order."""
+    return sorted([*_own(), *extensions.clients()])
+
+
+def _own() -> list[str]:
     found = (file.removesuffix(".py") for file in os.listdir(DIRECTORY) if file.endswith(".py"))
-    return sorted(name for name in found if not name.startswith("_"))
+    return [name for name in found if not name.startswith("_")]
 
 
 def find(name: str | None) -> Client | None:
     """The client of that name; None if none is known by it."""
-    if name not in names():
+    if not name:
         return None
+    if name not in _own():
+        return extensions.client(name)
     client: Client = __import__(f"{__name__}.{name}", fromlist=["CLIENT"]).CLIENT
     return client
 

@@ -27,7 +27,7 @@ _PROFILE = {
     "failed": {"status": True},
     "interrupt": [["INT", 3], ["TERM", 3], ["KILL", 2]],
     "modes": {
-        "ask": "it asks nobody where no person sits in front of it",
+        "ask": "it asks nobody where no person sits in front of it; over ACP it does: --harness copilot-acp",
         "edit": [
             *("--disallow-temp-dir", "--allow-tool", "write"),
             *("--allow-tool", "shell(teams:*)", "--allow-tool", own_entries.NAME),

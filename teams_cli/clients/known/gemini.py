@@ -39,7 +39,7 @@ _PROFILE = {
     "failed": {"status": True},
     "interrupt": [["INT", 3], ["TERM", 3], ["KILL", 2]],
     "modes": {
-        "ask": "it asks nobody where no person sits in front of it",
+        "ask": "it asks nobody where no person sits in front of it; over ACP it does: --harness gemini-acp",
         "edit": ["--approval-mode", "auto_edit", "--policy", f"{DIRECTORY}/gemini-edit.toml"],
         "all": ["--approval-mode", "yolo"],
     },

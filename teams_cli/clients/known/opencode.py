@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _PLUGIN = f"{DIRECTORY}/opencode.js"
 _TURN = ("opencode", "run", "--format", "json", "{model}")
-_EDIT = {
+EDIT = {
     "edit": "allow",
     "bash": {"*": "deny", "teams": "allow", "teams *": "allow"},
     "external_directory": "deny",
@@ -45,8 +45,8 @@ _PROFILE = {
     },
     "failed": {"status": True, "lines": {"type": "error"}},
     "modes": {
-        "ask": "it asks nobody where no person sits in front of it",
-        "edit": {"set": {"OPENCODE_PERMISSION": json.dumps(_EDIT)}},
+        "ask": "it asks nobody where no person sits in front of it; over ACP it does: --harness opencode-acp",
+        "edit": {"set": {"OPENCODE_PERMISSION": json.dumps(EDIT)}},
         "all": ["--auto"],
     },
     "once": "opencode",

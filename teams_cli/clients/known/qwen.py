@@ -36,7 +36,7 @@ _PROFILE = {
     "failed": {"status": True, "items": {"is_error": True}},
     "interrupt": [["INT", 3], ["TERM", 3], ["KILL", 2]],
     "modes": {
-        "ask": "it asks nobody where no person sits in front of it",
+        "ask": "it asks nobody where no person sits in front of it; over ACP it does: --harness qwen-acp",
         "edit": ["--approval-mode", "auto-edit", "--allowed-tools", "run_shell_command(teams)"],
         "all": ["--approval-mode", "yolo"],
     },

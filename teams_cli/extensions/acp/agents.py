@@ -1,0 +1,96 @@
+"""The clients that speak the Agent Client Protocol: the command of each, and where it differs from the others."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from teams_cli.clients import known, own_entries
+from teams_cli.clients.contract import Client
+from teams_cli.clients.known import DIRECTORY
+from teams_cli.clients.known.opencode import EDIT
+from teams_cli.clients.settings_files import kept_once
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+_TURN = own_entries.of_module(sys.executable, "teams_cli.extensions.acp.turn")
+_SERVER = "--server"
+"""Makes the turn offer our MCP server to the client, which has it from nowhere else."""
+_PROFILE: dict[str, Any] = {
+    "input": "prompt",
+    "introduced": True,
+    "sessionId": {"from": "lines", "match": {"type": "session"}, "path": "sessionId"},
+    "output": {"from": "lines", "match": {"type": "text"}, "path": "text"},
+    "failed": {"status": True, "lines": {"type": "error"}},
+    "interrupt": [["INT", 5], ["TERM", 3], ["KILL", 2]],
+    "modes": {"ask": [], "edit": [], "all": []},
+}
+_USAGE = {"from": "lines", "match": {"type": "usage"}, "input": ["input"], "cached": ["cached"], "output": ["output"]}
+_OPENCODE_ASKS = {
+    **dict.fromkeys(EDIT, "ask"),
+    "bash": {"*": "ask", "teams": "allow", "teams *": "allow"},
+}
+_GEMINI_POLICY = ["--policy", f"{DIRECTORY}/gemini-edit.toml"]
+
+
+class Speaker(Client):
+    """A client that speaks the protocol. *words* are for our side of it, *more* is what its profile says besides."""
+
+    def __init__(self, name: str, description: str, *words: str, **more: Any) -> None:
+        turn = [*_TURN, *words]
+        start = {"start": [*turn, "--", "{acp}"], "resume": [*turn, "--session", "{session_id}", "--", "{acp}"]}
+        self.profile = {"name": name, "description": description, **_PROFILE, **start, **more}
+
+
+ANY = Speaker("acp", "Any client that speaks the Agent Client Protocol: --acp-command says which.", _SERVER)
+COPILOT = Speaker(
+    "copilot-acp",
+    "GitHub Copilot CLI, over the Agent Client Protocol.",
+    acp=["copilot", "--acp", "{mcp}"],  # it refuses servers that it is told of by the protocol
+    mcp="copilot",
+)
+GEMINI = Speaker(
+    "gemini-acp",
+    "Gemini CLI, over the Agent Client Protocol.",
+    *("--forgets", os.path.expanduser("~/.gemini/tmp/*/chats/session-%Y-%m-%dT%H-%M-{session:.8}.jsonl")),
+    acp=["gemini", "--acp", "{model}", "{permissions}"],
+    model=["--model", "{model}"],
+    once="gemini",
+    # It does not say which command it wants to run but in a title, so it is told itself that `teams` needs no leave.
+    modes={"ask": _GEMINI_POLICY, "edit": _GEMINI_POLICY, "all": []},
+    usage=_USAGE,
+    set={"GEMINI_CLI_NO_RELAUNCH": "true"},
+)
+OPENCODE = Speaker(
+    "opencode-acp",
+    "OpenCode, over the Agent Client Protocol.",
+    acp=["opencode", "acp"],
+    once="opencode",
+    modes={
+        "ask": {"set": {"OPENCODE_PERMISSION": json.dumps(_OPENCODE_ASKS)}},
+        "edit": {"set": {"OPENCODE_PERMISSION": json.dumps(EDIT)}},
+        "all": {"set": {"OPENCODE_PERMISSION": json.dumps({"*": "allow"})}},
+    },
+)
+
+
+class _Qwen(Speaker):
+    """Qwen Code, which else asks its model after each turn what its user might say next."""
+
+    def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+        settings = known.get("qwen").settings_once(python) | {"ui": {"enableFollowupSuggestions": False}}
+        return [], {"QWEN_CODE_SYSTEM_DEFAULTS_PATH": kept_once(f"{directory}/qwen-acp.json", settings)}
+
+
+QWEN = _Qwen(
+    "qwen-acp",
+    "Qwen Code, over the Agent Client Protocol.",
+    acp=["qwen", "--acp", "{model}"],
+    model=["--model", "{model}"],
+    once="qwen-acp",
+    usage=_USAGE,
+)

@@ -1,0 +1,104 @@
+"""What clients ask and say over the protocol: the tools they want leave for, their errors, their tokens."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+
+from teams_cli.clients import own_entries, permissions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+MODE = "default"
+"""The mode in which a client asks; some begin in one in which a model decides for the person."""
+_OUR_TOOL = rf"(mcp__{own_entries.NAME}__|mcp_{own_entries.NAME}_|{own_entries.NAME}[-_])\w+"
+
+
+def is_allowed(tool: dict[str, Any], level: str, directory: str) -> bool:
+    """Whether an agent at that level may use the tool unasked: ours always, and at `edit` what edits its files."""
+    if level == "all" or _is_ours(tool):
+        return True
+    paths = [os.path.realpath(os.path.join(directory, path)) for path in _paths(tool)]
+    top = f"{os.path.realpath(directory)}/"
+    is_edit = level == "edit" and tool.get("kind") == "edit" and bool(paths)
+    return is_edit and all(path.startswith(top) and f"{path}/".find("/.git/", len(top) - 1) < 0 for path in paths)
+
+
+def _is_ours(tool: dict[str, Any]) -> bool:
+    import re
+
+    if tool.get("kind") == "execute":
+        return permissions.is_ours("", {"command": _command(tool)})
+    return bool(re.fullmatch(_OUR_TOOL, str(tool.get("title"))))
+
+
+def _command(tool: dict[str, Any]) -> str | None:
+    """The shell command that the tool would run; None where the client does not say."""
+    given = tool.get("rawInput")
+    command = given.get("command") if isinstance(given, dict) else None
+    if isinstance(command, list):
+        is_shell = len(command) == 3 and command[1] in ("-c", "-lc")
+        return str(command[2]) if is_shell else shlex.join(map(str, command))
+    return command if isinstance(command, str) else None
+
+
+def _paths(tool: dict[str, Any]) -> Iterator[str]:
+    """The files that the tool would write."""
+    for part in (*(tool.get("locations") or ()), *(tool.get("content") or ()), tool.get("rawInput")):
+        if isinstance(part, dict):
+            yield from (value for key, value in part.items() if key in _PATHS and isinstance(value, str))
+
+
+_PATHS = ("path", "file_path", "filePath", "notebook_path")
+
+
+def named(tool: dict[str, Any]) -> str:
+    """What the person allows for good with `always`: tools have no names in the protocol, but kinds."""
+    kind = tool.get("kind") or "other"
+    return str(tool.get("title") or kind if kind == "other" else kind)
+
+
+def as_text(tool: dict[str, Any]) -> str:
+    """The tool with what it would be given, for the person to judge."""
+    if command := _command(tool):
+        return command
+    title = str(tool.get("title") or "")
+    if tool.get("rawInput"):
+        return f"{title}\n{permissions.as_text(tool['rawInput'])}".strip()
+    return "\n".join(filter(None, [title, *dict.fromkeys(_paths(tool)), *_texts(tool)]))
+
+
+def _texts(tool: dict[str, Any]) -> Iterator[str]:
+    """What the tool would write, and what the client says of it."""
+    for part in tool.get("content") or ():
+        shown = part.get("content") if isinstance(part, dict) else None
+        text = shown.get("text") if isinstance(shown, dict) else part.get("newText") if isinstance(part, dict) else None
+        if isinstance(text, str):
+            yield text
+
+
+def error_of(error: dict[str, Any], method: str) -> str:
+    """What a refused request means."""
+    said = f"{error.get('message')} {json.dumps(error['data']) if error.get('data') else ''}".strip()
+    if error.get("code") == _LOGIN:
+        return f"the client wants its user to log in: start it by hand once ({said})"
+    return f"the client refused {method}: {said}"
+
+
+_LOGIN = -32000
+
+
+def tokens_of(usage: Any) -> dict[str, int]:
+    """Tokens as a client tells them, which may or may not count what was cached as input; none where it does not."""
+    if not isinstance(usage, dict):
+        return {}
+    counts = {key.replace("_t", "T"): value for key, value in usage.items() if isinstance(value, int)}
+    if "outputTokens" not in counts or not {"inputTokens", "totalTokens"} & counts.keys():
+        return {}
+    output = counts["outputTokens"]
+    input = counts["totalTokens"] - output if "totalTokens" in counts else counts["inputTokens"]
+    return {"input": input, "cached": counts.get("cachedReadTokens", 0), "output": output}

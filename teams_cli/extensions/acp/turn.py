@@ -1,0 +1,335 @@
+"""One turn of a client that speaks the Agent Client Protocol: the prompt comes on standard input.
+
+    turn [--server] [--session ID] [--forgets PATTERN] -- COMMAND...
+
+Prints a JSON object a line: its session, each text that it wrote, the tools that it used, what it was refused, the
+tokens, an error. SIGINT cancels the turn. This is a front end: it reads the environment, and asks the person.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from glob import glob
+from queue import Empty, SimpleQueue
+from threading import Thread
+
+from teams_cli import __version__, environment, errors
+from teams_cli.agents.turns import as_client
+from teams_cli.clients import own_entries
+from teams_cli.extensions.acp import requests
+from teams_cli.questions import answering
+from teams_cli.store import opening
+from teams_cli.teams import config
+from teams_cli.teams.permission import Caller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.store.contract import Store
+
+_INTERRUPTED = 130
+_CANCEL, _END = "cancel", "end"
+_PATIENCE = 3.0
+"""Seconds for the client to end by itself, and then by a signal."""
+_LOOK_AGAIN = 0.5
+_REMINDERS = 5
+"""How often in one turn the client is prompted anew since it ended that at a refusal."""
+_NOT_FOUND = -32601
+_BAD_ENDS = ("refusal", "max_tokens", "max_turn_requests")
+
+
+class Failed(Exception):
+    """The turn can't go on; the text says why."""
+
+
+class Cancelled(Exception):
+    """The turn was cancelled before the client was prompted."""
+
+
+class Verdict:
+    """What is answered to a request for permission: why the tool may not be used; None if it may."""
+
+    def __init__(self, request: Any, why: str | None) -> None:
+        self.request = request
+        self.why = why
+
+
+def main() -> None:
+    """Take the turn that the command line names."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--server", action="store_true")
+    parser.add_argument("--session")
+    parser.add_argument("--forgets")
+    parser.add_argument("command", nargs="+")
+    options = parser.parse_args()
+    events: SimpleQueue[Any] = SimpleQueue()
+    signal.signal(signal.SIGINT, lambda *_: events.put(_CANCEL))
+    try:
+        turn = Turn(options.command, events, options.forgets)
+    except OSError as error:
+        tell("error", message=f"{options.command[0]} can't be started: {error.strerror}")
+        sys.exit(1)
+    status = 0
+    try:
+        servers = [_server()] if options.server and own_entries.is_server_available() else []
+        turn.begin(options.session, servers)
+        turn.take(sys.stdin.read())
+    except Failed as failure:
+        tell("error", message=str(failure))
+        status = 1
+    except Cancelled:
+        status = _INTERRUPTED
+    finally:
+        turn.close()
+    sys.stdout.flush()
+    os._exit(status)  # a thread may still wait for the person
+
+
+def tell(type: str, **more: Any) -> None:
+    """Print one line about the turn."""
+    sys.stdout.write(json.dumps({"type": type, **more}, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def _server() -> dict[str, Any]:
+    command, *args = own_entries.server_command(sys.executable)
+    given = [{"name": name, "value": os.environ[name]} for name in own_entries.VARIABLES if name in os.environ]
+    return {"name": own_entries.NAME, "command": command, "args": args, "env": given}
+
+
+def _opened() -> tuple[Store, Caller]:
+    """The store, and the agent as who it calls."""
+    store = opening.from_environment(os.environ)
+    agent, token = os.environ["TEAMS_AGENT_ID"], os.environ.get("TEAMS_TOKEN", "")
+    return store, Caller(agent, token=token, config=config.load(store.root, os.environ))
+
+
+class Turn:
+    """A turn, and the process of the client that takes it. There is one prompt at a time.
+
+    One client *forgets* a turn that is cancelled, and so a session in its first, and all of a session that it loads
+    while there is a file of that name: of the current minute.
+    """
+
+    def __init__(self, command: list[str], events: SimpleQueue[Any], forgets: str | None = None) -> None:
+        self.forgets = forgets
+        self.events = events
+        self.level = os.environ.get(environment.HELD, environment.LEVELS[0])
+        # In a session of its own: the signal that cancels the turn is for us, and the client is told of it.
+        self.client = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=as_client(os.getpid()),
+        )
+        self.session = ""
+        self.calls = 0
+        self.prompting = self.cancelled = self.silent = False
+        self.text = ""
+        self.asked: dict[Any, dict[str, Any]] = {}
+        self.refused: list[str] = []
+        Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for line in self.client.stdout or ():
+            with suppress(ValueError):
+                if isinstance(message := json.loads(line), dict):
+                    self.events.put(message)
+        self.events.put(_END)
+
+    def begin(self, session: str | None, servers: list[dict[str, Any]]) -> None:
+        """Start a session, or load that one with what was said in it."""
+        can = self._ask(
+            "initialize",
+            protocolVersion=1,
+            clientCapabilities={"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
+            clientInfo={"name": "teams", "title": "teams", "version": __version__},
+        ).get("agentCapabilities", {})
+        where = {"cwd": os.getcwd(), "mcpServers": servers}
+        if session is None:
+            begun = self._ask("session/new", **where)
+            self.session = begun["sessionId"]
+        else:
+            self.session = session
+            resumes = "resume" in (can.get("sessionCapabilities") or {})
+            if not resumes and not can.get("loadSession"):
+                raise Failed("the client can't load a session, so this one can't go on: teams restart-agent --fresh")
+            while self.forgets and glob(time.strftime(self.forgets, time.gmtime()).format(session=session)):
+                with suppress(Empty):
+                    self._handle(self.events.get(timeout=_LOOK_AGAIN))
+            begun = self._ask("session/resume" if resumes else "session/load", sessionId=session, **where)
+        if not self.forgets:
+            tell("session", sessionId=self.session)
+        # Some are in another mode again when they are resumed. What some repeat of the past ends before the answer.
+        modes = begun.get("modes") or {}
+        if any(mode.get("id") == requests.MODE for mode in modes.get("availableModes", ())):
+            self._ask("session/set_mode", sessionId=self.session, modeId=requests.MODE)
+
+    def take(self, prompt: str) -> None:
+        """Have the client answer. It may end its turn at a refusal, or go on without its reason: it is told then."""
+        ended = self._prompt(prompt)
+        if self.forgets and not self.cancelled:
+            tell("session", sessionId=self.session)
+        for _ in range(_REMINDERS):
+            if self.cancelled or not (self.refused and (self.silent or self.level == environment.LEVELS[0])):
+                break
+            prompt, self.refused = "\n".join([*self.refused, "Go on without that."]), []
+            ended = self._prompt(prompt)
+        if not self.cancelled and ended in _BAD_ENDS:
+            raise Failed(f"the client ended the turn: {ended}")
+
+    def _prompt(self, text: str) -> str:
+        self.prompting, self.silent = True, False
+        try:
+            content = [{"type": "text", "text": text}]
+            ended = self._ask("session/prompt", sessionId=self.session, prompt=content)
+        finally:
+            self.prompting = False
+            self._end_text()
+        told = ended.get("_meta") or {}
+        self._count(ended.get("usage") or (told.get("quota") or {}).get("token_count"))
+        return str(ended.get("stopReason"))
+
+    def close(self) -> None:
+        """End the client: it does when there is nothing more to read, or is told to."""
+        with suppress(OSError):
+            if self.client.stdin:
+                self.client.stdin.close()
+        for end in (self.client.terminate, self.client.kill, self.client.wait):
+            try:
+                self.client.wait(_PATIENCE)
+                return
+            except subprocess.TimeoutExpired:
+                end()
+
+    def _ask(self, method: str, **params: Any) -> dict[str, Any]:
+        """Send a request and answer what comes before its result.
+
+        Raises:
+            Failed: The client refuses, or has ended.
+            Cancelled: The turn is to end, and the client was not prompted.
+        """
+        self.calls += 1
+        number = self.calls
+        self._send(id=number, method=method, params=params)
+        while True:
+            event = self.events.get()
+            if not isinstance(event, dict) or "method" in event:
+                self._handle(event)
+            elif event.get("id") == number:
+                if error := event.get("error"):
+                    raise Failed(requests.error_of(error, method))
+                return event.get("result") or {}
+
+    def _handle(self, event: Any) -> None:
+        if event == _END:
+            with suppress(subprocess.TimeoutExpired):
+                self.client.wait(_PATIENCE)
+            raise Failed(f"the client ended by itself, with exit status {self.client.poll()}")
+        if event == _CANCEL:
+            self._cancel()
+        elif isinstance(event, Verdict):
+            self._answer(event)
+        elif "method" in event:
+            self._hear(event)
+
+    def _send(self, **message: Any) -> None:
+        with suppress(BrokenPipeError):  # its end comes as an event
+            assert self.client.stdin
+            self.client.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+            self.client.stdin.flush()
+
+    def _cancel(self) -> None:
+        if not self.prompting:
+            raise Cancelled
+        self.cancelled = True
+        self._send(method="session/cancel", params={"sessionId": self.session})
+        waits_for_person = bool(self.asked)
+        for request in list(self.asked):  # some clients end the turn only then
+            self._decide(request, None)
+        if waits_for_person:
+            with suppress(errors.TeamsError, OSError):
+                store, caller = _opened()
+                answering.withdraw_for_tools(store, os.environ["TEAMS_TEAM"], caller.name)
+
+    def _hear(self, call: dict[str, Any]) -> None:
+        """Take a notification or a request of the client's."""
+        method, params = call["method"], call.get("params") or {}
+        if method == "session/update" and self.prompting:  # before that it repeats what was said earlier
+            self._update(params.get("update") or {})
+        elif method == "session/request_permission":
+            self._permit(call["id"], params)
+        elif "id" in call:
+            self._send(id=call["id"], error={"code": _NOT_FOUND, "message": f"no such method: {method}"})
+
+    def _update(self, update: dict[str, Any]) -> None:
+        kind, content = update.get("sessionUpdate"), update.get("content")
+        if kind == "agent_message_chunk" and isinstance(content, dict) and content.get("type") == "text":
+            self.text += content["text"]
+            self.silent = self.silent and not self.text.strip()
+            self._count((update.get("_meta") or {}).get("usage"))
+        elif kind == "tool_call":
+            self._end_text()
+            tell("tool", kind=update.get("kind"), title=update.get("title"))
+
+    def _count(self, usage: Any) -> None:
+        if tokens := requests.tokens_of(usage):
+            tell("usage", **tokens)
+
+    def _end_text(self) -> None:
+        """Print what the client wrote since its last tool."""
+        if self.text.strip():
+            tell("text", text=self.text)
+        self.text = ""
+
+    def _permit(self, request: Any, params: dict[str, Any]) -> None:
+        self._end_text()
+        self.asked[request] = params
+        if self.cancelled:
+            return self._decide(request, None)
+        tool = params.get("toolCall") or {}
+        if requests.is_allowed(tool, self.level, os.getcwd()):
+            return self._answer(Verdict(request, None))
+        if self.level != environment.LEVELS[0]:
+            why = f"at the level {self.level} an agent edits files in its directory, and runs `teams`; nothing else"
+            return self._answer(Verdict(request, why))
+        Thread(target=self._ask_person, args=(request, tool), daemon=True).start()
+
+    def _ask_person(self, request: Any, tool: dict[str, Any]) -> None:
+        try:
+            store, caller = _opened()
+            name, about = requests.named(tool), requests.as_text(tool)
+            why = answering.ask_for_tool(store, os.environ["TEAMS_TEAM"], caller, name, about)
+        except (errors.TeamsError, OSError) as error:
+            why = f"nobody could be asked: {error}"
+        self.events.put(Verdict(request, why))
+
+    def _answer(self, verdict: Verdict) -> None:
+        if verdict.request not in self.asked:  # the turn was cancelled meanwhile
+            return
+        if verdict.why:
+            about = requests.as_text(self.asked[verdict.request].get("toolCall") or {})
+            self.refused.append(f"This was not allowed: {about}\nThe reason: {verdict.why}")
+            self.silent = True
+            tell("refused", tool=about, reason=verdict.why)
+        self._decide(verdict.request, "reject" if verdict.why else "allow")
+
+    def _decide(self, request: Any, choice: str | None) -> None:
+        """Answer a request for permission by one of its options for this once; without one it counts as cancelled."""
+        offered = self.asked.pop(request).get("options") or ()
+        chosen = next((option["optionId"] for option in offered if option.get("kind") == f"{choice}_once"), None)
+        outcome = {"outcome": "selected", "optionId": chosen} if chosen else {"outcome": "cancelled"}
+        self._send(id=request, result={"outcome": outcome})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Agents whose client speaks the Agent Client Protocol: a script that does, started by `teams`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from teams_cli.clients import own_entries
+from teams_cli.environment import HELD
+from tests.support.agents import NEEDS_PROC, ended, lines, place, team_of_agents
+from tests.support.cli import Cli
+from tests.support.waits import until
+
+pytestmark = NEEDS_PROC
+AGENT = [sys.executable, str(Path(__file__).with_name("agent.py"))]
+ACP = ("--harness", "acp", "--acp-command", shlex.join(AGENT))
+OUTSIDE = {"kind": "edit", "locations": [{"path": "/etc/hosts"}]}
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    made = team_of_agents(tmp_path)
+    made.agent = "lea"
+    return made
+
+
+def run(cli: Cli, prompt: str, *words: str, agent: str = "ann") -> Any:
+    """How the agent ended."""
+    where = ("--agent-id", agent, "--cwd", str(place(cli)))
+    return json.loads(cli("run-agent", prompt, *where, *(words or ACP), "--json").stdout)
+
+
+def sent(cli: Cli, method: str = "") -> list[dict[str, Any]]:
+    """What the client was sent: the parameters of that method, or all answers."""
+    messages = [json.loads(line) for line in lines(cli, "sent")]
+    if method:
+        return [message.get("params") for message in messages if message.get("method") == method]
+    return [message["result"]["outcome"] for message in messages if "outcome" in message.get("result", {})]
+
+
+def want(**tool: Any) -> str:
+    return f"want {json.dumps(tool)}"
+
+
+def prompts(cli: Cli) -> list[str]:
+    return [prompt["prompt"][0]["text"] for prompt in sent(cli, "session/prompt")]
+
+
+def test_a_turn_is_taken_and_a_message_is_the_next_in_the_same_session(cli: Cli) -> None:
+    """By a profile of the user's own; what the client repeats of the first is no part of the second."""
+    (cli.root / "config.json").write_text(json.dumps({"harness": {"mine": {"acp": AGENT}}}))
+    assert run(cli, "say first", "--harness", "mine")["output"] == "first"
+    cli.ok("send-message", "ann", "say second")
+    assert ended(cli, "ann", 2).session_id == "one"
+    assert cli("recall", "ann", "--output", "--json").json["agents"][0]["output"] == "second"
+    begun, loaded = sent(cli, "session/new"), sent(cli, "session/load")
+    assert loaded == [{**begun[0], "sessionId": "one"}]
+    if own_entries.is_server_available():
+        assert {"name": "TEAMS_AGENT_ID", "value": "ann"} in begun[0]["mcpServers"][0]["env"]
+    assert [mode["modeId"] for mode in sent(cli, "session/set_mode")] == ["default"] * 2
+
+
+def test_at_edit_it_edits_its_files_and_is_told_that_it_may_no_more(cli: Cli) -> None:
+    here = str(place(cli) / "file")
+    allowed = [
+        want(kind="edit", locations=[{"path": here}]),
+        want(kind="execute", rawInput={"command": "teams announce here"}),
+        want(kind="other", title="mcp__team__brief"),
+    ]
+    assert run(cli, "\n".join([*allowed, want(**OUTSIDE)]))["outcome"] == "completed"
+    assert [answer["optionId"] for answer in sent(cli)] == ["my-allow_once"] * 3 + ["my-reject_once"]
+    assert "/etc/hosts" in prompts(cli)[1] and "level edit" in prompts(cli)[1]
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"kind": "execute", "rawInput": {"command": "teams brief; touch x"}},
+        {"kind": "execute", "title": "teams brief"},
+        {"kind": "execute", "title": "mcp__team__brief"},
+        {"kind": "edit", "locations": [{"path": ".git/config"}]},
+        {"kind": "edit", "locations": [{"path": "file"}, {"path": "../file"}]},
+        {"kind": "edit"},
+        {"kind": "fetch", "locations": [{"path": "file"}]},
+    ],
+)
+def test_what_is_more_than_an_edit(tool: dict[str, Any], tmp_path: Path) -> None:
+    from teams_cli.extensions.acp.requests import is_allowed
+
+    assert not is_allowed(tool, "edit", str(tmp_path)) and not is_allowed(tool, "ask", str(tmp_path))
+    assert is_allowed(tool, "all", str(tmp_path))
+
+
+def test_at_ask_the_person_is_asked_and_an_interjection_withdraws_the_question(cli: Cli) -> None:
+    """The client is told that its question is over, since some end their turn only then; its next turn is the text."""
+    cli("run-agent", want(**OUTSIDE), *ACP, "--agent-id", "ann", "--permissions", "ask", "--detach")
+    question = until(lambda: cli("get-questions", "--open", "--json").json)[0]
+    assert "ann wants to use edit" in question["question"] and "/etc/hosts" in question["question"]
+    cli.ok("interject", "ann", f"{want(**OUTSIDE)}\n{want(**OUTSIDE)}")
+    second = until(lambda: [q for q in cli("get-questions", "--open", "--json").json if q["id"] != question["id"]])[0]
+    cli.ok("answer", second["id"], "allow", agent="human")
+    third = until(lambda: [q for q in cli("get-questions", "--open", "--json").json if q["id"] > second["id"]])[0]
+    cli.ok("answer", third["id"], "not that one", agent="human")
+    assert ended(cli, "ann").turns == 2
+    assert [answer.get("optionId") for answer in sent(cli)] == [None, "my-allow_once", "my-reject_once"]
+    assert len(sent(cli, "session/cancel")) == 1 and "not that one" in prompts(cli)[-1]
+    assert cli("get-questions", "--open", "--json").json == []
+
+
+def test_a_client_that_refuses_or_ends_has_failed(cli: Cli) -> None:
+    failed = run(cli, "fail who are you?")
+    assert failed["outcome"] == "failed" and "log in" in failed["failure"] and "who are you?" in failed["failure"]
+    assert "exit status 7" in run(cli, "end", agent="bob")["failure"]
+
+
+def test_the_command_is_said_with_this_harness_and_by_nobody_who_is_held(cli: Cli) -> None:
+    command = ACP[2:]
+    assert "--acp-command" in cli("run-agent", "x", "--harness", "acp").stderr
+    assert "has its own command" in cli("run-agent", "x", "--harness", "gemini-acp", *command).stderr
+    for words in (("run-agent", "x", *command), ("spawn", "x", *command)):
+        answer = cli(*words, **{HELD: "edit"})
+        assert answer.status == 13 and "give --acp-command" in answer.stderr
