@@ -134,12 +134,12 @@ def fitting(text: str, limit: int = KEPT) -> str:
     return text if len(data) <= limit else _end_of(data[-limit:], len(data))
 
 
-def _tail(file: IO[bytes], limit: int = KEPT) -> str:
+def _tail(file: IO[bytes]) -> str:
     size = file.seek(0, os.SEEK_END)
-    file.seek(max(size - limit, 0))
-    data = file.read(limit)
+    file.seek(max(size - KEPT, 0))
+    data = file.read(KEPT)
     # Bytes that are no UTF-8 become three each.
-    return fitting(data.decode(errors="replace"), limit) if size <= limit else _end_of(data, size)
+    return fitting(data.decode(errors="replace"), KEPT) if size <= KEPT else _end_of(data, size)
 
 
 def _end_of(data: bytes, size: int) -> str:

@@ -28,9 +28,9 @@ _OLDER = 100
 _A_FEW = 10
 
 
-def since(store: Store, team: str, moment: datetime | None, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+def since(store: Store, team: str, moment: datetime | None) -> Iterator[tuple[int, dict[str, Any]]]:
     """The noted changes from *moment* on, oldest first, each with its position."""
-    for position, entry in store.history(team, after):
+    for position, entry in store.history(team):
         if moment is None or is_since(entry, moment):
             yield position, entry
 
