@@ -53,12 +53,12 @@ def _clients_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str
 
 
 def close(store: Store, team_name: str, caller: Caller | None, force: bool = False) -> Team:
-    """Close the team. It can be read, and refuses changes until it is restored.
+    """Close the team. A closed team can be read, but not changed until it is restored.
 
-    Clients opened with --detach end, unless somebody looks at them.
+    Clients opened with `open --detach` are ended, unless somebody is attached.
 
     Raises:
-        Conflict: A task is in progress, in review or landing, or an agent runs; see *force*.
+        Conflict: A task is in progress, in review or landing, or an agent runs; *force* closes the team anyway.
     """
     at = require(store, team_name, caller, "close-team")
     team, caller = at.team, at.caller

@@ -31,9 +31,9 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
 
     Raises:
         Conflict: A task is in progress, an agent runs, or another copy began meanwhile.
-        WrongState: The team was copied to a third store already, and is at work there.
-        AlreadyExists: The other store has a team of that name that no copy left there.
-        DamagedRecord: One of its records is damaged; nothing was changed here.
+        WrongState: The team was already copied to a third store and is open there.
+        AlreadyExists: The other store has a different team of that name.
+        DamagedRecord: A record of the team is damaged; nothing was changed here.
     """
     team = require(store, team_name, caller, "copy-team").team
     if target.address == store.address:

@@ -133,7 +133,7 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
         own["PATH"] = path
         pid = processes.start_own("teams_cli.agents.keeper", [], own, log)
     except (OSError, errors.TeamsError) as error:
-        ending.finish(store, team, session, "failed", f"its keeper can't be started: {error}")
+        ending.finish(store, team, session, "failed", f"the process that runs it can't be started: {error}")
         return
     sessions.hand_on(store, team, session, pid)
     if store.host:

@@ -182,8 +182,8 @@ class _Examination:
         ):
             check = self._run(path)
         named = sorted(names, key=lambda name: name not in (self.task.check or ""))  # what it is about comes first
-        left_out = f"; left out, as not committed here: {text.listed(named)}" if names else ""
-        remark = f"[on the commit alone{left_out}; to include ignored files: the setting worktree.copy]"
+        left_out = f"; left out, because not committed: {text.listed(named)}" if names else ""
+        remark = f"[run on the commit only{left_out}; to include ignored files: the setting worktree.copy]"
         remark = f"{remark}\n{lacking}" if lacking else remark
         output = check.output if check.passed else f"{check.output}\n{remark}"
         return check.having(commit=checkout.head, directory=None, output=output)
@@ -243,7 +243,7 @@ def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: st
     if names := work.uncommitted(checkout):
         if not presence.was_refused(store, standing.team.name, standing.name, f"{task.id}:{task.claim}"):
             raise errors.Conflict(
-                f"{top} has what is not committed: {text.listed(names)}; {task.id} is as it was",
+                f"{top} has uncommitted files: {text.listed(names)}; {task.id} is unchanged",
                 f"git add -A && git commit -m '{task.id}'; {then}",
             )
     elif _is_alone(standing, task, checkout) and not presence.was_refused(
@@ -251,7 +251,7 @@ def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: st
     ):
         share = f"teams land {task.id}" if extensions.provided("land a completed task") else "git push"
         raise errors.Conflict(
-            f"what you committed is on {checkout.branch or 'no branch'} alone; {task.id} is as it was",
+            f"your commits are only on {checkout.branch or 'no branch'}; {task.id} is unchanged",
             f"{share}; {then}",
         )
 

@@ -122,7 +122,7 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
     # A keeper that was killed may not have noted the turn that it had started.
     ends = (logs.end_of_turn(store, team, agent, turn, logs.END) for turn in (session.turns + 1, session.turns))
     last_words = next(filter(None, ends), "")
-    why = f"its machine is silent, {session.host}" if silent else "its keeper was killed"
+    why = f"its machine is silent, {session.host}" if silent else "the process that ran it was killed"
 
     def lose(found: Session) -> Session:
         if found.ended or found.outcome or found.held != session.held:  # another has taken it meanwhile

@@ -39,11 +39,11 @@ def interject(
 ) -> Message:
     """Interrupt an agent, and give it the text as its next turn. Further texts queue until that turn ends.
 
-    An idle agent is resumed, and a paused one goes on. Clients in terminals that can be interrupted are, too.
+    An idle or paused agent is resumed. A client in a terminal is interrupted too, if it can be.
 
     Raises:
         AgentNotFound: There is no such active member.
-        WrongState: `teams` did not start it, or it was stopped; the text is not sent.
+        WrongState: `teams` did not start the agent, or the agent was stopped; the text was not sent.
     """
     standing = require(store, team_name, caller, "interject", to)
     team, caller = standing.team, standing.caller
@@ -150,7 +150,7 @@ def stop_unattended(store: Store, team: str, caller: Caller | None, agent: str, 
     """End the client of an agent that was opened where nobody sits; False if it has none on this machine.
 
     Raises:
-        Conflict: It did not end in time.
+        Conflict: The agent did not end in time.
     """
     name = require(store, team, caller, "stop-agent", agent).caller.name
     if sessions.find(store, team, agent) is not None or not sitting.end_unattended(store, team, agent, environ):
@@ -160,13 +160,13 @@ def stop_unattended(store: Store, team: str, caller: Caller | None, agent: str, 
 
 
 def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patience: float = _PATIENCE) -> Session:
-    """End an agent and all its processes. Its caller is notified; messages no longer resume it.
+    """End an agent and all its processes. The agent that started it is notified; messages no longer resume it.
 
-    A client opened with --detach is ended too.
+    A client opened with `open --detach` is ended too.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.
-        Conflict: It did not end in time.
+        Conflict: The agent did not end in time.
     """
     caller = require(store, team_name, caller, "stop-agent", agent).caller
     name = caller.name
@@ -211,7 +211,7 @@ def _ask_to_stop(store: Store, team: str, agent: str, by: str) -> tuple[Session,
 def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Session:
     """Pause an agent: at once if it is idle, else after its turn. Its messages wait until it is resumed.
 
-    Pausing it again changes nothing. `interject` resumes it too.
+    Pausing it again changes nothing. `interject` also resumes it.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.
@@ -267,7 +267,7 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> S
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.
-        WrongState: It was stopped, or taken over into a terminal.
+        WrongState: The agent was stopped, or taken over into a terminal.
     """
     standing = require(store, team_name, caller, "resume-agent", agent)
     refuse_unstarted(store, team_name, agent)
@@ -306,14 +306,14 @@ def refuse_stopped(session: Session) -> None:
 def restart(
     store: Store, team: str, caller: Caller | None, agent: str, fresh: bool, environ: Mapping[str, str], uid: str | None
 ) -> Message:
-    """End what an agent is doing, and have it begin again.
+    """Stop what an agent is doing, and let it begin again.
 
-    With --fresh it begins in a new session of its client, with its first prompt, its tasks and the team's
-    pages. If it is about to begin again, repeating this adds nothing; nor does it under the same --uid.
+    With --fresh it begins in a new session of its client, with its first prompt, its tasks and the team's pages.
+    Repeating it before the restart, or with the same --uid, has no effect.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.
-        WrongState: It was stopped, or taken over into a terminal.
+        WrongState: The agent was stopped, or taken over into a terminal.
         InvalidValue: The uid is not valid.
     """
     standing = require(store, team, caller, "restart-agent", agent)

@@ -82,7 +82,7 @@ def broken(found: Sequence[Session]) -> Iterator[tuple[Session, str]]:
         if session.port_base and not session.ended:
             other = ports.setdefault(session.port_base, session.agent)
             if other != session.agent:
-                yield session, f"its ports, from {session.port_base} on, are those of {other} too"
+                yield session, f"its ports, from {session.port_base} on, also belong to {other}"
         if session.worktree and os.path.isdir(session.worktree) and (what := _wrong_tree(session, found)):
             yield session, what
 
@@ -92,7 +92,7 @@ def _wrong_tree(session: Session, found: Sequence[Session]) -> str:
     for other in found:
         place = os.path.realpath(other.worktree) if other.worktree else ""
         if place and other.agent != session.agent and _is_below(tree, place):
-            return f"its worktree, {tree}, is in that of {other.agent}"
+            return f"its worktree, {tree}, is inside the worktree of {other.agent}"
     top, common = checkouts.repository_of(tree)
     if top != tree or common == f"{tree}/.git":
         return f"{tree} is no worktree of a repository"
@@ -170,11 +170,11 @@ def _shared(session: Session, command: str, words: list[str]) -> str:
     arguments = [word for word in words if not word.startswith("-")]
     options = {word for word in words if word.startswith("-")}
     if command == "worktree" and arguments[:1] not in ([], ["list"]):
-        return f"git worktree {arguments[0]} changes the trees of others"
+        return f"git worktree {arguments[0]} changes the worktrees of others"
     if command == "stash" and arguments[:1] not in (["list"], ["show"]):
-        return "git stash is one for all worktrees: commit instead"
+        return "all worktrees share git stash: commit instead"
     if command == "update-ref" and f"refs/heads/{session.branch}" not in arguments:
-        return "git update-ref changes the branch of another"
+        return "git update-ref changes the branch of another agent"
     if command == "branch" and options & {"-d", "-D", "-m", "-M", "-f", "--delete", "--move", "--force"}:
         others = [name for name in arguments if name != session.branch and not name.startswith(f"{session.branch}-")]
         return f"git branch would change {others[0]}, which is not yours" if others else ""

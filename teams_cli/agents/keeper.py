@@ -196,7 +196,7 @@ class Keeper:
     def _to_stop(self) -> Reason | None:
         session = self._now()
         if session.ended or session.generation != self.session.generation:
-            return Reason("it counted as lost while its machine was unreachable")
+            return Reason("it was treated as lost while its machine was unreachable")
         if by := session.stop_asked:
             return Reason(f"{by} stopped it")
         team = teams.get(self.store, self.team)

@@ -70,9 +70,9 @@ def note(store: Store, team_name: str, session: Session, until: str, given: list
 
 
 _WHAT_THEN = {
-    WAIT: "it continues then by itself, and keeps its tasks.",
-    RELEASE: "its tasks are released; messages resume it then.",
-    "": "messages resume it then. `teams set onLimit wait` lets agents continue by themselves.",
+    WAIT: "it keeps its tasks, and continues by itself after that time.",
+    RELEASE: "its tasks are released; a message after that time resumes it.",
+    "": "a message after that time resumes it. `teams set onLimit wait` lets agents continue by themselves.",
 }
 
 _OTHERWISE = "it continues with {other}, in a new session."

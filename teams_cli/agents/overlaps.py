@@ -55,11 +55,11 @@ class Overlap:
 def of_team(store: Store, team: Team) -> list[Overlap]:
     """Show where the work of the team's agents on this machine conflicts, committed or not. Nothing is changed.
 
-    It compares the worktrees of started agents, and those where members were last seen at work, that join the
-    same branch. The first agent named is expected to land first.
+    It compares worktrees that will be merged into the same branch: those of started agents, and those where members
+    last worked. The first agent named is expected to land first.
 
     Raises:
-        StorageFailed: This git can't compare them.
+        StorageFailed: This version of git can't compare the worktrees.
     """
     every = checkouts.trees(store, team)
     overlaps: list[Overlap] = []
@@ -314,7 +314,7 @@ def tell(store: Store, team: str, overlap: Overlap) -> None:
         if of_team.member(mine.agent):
             places = text.listed([regions.in_words(place, int(mine is second)) for place in overlap.places])
             lead = "You are" if mine is first else f"{theirs.agent} is"
-            last = f"{theirs.agent} merges that" if mine is first else "merge that when it has landed"
+            last = f"{theirs.agent} merges that" if mine is first else "merge their branch when it has landed"
             body = (
                 f"your work conflicts with {theirs.agent}'s, {theirs.branch}, in {places}."
                 f" {lead} expected to land first; {last}."

@@ -85,7 +85,7 @@ def too_often(store: Store, team: str, session: Session, by: str) -> str:
     since = [resume for resume in lately if not progress or parse_rfc3339(resume.at) > parse_rfc3339(progress)]
     if not _many(since, names, limit):
         return ""
-    whose = "what it started itself" if by in own else by
+    whose = "agents that it started itself" if by in own else by
     often = f"it was resumed {len(since)} times within an hour, {_count(since, names)} times by {whose}"
     return f"{often}, and no task made progress"
 
@@ -111,7 +111,7 @@ def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> Non
     where that one stands: however many owe it, it is told once.
     """
     pair = sorted(name for name in (agent, by) if sessions.find(store, team, name))
-    body = f"{agent} and {by} are paused: of {agent}, {reason}. `teams interject {agent} TEXT` resumes it."
+    body = f"{agent} and {by} are paused, because of {agent}: {reason}. `teams interject {agent} TEXT` resumes it."
     leader, uid = teams.get(store, team).leader, ""
 
     def change(session: Session) -> Session:

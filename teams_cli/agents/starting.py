@@ -89,7 +89,7 @@ def run_agent(store: Store, team_name: str, caller: Caller | None, request: Star
     """Start an agent as leader or human; it goes on by itself.
 
     Raises:
-        InvalidValue: The prompt is blank, or the harness unknown.
+        InvalidValue: The prompt is blank, or the harness is unknown.
         AlreadyExists: There is an agent of that name.
         NotAllowed: The caller's role starts no agents so.
     """
@@ -103,11 +103,11 @@ def run_agent(store: Store, team_name: str, caller: Caller | None, request: Star
 def spawn(store: Store, team_name: str, caller: Caller | None, request: StartRequest) -> Session:
     """Start an agent that works beside you, and go on at once. You get its output as a message.
 
-    You can send it messages from now on. You can't finish before it does.
+    You can send it messages from now on. You can't finish before that agent does.
 
     Raises:
-        InvalidValue: The prompt is blank, or the harness unknown.
-        Conflict: It would be more than `max_depth` deep.
+        InvalidValue: The prompt is blank, or the harness is unknown.
+        Conflict: The agent would be deeper than `max_depth`.
         NotAllowed: You lead the team or are the human; use `run-agent`.
     """
     standing = require(store, team_name, caller, "spawn")
@@ -117,7 +117,7 @@ def spawn(store: Store, team_name: str, caller: Caller | None, request: StartReq
     deepest = int(settings.value(team, "max_depth"))
     if depth > deepest:
         raise errors.Conflict(
-            f"{caller.name} is {depth - 1} deep, and agents are started at most {deepest} deep",
+            f"{caller.name} is at level {depth - 1}, and agents may be started only down to level {deepest}",
             "Do it yourself, or raise the setting max_depth.",
         )
     if own:

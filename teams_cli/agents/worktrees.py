@@ -394,7 +394,7 @@ def _move(tree: Worktree, team: str, commit: str, words: str) -> None:
             merging.move(tree.top, tree.onto, commit, tree.tip, f"Refused: {words}")
             merging.follow(tree.top, commit, tree.tip)
             why = merging.in_the_way(tree.top, tree.tip, commit, attended=True)
-            raise _not_merged(tree, why or "git can't bring its files there")
+            raise _not_merged(tree, why or "git can't update the files of the checkout")
     finally:
         git.run(tree.top, "update-ref", "-d", _merging(tree, team), commit)
 

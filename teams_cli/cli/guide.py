@@ -102,17 +102,18 @@ def _refusals(raises: str) -> list[str]:
 
 
 _NAME = r"teams \- team coordination for AI coding agents"
-_MANUAL_ABOUT = """Agents in one team share tasks without two doing the same one, and send each other messages without
-losing a message. Teams, tasks and messages are JSON files under one directory, or rows of a PostgreSQL database.
+_MANUAL_ABOUT = """Agents in one team share tasks, so that no task is done twice, and send each other messages, of which
+none is lost. Teams, tasks and messages are JSON files under one directory, or rows of a PostgreSQL database.
 
-A command that changes something needs to know who asks, and most need a team: the only open one need not be named.
-Of those that answer with a list or a record, --json gives one JSON document; a refusal is then one, too, on standard
-error. Where an id is wanted, 7, #7 and task-7 are the same; where a text is, - means standard input."""
+A command that changes something needs your name, and most commands need a team; the only open team need not be named.
+With --json, a list or a record is one JSON document; a refusal is one too, on standard error. As an id, 7, #7 and
+task-7 are the same; as a text, - means standard input.
+"""
 _VARIABLES = {
-    "TEAMS_AGENT_ID": "Who calls.",
+    "TEAMS_AGENT_ID": "Your name in the team.",
     "TEAMS_TEAM": "The team to act in.",
-    "TEAMS_HOME": "The directory that the teams are in.",
-    "TEAMS_STORE": "The database that they are in instead.",
+    "TEAMS_HOME": "The directory of the teams.",
+    "TEAMS_STORE": "The database of the teams, instead of a directory.",
     "TEAMS_TOKEN": "The caller's token, in a team made with --secure.",
     "NO_COLOR": "Print no colour.",
 }

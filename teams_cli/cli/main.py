@@ -194,7 +194,7 @@ def execute(command: Command, values: dict[str, Any]) -> int:
         for note in reminded:
             call.once_told(note)
     for problem in problems + call.note_told():
-        _talk(f"teams: this will be shown again, as it could not be noted: {safe(problem.message)}")
+        _talk(f"teams: this will be shown again, because it could not be marked as shown: {safe(problem.message)}")
     return status
 
 

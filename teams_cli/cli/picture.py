@@ -126,7 +126,7 @@ def _waiting(frame: Frame, width: int, _: str, most: int) -> list[Line]:
     lines = [_heading(f"Waits for you ({len(rows)})", "bold magenta")]
     ids = max(len(row["id"]) for row in rows[:8])
     for row in rows[:8]:
-        verb = "asked, and no longer waits:" if row.get("leftAlone") else _SAYS[row["kind"]]
+        verb = "asked, but no longer waits:" if row.get("leftAlone") else _SAYS[row["kind"]]
         said = f"{row['from']} {verb} {_flat(row['text'])}"
         lines += _hung(Text(f"{row['id']:<{ids}}  "), said, width, most)
     return [*lines, *_more(rows, 8)]
@@ -151,7 +151,7 @@ def _more(rows: list[Any], shown: int) -> list[Line]:
 
 def _agents(frame: Frame, width: int, chosen: str, most: int) -> list[Line]:
     rows = frame["agents"]
-    lines = [_heading(f"Agents ({len(rows)})" if rows else "Agents: nobody is there")]
+    lines = [_heading(f"Agents ({len(rows)})" if rows else "Agents: none")]
     names = min(_NAME, max((cell_len(row["name"]) for row in rows), default=0))
     states = max((len(state(row)) for row in rows), default=0)
     for row in rows:

@@ -20,7 +20,7 @@ LEVELS = environment.LEVELS
 VARIABLE = HELD
 SETTING = "permissions"
 _BEFORE = "edit"
-HELP = "What it may do unasked: ask (nothing), edit or all."
+HELP = "What it may do without asking: ask (nothing), edit or all."
 
 
 class Mode:

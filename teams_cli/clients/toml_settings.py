@@ -46,7 +46,7 @@ class Toml:
             if found is not None and own_entries.NAME not in _servers(found) and _same(_without_server(found), wanted):
                 return left.encode() or None
         raise errors.DamagedRecord(
-            f"{path}: our server can't be found among the others", "Remove [mcp_servers.team] by hand."
+            f"{path}: the server of teams can't be found among the others", "Remove [mcp_servers.team] by hand."
         )
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:

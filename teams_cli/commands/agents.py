@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 _RUN = """Start an agent, wait until it is done, and print its output.
 
-It is done when the agents that it spawned are done too, and every session that a message resumed. With
---detach, return at once; `teams wait --agent` gets the output. Ctrl-C ends the waiting, not the agent. The exit
-status is 1 when the agent failed.
+It is done when the agents that it spawned, and the sessions that messages resumed, are done too. With --detach, return
+at once; `teams wait --agent` gets the output. Ctrl-C ends the waiting, not the agent. The exit status is 1 when the
+agent failed.
 
 Raises:
-    InvalidValue: The prompt is blank, or the harness unknown.
+    InvalidValue: The prompt is blank, or the harness is unknown.
     Conflict: There is an agent of that name.
     NotAllowed: You are a member; use `spawn`.
 """
@@ -45,10 +45,11 @@ Some clients print one JSON document at the end of a turn. Messages and results 
 Raises:
     AgentNotFound: `teams` started no agent of that name.
 """
-_BEFORE = """Ask whether you may finish: not while an agent that you spawned works, or you have unread messages.
+_BEFORE = """Ask whether you may finish. You may not while an agent that you spawned works, or while you have unread
+messages.
 
 Raises:
-    NotFinished: Not yet; the error says why.
+    NotFinished: You may not finish yet; the error says why.
 """
 
 
@@ -258,7 +259,7 @@ def _before_complete(call: Call, look: bool = False) -> Any:
 _ORDER = (
     argument("PROMPT", "What to do; with the harness `shell` a shell command.", name="prompt", text=True),
     option("--agent-id", "Its name, instead of the next alias.", metavar="AGENT", seldom=True),
-    option("--description", "A few words; the beginning of the prompt unless given.", seldom=True),
+    option("--description", "A few words; the default is the beginning of the prompt.", seldom=True),
     option("--harness", f"{', '.join(known.names())}, or your own."),
     option("--acp-command", "With the harness `acp`: its client's command.", metavar="COMMAND", seldom=True),
     option("--model", "The model for its client.", metavar="MODEL", seldom=True),
@@ -266,7 +267,7 @@ _ORDER = (
     option("--type", "Its role or specialty.", seldom=True),
     switch("--worktree", "Give it its own git worktree and branch.", seldom=True),
     option("--answer", "A command that answers questions for it.", metavar="COMMAND", seldom=True),
-    option("--cwd", "Where it works.", metavar="DIR", default=".", seldom=True),
+    option("--cwd", "The directory where it works.", metavar="DIR", default=".", seldom=True),
 )
 _TO = argument("AGENT", "The agent.", name="to")
 
@@ -277,7 +278,7 @@ COMMANDS = table(
         "run-agent",
         _run,
         *_ORDER,
-        switch("--detach", "Do not wait for it.", seldom=True),
+        switch("--detach", "Do not wait for the agent.", seldom=True),
         doc=_RUN,
         words="agents:run",
         long=True,
@@ -337,8 +338,8 @@ COMMANDS = table(
         "restart-agent",
         _restart,
         _TO,
-        switch("--fresh", "In a new session of its client."),
-        option("--uid", "Your own name for this: repeating it adds nothing.", seldom=True),
+        switch("--fresh", "Begin in a new session of its client."),
+        option("--uid", "Your own id for this restart: repeating it has no effect.", seldom=True),
         doc=interrupting.restart,
         words="agents:restarted",
         answers=Message,
@@ -360,7 +361,7 @@ COMMANDS = table(
     Command(
         "recall",
         _recall,
-        argument("AGENT", "Only this one.", name="of", required=False),
+        argument("AGENT", "Only this agent.", name="of", required=False),
         switch("--output", "With a name: also its output."),
         doc=_RECALL,
         reads=True,
@@ -389,7 +390,7 @@ COMMANDS = table(
     Command(
         "before-complete",
         _before_complete,
-        switch("--look", "Refuse nothing, but say what is left; for a client's own hook."),
+        switch("--look", "Only say what is left to do, and refuse nothing; for a hook of a client."),
         doc=_BEFORE,
         reads=True,
         words="agents:may_finish",

@@ -24,32 +24,32 @@ if TYPE_CHECKING:
 
 _HOOK = """Answer a hook of a client: its JSON on standard input, the answer in its format on standard output.
 
-After a tool call it shows unread messages, once; at the start who is there; at the end why it is too early to
-stop. It prints nothing if it fails, and ends with 0. Wrong usage ends with 1; it never ends with 2.
+After a tool call it shows each unread message once. At the start it lists the members; at the end it says why it is too
+early to stop. If it fails, it prints nothing and exits with 0. Wrong usage exits with 1, never with 2.
 """
 _INSTALL = """Connect a client: add hooks and the MCP server to its settings. It shows the change first.
 
-At a terminal it asks, unless --yes is given. Other settings stay. A client that starts in a terminal with
-TEAMS_TEAM, or in a directory bound by `teams here`, becomes a member, and messages wake it. Elsewhere the hooks
-print nothing, and the server offers only reading and joining. Agents started by `run-agent` and `spawn` need no
-installation. Repeating it is safe. Copilot CLI is connected by our plugin; Claude Code and Codex are with --plugin,
-which adds a skill.
+At a terminal it asks, unless --yes is given. Other settings stay. A client that starts in a terminal with TEAMS_TEAM,
+or in a directory bound by `teams here`, becomes a member, and messages wake it. Elsewhere the hooks print nothing, and
+the server offers only reading and joining. Agents started by `run-agent` and `spawn` need no installation. Repeating it
+is safe. Copilot CLI is always connected by the plugin of `teams`. Claude Code and Codex are connected by it with
+--plugin, which also adds a skill.
 
 Raises:
-    DamagedRecord: The client could not read its settings; they are left as they are.
-    NotAllowed: The file is another user's, or a link out of the project.
+    DamagedRecord: The client could not read its settings; they were not changed.
+    NotAllowed: The file belongs to another user, or is a link out of the project.
 """
-_UNINSTALL = """Remove our hooks and MCP server from the settings of a client.
+_UNINSTALL = """Remove the hooks and the MCP server of `teams` from the settings of a client.
 
-A file that nobody changed since becomes what it was, byte for byte.
+A file that nobody has changed since is restored byte for byte.
 
 Raises:
-    DamagedRecord: The client could not read its settings; they are left as they are.
+    DamagedRecord: The client could not read its settings; they were not changed.
 """
 _HERE = """Make the clients started in or below this directory members of a team.
 
-First run `teams install CLIENT`, once. Without a team, show the team of this directory; with --forget, unlink
-it. Commands run in this directory act in that team too, unless you name another.
+First run `teams install CLIENT`, once. Without TEAM, show the team of this directory; with --forget, unlink it.
+Commands run in this directory act in that team too, unless you name another.
 
 Raises:
     TeamNotFound: There is no such team.
@@ -138,7 +138,9 @@ def _by_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
     """Have the client's own commands take our plugin in, or out."""
     client, root = known.get(name), call.store.root
     if client.plugin is None:
-        raise errors.InvalidValue(f"{name} takes no plugin of ours", f"Leave out --plugin: teams install {name}")
+        raise errors.InvalidValue(
+            f"there is no plugin of teams for {name}", f"Leave out --plugin: teams install {name}"
+        )
     if is_wanted and not which("teams", path=call.environ.get("PATH")):
         raise errors.InvalidValue("the plugin calls `teams`, which is not on PATH", "Put it there, and repeat.")
     done: dict[str, Any] = {"client": name, "path": plugins.directory(), "diff": "", "backup": None, "files": []}
@@ -245,9 +247,11 @@ COMMANDS = table(
         "install",
         _install,
         *_SCOPE,
-        switch("--yes", "Make it without asking."),
+        switch("--yes", "Make the change without asking."),
         switch("--agents-md", "With --project: also write how to work in a team into AGENTS.md."),
-        switch("--plugin", "By the client's own command for plugins: Claude Code, Codex and Copilot CLI have one."),
+        switch(
+            "--plugin", "Install the plugin, with the client's own command: for Claude Code, Codex and Copilot CLI."
+        ),
         doc=_INSTALL,
         in_team=False,
         changes=False,
@@ -271,7 +275,7 @@ COMMANDS = table(
     Command(
         "here",
         _here,
-        argument("TEAM", "The team; without it, show the present one.", name="name", required=False),
+        argument("TEAM", "The team; without it, show the present team.", name="name", required=False),
         switch("--forget", "Unlink the directory from its team."),
         doc=_HERE,
         in_team=False,

@@ -29,34 +29,33 @@ _ACK = """Mark messages as handled without an answer: the named ones, or all tha
 Marking one twice changes nothing.
 
 Raises:
-    MessageNotFound: You have no such message; none is marked.
+    MessageNotFound: You have no such message; no message was marked.
 """
 _ATTEND = """Show the other agents and your open messages, as the result of a `broadcast` tool.
 
-A client appends it to the context of each model call. Messages come again until they are handled; showing them
-marks them as read. `hint` is there until you announce yourself. A message to one agent is not shown to others.
+A client appends it to the context of each model call. Messages are repeated until they are handled; showing them marks
+them as read. `hint` is present until you announce yourself. A message to one agent is not shown to others.
 """
-_READ = """Show your new messages, and a line for each older one that is still open.
+_READ = """Show your new messages, and a line for each older message that is still open.
 
-A message is open until you answer or `ack` it, or, if it needs no answer, read it. With --wait, wait for a new
-one.
+A message is open until you answer or `ack` it, or, if it needs no answer, read it. With --wait, wait for a new message.
 
 Raises:
     WaitRanOut: No message came in time.
 """
-_SHOW = """Show a message, and how far it got with each recipient.
+_SHOW = """Show a message, and its state for each recipient.
 
-It is queued; woken, when a client in a terminal was; shown, by a turn or a hook; read; handled; or will not be
-read. Its sender, its recipients, the leader and the human may see it.
+The states: queued; woken (its client in a terminal was woken); shown (by a turn or a hook); read; handled; or it will
+not be read. Its sender, its recipients, the leader and the human may see it.
 
 Raises:
     MessageNotFound: There is no such message, or you may not see it.
 """
-_SENT = """List the messages that you sent, oldest first, and how far each got with each recipient.
+_SENT = """List the messages that you sent, oldest first, each with its state for each recipient.
 
-A message is queued; woken, when a client in a terminal was; shown, by a turn or a hook; read; or handled. It
-will not be read if the agent left or was stopped, or the team is closed. One sent with --ack-required is
-overdue when it is not handled within the setting `ack_timeout`.
+The states: queued; woken (its client in a terminal was woken); shown (by a turn or a hook); read; or handled. It will
+not be read if the agent left or was stopped, or the team is closed. A message sent with --ack-required is overdue when
+it is not handled within the setting `ack_timeout`.
 """
 
 
@@ -218,11 +217,11 @@ COMMANDS = table(
     Command(
         "read-messages",
         _read,
-        switch("--all", "Also handled ones; marks nothing.", seldom=True),
+        switch("--all", "Also show handled messages; mark none as read.", seldom=True),
         switch("--peek", "Mark nothing.", seldom=True),
         option("--from", "Only from this sender.", metavar="AGENT", name="from_", seldom=True),
         option("--since", "Only messages after this one.", metavar="MESSAGE", seldom=True),
-        option("--wait", "How long to wait for one.", metavar="SECONDS"),
+        option("--wait", "How long to wait for a message.", metavar="SECONDS"),
         option("--limit", "Show at most N.", type=int, least=1, metavar="N", default=20, seldom=True),
         doc=_READ,
         words="messages:read",
@@ -258,7 +257,7 @@ COMMANDS = table(
         "sent",
         _sent,
         option("--to", "Only messages to this member.", metavar="AGENT"),
-        switch("--open", "Only messages that somebody has to handle."),
+        switch("--open", "Only messages that somebody still has to handle."),
         option("--limit", "Show at most the newest N.", type=int, least=1, metavar="N", default=20),
         doc=_SENT,
         words="messages:sent_before",

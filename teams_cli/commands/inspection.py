@@ -29,29 +29,29 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-_HISTORY = """List every change of the team with its actor, oldest first; with --follow, also new ones as they come.
+_HISTORY = """List every change of the team with its actor, oldest first; with --follow, also each new change.
 
 --since takes a time (2026-01-25T23:00:00Z), a day (2026-01-25, today) or how long ago (90s, 10m, 2h, 1d). With
 --follow and --json, each change is one JSON object a line.
 """
 _DOCTOR = """Find problems: damaged files, missing blockers, cycles, expired claims, leftovers.
 
-With --fix, repair what loses nothing: damaged files move to `quarantine` unchanged. With --client, test that
-client instead, in a hidden terminal: our hooks answer, and a message wakes it. This takes two short turns of
-its model. With --turn it takes one headless turn and tests a hook; with --wake it does both. The exit status is
-1 while there are problems.
+With --fix, make the repairs that lose nothing; damaged files are moved to `quarantine` unchanged. With --client, test
+that client instead, in a hidden terminal: whether the hooks answer, and whether a message wakes it. This takes two
+short turns of its model. With --turn the client takes one headless turn instead, which tests a hook; `--turn --wake`
+does both. The exit status is 1 if there are problems.
 """
 _SET = """Change a setting of the team, or with --user the default for your new teams.
 
-`budget` limits the tokens of the whole team, or with --for of one agent or run. At 80 % the leader and the
-person are notified; when it is used up, no new turn begins until it is raised.
+`budget` limits the tokens of the whole team; with --for, of one agent or run. At 80 % of a budget the leader and the
+person are notified. When it is used up, no turn begins until it is raised.
 
 With --user, `store` says where your teams are: `files`, or the postgresql:// address of a database.
 
 Raises:
     InvalidValue: There is no such setting, or the value is not valid.
 """
-_SETTINGS = """List the settings, each with its value and where that comes from, and what this call uses."""
+_SETTINGS = """List the settings, each with its value and its source, and what this call uses."""
 _STORE = "store"
 
 
@@ -169,9 +169,9 @@ one JSON object a line after each change.
 """
 _ON = """Print events as they happen, and run a command for them, until interrupted.
 
-`waiting` is a question, plan, review or message for the person. `failed` is a failed task or agent, `settled`
-the end of all tasks. Events at the same moment are one call: JSON with `team`, `at`, `text` and `events`, each
-with `event`, `kind`, `id`, `text`, `next`. To run a command without a terminal: `teams set notify COMMAND`.
+`waiting` is a question, plan, review or message for you. `failed` is a failed task or agent. `settled` is the end of
+all tasks. Events at the same moment are given to one call, as JSON: `team`, `at`, `text`, and `events`, each with
+`event`, `kind`, `id`, `text` and `next`. To run a command without a terminal: `teams set notify COMMAND`.
 """
 _EVENTS = ("waiting", "failed", "settled", "any")
 _TOGETHER = 0.05
@@ -266,7 +266,7 @@ COMMANDS = table(
     Command(
         "history",
         _history,
-        option("--since", "Only from this time on.", metavar="TIME"),
+        option("--since", "Only changes from this time on.", metavar="TIME"),
         option("--limit", "Show at most the newest N.", type=int, least=1, metavar="N"),
         switch("--follow", "Continue with new changes until interrupted.", at_shell=True),
         doc=_HISTORY,
@@ -283,7 +283,7 @@ COMMANDS = table(
         switch("--fix", "Repair what can be repaired."),
         option("--team -t", "Examine only this team.", name="only"),
         option("--client", "Test this client instead.", choices=known.installable()),
-        switch("--turn", "Have the client take a headless turn."),
+        switch("--turn", "Let the client take a headless turn."),
         switch("--wake", "Run the client in a hidden terminal, and test that a message wakes it."),
         doc=_DOCTOR,
         in_team=False,
@@ -297,7 +297,12 @@ COMMANDS = table(
         "set",
         _set,
         argument("KEY", "The setting; `teams settings` lists them.", name="key"),
-        argument("VALUE", "Its new value; for `rules` a text, with `-` from standard input.", name="value", text=True),
+        argument(
+            "VALUE",
+            "The new value; for `rules`, a text, or `-` to read it from standard input.",
+            name="value",
+            text=True,
+        ),
         switch("--user", "Change your default for new teams.", at_shell=True),
         option("--for", "With `budget`: the agent or run that it limits.", name="of", metavar="AGENT|RUN"),
         doc=_SET,
@@ -342,9 +347,7 @@ COMMANDS = table(
     Command(
         "on",
         _on,
-        argument(
-            "EVENT", "Something for the person, a failure, the end of all tasks, or any.", choices=_EVENTS, name="event"
-        ),
+        argument("EVENT", "waiting, failed, settled, or any.", choices=_EVENTS, name="event"),
         option(
             "--run", "Run this command, with the events as JSON on standard input.", metavar="COMMAND", name="command"
         ),

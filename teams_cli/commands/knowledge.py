@@ -96,9 +96,9 @@ def _agree(call: Call, tasks: list[str], text: str | None, version: int | None) 
 
 _SEARCH = """Search the team's tasks, messages, results, notes and pages, the newest first.
 
-A text must have all words, each as the beginning of a word, in any case. `tasks` are titles and descriptions,
-`results` outcomes, and `notes` why a task was released, failed or cancelled. Add --in history for the history.
---since takes a time, a day, or how long ago: 90s, 10m, 2h, 1d.
+A text is found if it has all the words, or longer words that begin with them, in any case. `tasks` are titles and
+descriptions, `results` are outcomes, and `notes` are reasons why tasks were released, failed or cancelled. Add --in
+history for the history. --since takes a time, a day, or how long ago: 90s, 10m, 2h, 1d.
 """
 _HITS = 50
 
@@ -156,7 +156,7 @@ COMMANDS = (
             ),
             option(
                 "--if-version",
-                "Only if this is still its version; 0: if it does not exist.",
+                "Share it only if this is still its version; 0: if it does not exist.",
                 type=int,
                 metavar="N",
                 seldom=True,
@@ -185,7 +185,7 @@ COMMANDS = (
             _agree,
             argument("ID", "The tasks: 1,2.", name="tasks", many=True),
             option("--text", "Who changes what; `-` reads it from standard input.", text=True),
-            option("--version", "Only if this is still the version.", type=int, metavar="N", seldom=True),
+            option("--version", "Confirm it only if this is still its version.", type=int, metavar="N", seldom=True),
             doc=agreements.agree,
             words="questions:agreed",
             answers=Page,
@@ -200,10 +200,10 @@ COMMANDS = (
             "search",
             _search,
             argument("WORDS", "What to search for.", many=True, name="words"),
-            option("--in", "Only there; may be repeated.", choices=search.PLACES, many=True, name="places"),
-            option("--from", "Only by this agent.", metavar="AGENT", name="sender"),
-            option("--since", "Only from this time on.", metavar="TIME"),
-            option("--limit", f"At most N; {_HITS} unless given.", type=int, least=1, metavar="N"),
+            option("--in", "Search only there; may be repeated.", choices=search.PLACES, many=True, name="places"),
+            option("--from", "Only texts by this agent.", metavar="AGENT", name="sender"),
+            option("--since", "Only changes from this time on.", metavar="TIME"),
+            option("--limit", f"At most N; the default is {_HITS}.", type=int, least=1, metavar="N"),
             doc=_SEARCH,
             reads=True,
             words="inspection:hits",

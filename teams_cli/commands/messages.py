@@ -170,7 +170,7 @@ def _announce(call: Call, status: str) -> Any:
 
 
 _TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name="text", also="message", text=True)
-_UID = option("--uid", "Your own name for this message: sending again under it adds nothing.")
+_UID = option("--uid", "Your own id for this message: sending again with it adds nothing.")
 
 
 COMMANDS = table(
@@ -180,7 +180,7 @@ COMMANDS = table(
         _send,
         argument("TO", "Members, `leader` or `human`.", name="to", many=True, required=False),
         _TEXT,
-        option("--to-owners-of", "Also the owners of these tasks: 9,10.", metavar="TASKS", seldom=True),
+        option("--to-owners-of", "Also send to the owners of these tasks: 9,10.", metavar="TASKS", seldom=True),
         switch("--fyi", "It needs no answer."),
         switch("--ack-required", "Notify me if it is not handled within the setting `ack_timeout`.", seldom=True),
         _UID,

@@ -115,7 +115,9 @@ def _reject_shutdown(call: Call, shutdown: str | None, reason: str | None, reaso
 
 
 _PLAN = argument("ID", "The plan: 7, #7 or plan-7.", name="plan")
-_SHUTDOWN = argument("ID", "The request; your open one unless given.", name="shutdown", required=False, seldom=True)
+_SHUTDOWN = argument(
+    "ID", "The request; the default is your open request.", name="shutdown", required=False, seldom=True
+)
 
 
 COMMANDS = table(
@@ -124,8 +126,8 @@ COMMANDS = table(
         "review-task",
         _review,
         argument("ID", "The task: 7, #7 or task-7.", name="task"),
-        switch("--accept", "It is done."),
-        option("--reject", "It is not done: why.", metavar="WHY", text=True),
+        switch("--accept", "Accept the work."),
+        option("--reject", "Reject the work, for this reason.", metavar="WHY", text=True),
         doc=reviews.review,
         words="tasks:reviewed",
         answers=Task,
@@ -143,8 +145,8 @@ COMMANDS = table(
         "propose-plan",
         _propose,
         argument("TEXT", "The plan; `-` reads it from standard input.", name="plan", also="plan", text=True),
-        option("--task", "The task that it is for.", metavar="ID"),
-        option("--revises", "The plan that it replaces.", metavar="PLAN"),
+        option("--task", "The task that the plan is for.", metavar="ID"),
+        option("--revises", "The plan that this one replaces.", metavar="PLAN"),
         option("--wait", "Then wait for the decision, or whatever else concerns you.", metavar="SECONDS", seldom=True),
         doc=plans.propose,
         words="messages:proposed",
@@ -186,7 +188,7 @@ COMMANDS = table(
         _approve,
         _PLAN,
         option("--note --feedback", "A note to its author.", text=True),
-        option("--share", "Also share it as this page.", metavar="KEY", name="page", seldom=True),
+        option("--share", "Also share the plan as this page.", metavar="KEY", name="page", seldom=True),
         doc=plans.approve,
         words="questions:decided",
         answers=Plan,
@@ -200,10 +202,8 @@ COMMANDS = table(
         "reject-plan",
         _reject,
         _PLAN,
-        argument(
-            "FEEDBACK", "What its author should do better.", name="feedback", text=True, required=False, needed=True
-        ),
-        option("--feedback", "The same, as an option.", text=True, name="feedback_option", at_shell=True),
+        argument("FEEDBACK", "What the author should change.", name="feedback", text=True, required=False, needed=True),
+        option("--feedback", "The same text, as an option.", text=True, name="feedback_option", at_shell=True),
         doc=plans.reject,
         words="questions:decided",
         answers=Plan,
@@ -244,10 +244,15 @@ COMMANDS = table(
         "reject-shutdown",
         _reject_shutdown,
         argument(
-            "ID", "The request; your open one unless given.", name="shutdown", required=False, seldom=True, listed=True
+            "ID",
+            "The request; the default is your open request.",
+            name="shutdown",
+            required=False,
+            seldom=True,
+            listed=True,
         ),
         argument("REASON", "Why not.", name="reason", text=True, required=False, needed=True),
-        option("--reason", "The same, as an option.", text=True, name="reason_option", at_shell=True),
+        option("--reason", "The same text, as an option.", text=True, name="reason_option", at_shell=True),
         doc=shutdowns.reject,
         words="questions:shutdown",
         answers=Shutdown,

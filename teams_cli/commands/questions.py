@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 
 _ASK = """Ask the other members, or the human, a question, and wait for the answers.
 
-The setting `broadcast` says whom it asks: `agents`, `human`, or nobody (`false`). A fork of each agent answers,
-so that the agent works on; without a fork, the agent gets a message. If the human answered before, the status
-is `deferred`; ask something else then to ask again.
+The setting `broadcast` says who is asked: `agents`, `human`, or nobody (`false`). A fork of each agent answers while
+the agent works on; an agent without a fork gets a message. If the human answered you before, the status is `deferred`,
+with the earlier answers. To ask the human again, ask a different question.
 
 Raises:
     NotAllowed: Questions are off in this team.
-    InvalidValue: The question is blank, you ask yourself or the human with others, or the time is out of range.
-    AgentNotFound: Somebody you ask is not an active member.
+    InvalidValue: The question is blank, you asked yourself, you asked the human together with others, or the time is
+        out of range.
+    AgentNotFound: Somebody you asked is not an active member.
     Conflict: You have too many open questions.
 """
 _SHOW = """Show a question: who was asked, the answers, and who has not answered.
@@ -40,9 +41,10 @@ Raises:
     QuestionNotFound: There is no such question.
 """
 _GET = """List the questions by number."""
-_HUMAN = """Answer the agents' questions here, one at a time as they come. Enter skips one; Ctrl-C or Ctrl-D ends it.
+_HUMAN = """Answer the agents' questions here, one at a time as they come. Enter skips a question; Ctrl-C or Ctrl-D ends
+the command.
 
-Questions wait for you until their time ends.
+Each question waits until its time limit.
 """
 _RESPOND = """Do nothing: older prompts call this, but answers are collected automatically."""
 
@@ -180,7 +182,7 @@ COMMANDS = table(
         argument("QUESTION", "What you want to know.", name="question", text=True, called="text"),
         option("--to", "Ask only this member; may be repeated.", metavar="AGENT", many=True),
         option("--timeout", "How long to wait.", metavar="SECONDS", seldom=True),
-        switch("--no-wait", "Return at once; `show-question` has the answers later.", seldom=True),
+        switch("--no-wait", "Return at once; `show-question` shows the answers later.", seldom=True),
         option("--depth", "How deep the answers should go.", choices=("low", "medium", "high"), seldom=True),
         switch("--human", "Ask the human, whatever the setting."),
         doc=_ASK,
@@ -238,7 +240,7 @@ COMMANDS = table(
     Command(
         "get-questions",
         _get,
-        switch("--open", "Only questions that wait for answers."),
+        switch("--open", "Only questions that still wait for answers."),
         switch("--mine", "Only questions that wait for your answer."),
         doc=_GET,
         reads=True,

@@ -24,7 +24,7 @@ _MANY = (
 )
 _GET = """List the tasks, by number, with their blockers.
 
-Expired claims are released first, and the leader is notified. A damaged task is named beside the others.
+Expired claims are released first, and the leader is notified. Damaged tasks are listed too.
 """
 _SHOW = """Show a task: its status, owner, blockers, result and what happened to it.
 
@@ -198,18 +198,22 @@ COMMANDS = table(
         "create-task",
         _create,
         argument("TITLE", "What to do.", name="title", text=True, required=False),
-        option("--description", "All that its owner has to know.", metavar="TEXT", text=True),
+        option("--description", "Everything that the owner needs to know.", metavar="TEXT", text=True),
         option("--priority", "high, normal or low.", choices=PRIORITIES, default="normal"),
         option("--blocked-by", "A task to complete first.", metavar="ID", many=True),
-        option("--after", "Start any time, complete after this task.", metavar="ID", many=True, seldom=True),
+        option("--after", "Complete after this task; it may start at any time.", metavar="ID", many=True, seldom=True),
         option("--require", "A skill that its owner needs.", metavar="SKILL", many=True, seldom=True),
         option(
-            "--touches", "What it changes: src/*.py, or src/x.py:Editor.edit.", metavar="GLOB", many=True, seldom=True
+            "--touches",
+            "What the task changes: src/*.py, or src/x.py:Editor.edit.",
+            metavar="GLOB",
+            many=True,
+            seldom=True,
         ),
-        option("--agree-with", "A task whose owner has to agree first.", metavar="ID", many=True, seldom=True),
+        option("--agree-with", "Agree with the owner of this task first.", metavar="ID", many=True, seldom=True),
         option(
             "--run",
-            "Does the task, without a model.",
+            "A command that does the task, without a model.",
             metavar="COMMAND",
             text=True,
             seldom=True,
@@ -218,7 +222,7 @@ COMMANDS = table(
         option("--for", "Assign it to this member.", metavar="AGENT", name="keep_for"),
         option(
             "--from",
-            f"Many at once: a file, `-`, or YAML: {_MANY}",
+            f"Add many tasks: a file, `-`, or YAML: {_MANY}",
             metavar="FILE",
             name="from_",
             text=True,
@@ -226,13 +230,15 @@ COMMANDS = table(
         ),
         option(
             "--check",
-            "Must pass before it is completed.",
+            "A command that must pass before the task is completed.",
             metavar="COMMAND",
             text=True,
             seldom=True,
         ),
-        option("--check-in", "Where the check runs, without a worktree.", metavar="DIR", seldom=True),
-        option("--review-by", "Must accept it: a role or a member.", metavar="WHO", seldom=True),
+        option(
+            "--check-in", "The directory where the check runs if the owner has no worktree.", metavar="DIR", seldom=True
+        ),
+        option("--review-by", "The role or member that must accept the work.", metavar="WHO", seldom=True),
         doc=tasks.create,
         words="tasks:created",
         answers=Task,
@@ -292,8 +298,8 @@ COMMANDS = table(
         "get-evidence",
         _get_evidence,
         argument("ID", "The task: 7, #7 or task-7.", name="task"),
-        argument("NAME", "One of its files: its name, or evidence-3.", name="file", required=False),
-        option("--out", "Write it to this new file.", metavar="FILE", at_shell=True),
+        argument("NAME", "The file to show: its name, or evidence-3.", name="file", required=False),
+        option("--out", "Write the file to this new path.", metavar="FILE", at_shell=True),
         doc=_GET_EVIDENCE,
         reads=True,
         words="tasks:attachments",

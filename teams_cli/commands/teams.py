@@ -34,7 +34,7 @@ def to_document(team: Team) -> dict[str, Any]:
 
 _DISCOVER = """List the teams: name, leader, members, age, and tasks by status.
 
-Closed teams are listed with --all. A damaged team is named on standard error.
+Closed teams are listed with --all. Damaged teams are named on standard error.
 """
 _SHOW = """Show a team: its leader, members, roles and settings.
 
@@ -152,7 +152,7 @@ COMMANDS = table(
         "spawn-team",
         _spawn,
         argument("NAME", "The name of the team.", name="name", called="team_name"),
-        option("--description", "What it is for.", text=True),
+        option("--description", "The purpose of the team.", text=True),
         switch("--secure", "Require a token from every member."),
         doc=joining.spawn_team,
         words="teams:created",
@@ -195,7 +195,7 @@ COMMANDS = table(
         option("--name", "Your name for people.", metavar="DISPLAY", name="display", called="agent_name"),
         option("--answer", "A command that answers questions for you.", metavar="COMMAND"),
         option("--wait", "How long to wait for the team.", metavar="SECONDS"),
-        switch("--claim", "Also claim a task; with --wait, once one is ready."),
+        switch("--claim", "Also claim a task; with --wait, as soon as a task is ready."),
         doc=joining.join,
         words="teams:joined",
         long=True,
@@ -238,11 +238,11 @@ COMMANDS = table(
         _define,
         argument("NAME", "The name of the role.", name="name"),
         option("--extends", "Its parent role.", metavar="ROLE", default=MEMBER),
-        option("--allow", "An operation that it may do as well.", metavar="OPERATION", many=True),
-        option("--deny", "An operation that it may not do.", metavar="OPERATION", many=True),
-        option("--skill", "A skill that it has.", many=True),
-        option("--description", "What it is for.", text=True),
-        option("--workflow", "The workflow that it follows by hand.", metavar="WORKFLOW"),
+        option("--allow", "An operation that the role may also do.", metavar="OPERATION", many=True),
+        option("--deny", "An operation that the role may not do.", metavar="OPERATION", many=True),
+        option("--skill", "A skill of the role.", many=True),
+        option("--description", "The purpose of the team.", text=True),
+        option("--workflow", "The workflow whose steps members of the role do themselves.", metavar="WORKFLOW"),
         doc=role_definitions.define,
         words="teams:role",
         repeatable=True,

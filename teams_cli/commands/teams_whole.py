@@ -45,9 +45,9 @@ def _set_up(call: Call) -> Any:
 
 _PRUNE = """Remove teams that were closed some time ago, for ever: messages, tasks, logs, reports and worktrees.
 
-At a terminal it asks first; elsewhere it only lists them, unless --yes is given. A team is kept if its agents
-left work in worktrees, if something unknown lies in its folder, or if you do not lead it. The human may remove
-all. The kept work of removed worktrees goes when it is older than the setting worktree.keptFor.
+At a terminal it asks first; elsewhere it only lists them, unless --yes is given. A team is kept if its agents left work
+in worktrees, if something unknown lies in its folder, or if you do not lead it. The human may remove every closed team.
+Also remove the kept work of removed worktrees, when it is older than the setting worktree.keptFor.
 
 Raises:
     InvalidValue: The number of days is below zero.
@@ -81,10 +81,18 @@ def _agrees(call: Call, names: list[str]) -> bool:
 
 _UP = """Create or resume the team of this repository from its `teams.yaml`, here or in a directory above.
 
-Its keys are: name; members, a list of name, role, harness, model, worktree, permissions, prompt; rules; pages,
-KEY: TEXT; tasks as in a workflow, or workflow, its file. Members with a harness are started, the others are
-expected. Agents are given what `.claude/agents/*.md` says about them or their role. Existing tasks and pages
-stay. If it is interrupted, repeat it.
+Members with a harness are started; the others are expected to join. Agents are given what `.claude/agents/*.md`
+says about them or their role. Existing tasks and pages stay. If it is interrupted, repeat it. The keys:
+
+* name: the name of the team.
+
+* members: a list of {name, role, harness, model, worktree, permissions, prompt}.
+
+* rules: a text for every member.
+
+* pages: {KEY: TEXT}, shared with the team.
+
+* tasks: a list as in a workflow; or workflow: the file with the tasks.
 
 Raises:
     InvalidValue: The file is not valid; the error names every fault.
@@ -93,11 +101,11 @@ Raises:
 """
 _DOWN = """Close the team of this repository: its agents are stopped and their tasks released.
 
-Nothing is lost: `teams up` resumes it. Clients opened with --detach end, unless somebody looks at them.
+Nothing is lost: `teams up` resumes it. Clients opened with `open --detach` are ended, unless somebody is attached.
 
 Raises:
-    TeamNotFound: It was never brought up.
-    Conflict: An agent did not end in time.
+    TeamNotFound: The team was never started.
+    Conflict: An agent could not be stopped in time.
     NotAllowed: You do not lead the team.
 """
 _FILE = option("--file", "The file, instead of the nearest `teams.yaml`.", metavar="FILE")
@@ -127,7 +135,7 @@ COMMANDS = table(
     Command(
         "close-team",
         _close,
-        switch("--force", "Close it even while work is going on."),
+        switch("--force", "Close the team even while work is going on."),
         doc=closing.close,
         changes=False,
         words="teams:closed",
@@ -170,7 +178,7 @@ COMMANDS = table(
         _prune,
         option(
             "--older-than",
-            "Closed at least this long ago: days, or 12h.",
+            "Remove teams closed at least this long ago: days, or 12h.",
             metavar="DAYS",
             default=30.0,
         ),

@@ -24,12 +24,12 @@ _MOST = 20
 """Messages that are shown at a time."""
 _WAIT = """Wait until something concerns you; print it in full with the next command. Nothing is reported twice.
 
-That is a message (then read), a task that you can claim, an edit or the loss of yours, a decision, a question,
-or a shutdown. For a leader it is also a finished task, a plan, a lost member, or the end of all tasks. With a
-condition, wait only for that.
+It ends for a message (and marks it as read), a task that you can claim, a change to your task or its loss, a decision,
+a question, or a request to shut down. For a leader it also ends for a finished task, a plan, a lost member, or the end
+of all tasks. With a condition, wait only for that.
 
 Raises:
-    WaitRanOut: It did not happen in time.
+    WaitRanOut: The time ran out first.
 """
 
 
@@ -174,22 +174,34 @@ COMMANDS = table(
     Command(
         "wait",
         _wait,
-        option("--task", "Until 7 is finished; or one of 7,8.", metavar="ID", listed=True),
+        option(
+            "--task",
+            "Until this task is finished; with several (7,8), until one of them is.",
+            metavar="ID",
+            listed=True,
+        ),
         switch("--all-tasks", "Until no task is in progress or claimable.", seldom=True),
-        option("--agent", "Until it has no task in progress, or ended.", name="of", seldom=True),
+        option("--agent", "Until this agent has no task in progress, or has ended.", name="of", seldom=True),
         option("--plan", "Until this plan is decided.", metavar="ID", seldom=True, listed=True),
         option(
             "--landing",
-            "Until it (or the last of task-N) is merged or rejected.",
+            "Until this landing, or the last one of this task, is merged or rejected.",
             metavar="ID",
             seldom=True,
             listed=True,
         ),
         switch("--message", "Until you have unread mail."),
         switch("--ready", "Until you can claim a task.", seldom=True),
-        switch("--claim", "Claim the task that you can, at once."),
+        switch("--claim", "When a task is ready for you, claim it."),
         switch("--needed", "Ignore tasks that others complete.", seldom=True),
-        option("--completed", "Like --needed, and once N more are done.", type=int, least=1, metavar="N", seldom=True),
+        option(
+            "--completed",
+            "Like --needed; also end when N more tasks are completed.",
+            type=int,
+            least=1,
+            metavar="N",
+            seldom=True,
+        ),
         option("--timeout", "How long to wait; by default for ever.", metavar="SECONDS"),
         doc=_WAIT,
         changes=False,

@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 _RUN = """Run a workflow: create a team and its tasks, start workers that do them, and report.
 
-WORKFLOW is a file, or a name from `teams list-workflows`. Workers really run the commands of tasks, in the
-directory of the variable `repo` (here, unless given). The report goes to standard output and to a file. Ctrl-C
-ends the workers and keeps the state; --resume finishes the rest and retries failed tasks, with the workflow as
-it was at the start.
+WORKFLOW is a file, or a name from `teams list-workflows`. Workers really run the commands of tasks, in the directory
+that the variable `repo` names (by default here). The report goes to standard output and to a file. Ctrl-C ends the
+workers and keeps the state; --resume finishes the rest and retries failed tasks, with the workflow as it was at the
+start.
 
 Raises:
     TaskFailed: A task failed, or was not run because another failed; the report says which.
-    InvalidValue: The workflow or a variable is wrong, or the agents are too few; nothing was changed.
+    InvalidValue: The workflow or a variable is wrong, or there are too few agents; nothing was changed.
     NotFound: There is no such workflow.
-    AlreadyExists: A team has that name, or its run goes on.
+    AlreadyExists: A team of that name exists, or its run still goes on.
 """
 _LIST = """List the workflows of the program and those in ./workflows: name, description, pattern, path.
 
-An invalid one is named on standard error.
+An invalid workflow is named on standard error.
 """
 _CHECK = """Check a workflow without running it: its form, unknown names, cycles, skills that nobody has, and what its
 workers cannot use.
@@ -44,25 +44,33 @@ The error names the line and field of each fault.
 
 The front matter has:
 
-* name, description, pattern: the last is leader, swarm, pipeline or council.
+* name, description, and pattern: leader, swarm, pipeline or council.
 
-* settings: NAME: VALUE, for the team. check: a command that must pass before anything is created; its output is
-the reason. attempts: how often a failed task is tried, 3.
+* settings: {NAME: VALUE}, for the team.
 
-* tasks: a list of id, title, description, blockedBy, require, priority, run, prompt, each, planRequired,
-attempts. `sh` runs the text of `run`; agents with a model follow `prompt`.
+* check: a command that must pass before anything is created; its output is shown as the reason.
 
-* variables: NAME: DEFAULT, or NAME: {default, description}; the environment of the commands has them.
+* attempts: how often a failing task is tried; the default is 3.
 
-* agents: a number, or a list of name, role, type, count; and harness, model, permissions, cwd, worktree,
-answer, to override those of the run. roles: NAME: {extends, skill, description, allow, deny}.
+* tasks: a list of {id, title, description, blockedBy, require, priority, run, prompt, each, planRequired,
+attempts}. The harness `shell` runs the command in `run`; agents with a model follow `prompt`.
 
-* needs: a list, of git-checkout. broadcast: a text to all workers. synthesize: {run, prompt, verdict}, done by
-the leader. With a model it follows the prompt, never `run`; verdict is a regular expression that finds it in
-the answer.
+* variables: {NAME: DEFAULT} or {NAME: {default, description}}; commands get them as environment variables.
+
+* agents: a number, or a list of {name, role, type, count}. An entry may also set harness, model, permissions,
+cwd, worktree or answer, instead of the run's.
+
+* roles: {NAME: {extends, skill, description, allow, deny}}.
+
+* needs: [git-checkout]: what must exist before the run.
+
+* broadcast: a text that is sent to all workers.
+
+* synthesize: {run, prompt, verdict}: the leader's last step. With a model it follows `prompt`, never `run`;
+`verdict` is a regular expression that finds the verdict in the answer.
 
 Raises:
-    InvalidValue: Something is wrong.
+    InvalidValue: The workflow has a fault.
     NotFound: There is no such workflow.
 """
 

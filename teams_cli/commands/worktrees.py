@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 _WORKTREE = """List the worktrees of agents, show the changes of one, merge it, remove it, or restore it.
 
-`diff` prints all changes as a patch, committed or not. `merge` commits what the agent left uncommitted, with
-the hooks of the repository. It merges the work into the branch of the checkout that the worktree was made from,
-and removes worktree and branch. `remove` removes them unmerged.
+`diff` prints all changes as a patch, committed or not. `merge` commits what the agent left uncommitted (the
+repository's hooks run), merges it into the branch of the checkout that the worktree was made from, and removes the
+worktree and its branch. `remove` removes both without merging.
 
 Removed work is kept in the repository as one commit; the answer names its reference. `list --kept` lists it,
 and `restore REF` brings it back in a new worktree. `teams prune` removes it after 30 days (worktree.keptFor).
 
 Raises:
     AgentNotFound: The agent has no worktree.
-    Conflict: Somebody is at work there, the work conflicts, or some would be lost; nothing was changed.
-    NotAllowed: Only the leader and the human merge, remove and restore.
+    Conflict: The agent is at work, the work conflicts, or some of it would be lost; nothing was changed.
+    NotAllowed: Only the leader and the human may merge, remove and restore.
 """
 
 
@@ -59,7 +59,7 @@ def _overlaps(call: Call) -> Any:
     return rows
 
 
-_DIFF = """Show the changes in an agent's worktree, committed or not, that the main branch lacks, as a patch.
+_DIFF = """Show, as a patch, the changes in an agent's worktree that the main branch does not have, committed or not.
 
 Raises:
     AgentNotFound: No worktree of the agent is on this machine.
@@ -72,8 +72,8 @@ def _diff(call: Call, of: str, paths: list[str]) -> Any:
 
 _USAGE = """Show the tokens and the time that agents used, by agent, task or model, and the state of budgets.
 
-Input is everything that the models read, with cached tokens. A client that does not report its use is unknown.
-A turn for several tasks is divided evenly among them.
+Input is everything that the models read, including cached tokens. The use of a client that does not report it is
+unknown. A turn for several tasks is divided evenly among them.
 """
 
 
@@ -87,7 +87,12 @@ COMMANDS = table(
         "worktree",
         _worktree,
         argument("ACTION", "What to do.", name="action", choices=("list", "diff", "merge", "remove", "restore")),
-        argument("AGENT", "The owner of the worktree; with `restore` the reference.", name="of", required=False),
+        argument(
+            "AGENT",
+            "The owner of the worktree; with `restore`, the reference of the kept work.",
+            name="of",
+            required=False,
+        ),
         switch("--force", "With `remove`: even with unmerged work."),
         switch("--kept", "With `list`: the kept work of removed worktrees."),
         doc=_WORKTREE,
@@ -103,7 +108,7 @@ COMMANDS = table(
         argument("AGENT", "The agent.", name="of", required=True),
         argument(
             "PATH",
-            "Only these files or directories, from the top of the repository.",
+            "Only these files or directories, relative to the top of the repository.",
             name="paths",
             many=True,
             required=False,
@@ -128,7 +133,7 @@ COMMANDS = table(
     Command(
         "usage",
         _usage,
-        option("--by", "What each row is for.", choices=spending.BY, default="agent"),
+        option("--by", "One row for each agent, task or model.", choices=spending.BY, default="agent"),
         doc=_USAGE,
         reads=True,
         words="agents:spent",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _PROBE = "This is a test of the hooks"
-_PROMPT = "Answer with the one word: ready"
+_PROMPT = "Answer with one word: ready"
 _PATIENCE = 120
 _TEAM, _AGENT = "probe", "probe"
 

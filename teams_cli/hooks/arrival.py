@@ -74,9 +74,9 @@ def _answer_child(
         about_team = attention.introduction(store, team, caller.name, caller.config)
         token = f"TEAMS_TOKEN={caller.token} " if caller.token else ""
         introduction = (
-            f"{about_team}\nYou work for {parent.name}. Say who you are in every command: {token}teams … --as "
-            f"{caller.name}; without that, and by the tools of the server `team`, you speak as {parent.name}. "
-            f"Your last answer goes to {parent.name} by itself."
+            f"{about_team}\nYou work for {parent.name}. Name yourself in every command: {token}teams … --as "
+            f"{caller.name}. Without that, and with the tools of the server `team`, you act as {parent.name}. "
+            f"Your last answer is given to {parent.name} automatically."
         )
         return Reply(dialect.context(own, introduction), set())
     if caller is None:

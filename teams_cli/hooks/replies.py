@@ -163,7 +163,7 @@ def _at_work(store: Store, team: str, name: str, session: Session | None) -> lis
     if not going:
         return []
     named = ", ".join(going[: attention.MAX_NAMED])
-    return [f"Still at work for you: {named}. Their results come as messages: teams read-messages --wait 600"]
+    return [f"Agents still work for you: {named}. Their results come as messages: teams read-messages --wait 600"]
 
 
 def mail(store: Store, team: str, name: str, room: int, quiet: bool) -> tuple[list[str], set[int]]:

@@ -35,12 +35,12 @@ def join(
 ) -> tuple[Member, str]:
     """Join a team. Without a name you get the next alias: agentA, agentB, …
 
-    Joining again in the same role changes nothing. If you left, you may come back under your name. In a team
-    made with `--secure` the answer has your token; show it when you come back.
+    Joining again in the same role changes nothing. If you left, you may join again under your name. In a team made with
+    `--secure` the answer has your token; you need it to join again.
 
     Raises:
         TeamNotFound: There is no such team.
-        AlreadyExists: A member in another role has that name, or one that differs only in case.
+        AlreadyExists: A member in another role has that name, in the same or another case.
         NotAllowed: You lead a team, you were shut down, or the token is wrong.
     """
     wish = _Wish(caller, role, specialty, display, answer, started_by, child_of, launcher)
@@ -147,7 +147,7 @@ def _same_again(team: Team, found: Member, draft: Member, caller: Caller) -> Mem
 
 def _refuse_look_alike(team: Team, name: str) -> None:
     if name.lower() == "leader" and team.leader != name:
-        raise errors.AlreadyExists(f"{name} means {team.leader}, who leads the team", "Choose another name.")
+        raise errors.AlreadyExists(f"{name} stands for {team.leader}, who leads the team", "Choose another name.")
     for member in team.roster():
         if member.agent_id.lower() == name.lower() and member.agent_id != name:
             raise errors.AlreadyExists(f"{name} differs only in case from {member.agent_id}", "Choose another name.")
@@ -197,14 +197,14 @@ def spawn_team(
 ) -> tuple[Team, dict[str, str]]:
     """Create a team. You become its leader and first member.
 
-    With *secure*, every member needs a token from then on. The answer has yours and the human's; only hashes
-    are kept.
+    With *secure*, every member needs a token from then on. The answer shows your token and the human's; only hashes of
+    them are stored.
 
     Raises:
-        AlreadyExists: A team has that name, or one that differs only in case.
+        AlreadyExists: A team of that name exists, in the same or another case.
         InvalidValue: The name is not valid.
-        NotAllowed: You are a member of a team and lead none, or agents of your type do not create teams.
-        DamagedRecord: A team of that name lost its own record, but not its tasks or messages.
+        NotAllowed: You are a member but not a leader, or agents of your type may not create teams.
+        DamagedRecord: A team of that name has tasks or messages, but its own record is lost.
     """
     names.check_name(name, "team")
     text.within(description or "", "description", text.MAX_MESSAGE)
@@ -266,7 +266,7 @@ def _refuse_remains(store: Store, name: str) -> None:
     """Refuse to begin a team over the tasks and the mail of another."""
     if name not in store.teams() and (store.last(name, MESSAGE) or any(tasks.all_of(store, name, []))):
         raise errors.DamagedRecord(
-            f"team {name} lost its own record, and there are tasks or messages of it",
+            f"team {name} lost its own record, but not its tasks or messages",
             "Restore the record from a backup, or move the rest away; to list it: teams doctor",
         )
 
@@ -281,14 +281,14 @@ def set_up(store: Store, team_name: str, caller: Caller | None, kinds: Sequence[
     """Give every active member of a `--secure` team its own database login, and remove the logins of those who
     left.
 
-    With a login of its own an agent can't change the team, another's inbox or claims, decisions, results, or
-    what agents are run with, whatever program it uses. The answer shows the addresses of new logins with their
-    passwords, once: put each into the TEAMS_STORE of its agent alone. Repeat it when members join or leave.
+    An agent with its own login can't change the team, the inboxes and claims of others, decisions, results, or how
+    agents are run, whatever program it uses. The answer shows the addresses of new logins with their passwords, once:
+    put each address into the TEAMS_STORE of its agent only. Repeat it when members join or leave.
 
     Raises:
         WrongState: The team was not made with --secure.
         InvalidValue: The team is in files, which have no logins.
-        NotAllowed: The present database login may not create others.
+        NotAllowed: The present database login may not create logins.
     """
     at = require(store, team_name, caller, "set-up-roles")
     team, caller = at.team, at.caller

@@ -149,7 +149,7 @@ def request_each(
 
 
 def request(store: Store, team_name: str, caller: Caller | None, agent: str, reason: str | None = None) -> Shutdown:
-    """Ask members to end their work. Each approves, or rejects with a reason.
+    """Ask members to end their work. Each of them approves, or rejects with a reason.
 
     Raises:
         AgentNotFound: There is no such active member.
@@ -200,14 +200,14 @@ def _withdraw_if_second(store: Store, team: Team, made: Shutdown) -> None:
 
 
 def approve(store: Store, team_name: str, caller: Caller | None, word: str | None = None) -> tuple[Shutdown, list[str]]:
-    """Agree to end: you are stopped, your tasks are released, and you may change nothing more.
+    """Agree to end. You are stopped, your tasks are released, and you may no longer change anything.
 
     A turn that `teams` started has five seconds to end.
 
     Raises:
         ShutdownNotFound: You have no such request.
-        WrongState: It is answered already.
-        NotAllowed: It is to another member.
+        WrongState: The request is already answered.
+        NotAllowed: The request is to another member.
     """
     asked = _approved_before(store, team_name, caller, word)
     if asked is not None:
@@ -268,8 +268,8 @@ def reject(store: Store, team_name: str, caller: Caller | None, word: str | None
 
     Raises:
         ShutdownNotFound: You have no such request.
-        WrongState: It is answered already.
-        NotAllowed: It is to another member.
+        WrongState: The request is already answered.
+        NotAllowed: The request is to another member.
     """
     text.checked(reason, "reason")
     asked, name = _answerable(store, team_name, caller, word, "reject-shutdown", ("rejected", reason))

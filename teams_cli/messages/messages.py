@@ -72,12 +72,12 @@ def send(
 ) -> Message:
     """Send a message to members, to `leader`, or to `human`: to all of them or to none.
 
-    It stays in the inbox until handled; with *fyi*, until read. A message to an expected name is kept until it
-    joins: a role or an agent of the configuration, or the assignee of a task. Sending again under the same
-    *uid* adds nothing.
+    A message stays in the inbox until it is handled; with --fyi, until it is read. A message to an expected member is
+    kept until the member joins: a role or an agent of the configuration, or the assignee of a task. Sending again with
+    the same *uid* adds nothing.
 
     Raises:
-        AgentNotFound: There is no such active member; the error lists the members.
+        AgentNotFound: A recipient is not an active member; the error lists the members.
         InvalidValue: The text is blank or too long, or you are a recipient.
         UidTaken: You used *uid* for another message.
     """

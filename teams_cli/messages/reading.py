@@ -100,7 +100,7 @@ def _read_too_far(store: Store, team: str, agent: str) -> list[errors.TeamsError
         hold_to_log(store, team, inbox, last)
     except errors.NotAllowed as refusal:  # a login of its own takes numbers one by one
         return [refusal]
-    said = f"{agent} has read up to msg-{inbox.furthest()}, and the log ended with msg-{last}: messages were removed"
+    said = f"{agent} has read up to msg-{inbox.furthest()}, but the log ends with msg-{last}: messages were removed"
     return [errors.DamagedRecord(said, "If they are needed, restore them from a backup.")]
 
 
@@ -161,8 +161,8 @@ def reply(
 
     Raises:
         MessageNotFound: You have no such message.
-        AlreadyHandled: It was handled before; nothing was sent.
-        WrongState: It is a notice of the program.
+        AlreadyHandled: The message was already handled; nothing was sent.
+        WrongState: The message is a notice from the program.
         AgentNotFound: The sender is no longer an active member.
     """
     at = require(store, team_name, caller, "reply", word)

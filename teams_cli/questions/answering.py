@@ -33,7 +33,8 @@ _SAID = 4000
 
 
 def answer(store: Store, team_name: str, caller: Caller | None, word: str, content: str) -> Question:
-    """Answer a question that you were asked, once. An answer after its time is kept, and marked as late.
+    """Answer a question that another agent asked you. You can answer it only once. An answer after the time limit is
+    kept, and marked as late.
 
     Raises:
         QuestionNotFound: There is no such question.

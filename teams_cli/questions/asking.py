@@ -56,7 +56,7 @@ def invitation(team: Team) -> str:
     """That one can ask, whom, and how readily one should, by the team's settings; empty where questions are off."""
     whom = _WHOM.get(str(settings.value(team, "broadcast")))
     readily = how_readily(team)
-    return f"You can ask {whom} and have the answers at once: teams ask-others QUESTION. {readily}" if readily else ""
+    return f"You can ask {whom} and get the answers at once: teams ask-others QUESTION. {readily}" if readily else ""
 
 
 def how_readily(team: Team) -> str:

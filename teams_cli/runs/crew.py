@@ -35,7 +35,7 @@ _INSTRUCTIONS = """\
 You are {name}{kind} in the team {team}, which carries out the workflow "{workflow}": {description}
 
 Work with the command `teams`; who you are and in which team is set. Until no task is ready for you:
-1. Take the best one that is ready: teams claim-task --next (exit status 10: none is ready; then you are done for now)
+1. Take the best one that is ready: teams claim-task --next (exit status 10: no task is ready, and you are done for now)
 2. Do what its prompt says, or its description or command, in this directory. What the tasks before it found:
    teams show-task ID
    Files for the others go to {work}
@@ -343,7 +343,7 @@ def _refuse_idle(agent: Assigned) -> None:
         if value:
             raise errors.InvalidValue(
                 f"{agent.name} only runs commands, so its `{key}` changes nothing",
-                f"Say its `harness`, use --harness, or leave out `{key}`.",
+                f"Give it a `harness`, use --harness, or leave out `{key}`.",
             )
 
 

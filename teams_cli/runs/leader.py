@@ -133,12 +133,12 @@ class Leader:
     def _give_up_tasks(self, found: list[Task]) -> bool:
         """Let tasks fail that came back too often, or that nobody takes; whether there were any."""
         reasons = {
-            task.id: f"nobody claimed it, though all possible agents were called {crew.CALLS} times"
+            task.id: f"nobody claimed it, although all suitable agents were called {crew.CALLS} times"
             for task in self.crew.untaken(found)
         }
         for task in found:
             if task.status == "pending" and (tries := attempts.made(task)) >= self._attempts(task):
-                reasons[task.id] = f"claimed {tries} times, and released each time: {attempts.last_reason(task)}"
+                reasons[task.id] = f"claimed and released {tries} times: {attempts.last_reason(task)}"
         has_given_up = False
         for key, why in reasons.items():
             if attempts.give_up(self.run.store, self.run.team, self.run.leader.name, key, why):
@@ -153,7 +153,7 @@ class Leader:
 
     def _note_fallen(self) -> None:
         for trouble in self.crew.fallen():
-            self.troubles.append(f"{trouble}; others got its tasks.")
+            self.troubles.append(f"{trouble}; its tasks were given to others.")
             self.progress.say(trouble)
 
     def _open(self, found: list[Task], living: list[str]) -> bool:

@@ -90,7 +90,8 @@ def _again(run: Run, team: str) -> str:
     if run.status == runs.COMPLETED:
         return ""
     return (
-        f"To retry failed tasks, as they stand here: `teams run --resume --team {team}`. To change it, run it anew.\n"
+        f"To retry the failed tasks unchanged: `teams run --resume --team {team}`. To change the workflow, start a "
+        "new run.\n"
     )
 
 

@@ -122,8 +122,8 @@ class _Rise:
             leader = self.roster.leader or ("" if self.caller.is_human else self.caller.name) or _LEADER
             if not self.caller.is_human and leader != self.caller.name:
                 raise errors.NotAllowed(
-                    f"{self.caller.name} does not lead {self.team}: {leader} does, by {self.path}",
-                    f"Bring it up with --as {leader} or --as human.",
+                    f"{self.caller.name} does not lead {self.team}: {self.path} names {leader}",
+                    f"Start it with --as {leader} or --as human.",
                 )
             joining.spawn_team(self.store, self.team, Caller(leader, config=self.caller.config))
             return True
@@ -233,9 +233,9 @@ def down(
     lost: `teams up` goes on with it. Clients that were opened with --detach end, unless somebody looks at them.
 
     Raises:
-        TeamNotFound: It was never brought up.
+        TeamNotFound: The team was never started.
         WorkflowNotFound: There is no `teams.yaml`, here or above.
-        Conflict: An agent did not end in time.
+        Conflict: An agent could not be stopped in time.
         NotAllowed: The caller does not lead the team.
     """
     name = name or rosters.read(path).name

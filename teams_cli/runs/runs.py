@@ -130,7 +130,9 @@ def take(store: Store, team: str, run: Run) -> Run:
 
     def change(run: Run) -> Run:
         if is_led(store, team, run) and run.pid != os.getpid():
-            raise errors.WrongState(f"the run of team {team} goes on in process {run.pid}", "Wait for it, or stop it.")
+            raise errors.WrongState(
+                f"the run of team {team} still runs in process {run.pid}", "Wait for it, or stop it."
+            )
         return run.led_by_us(store.host)
 
     return update(store, team, RUN.also_closed, run.id, change)[1]

@@ -27,11 +27,11 @@ _IN_HAND = 6000
 _ALL = 60_000
 _INSTRUCTIONS = """\
 You take the last turn of {leader}, who leads the team {team}, which carried out the workflow "{workflow}": {about}
-All tasks are settled. You do not claim tasks, and change nothing in the repository. What you answer is the report.
+All tasks are settled. You do not claim tasks, and change nothing in the repository. Your answer is the report.
 
 {prompt}
 
-What came of the tasks is in the directory {given}, a file each, with index.json. It follows here:
+The results of the tasks are in the directory {given}: one file for each task, and index.json. They follow here:
 
 {results}"""
 _AGAIN = """

@@ -80,7 +80,7 @@ def _sealed(document: dict[str, Any], blank: int = 1) -> bytes:
     try:
         body = b"{".ljust(blank) + indented(document).encode()[1:-2]
     except UnicodeEncodeError:
-        raise errors.InvalidValue("the text is not valid Unicode", "Hand in UTF-8.") from None
+        raise errors.InvalidValue("the text is not valid Unicode", "Give UTF-8 text.") from None
     except (ValueError, RecursionError):
         raise errors.InvalidValue(
             "the record is nested too deeply, or has a number that JSON does not allow", ""
@@ -89,7 +89,7 @@ def _sealed(document: dict[str, Any], blank: int = 1) -> bytes:
     if len(data) > MAX_RECORD:
         raise errors.InvalidValue(
             f"the record would have {len(data)} bytes, more than the {MAX_RECORD} that are read again",
-            "Hand in less, or put it in a file and give its path.",
+            "Give less, or put it in a file and give its path.",
         )
     return data
 

@@ -31,17 +31,17 @@ def key_of(ids: Sequence[str]) -> str:
 def agree(
     store: Store, team_name: str, caller: Caller | None, ids: Sequence[str], body: str | None, version: int | None
 ) -> Page:
-    """Propose what the owners of tasks that meet will each do, or confirm what another proposed.
+    """Propose who changes what in tasks that touch the same code, or confirm what another owner proposed.
 
     The text is a page of the team, `agree-1-2`, which briefs and claims show. The other owners are asked to confirm it.
-    They confirm it by the same command without a text, or answer with a text of their own, which is a new version.
+    They confirm with the same command without --text, or answer with a new text, which becomes the next version.
 
     Raises:
         TaskNotFound: There is no such task.
         InvalidValue: Fewer than two tasks are named.
-        NotAllowed: You own none of them, and do not lead.
+        NotAllowed: You own none of the tasks, and are not the leader.
         PageNotFound: Nobody has proposed anything yet.
-        StaleVersion: There is another version now than the one that you confirm.
+        StaleVersion: The page has a newer version than the one that you confirm.
     """
     at = require(store, team_name, caller, "agree", ",".join(ids))
     found = [tasks.get(store, team_name, each) for each in ids]

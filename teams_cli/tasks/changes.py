@@ -113,17 +113,17 @@ class Edit:
 def change_task(store: Store, team_name: str, caller: Caller | None, word: str, changes: Edit) -> Task:
     """Change a task, or finish it.
 
-    Its owner completes or fails it; whoever manages tasks reopens and cancels it. Completing it again changes
-    nothing.
+    Its owner completes or fails it; a leader, a task-manager or the human reopens or cancels it. Completing it again
+    changes nothing.
 
     Raises:
         TaskNotFound: The task, or a new blocker, does not exist.
         NotAllowed: You may not make this change.
-        WrongState: That status can't follow the present one.
-        StaleClaim: The claim expired or is another.
+        WrongState: The task can't change from its present status to this one.
+        StaleClaim: The claim has expired, or is not the one of --claim.
         PlanRequired: Its plan must be approved first.
         NotChecked, CheckFailed: Its check must pass first.
-        DependencyCycle: It would block itself.
+        DependencyCycle: The task would block itself.
         Conflict: Its owner is at work on it. `--force` assigns it anyway.
     """
     who = require(store, team_name, caller, "update-task", word)
@@ -310,12 +310,13 @@ def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
         named = ", ".join(map(str, blockers))
         raise errors.TaskBlocked(
-            f"{task.id} is blocked by {named}", f"Complete it after them, or release it: teams release-task {task.id}"
+            f"{task.id} is blocked by {named}",
+            f"Complete it after those tasks, or release it: teams release-task {task.id}",
         )
     if before := dependencies.open_predecessors(task, dependencies.stored(store, team.name)):
         raise errors.TaskBlocked(
             f"{task.id} is to be completed after {', '.join(map(str, before))}",
-            f"To hear when it can be: teams wait --task {before[0].id}. If it need not wait: "
+            f"To wait until it can be: teams wait --task {before[0].id}. If it need not wait: "
             f"teams update-task {task.id} --unblock {before[0].id}",
         )
 

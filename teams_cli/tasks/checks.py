@@ -155,7 +155,7 @@ def refuse_unchecked(task: Task, found: Check | None) -> None:
         return
     if found is None:
         raise errors.NotChecked(
-            f"{task.id} has a check that was not run: {task.check}",
+            f"the check of {task.id} was not run: {task.check}",
             f"Run it: teams update-task {task.id} --status completed",
         )
     if found.command != task.check:

@@ -107,7 +107,7 @@ def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> Non
         asked = ""
         if task.in_grace:
             left = length(max(1.0, leases.left(store, task)))
-            asked = f", who is silent; it is released in {left} unless {task.owner} answers"
+            asked = f", who is silent; the task is released in {left} unless {task.owner} answers"
         taken = f"{task.id} is claimed by {task.owner}{asked}"
         raise errors.TaskClaimed(taken, "Claim another: teams claim-task --next")
     if task.status != "pending":
@@ -160,7 +160,7 @@ def release(
 
     Raises:
         Conflict: Its owner is at work on it. `--force` releases it anyway.
-        NotAllowed: It is another member's.
+        NotAllowed: It belongs to another member.
         WrongState: It is not in progress.
     """
     at = require(store, team_name, caller, "release-task", word)
@@ -243,7 +243,7 @@ def heartbeat(
     note: str | None = None,
     seconds: float | None = None,
 ) -> list[Task]:
-    """Say that you are at work. It renews the lease of a task, or of all your tasks.
+    """Show that you are at work. It renews the lease of a task, or of all your tasks.
 
     Before a silence longer than a lease, give its length: `--for 30m`. You keep your tasks until then.
 

@@ -178,12 +178,12 @@ def _uid(did: str, task: Task) -> str:
 def note(store: Store, team_name: str, caller: Caller | None, word: str, said: str, uid: str | None = None) -> Task:
     """Add a note to a task. Its owner is notified; nothing else of the task changes.
 
-    If it was interrupted before its answer, repeating it adds nothing twice.
+    If it is interrupted, repeat it: no note is added twice.
 
     Raises:
         TaskNotFound: There is no such task.
         InvalidValue: The note is blank, or longer than 8 KiB.
-        WrongState: It has 100 notes.
+        WrongState: The task already has 100 notes.
     """
     name = require(store, team_name, caller, "note", word).name
     text.checked(said, "note", _MAX_NOTE)

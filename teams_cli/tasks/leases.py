@@ -158,10 +158,11 @@ def _in_grace(store: Store, team: Team, task: Task) -> Task:
     since = f" since {of_day(seen)} UTC" if seen else ""
     what, about = f"{task.id} ({task.title})", f"{_LEASE}{task.id}"
     to_owner = (
-        f"{what}: are you at work on it? Silent{since}; in {soon} others may take it. To keep it: teams heartbeat"
+        f"{what}: are you at work on it? You were silent{since}; in {soon} others may take it. To keep it: teams "
+        "heartbeat"
     )
     to_leader = (
-        f"{what}: {name} is silent{since}, is asked, and has {soon}; then others may take it "
+        f"{what}: {name} is silent{since}, and was asked; in {soon} others may take it "
         f"(now: teams release-task {task.id})"
     )
     uid = f"{task.id}-{task.claim}-{asked.lease_until:.0f}"

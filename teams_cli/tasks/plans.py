@@ -60,8 +60,8 @@ def propose(
     """Propose a plan to the leader, for a task or for all your work.
 
     Raises:
-        TaskNotFound, PlanNotFound: The task, or the plan it revises, does not exist.
-        NotAllowed: The plan it revises is another member's.
+        TaskNotFound, PlanNotFound: The task, or the plan of --revises, does not exist.
+        NotAllowed: The plan of --revises belongs to another member.
     """
     at = require(store, team_name, caller, "propose-plan")
     team, caller = at.team, at.caller
@@ -134,8 +134,8 @@ def approve(store: Store, team_name: str, caller: Caller | None, word: str, note
 
     Raises:
         PlanNotFound: There is no such plan.
-        WrongState: It is decided already.
-        NotAllowed: It is your own.
+        WrongState: The plan is already decided.
+        NotAllowed: The plan is your own.
     """
     return _decide(store, team_name, caller, word, "approved", "approve-plan", note=note)
 
@@ -145,8 +145,8 @@ def reject(store: Store, team_name: str, caller: Caller | None, word: str, feedb
 
     Raises:
         PlanNotFound: There is no such plan.
-        WrongState: It is decided already.
-        NotAllowed: It is your own.
+        WrongState: The plan is already decided.
+        NotAllowed: The plan is your own.
     """
     text.checked(feedback, "feedback")
     return _decide(store, team_name, caller, word, "rejected", "reject-plan", feedback=feedback)

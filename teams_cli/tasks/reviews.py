@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 def review(
     store: Store, team_name: str, caller: Caller | None, word: str, accept: bool, why: str | None = None
 ) -> Task:
-    """Accept the work on a task, which completes it, or reject it with a reason: then its owner has it again.
+    """Accept the work on a task, which completes it; or reject it with a reason, which returns it to its owner.
 
-    The reviewer or role that the task names, the leader and the human may review; the owner never. Repeating it
+    The reviewer or role that the task names, the leader and the human may review it, but never its owner. Repeating it
     changes nothing.
 
     Raises:
         TaskNotFound: There is no such task.
         WrongState: It is not in review.
-        NotAllowed: It is your own work, or others review it.
+        NotAllowed: The work is your own, or you are not its reviewer.
     """
     at = require(store, team_name, caller, "review-task", word)
     if not accept and not (why or "").strip():

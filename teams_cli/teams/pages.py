@@ -144,8 +144,8 @@ def share(
 ) -> Page:
     """Share a page with the team: an interface, a decision, a finding.
 
-    The others are notified once. The later of two changes wins, unless --if-version forbids it. Sharing the
-    same text again changes nothing.
+    The other members are notified once. The later of two changes wins, unless --if-version forbids it. Sharing the same
+    text again changes nothing.
 
     Raises:
         StaleVersion: The page has another version than *if_version*; 0 means that it does not exist.

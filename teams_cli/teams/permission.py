@@ -225,4 +225,4 @@ def _allowed(operation: str, team: Team | None, config: Config | None) -> list[s
 def _who_allows(operation: str, team: Team | None, config: Config | None) -> str:
     if HUMAN in _allowed(operation, team, config):
         return f"Ask the human to run it with --as {HUMAN}, or to allow it in config.json."
-    return "Ask the human to answer when they are asked: `teams human`; or to allow it in config.json."
+    return "Ask the human to answer the permission question (`teams human`), or to allow the operation in config.json."

@@ -137,12 +137,12 @@ def load_all(store: Store, team: str) -> Callable[[str], Agent]:
 
 
 def announce(store: Store, team_name: str, caller: Caller | None, status: str) -> Agent:
-    """Say in one line what you are working on. Others see it in the list of agents; nobody is woken.
+    """Say in one line what you are working on. Others see the line in the list of agents; nobody is woken.
 
     The last 50 lines are kept.
 
     Raises:
-        InvalidValue: It is blank, longer than 300 characters, or more than one line.
+        InvalidValue: The line is blank, longer than 300 characters, or more than one line.
     """
     caller = require(store, team_name, caller, "announce").caller
     line = text.one_line(status, "status")

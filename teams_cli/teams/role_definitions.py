@@ -32,7 +32,7 @@ def define(
 
     Raises:
         InvalidValue: The name is not valid, or an operation or the parent role does not exist.
-        AlreadyExists: Another role's name differs only in case.
+        AlreadyExists: A role has the same name in another case.
     """
     at = require(store, team_name, caller, "define-role", name)
     team, caller = at.team, at.caller

@@ -101,7 +101,7 @@ _MAX_TEXT = 4 * 1024
 SETTINGS = {
     "staleAfterSeconds": Setting(
         SILENCE,
-        "how long a claim or an agent lasts without a heartbeat, in seconds",
+        "seconds without a sign of life after which a claim expires and an agent counts as stale",
         seconds=True,
         least=1,
         most=30 * 24 * 3600,
@@ -109,12 +109,12 @@ SETTINGS = {
     "harness": Setting("shell", "the default client for starting agents", name=True),
     "permissions": Setting(
         "edit",
-        "what agents may do: ask first, edit their directory, or all that you may",
+        "what agents may do: ask you first, only edit their directory, or everything that you may do",
         choices=("ask", "edit", "all"),
     ),
     "delivery": Setting(
         "queue",
-        "whether a message to a working agent waits for the end of its turn, or interrupts it",
+        "a message to a working agent waits for the end of its turn (`queue`), or interrupts it",
         choices=("queue", "interject"),
     ),
     RULES: Setting("", "the rules for every member", prose=True),
@@ -135,31 +135,38 @@ SETTINGS = {
     ),
     OVERLAPS: Setting(
         "advise",
-        "whether a member who writes a file that another works on is warned or refused",
+        "when a member writes a file that another member is working on: warn the member, or refuse the write",
         choices=("advise", "deny"),
     ),
     "notify": Setting(
         "",
-        "your command for events that need you, failures and the end of all tasks, with JSON on standard input; or off",
+        "the command to run when something needs you, something fails, or all tasks have ended; it gets JSON on"
+        " standard input; `off`: none",
         prose=True,
         of_person=True,
     ),
-    "notify_waiting": Setting("", "another command for events that need you", prose=True, of_person=True),
-    "notify_failed": Setting("", "another command for failures", prose=True, of_person=True),
-    "notify_settled": Setting("", "another command for the end of all tasks", prose=True, of_person=True),
+    "notify_waiting": Setting(
+        "", "the command for events that need you, instead of `notify`", prose=True, of_person=True
+    ),
+    "notify_failed": Setting("", "the command for failures, instead of `notify`", prose=True, of_person=True),
+    "notify_settled": Setting(
+        "", "the command for the end of all tasks, instead of `notify`", prose=True, of_person=True
+    ),
     "checkTimeout": Setting(
         1800, "how long the check of a task may take, in seconds", seconds=True, least=1, most=86400
     ),
     "landing": Setting(
-        "asked", "when work lands: only with `land`, or also on completion", choices=("asked", "completed")
+        "asked",
+        "when work lands: only after `teams land`, or also when its task is completed",
+        choices=("asked", "completed"),
     ),
-    "landingCheck": Setting("", "a check that every landing must pass, beside the task's own", prose=True),
+    "landingCheck": Setting("", "a check that every landing must pass, besides the task's own check", prose=True),
     "landingTogether": Setting(
-        1, "how many small, independent branches are checked together at most", least=1, most=100
+        1, "how many small, independent branches are at most checked together", least=1, most=100
     ),
     "landingVia": Setting(
         "merge",
-        "how work lands: it is merged here, or it is pushed and a pull request is opened with `gh`",
+        "how work lands: `merge` it here, or push it and open a pull request with `gh` (`pr`)",
         choices=("merge", "pr"),
         of_person=True,
     ),
@@ -169,10 +176,10 @@ SETTINGS = {
         choices=("off", "on"),
         of_person=True,
     ),
-    "max_depth": Setting(3, "how deep agents may spawn agents", least=0, most=100),
+    "max_depth": Setting(3, "how many levels deep agents may start agents", least=0, most=100),
     "ack_timeout": Setting(
         600,
-        "how long a message sent with --ack-required may stay unacknowledged, in seconds",
+        "seconds for which a message sent with --ack-required may stay unacknowledged",
         seconds=True,
         least=0.1,
         most=30 * 86400,
@@ -182,25 +189,28 @@ SETTINGS = {
         300, "how long a question waits for answers, in seconds", seconds=True, least=0.1, most=86400
     ),
     "max_broadcasts_per_agent": Setting(10, "how many open questions one agent may have", least=1),
-    "broadcast_sensitivity": Setting("medium", "how readily agents should ask", choices=("low", "medium", "high")),
-    "response_depth": Setting("medium", "how deep answers should go", choices=("low", "medium", "high")),
-    "max_shadows": Setting(2 * (os.cpu_count() or 1), "how many forks answer at once", least=1, most=1000),
+    "broadcast_sensitivity": Setting("medium", "how readily agents ask questions", choices=("low", "medium", "high")),
+    "response_depth": Setting("medium", "how detailed answers should be", choices=("low", "medium", "high")),
+    "max_shadows": Setting(
+        2 * (os.cpu_count() or 1), "how many forks may answer questions at once", least=1, most=1000
+    ),
     CIRCLING_AFTER: Setting(
         900,
-        "how long an agent may repeat its calls without changing anything, until the leader is notified,"
-        " in seconds; 0: never",
+        "seconds for which an agent may repeat the same calls without changing anything, before the leader is notified;"
+        " 0: never notify",
         most=30 * 86400,
     ),
     "wakeAgainAfter": Setting(
         30,
-        "how long a woken client may leave messages unread, in seconds; then 4, then 20 times as long",
+        "seconds until a client that was woken but read nothing is woken again; it is woken twice more, after 4 and 20"
+        " times as long",
         seconds=True,
         least=0.1,
         most=86400,
     ),
     "tellPermissionAfter": Setting(
         60,
-        "how long a member waits for a permission until the leader is notified, in seconds",
+        "seconds that a member waits for a permission before the leader is notified",
         seconds=True,
         least=0.1,
         most=86400,
@@ -250,7 +260,7 @@ def refuse_persons(key: str, caller: Caller) -> None:
     """
     if known_of_person(key) and not caller.is_human:
         raise errors.NotAllowed(
-            f"{key} acts in the name of the person, so only they may set it", f"As the person: --as {HUMAN}"
+            f"{key} acts in the name of the person, so only they may set it", f"Only you can set it: add --as {HUMAN}"
         )
 
 

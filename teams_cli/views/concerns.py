@@ -224,7 +224,7 @@ class Lookout:
 
             overviews.refuse_closed(self.store, team)
         if is_stranger:
-            text = f"team {team.name} is there, and {self.caller.name} is not a member"
+            text = f"team {team.name} exists, and {self.caller.name} is not a member"
             step = steps.join(team.name, self.caller.name)
             return _with_next([fact("team", team.name, text, step)], [], lambda: steps.WAIT)
         there = self.store.holds(self.team, _SESSION, _PAGE, SHUTDOWN)

@@ -151,7 +151,7 @@ class Leading:
         about = f"completed:{self.wanted}"
         if about in known:
             return {about: None}
-        text = f"as many more tasks are completed as you asked for: {counts['completed']} of {sum(counts.values())}"
+        text = f"the number of tasks that you waited for is completed: {counts['completed']} of {sum(counts.values())}"
         if said := standing.in_words(self.store, self.team.name, self.caller):
             text += f". {said}"
         return {about: fact("completed", self.team.name, text, "")}
@@ -176,7 +176,7 @@ class Leading:
         try:
             counts = inboxes.unread_counts(self.store, self.team.name, others)
         except errors.TeamsError:  # the doctor says what is wrong
-            return "; who has unread mail is unknown"
+            return "; unread mail could not be counted"
         unread = [f"{name} ({count})" for name, count in counts.items() if count]
         return f"; unread mail: {listed(unread, _NAMED)}" if unread else ""
 

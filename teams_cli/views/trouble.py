@@ -74,7 +74,7 @@ def of_agent(
     if row["paused"] and row["state"] != "stopped":
         return "paused", row["pauseReason"]
     if row["state"] == "stale" and row["name"] in had:
-        return "silent", f"it had {had[row['name']]}, and is silent since"
+        return "silent", f"it had {had[row['name']]}, and has been silent since"
     waits = next((question for question in asked if question.from_ == row["name"]), None)
     if waits is not None:
         return "waiting", f"{waits.id} waits for an answer from {', '.join(waits.waiting_for) or 'somebody'}"

@@ -93,7 +93,7 @@ def test_what_git_is_told_not_to_see_does_not_count(shop: Shop, how: str) -> Non
     identity = {f"GIT_{who}_{what}": "e@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     subprocess.run(HIDINGS[how], shell=True, cwd=shop.trees["bob"], check=True, env={**os.environ, **identity})
     done = shop.at("bob", "update-task", "1", "--status", "completed")
-    assert done.returncode == 11 and "on the commit alone" in done.stderr, done
+    assert done.returncode == 11 and "on the commit only" in done.stderr, done
     assert shop.task()["status"] == "in_progress"
 
 
@@ -126,11 +126,11 @@ def test_what_others_have_not_committed_holds_nobody_up(shop: Shop, tmp_path: Pa
         killed.kill()
     (tmp_path / "go").touch()
     done = shop.at("bob", "update-task", "1", "--status", "completed")
-    assert done.returncode == 11 and "left out, as not committed here: half" in done.stderr
+    assert done.returncode == 11 and "left out, because not committed: half" in done.stderr
     for name in ("also", "new"):  # what the check speaks of comes first
         (shop.main / name).write_text("what bob is at")
     done = shop.at("bob", "update-task", "1", "--status", "completed")
-    assert "left out, as not committed here: half, new, also; " in done.stderr
+    assert "left out, because not committed: half, new, also; " in done.stderr
     (shop.main / "new").unlink()
     shop.write(shop.main, "new", "2")
     shop.ok("bob", "update-task", "1", "--status", "completed")
@@ -166,7 +166,7 @@ def test_what_is_not_committed_or_not_shared_is_refused_once(shop: Shop) -> None
     shop.cli.ok("claim-task", "1", agent="bob")
     (shop.trees["bob"] / "new").write_text("1")
     done = shop.at("bob", *END, "--next")
-    assert (done.returncode, "not committed: new; task-1 is as it was" in done.stderr) == (11, True)
+    assert (done.returncode, "uncommitted files: new; task-1 is unchanged" in done.stderr) == (11, True)
     assert (
         "  git add -A && git commit -m 'task-1'; then teams update-task task-1 --status completed --next\n"
         in done.stderr
@@ -174,7 +174,7 @@ def test_what_is_not_committed_or_not_shared_is_refused_once(shop: Shop) -> None
     git(shop.trees["bob"], "add", "-A")
     git(shop.trees["bob"], "commit", "-q", "-m", "task-1")
     refused = shop.at("bob", *END)
-    assert (refused.returncode, "is on bobs alone" in refused.stderr) == (11, True)
+    assert (refused.returncode, "are only on bobs" in refused.stderr) == (11, True)
     assert "  teams land task-1; then teams update-task task-1 --status completed\n" in refused.stderr
     assert shop.ok("bob", *END).startswith("task-1: completed by bob")
     shop.ok("bob", "claim-task", "2")

@@ -161,7 +161,7 @@ def test_a_keeper_that_is_killed(cli: Cli) -> None:
     assert statuses(lookers) == [0] * 4
     assert (session(cli, "zoe").state, session(cli, "zoe").outcome) == ("done", "lost")
     assert marked(cli.root) == {}
-    assert outputs_to(cli, "lea") == [("zoe", "Agent zoe failed: its keeper was killed: so far")]
+    assert outputs_to(cli, "lea") == [("zoe", "Agent zoe failed: the process that ran it was killed: so far")]
     cli.ok("send-message", "zoe", "again", agent="bob")  # it is resumed like any other
     until(lambda: session(cli, "zoe").generation == 2 and session(cli, "zoe").turns == 2, lambda: session(cli, "zoe"))
 
@@ -182,7 +182,7 @@ def test_a_launcher_that_is_killed(cli: Cli) -> None:
     dead.wait()
     store.create(ALPHA, SESSION, "zoe", held)
     assert agent_row(cli, "zoe")["session"]["outcome"] == "lost"
-    assert outputs_to(cli, "lea") == [("zoe", "Agent zoe failed: its keeper was killed")]
+    assert outputs_to(cli, "lea") == [("zoe", "Agent zoe failed: the process that ran it was killed")]
     stray, _ = joining.join(store, ALPHA, Caller("yan"), started_by="lea")
     assert agent_row(cli, "yan")["state"] == "idle"  # it may yet be started
     early = stray.having(joined_at="2020-01-01T00:00:00Z")

@@ -43,7 +43,7 @@ def test_it_rests_and_says_until_when(cli: Cli) -> None:
     assert "limited by its provider until" in run(cli).stdout
     found = row(cli)
     assert found["state"] == "limited" and found["limitedUntil"] > session(cli, "ann").started_at
-    assert len([text for text in told(cli) if "messages resume it then" in text]) == 1
+    assert len([text for text in told(cli) if "a message after that time resumes it" in text]) == 1
     for command in (["watch", "--once"], ["list-agents"]):
         assert "limited until " in cli(*command, agent="lea").stdout
     cli.ok("send-message", "ann", "are you there?", agent="lea")

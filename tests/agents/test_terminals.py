@@ -187,7 +187,7 @@ def test_the_leader_hears_of_a_permission_that_is_waited_for(cli: Cli, seat: Cal
     client.hook("SessionStart")
     client.hook("PermissionRequest", tool_name="Bash", tool_input={"command": "rm -r build"})
     (told,) = cli.ok("read-messages", "--wait", "30", agent="lea")
-    assert "agentA waits for a permission" in told["message"] and "Bash: rm -r build" in told["message"]
+    assert "agentA has waited for a permission" in told["message"] and "Bash: rm -r build" in told["message"]
 
 
 def test_a_directory_belongs_to_a_team(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,7 @@ def test_turns_are_counted_by_agent_task_and_model(cli: Cli) -> None:
     assert usage(cli)["coordination"] == round(110 / 330, 3)
     assert [row["task"] for row in usage(cli, "task")["rows"]][-1] == "task-2"
     assert [row["model"] for row in usage(cli, "model")["rows"]] == ["unknown"]
-    assert "coordination (turns for messages alone): 33% of the tokens" in cli("usage", agent="lea").stdout
+    assert "coordination (turns that only handled messages): 33% of the tokens" in cli("usage", agent="lea").stdout
 
 
 def test_a_client_that_counts_from_its_beginning_is_counted_by_turns(cli: Cli) -> None:

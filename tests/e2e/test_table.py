@@ -93,7 +93,7 @@ def test_nothing_is_done_at_a_dialog_and_the_mail_comes_after_it(office: Office,
     row = wait_for_state(office, NAME, "permission", TO_START)
     assert "made-by-nobody" in row["terminal"]["waitsFor"] and row["state"] == "permission"
     office.say("send-message", NAME, "the build is red")
-    until(lambda: "waits for a permission" in office.say("read-messages", "--peek"), office.logs)
+    until(lambda: "waited for a permission" in office.say("read-messages", "--peek"), office.logs)
     assert len(office.model.requests["[me]"]) == 1 and not (office.work / "made-by-nobody").exists()
     assert row_of(office, NAME)["terminal"]["state"] == "permission"
     seat.press("Enter")

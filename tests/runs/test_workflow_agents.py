@@ -138,7 +138,7 @@ id=$(printf %s "$task" | {sys.executable} -c 'import json, sys; print(json.load(
     front = "attempts: 2\ntasks:\n- {id: a, title: A, prompt: x}\n- {id: b, title: B, blockedBy: [a], prompt: y}\n"
     document = run(cli, write_workflow(tmp_path / "w", front), "--harness", "f", status=1)
     assert statuses(document) == {"a": "failed", "b": "pending"}
-    assert "claimed 2 times, and released each time: not for me" in document["text"]
+    assert "claimed and released 2 times: not for me" in document["text"]
 
 
 def test_a_client_that_is_not_there_changes_nothing(cli: Cli, tmp_path: Path) -> None:

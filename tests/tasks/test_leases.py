@@ -89,12 +89,12 @@ def test_the_leader_is_told_once(team: Store, clock: FakeClock) -> None:
 def test_owner_and_leader_are_asked_when_a_lease_ends(team: Store, clock: FakeClock) -> None:
     """A sign of life in the grace period keeps the task, and what was asked is handled."""
     clock.advance(901)
-    with pytest.raises(TaskClaimed, match="is silent; it is released in 2 min"):
+    with pytest.raises(TaskClaimed, match="is silent; the task is released in 2 min"):
         claims.claim(team, ALPHA, MIA, "1")
     (asked,) = told(team, BOB)
-    assert asked.startswith("task-1 (one): are you at work on it? Silent since ")
+    assert asked.startswith("task-1 (one): are you at work on it? You were silent since ")
     (silent,) = told(team)
-    assert "bob is silent since 03:04:05 UTC, is asked, and has 2 min" in silent
+    assert "bob is silent since 03:04:05 UTC, and was asked; in 2 min" in silent
     clock.advance(60)
     claims.heartbeat(team, ALPHA, BOB)
     assert [reading.read(team, ALPHA, who, Selection(), []) for who in (BOB, LEA)] == [[], []]

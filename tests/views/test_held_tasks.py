@@ -75,7 +75,7 @@ def test_what_cannot_be_noted_is_told_with_a_warning_and_told_again(cli: Cli, tm
     temporary.rename(tmp_path / "kept")
     temporary.write_text("nothing can be written here")
     answer = cli("wait", "--claim", "--timeout", "0", agent="bob")
-    assert answer.status == 0 and "task-1 is yours" in answer.stdout and "be noted" in answer.stderr
+    assert answer.status == 0 and "task-1 is yours" in answer.stdout and "be marked as shown" in answer.stderr
     temporary.unlink()
     (tmp_path / "kept").rename(temporary)
     assert told(cli) == ["held"]

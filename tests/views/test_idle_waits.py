@@ -109,7 +109,7 @@ def test_a_leader_is_called_once_so_many_tasks_are_completed(cli: Cli) -> None:
         cli.ok("claim-task", task, agent="bob")
         cli.ok("update-task", task, "--status", "completed", agent="bob")
     found = ended(waiting)
-    said = "as many more tasks are completed as you asked for: 3 of 4. Nobody has a task: 1 ready; last seen: bob, "
+    said = "the number of tasks that you waited for is completed: 3 of 4. Nobody has a task: 1 ready; last seen: bob, "
     assert [each["text"].startswith(said) for each in found["happened"]] == [True]
     assert len(found["messages"]) == 3 and found["next"] == "teams wait --needed --timeout 540"
     waiting = begin(cli, "lea", "wait", "--completed", "1", "--timeout", "60")

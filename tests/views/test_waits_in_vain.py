@@ -112,7 +112,7 @@ def test_every_wait_ends_once_all_tasks_are_settled(cli: Cli) -> None:
     assert (mia, tom) == (DONE, DONE)
     assert "\nall tasks are settled: 1 completed\n" in lea and lea.endswith("next: teams close-team\n")
     said = cli("send-message", "mia", "thanks", agent="lea").stdout
-    assert said.endswith("\nmia: heard that all is done, and may not read it\n")
+    assert said.endswith("\nmia: was notified that all work is done, and may not read it\n")
     for words in (("reply", "2", "so it is"), ("brief",), ("claim-task", "--next"), ("wait", "--timeout", "0")):
         answer = cli(*words, agent="mia")
         assert "teams wait" not in answer.stdout + answer.stderr and "you are done" in answer.stdout + answer.stderr

@@ -180,7 +180,7 @@ class _Control:
         while not head.endswith(b"\r\n\r\n"):
             head += self._read(1)
         if b" 101 " not in head.partition(b"\r\n")[0]:
-            raise ValueError("it speaks no WebSocket")
+            raise ValueError("it does not speak WebSocket")
 
     def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Call a method, and wait for its result."""
@@ -227,7 +227,7 @@ class _Control:
         elif size == 127:
             (size,) = struct.unpack(">Q", self._read(8))
         if size > _MOST:
-            raise ValueError("it says too much")
+            raise ValueError("its answer is too long")
         return first & 0x0F, bool(first & _LAST), self._read(size)
 
     def _read(self, size: int) -> bytes:

@@ -170,8 +170,8 @@ def _is_loop(store: Store, team: Team, terminal: Terminal, senders: Sequence[str
     if free or not senders or any(lately(terminal, name, store.now()) < limit for name in senders):
         return False
     body = (
-        f"{terminal.agent} is not woken for more messages from {', '.join(senders)}: they did so {limit} times in an "
-        f"hour. It reads them when its person next types something."
+        f"{terminal.agent} is not woken for more messages from {', '.join(senders)}: they woke it {limit} times in an "
+        "hour. It reads the messages when its person next types something."
     )
     tell(team.leader, body, f"{terminal.agent}~loop-{terminal.woken_to}")
     return True
@@ -192,7 +192,10 @@ def _tell_leader(store: Store, team: Team, terminal: Terminal, tell: Tell) -> No
     if seconds_since(terminal.since, store.now()) < float(settings.value(team, "tellPermissionAfter")):
         return
     wish = f" ({terminal.waits_for})" if terminal.waits_for else ""
-    body = f"{terminal.agent} waits for a permission since {terminal.since}{wish}: its person must answer there."
+    body = (
+        f"{terminal.agent} has waited for a permission since {terminal.since}{wish}: its person must answer at its "
+        "terminal."
+    )
     moment = terminal.since.replace(":", "").replace(".", "")
     if terminal.agent != team.leader:
         tell(team.leader, body, f"{terminal.agent}~permission-{moment}")

@@ -168,7 +168,7 @@ def to_reopen(store: Store, team: str, agent: str, client: str) -> Terminal | No
     if terminal.host not in ("", store.host):
         raise errors.WrongState(f"{agent} sits on another machine, {terminal.host}", f"There: {again}")
     if terminal.client != client:
-        raise errors.WrongState(f"{agent} sits in {terminal.client}, not in {client}", again)
+        raise errors.WrongState(f"{agent} uses {terminal.client}, not {client}", again)
     if terminal.state != "gone" and not terminal.has_ended:
         where = f", {terminal.tty}" if terminal.tty else ""
         raise errors.WrongState(
@@ -234,7 +234,7 @@ def end_unattended(store: Store, team: str, agent: str, environ: Mapping[str, st
     """End the agent's, even if somebody looks; False if it has none here.
 
     Raises:
-        Conflict: It did not end in time.
+        Conflict: The agent did not end in time.
     """
     end_it = extensions.provided("end an unattended client")
     return bool(end_it and end_it(store, team, agent, environ))

@@ -60,7 +60,7 @@ def hold(store: Store, team: str, agent: str, by: str, pid: int, rested: bool) -
     def change(session: Session) -> Session:
         refuse_taken(session)
         if not session.ended or session.outcome == "stopped":
-            raise errors.WrongState(f"{agent} continued meanwhile", "Try again.")
+            raise errors.WrongState(f"{agent} has continued in the meantime", "Try again.")
         held = session.kept_by(pid, store.host).having(state="paused", taken_by=by)
         return held if rested else held.having(pause_asked=_reason(by))
 

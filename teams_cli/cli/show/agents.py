@@ -135,7 +135,7 @@ def spent(document: dict[str, Any]) -> Parts:
         rows.append(_row("total", document["total"]))
     lines: Parts = [Table([by, *_HEADS], rows, "no started agent has finished a turn yet")]
     if document["coordination"] is not None:
-        lines.append(f"coordination (turns for messages alone): {document['coordination']:.0%} of the tokens")
+        lines.append(f"coordination (turns that only handled messages): {document['coordination']:.0%} of the tokens")
     lines += [_budget(each) for each in document["budgets"]]
     return lines
 

@@ -27,7 +27,7 @@ def sent(message: dict[str, Any]) -> Parts:
         f"{message['id']}: sent to {to}",
         f"kept until {text.listed(late)} {'joins' if len(late) == 1 else 'join'}" if late else None,
         f"{unread} was stopped and will not read it; see: teams list-agents" if unread else None,
-        f"{done}: heard that all is done, and may not read it" if done else None,
+        f"{done}: was notified that all work is done, and may not read it" if done else None,
     )
 
 

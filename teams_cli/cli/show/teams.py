@@ -82,7 +82,7 @@ def copied(done: dict[str, Any]) -> Parts:
     counts = ", ".join(f"{count} {name}" for name, count in done["copied"].items())
     return present(
         f"{done['team']}: copied to {done['to']} ({counts or 'it was there already'})",
-        f"closed here; go on there: teams brief --team {done['team']} --store …",
+        f"closed here; continue there: teams brief --team {done['team']} --store …",
     )
 
 

@@ -23,17 +23,16 @@ _FILES = ("beads", "task-master", "backlog")
 _TRACKERS = ("github", "gitlab", "forgejo", "gitea")
 _IMPORT = """Import open issues of a tracker, or the tasks of another tool, with their dependencies and priorities.
 
-Repeat it at any time: each item becomes one task. Changes there are made here, unless the task was changed here
-too. Closed items are cancelled here. It lists what a task can't hold. Nothing is written there.
+Repeat it at any time: each item becomes one task. A changed item changes its task, unless the task was changed here
+too. A closed item cancels its task. The answer lists what a task can't hold. The tracker itself is never changed.
 
-Your own `gh`, `glab` or `tea` reads the tracker, in your checkout. Text of issues is marked as foreign wherever
-it is shown: anybody may have written it.
+Your own `gh`, `glab` or `tea` reads the tracker, in your checkout. The text of an issue is always marked as foreign,
+because anybody may have written it.
 
-In a tool with subtasks, a parent waits for them. Items in progress there are pending here, until a member
-claims them.
+A parent task waits for its subtasks. An item in progress becomes a pending task.
 
 Raises:
-    InvalidValue: The file can't be read, or is from another tool.
+    InvalidValue: The file can't be read, or belongs to another tool.
     TeamsError: `gh`, `glab` or `tea` failed; nothing was changed.
     Busy: Another import is running.
 """
@@ -150,7 +149,7 @@ COMMANDS = table(
         "import",
         _import,
         argument("SOURCE", f"{', '.join(_TRACKERS + _FILES)}.", name="source", choices=_TRACKERS + _FILES),
-        argument("PATH", "For a tool: its file, or the repository; `.` unless given.", name="path", required=False),
+        argument("PATH", "For a tool: its file, or the repository; the default is `.`.", name="path", required=False),
         option("--label", "For a tracker: issues with all these labels.", metavar="LABEL", many=True),
         option("--milestone", "For a tracker: issues of this milestone.", metavar="NAME"),
         option("--issue", "For a tracker: only this issue.", type=int, metavar="N", many=True),
@@ -166,7 +165,7 @@ COMMANDS = table(
         "export",
         _export,
         option("--format", f"{', '.join(exporting.FORMATS)}.", choices=exporting.FORMATS, default="jsonl"),
-        option("--out", "Write it to this new file.", metavar="FILE"),
+        option("--out", "Write the file to this new path.", metavar="FILE"),
         doc=_EXPORT,
         words="extensions.exchange.commands:exported",
         whole=True,

@@ -66,7 +66,7 @@ def bring(store: Store, team: str, caller: Caller | None, tracker: str, items: S
     at = require(store, team, caller, "import", f"{text.counted(len(items), 'task')} of {tracker}")
     held = locks.hold(f"{store.root}/imports/{team}.lock", store.root)
     if held is None:
-        raise errors.Busy("another import is under way", "Repeat it when that is done.")
+        raise errors.Busy("another import is running", "Repeat the command when it is done.")
     try:
         return _Import(store, at, tracker, items).carried_out()
     finally:
@@ -118,7 +118,7 @@ class _Import:
             **fields,
         )
         if item.status in FINISHED:
-            draft = draft.noted(now, self.at.name, item.status, item.why or f"so it is in {self.tracker}")
+            draft = draft.noted(now, self.at.name, item.status, item.why or f"because it is so in {self.tracker}")
         return self._with_remarks(draft, item)
 
     def _fields(self, item: Item) -> dict[str, Any]:
@@ -253,7 +253,7 @@ class _Merge:
         ended = task.having(status=self.status, completed_at=now)
         if self.status == "completed":
             ended = owing(ended.having(result=self._item.why), *assigning.ready_notices(store, of.at.team, ended))
-        return ended.noted(now, of.at.name, self.status, self._item.why or f"so it is in {of.tracker}")
+        return ended.noted(now, of.at.name, self.status, self._item.why or f"because it is so in {of.tracker}")
 
 
 def _skills(at: Standing) -> set[str]:

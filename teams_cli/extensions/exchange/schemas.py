@@ -17,8 +17,8 @@ _WORD = {"type": ["string", "integer"]}
 NAMES = ("teams.yaml", "workflow", "tasks", "config.json")
 _SCHEMA = """Show the JSON Schema of a file that you write, for your editor.
 
-`workflow` is of the front matter of a workflow file, `tasks` of a list for `create-task --from`. Save it beside the
-file, and name it in the first line of the file:
+`workflow` is for the front matter of a workflow file, `tasks` for a list for `create-task --from`. Save the schema
+beside your file, and name it in the first line of the file:
 
 `# yaml-language-server: $schema=./teams.schema.json`
 """

@@ -241,7 +241,7 @@ def of(items: Mapping[str, Item], there: Collection[str], leave: Callable[[str, 
     for key, item in items.items():
         for other in item.waits_for:
             if other not in items and other not in there:
-                leave("waits for what was not imported", f"{key} ({other})")
+                leave("waits for an item that was not imported", f"{key} ({other})")
             elif not _add(waits, key, other):
                 leave("would wait for itself", f"{key} ({other})")
     for key, item in items.items():

@@ -89,7 +89,7 @@ def instruction(question: Question, member: Member, about: str = "", unfinished:
     """What a copy of an agent is told: who it is and what its role is *about*, that it only answers, the question; and
     what it said in its *unfinished* turn.
     """
-    going = f"The last that you said in the turn that is going on:\n\n{unfinished}\n\n" if unfinished else ""
+    going = f"Your last words in the present turn:\n\n{unfinished}\n\n" if unfinished else ""
     named = f"You are {member.agent_id}{f', {member.agent_type}' if member.agent_type else ''}"
     asked = f"{named}, and {question.from_} asks you something while you work."
     return (

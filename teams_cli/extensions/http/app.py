@@ -88,13 +88,13 @@ class RequestGuard:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0] not in self.hosts:
             names = " or ".join(sorted(self.hosts))
-            raise RequestRefused(421, "wrong_host", "this server does not go by that name", f"Call it {names}.")
+            raise RequestRefused(421, "wrong_host", "this server has another name", f"Call it {names}.")
         origins = headers.getlist("origin")
         is_api = scope["path"].startswith(_API)
         is_foreign = is_api and headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
         if is_foreign or (origins and origins != [f"http://{hosts[0]}"]):
             hint = "Use the board of this server."
-            raise RequestRefused(403, "foreign_origin", "pages of other sites may not ask", hint)
+            raise RequestRefused(403, "foreign_origin", "pages of other sites may not use this server", hint)
         if scope["method"] not in READING or (is_api and self.private and scope["path"] != PROOF):
             self._check_token(scope, headers.get("authorization", ""))
 
@@ -114,7 +114,9 @@ class RequestGuard:
 
 BOARD = f"{os.path.dirname(__file__)}/board"
 _ABOUT_REQUEST = ("team", "as")
-_ENDING = RequestRefused(503, "busy", "the server ends before there is an answer", "Ask the next one.", RETRY_AFTER)
+_ENDING = RequestRefused(
+    503, "busy", "the server ended before it could answer", "Repeat the request after it is started again.", RETRY_AFTER
+)
 
 
 class Api:
@@ -242,7 +244,7 @@ def _answering(handle: Callable[[Request], Awaitable[Any]]) -> Handler:
 
 
 async def _unknown(request: Request, error: Exception) -> Response:
-    refused = RequestRefused(404, "unknown_address", "there is nothing here", "See /openapi.json.")
+    refused = RequestRefused(404, "unknown_address", "there is no such page", "See /openapi.json.")
     return refusals.refusal_answer(refused)
 
 
@@ -250,7 +252,7 @@ async def _wrong_method(request: Request, error: Exception) -> Response:
     headers = getattr(error, "headers", None) or {}
     allowed = headers.get("Allow", "another method")
     return refusals.refusal_answer(
-        RequestRefused(405, "wrong_method", f"{request.method} is not for this", f"Use {allowed}.", headers)
+        RequestRefused(405, "wrong_method", f"{request.method} is not allowed here", f"Use {allowed}.", headers)
     )
 
 

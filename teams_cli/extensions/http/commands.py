@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-_SERVE = """Serve the teams over HTTP on this machine, with a board for the person, until interrupted.
+_SERVE = """Serve the teams over HTTP on this machine until interrupted, with a board for you in the browser.
 
-It prints the address; the part after `#` is the token that every change needs. If the port is taken, it uses
-the next free one; `server.json` in the data directory has the address. With --private, reading needs the token
-too. With --open and a running server, it opens that board.
+It prints the address; the part after `#` is the token that every change needs. If the port is taken, it uses the next
+free one; `server.json` in the data directory has the address. With --private, reading also needs the token. With
+--open, if a server already runs, it opens the board of that server.
 
 Raises:
-    Conflict: A server of these teams is running.
+    Conflict: A server of these teams already runs.
 """
 _PORT, _LAST_PORT = 9223, 65535
 
@@ -37,7 +37,9 @@ COMMANDS = table(
     Command(
         "serve",
         _serve,
-        option("--port", "Where to listen, or the next free one.", type=int, metavar="N", default=_PORT),
+        option(
+            "--port", "The port to listen on; if it is taken, the next free one.", type=int, metavar="N", default=_PORT
+        ),
         switch("--private", "Require the token for reading too."),
         switch("--open", "Open the board in a browser.", name="browse"),
         doc=_SERVE,

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-_GET = """List the landings, by number: queued, checking, landed or rejected. With an id, show one in full.
+_GET = """List the landings, by number: queued, checking, landed or rejected. With an id, show that landing in full.
 
-A `red` landing failed its check on the merged result; a `conflict` names the files. Both tasks are their
-owners' again, and the branch is as it was. A `refused` landing could not be tried.
+A `red` landing failed its check on the merged result; a `conflict` names the files. In both cases the task returns to
+its owner and the branch is unchanged. A `refused` landing could not be tried.
 
 Raises:
     LandingNotFound: There is no such landing.
@@ -83,14 +83,19 @@ COMMANDS = table(
         "land",
         _land,
         argument("ID", "The task: 7, #7 or task-7.", name="task"),
-        option("--onto", "The target; the branch of the main checkout unless given.", metavar="BRANCH", seldom=True),
+        option(
+            "--onto",
+            "The target branch; the default is the branch of the main checkout.",
+            metavar="BRANCH",
+            seldom=True,
+        ),
         option(
             "--via",
             "`pr`: push the branch and open a pull request; the default is `landingVia`.",
             choices=queueing.WAYS,
             seldom=True,
         ),
-        switch("--no-wait", "Answer at once, not after up to two seconds.", seldom=True),
+        switch("--no-wait", "Answer at once, instead of after up to two seconds.", seldom=True),
         doc=queueing.land,
         words="tasks:landing_asked",
         answers=Landing,
@@ -103,7 +108,7 @@ COMMANDS = table(
         "get-landings",
         _get,
         argument("ID", "A landing to show in full: 3, #3 or landing-3.", name="landing", required=False),
-        switch("--open", "Only landings that go on."),
+        switch("--open", "Only landings that have not ended."),
         option("--limit", "Show at most the newest N.", type=int, metavar="N"),
         doc=_GET,
         reads=True,

@@ -88,7 +88,7 @@ def _refuse_foreign(store: Store, team: str, landing: Landing, environ: Mapping[
     if queueing.has_opened(store, team, landing):
         return
     if not pull_requests.is_of(landing, environ):
-        raise errors.NotAllowed(f"this machine did not open {landing.url!r}", "See who says so: teams history")
+        raise errors.NotAllowed(f"this machine did not open {landing.url!r}", "See who recorded it: teams history")
     _note(store, team, landing)
 
 

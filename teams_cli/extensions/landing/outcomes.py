@@ -204,5 +204,5 @@ def landed(store: Store, team: Team, landing: Landing, tip: str, checkout: str) 
     """
     behind = ""
     if checkout and landing.base and landing.merge and not merging.follow(checkout, landing.base, tip):
-        behind = f"{checkout} did not go along: somebody changed its files meanwhile; see git status there"
+        behind = f"{checkout} was not updated, because somebody changed its files meanwhile; see git status there"
     return end(store, team, landing, "landed", merge=tip, reason=behind or None)

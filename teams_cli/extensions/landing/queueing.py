@@ -48,8 +48,8 @@ def check_asked_here(store: Store, team: str, landing: Landing) -> None:
             f"{landing.branch!r} is not a branch that can land on {landing.onto}", "Land your own branch."
         )
     if store.host and not _is_known(store, team, landing.repository):
-        refusal = f"nobody asked on this machine for landings in {landing.repository}"
-        raise errors.NotAllowed(refusal, f"If it is right, ask there: teams land {landing.task}")
+        refusal = f"nobody on this machine asked to land into {landing.repository}"
+        raise errors.NotAllowed(refusal, f"If the repository is right, run there: teams land {landing.task}")
 
 
 def has_opened(store: Store, team: str, landing: Landing) -> bool:
@@ -100,19 +100,19 @@ def land(
     directory: str,
     via: str | None = None,
 ) -> Landing:
-    """Put a task's commits into the merge queue: they are merged onto the target branch, checked there, and only
-    then landed.
+    """Put a task's commits into the merge queue. They are merged with the target branch and checked; the branch moves
+    only if the check passes.
 
-    The commits come from the owner's worktree, or your checkout, or the one where it was checked; up to the
-    checked commit. The target is the branch of the repository's main checkout, or --onto. Repeating it while it
-    is queued changes nothing.
+    The commits, up to the checked one, come from the owner's worktree, your checkout, or the checkout where the task
+    was checked. The target is the branch of the repository's main checkout, or --onto. Repeating it while it is queued
+    changes nothing.
 
     Raises:
         TaskNotFound: There is no such task.
-        NotAllowed: It is another member's, or --via is not what the person set.
-        WrongState: It is neither completed nor in progress, or must be reviewed first.
-        InvalidValue: No checkout has its commits.
-        Conflict: The worktree has uncommitted changes, or the branch has all commits already.
+        NotAllowed: The task belongs to another member, or the setting `landingVia` does not allow --via.
+        WrongState: The task is neither completed nor in progress, or must be reviewed first.
+        InvalidValue: No checkout has the commits of the task.
+        Conflict: The worktree has uncommitted changes, or the branch already has all commits.
     """
     standing = require(store, team_name, caller, "land", task_id)
     task = outcomes.up_to_date(store, standing.team, tasks.get(store, team_name, task_id))
@@ -155,7 +155,7 @@ def refuse_unwanted(team: Team, landing: Landing) -> None:
 
 def _not_wanted(wanted: str) -> errors.NotAllowed:
     return errors.NotAllowed(
-        f"work lands by `{wanted}` here, as the person set", f"As the person: teams set landingVia pr --as {HUMAN}"
+        f"the person set landingVia to `{wanted}`", f"To change it, as the person: teams set landingVia pr --as {HUMAN}"
     )
 
 
@@ -214,7 +214,7 @@ def _refuse_unready(task: Task) -> None:
 def _refuse_unseen(store: Store, task: Task) -> None:
     """In a shared store, refuse a reviewed task without a commit that was handed in for the review."""
     if store.host and task.review_by and not task.submitted:
-        refusal = f"no commit of {task.id} was handed in for its review"
+        refusal = f"no commit of {task.id} was submitted for review"
         raise errors.Conflict(
             refusal, f"Have it completed again in its checkout: teams update-task {task.id} --status pending"
         )

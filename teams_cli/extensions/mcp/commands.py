@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 _MCP = """Serve the commands as tools of the Model Context Protocol, over standard input and output.
 
-The environment says who you are and in which team. Tools that your role may not use are not offered; without a
-name you can read and join. The list begins with six tools. `more_tools` brings the others, and each can be called
-from the start. `--tools daily` begins with the everyday tools, `all` with all of them.
+The environment says who you are and in which team. Tools that your role may not use are not offered; without a name you
+can read and join. At first the list has six tools. The tool `more_tools` adds the others, but each can be called at
+once. `--tools daily` lists the everyday tools from the start, `all` lists all.
 
 Raises:
     ExtensionMissing: The extra `mcp` is missing.
@@ -31,7 +31,7 @@ COMMANDS = table(
     Command(
         "mcp",
         _mcp,
-        option("--tools", "Which to begin with.", choices=("default", "daily", "all"), default="default"),
+        option("--tools", "The tools to list from the start.", choices=("default", "daily", "all"), default="default"),
         doc=_MCP,
         changes=False,
         at_shell=True,

@@ -171,14 +171,14 @@ WORDS = (
         "Send a message to one agent, to `leader` or to `human`. It is in their inbox at once and they see it between "
         "their steps; the answer arrives in your inbox. Unknown names are refused with the available ones.",
         _send,
-        {"target": "Whom: a name from list_agents.", "message": "What to say."},
+        {"target": "The recipient: a name from list_agents.", "message": "What to say."},
         refuse=_undelivered,
     ),
     Words(
         "broadcast",
         "broadcast-message",
-        "Tell all other agents something, or one of them, or answer a message, which is handled then. The first one "
-        "that you send to all also becomes your status line.",
+        "Send a message to all other agents or to one, or answer a message, which marks it as handled. Your "
+        "first message to all also becomes your status line.",
         _broadcast,
         {"message": "What to say."},
         {"send_to": "Only this agent.", "reply_to": "The message to answer, by its id."},

@@ -47,8 +47,8 @@ TEMPLATES = [
         ("team", "{team}", "A team: its leader, its members, its settings."),
         ("tasks", "{team}/tasks", "All tasks of a team, each with what blocks it."),
         ("task", "{team}/tasks/{id}", "One task: status, owner, result, what happened to it."),
-        ("inbox", "{team}/inbox", "Your unhandled messages; looking marks nothing as read."),
-        ("agent", "{team}/agents/{name}", "What one agent said that it works on, and what came out of it."),
+        ("inbox", "{team}/inbox", "Your unhandled messages; this does not mark them as read."),
+        ("agent", "{team}/agents/{name}", "One agent: what it announced, and its results."),
     )
 ]
 

@@ -32,8 +32,8 @@ _MOST_RESOURCE = 20_000
 _MARK = 60
 """Bytes that a row grows by when it is marked as read."""
 _TEXTS = (2_000, 500, 150)
-_CUT_RESOURCE = "what is long was cut: the tools have all of it"
-_CUT = "what is long was cut: ask again with full=true (messages that are handled: and all=true)"
+_CUT_RESOURCE = "long texts were cut: the tools show them in full"
+_CUT = "long texts were cut: call again with full=true (for handled messages, also all=true)"
 
 
 def size(document: Any) -> int:

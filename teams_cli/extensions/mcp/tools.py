@@ -211,11 +211,11 @@ _FIRST = (
     *("join_team", "spawn_team", "run_agent", "get_tasks", "list_agents"),
 )
 """Those that are wanted first; of what the caller may use, the first of them are offered."""
-_DOC = "List the tools for mail and all else, or use one."
+_DOC = "List all other tools, or call one of them."
 _SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
-        "name": {"type": "string", "description": "Use it; none: list all."},
+        "name": {"type": "string", "description": "The tool to call; without it, all are listed."},
         "arguments": {"type": "object"},
     },
 }
@@ -265,16 +265,16 @@ class MoreTools(Tool):
             {"name": tool.name, "does": tool.description, "arguments": tool.input_schema["properties"]}
             for tool in self._others(call)
         ]
-        return {"result": rows, "use": f"{NAME} with name and arguments; or the tool itself, where you have it now"}
+        return {"result": rows, "use": f"{NAME} with name and arguments; or the tool itself, if your list has it now"}
 
 
 _ASK_DOC = "Ask the person at the team's console whether a tool may be used. Your client calls this by itself."
 _ASK_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
-        "tool_name": {"type": "string", "description": "Which tool."},
-        "input": {"type": "object", "description": "What it would be given."},
-        "tool_use_id": {"type": "string", "description": "The client's own number of the request."},
+        "tool_name": {"type": "string", "description": "The name of the tool."},
+        "input": {"type": "object", "description": "The arguments of that tool."},
+        "tool_use_id": {"type": "string", "description": "The number that the client gave the request."},
     },
     "required": ["tool_name", "input"],
 }

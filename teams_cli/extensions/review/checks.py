@@ -244,9 +244,7 @@ def mistakes(review: Review) -> str:
 
 def _linted(review: Review) -> str:
     files = [(kinds.is_python, "Python", "ruff"), (kinds.is_script, "JavaScript or TypeScript", "oxlint")]
-    return (
-        review.counted(*files, (review.is_shell, "shell", "shellcheck")) or "no file of a language that is known here"
-    )
+    return review.counted(*files, (review.is_shell, "shell", "shellcheck")) or "no file in a supported language"
 
 
 def dangers(review: Review) -> str:
@@ -256,7 +254,7 @@ def dangers(review: Review) -> str:
     review.compare(data_files.check_github_workflows, kinds.is_github_workflow)
     is_program = (kinds.is_python, kinds.is_script, review.is_shell, kinds.has_commands)
     review.compare(dangerous_lines, lambda path: any(is_kind(path) for is_kind in is_program))
-    return f"what runs foreign code, trusts strangers or foreign data, in {_linted(review)}"
+    return f"code that runs foreign code, or trusts foreign data, in {_linted(review)}"
 
 
 def secrets(review: Review) -> str:
@@ -278,7 +276,7 @@ def leftovers(review: Review) -> str:
         for number, row in enumerate(content(review.change.head_tree, file.path).splitlines(), 1)
         if number in file.lines and (found := _TO_DO.search(row))
     ]
-    review.facts += [f"still to be done by its own word: {line}" for line in to_do[:20]]
+    review.facts += [f"marked as still to do: {line}" for line in to_do[:20]]
     return f"marks of a merge, debugging, forgotten files; {len(to_do)} new TODO, FIXME, XXX or HACK"
 
 
@@ -288,7 +286,7 @@ def configured(review: Review) -> str:
         return "left out: linters=no"
     ran: list[str] = []
     review.add(linters.configured_findings(review.change, review.number("seconds", 60), ran.append))
-    return "; ".join(ran) or "the repository has none configured for these files"
+    return "; ".join(ran) or "the repository has no linter configured for these files"
 
 
 def tests(review: Review) -> str:

@@ -144,7 +144,7 @@ def _head(results: list[Result], findings: dict[str, list[str]]) -> str:
     return (
         f"## Verdict: {verdict}\n\n{counts}; {change or 'the change is not known'}.{left}\n\n"
         "Parsers, linters and tests read this change; no model and no person did. "
-        "They see mistakes of known kinds, not whether it does what it should."
+        "They find mistakes of known kinds; they can't see whether the change does what it should."
     )
 
 
@@ -178,7 +178,7 @@ def _item(text: str) -> str:
 def _looked_at(results: list[Result]) -> str:
     rows = [f"| {result.key} | {result.owner} | {_cell(result.summary)} |" for result in results]
     facts = [f"* {_cell(fact)}" for result in results if result.key != "change" for fact in result.facts]
-    table = "### What was looked at\n\n| check | by | what it did |\n|---|---|---|\n" + "\n".join(rows)
+    table = "### Checks\n\n| check | by | what it did |\n|---|---|---|\n" + "\n".join(rows)
     return table + ("\n\n" + "\n".join(facts) if facts else "")
 
 

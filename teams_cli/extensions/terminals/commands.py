@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 _OPENING = "extensions.terminals.opening"
 _OPEN = """Open a client in this terminal as a member of the team, for this one run.
 
-Your settings stay as they are. Messages wake an idle client; one that can't be woken runs in a wrapper, which
-types a line for it when nobody else types. Options after `--` are for the client.
+Your settings stay as they are. Messages wake an idle client. A client that can't be woken runs in a wrapper, which
+types a line into it when nobody else types. Options after `--` are for the client.
 
 Raises:
     InvalidValue: There is no such client.
-    NotFound: It is not installed.
-    WrongState: The agent can't be taken over: another client, machine or person has it.
+    NotFound: The client is not installed.
+    WrongState: The agent can't be taken over: another client, machine or person uses it.
 """
 _ATTACH = """Show the terminal of an agent that was opened with `open --detach`, to watch and to type.
 
-Ctrl-\\ detaches and leaves the client running; in tmux, its own keys do. Several people may watch.
+Ctrl-\\ detaches and leaves the client running; in tmux, use the keys of tmux. Several people may watch.
 
 Raises:
-    NotFound: It has no such terminal on this machine.
+    NotFound: The agent has no such terminal on this machine.
 """
 
 
@@ -185,7 +185,7 @@ def end(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool
     """End the unattended client of an agent, even if somebody looks; False if it has none here.
 
     Raises:
-        Conflict: It did not end in time.
+        Conflict: The agent did not end in time.
     """
     if agent not in agents_of(store, team, environ):
         return False
@@ -212,7 +212,7 @@ COMMANDS = table(
         _open,
         argument("CLIENT", "The client.", name="client", choices=known.installable()),
         option("--agent-id", "Its name, instead of the next alias.", metavar="AGENT"),
-        switch("--wrap", "Use the wrapper, even if it can be woken without."),
+        switch("--wrap", "Use the wrapper, even if the client can be woken without it."),
         switch("--detach", "Run it in the background, in tmux if installed: `teams attach` shows it."),
         switch("--tmux", "Open it in a window of tmux, in the session of the team, and show it."),
         option("--resume", "Take over this agent, until you leave.", metavar="AGENT"),

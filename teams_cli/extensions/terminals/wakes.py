@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from teams_cli.teams.config import Config
 
 _TEAM, _LEAD, _AGENT = "probe", "lead", "probe"
-_PROMPT = "Answer with the one word: ready"
-_MAIL = "This is a test of being woken: answer with the one word: woken"
+_PROMPT = "Answer with one word: ready"
+_MAIL = "This is a test of the wake-up. Answer with one word: woken"
 _TO_JOIN, _TO_READ = 180.0, 120.0
 _SHOWN = 300
 _WIDE, _HIGH = 120, 40
@@ -46,7 +46,7 @@ def examine(client: str, config: Config | None, environ: Mapping[str, str], dire
     """Open the client as `teams open` does, prompt it once, write to it when it is idle, and say what came of it."""
     seat = known.get(client).seat
     if seat is None:
-        return finding(client, "warning", "nobody sits in front of this client", "")
+        return finding(client, "warning", "this client has no terminal mode that teams can test", "")
     with TemporaryDirectory() as top:
         store = FileStore(f"{top}/root")
         joining.spawn_team(store, _TEAM, Caller(_LEAD))
@@ -70,7 +70,7 @@ def _watch(client: str, store: Store, unseen: Unseen, environ: Mapping[str, str]
         return terminal is not None and terminal.state == IDLE and terminal.source != "hook SessionStart"
 
     if not unseen.until(is_idle, _TO_JOIN):
-        remedy = known.get(client).remedy or f"Start {client} here by hand once, and answer what it asks then."
+        remedy = known.get(client).remedy or f"Start {client} here by hand once, and answer its questions."
         return finding(client, "problem", f"did not take a turn in a terminal; it showed: {unseen.shown}", remedy)
     sent = messages.send(store, _TEAM, Caller(_LEAD), _AGENT, _MAIL)
     background.start_for_terminals(store, _TEAM, environ)

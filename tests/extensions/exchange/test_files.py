@@ -138,7 +138,7 @@ def test_circles_are_cut(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "issues.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
     done = cli.ok("import", "beads", str(file))
-    assert left(done) == {"would wait for itself": ["b (a)"], "waits for what was not imported": ["c (x)"]}
+    assert left(done) == {"would wait for itself": ["b (a)"], "waits for an item that was not imported": ["c (x)"]}
     assert waits(by_key(cli)) == {"a": {"b"}, "b": set(), "c": set()}
 
 

@@ -101,7 +101,7 @@ def test_a_copy_knows_what_was_said_in_the_turn_that_goes_on(cli: Cli, tmp_path:
     cli.ok("spawn", "go", "--agent-id", "eve", "--harness", "slow", agent="bob")
     wait_for(lambda: list(tmp_path.glob("kept-*.log")))
     said = by_responder(ask(cli, "where are you?", "--to", "eve"))["eve"]["content"]
-    assert "in the turn that is going on:\n\nhalf of it" in said and "where are you?" in said
+    assert "in the present turn:\n\nhalf of it" in said and "where are you?" in said
     cli.ok("stop-agent", "eve", agent="lea")
 
 

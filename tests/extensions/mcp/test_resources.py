@@ -36,7 +36,7 @@ def test_resources_are_read_and_changes_of_them_are_told(cli: Cli, era: str) -> 
             assert unread(cli, "bob") == [1]
             cli.ok("send-message", "bob", "-", agent="lea", stdin=b"x" * 60_000)
             found = await read(client, f"teams://{ALPHA}/inbox")
-            assert len(str(found)) < 20_000 and "the tools have all of it" in found["cut"]
+            assert len(str(found)) < 20_000 and "the tools show them in full" in found["cut"]
             for uri in (f"teams://{ALPHA}/tasks/9", "teams://beta", "teams://alpha/nothing", "file:///etc/passwd"):
                 with pytest.raises(MCPError) as caught:
                     await client.read_resource(uri)

@@ -66,7 +66,7 @@ FORGED_LANDING = """WITH n AS (UPDATE teams.counters SET last = last + 1 WHERE k
             'id', 'landing-' || last, 'state', 'queued', '{}', '{}'))::text
     FROM n, teams.records WHERE key = '{}' RETURNING key"""
 FORGED = [
-    ("repository", "/somewhere", "nobody asked on this machine for landings in /somewhere"),
+    ("repository", "/somewhere", "nobody on this machine asked to land into /somewhere"),
     ("head", "--receive-pack=touch /tmp/x;", "is not a commit"),
     ("branch", "main", "is not a branch that can land on main"),
 ]
@@ -151,7 +151,7 @@ def test_what_a_login_asks_for_is_pushed_to_no_branch_that_has_it_not(
     )
     asked = office.psql("bob", forged).stdout.split()[0]
     waited = office.lead("wait", "--landing", asked, "--timeout", "60")["landing"]
-    assert waited["state"] == "refused" and "as the person set" in waited["reason"]
+    assert waited["state"] == "refused" and "the person set" in waited["reason"]
     there = subprocess.run(["git", "branch", "--format=%(refname:short)"], cwd=far, capture_output=True, timeout=60)
     assert there.stdout == b""
 

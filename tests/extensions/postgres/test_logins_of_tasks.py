@@ -164,7 +164,7 @@ def test_when_a_lease_ends_its_owner_is_asked_before_another_has_the_task(workin
     renewed = saying("silent", RENEWED, "'in_progress'")  # as where there was a sign of life
     assert "UPDATE 1" in working.psql("mia", f"BEGIN; {renewed}; ROLLBACK").stdout
     refused = mia("claim-task", key)
-    assert refused.status == 11 and "is silent; it is released in" in refused.stderr
+    assert refused.status == 11 and "is silent; the task is released in" in refused.stderr
     told = [message["message"] for message in working.cli("bob").ok("read-messages", "--all")]
     assert any(text.startswith(f"{key} (silent): are you at work on it?") for text in told)
     working.server.psql(saying("silent", ASKED, "'in_progress'"))

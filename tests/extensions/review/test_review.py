@@ -258,5 +258,5 @@ def test_the_verdict_of_what_was_found_twice_and_of_what_was_not_done(tmp_path: 
         "## Verdict: the review is incomplete; changes are needed\n\n1 serious finding, 0 warnings, 1 note"
     )
     assert "Not done: gone." in said and said.count("big") == 1
-    assert said.index("**a.py:2**: big") < said.index(r"**a.py:1**: \*small\*") < said.index("What was looked at")
+    assert said.index("**a.py:2**: big") < said.index(r"**a.py:1**: \*small\*") < said.index("Checks")
     assert "* an aside" in said
