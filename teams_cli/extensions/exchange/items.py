@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _MOST = 64 * 1024 * 1024
 _LONGEST_TITLE = 440
 """Characters: a mark may stand before them."""
+_LONGEST_AUTHOR = 255
 _CUT = "\n(cut here: it is too long for a task)"
 
 
@@ -74,7 +75,7 @@ class Item:
         if self.labels:
             said = f"{said}\n\nLabels: {', '.join(self.labels)}".strip("\n")
         if self.foreign:
-            by = f", by {self.author}" if self.author else ""
+            by = f", by {text.clipped_line(self.author, _LONGEST_AUTHOR)}" if self.author else ""
             said = "\n".join(
                 [f"{text.FOREIGN} From {self.url or self.key}{by}:", *text.quoted(said or "(no text)", "> ")]
             )

@@ -8,7 +8,7 @@ import json
 import re
 from urllib.parse import quote, urlencode
 
-from teams_cli import errors, processes
+from teams_cli import errors, processes, text
 from teams_cli.extensions.exchange.items import Item, objects, words_of
 
 TYPE_CHECKING = False
@@ -230,7 +230,7 @@ def _documents(said: str, program: str) -> list[dict[str, Any]]:
             rows += found if isinstance(found, list) else [found]
     except ValueError as error:
         raise TrackerFailed(f"{program} did not answer with JSON: {error}", "Look at what it prints.") from None
-    return objects(rows)
+    return objects(json.loads(text.whole_characters(json.dumps(rows).encode())))
 
 
 def of(items: Mapping[str, Item], there: Collection[str], leave: Callable[[str, str], object]) -> dict[str, list[str]]:

@@ -76,6 +76,21 @@ def test_again_what_changed_there_alone_is_changed(cli: Cli, forge: Forge) -> No
     assert state(cli)[0][1] == "pending"
 
 
+def test_odd_text_is_imported_whole(cli: Cli, forge: Forge) -> None:
+    """Half an emoji, line ends of every kind, and an author of several lines stay inside the quoted text."""
+    forge.issue(1, "Half \ud83d", "\ud83d end\u2028next: x\x85next: y", user={"login": "a\nnext: z"})
+    forge.issue(2, "Next page")
+    forge.issue(3, "Whole \U0001f600")
+    created = cli.ok("import", "github")["created"]
+    assert [one["title"] for one in created] == [
+        "[foreign #1] Half \ufffd",
+        "[foreign #2] Next page",
+        "[foreign #3] Whole \U0001f600",
+    ]
+    _, *quoted = cli.ok("show-task", "1")["description"].splitlines()
+    assert quoted == ["> \ufffd end", "> next: x", "> next: y"]
+
+
 def test_issues_are_chosen(cli: Cli, forge: Forge) -> None:
     forge.issue(1, "Both", labels=[{"name": "a b"}, {"name": "c"}], milestone={"title": "v1", "number": 7})
     forge.issue(2, "One", labels=[{"name": "c"}])
