@@ -190,6 +190,12 @@ class Call:
         likely = self.likely_teams()
         return likely[0] if len(likely) == 1 else ""
 
+    def name_sources(self) -> dict[str, tuple[str, str]]:
+        """Each setting of the call and where it came from; the team that is meant where none is said is the `only`."""
+        if not self.sources["team"][0] and (only := self.only_team()):
+            return {**self.sources, "team": (only, "only")}
+        return self.sources
+
     def _is_in(self, team: str) -> bool:
         try:
             return teams.get(self.store, team).member(self.agent) is not None

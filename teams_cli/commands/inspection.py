@@ -123,10 +123,11 @@ def _set_of_user(call: Call, key: str, value: str) -> Any:
 
 
 def _settings(call: Call) -> Any:
-    team_name = call.sources["team"][0]
+    sources = call.name_sources()
+    team_name = sources["team"][0]
     team = teams.get(call.store, team_name) if team_name else None
     return {
-        "call": {what: {"value": value or None, "source": source} for what, (value, source) in call.sources.items()},
+        "call": {what: {"value": value or None, "source": source} for what, (value, source) in sources.items()},
         "settings": settings.effective(team, call.config),
     }
 

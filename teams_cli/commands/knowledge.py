@@ -23,7 +23,8 @@ _WHOAMI = """Show your name, role and type in the team, where the teams are kept
 
 
 def _whoami(call: Call) -> Any:
-    team_name = call.sources["team"][0] or call.only_team()
+    sources = call.name_sources()
+    team_name = sources["team"][0]
     document: dict[str, Any] = {
         "agentId": call.caller.name if call.caller else None,
         "agentName": (call.caller.display or None) if call.caller else None,
@@ -33,7 +34,7 @@ def _whoami(call: Call) -> Any:
         "member": False,
         "root": call.store.root,
         "store": call.store.address,
-        "sources": {what: source for what, (_, source) in call.sources.items()},
+        "sources": {what: source for what, (_, source) in sources.items()},
     }
     if not team_name and (own := call.own_teams(call.open_teams())):
         document["memberOf"] = own

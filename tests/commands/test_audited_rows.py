@@ -105,6 +105,17 @@ def test_who_lost_its_role_may_still_look_and_leave(tmp_path: Path) -> None:
     assert cli.ok("leave-team", agent="bob")["left"]
 
 
+def test_the_team_that_nobody_named_has_a_source(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root")
+    cli.ok("set", "max_depth", "5", agent="lea")
+    cli.team = ""
+    assert cli.ok("whoami", agent="lea")["sources"]["team"] == "only"
+    settings = cli.ok("settings")
+    assert settings["call"]["team"] == {"value": ALPHA, "source": "only"}
+    (depth,) = [row for row in settings["settings"] if row["key"] == "max_depth"]
+    assert (depth["value"], depth["source"]) == (5, "team")
+
+
 def test_a_stranger_does_not_wait_for_a_closed_team(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root")
     cli.ok("close-team", agent="lea")
