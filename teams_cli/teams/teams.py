@@ -194,9 +194,11 @@ def get_recipient(team: Team, name: str) -> str:
     gone = team.find(name)
     meant = nearest(name, team.active_names()) if gone is None else ""
     how = "" if gone is None else f": it was shut down ({gone.stopped_by})" if gone.stopped_by else ": it left"
+    hint = f"Did you mean {meant}? " if meant else ""
+    if gone and gone.child_of:
+        how, hint = f": its task for {gone.child_of} is done", f"{gone.child_of} has its last answer: ask there. "
     raise errors.AgentNotFound(
-        f"team {team.name} has no active member {name!r}{how}",
-        f"{f'Did you mean {meant}? ' if meant else ''}Members: {team.names_in_words(HUMAN)}.",
+        f"team {team.name} has no active member {name!r}{how}", f"{hint}Members: {team.names_in_words(HUMAN)}."
     )
 
 

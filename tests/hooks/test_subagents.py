@@ -43,6 +43,8 @@ def test_it_joins_is_told_and_leaves(cli: Cli) -> None:
     assert refused["decision"] == "block" and "| Stop looking." in refused["reason"]
     assert hook(cli, "SubagentStop", "a1", stop_hook_active=True, last_assistant_message="It is a.py") is None
     assert "agentA" not in members(cli) and "agentB" in members(cli)
+    late = cli("send-message", "agentA", "Sure?", agent="lea")
+    assert late.status == 10 and "its task for bob is done\n  bob has its last answer: ask there" in late.stderr
     (output,) = [row for row in cli.ok("read-messages", "--all", agent="bob") if row["type"] == "output"]
     assert (output["from"], output["message"]) == ("agentA", "It is a.py") and output["handledAt"]
 
