@@ -137,19 +137,15 @@ class Leader:
             for task in self.crew.untaken(found)
         }
         for task in found:
-            if task.status == "pending" and (tries := attempts.made(task)) >= self._attempts(task):
-                reasons[task.id] = f"claimed and released {tries} times: {attempts.last_reason(task)}"
+            most = task.attempts or self.run.workflow.attempts  # older versions did not write it
+            if task.status == "pending" and (why := attempts.used_up(task, most)):
+                reasons[task.id] = why
         has_given_up = False
         for key, why in reasons.items():
             if attempts.give_up(self.run.store, self.run.team, self.run.leader.name, key, why):
                 self.progress.say(f"{key} failed: {why}")
                 has_given_up = True
         return has_given_up
-
-    def _attempts(self, task: Task) -> int:
-        key = orders.key_of(task)
-        own = next((t.attempts for t in self.run.workflow.tasks if t.id in (key, model.made_of(key))), None)
-        return own or self.run.workflow.attempts
 
     def _note_fallen(self) -> None:
         for trouble in self.crew.fallen():

@@ -225,8 +225,11 @@ _MAX_TITLE = 500
 class Step:
     """One task to be: *key* is its id in the workflow, with a number behind it when `each` made many."""
 
-    def __init__(self, key: str, template: TaskTemplate, item: str | None, values: dict[str, str]) -> None:
+    def __init__(
+        self, key: str, template: TaskTemplate, item: str | None, values: dict[str, str], attempts: int
+    ) -> None:
         self.key = key
+        self.attempts = template.attempts or attempts
         self.template = template
         self.item = item
         self.values = values if item is None else {**values, ITEM: item}
@@ -243,6 +246,7 @@ class Step:
             blocked_by=blockers,
             step=self.key,
             item=self.item,
+            attempts=self.attempts,
         )
 
 
@@ -257,10 +261,13 @@ def expand(workflow: Workflow, variables: dict[str, str], items: Mapping[str, li
     steps = []
     for template in workflow.ordered():
         if template.each is None:
-            steps.append(Step(template.id, template, None, variables))
+            steps.append(Step(template.id, template, None, variables, workflow.attempts))
         else:
             numbered = enumerate(items.get(template.id, []), 1)
-            steps += [Step(model.instance(template.id, n), template, item, variables) for n, item in numbered]
+            steps += [
+                Step(model.instance(template.id, n), template, item, variables, workflow.attempts)
+                for n, item in numbered
+            ]
     return steps
 
 

@@ -15,6 +15,13 @@ def made(task: Task) -> int:
     return sum(note.what == "claimed" for note in task.since_reopened) - (task.status == "in_progress")
 
 
+def used_up(task: Task, most: int | None) -> str:
+    """Why it may not be claimed once more; empty where it may, as it came back less often than *most* times."""
+    if most is None or (tries := made(task)) < most:
+        return ""
+    return f"claimed {tries} times, and released each time: {last_reason(task)}"
+
+
 def last_reason(task: Task) -> str:
     """Why it came back the last time, as far as that was said."""
     back = [note for note in task.since_reopened if note.what in _BACK]

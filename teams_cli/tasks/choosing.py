@@ -6,7 +6,7 @@ from teams_cli import errors
 from teams_cli.clock import seconds_since
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import jitter
-from teams_cli.tasks import assigning, dependencies, leases, tasks
+from teams_cli.tasks import assigning, attempts, dependencies, leases, tasks
 from teams_cli.tasks.claims import may_claim, take
 from teams_cli.tasks.tasks import IN_PROGRESS, PRIORITIES, TASK, Task
 from teams_cli.teams import roles
@@ -134,7 +134,7 @@ def _first_free(
         if ahead:
             ahead -= 1
             passed_over += 1
-        elif skills.issuperset(task.require) and wanted(task) and not dependencies.open_blockers(task, status_of):
+        elif _may_be_taken(task, skills, status_of) and wanted(task):
             try:
                 return take(store, team, caller, task.id, anew=True), 0
             except (errors.TaskClaimed, errors.WrongState):
@@ -142,6 +142,12 @@ def _first_free(
             except errors.Conflict:
                 continue
     return None, passed_over
+
+
+def _may_be_taken(task: Task, skills: set[str], status_of: Callable[[str], str]) -> bool:
+    """Whether the task waits for nothing, may be tried once more, and requires none but these skills."""
+    is_ready = skills.issuperset(task.require) and not dependencies.open_blockers(task, status_of)
+    return is_ready and not attempts.used_up(task, task.attempts)
 
 
 def is_free(store: Store, team: Team, caller: Caller) -> bool:
@@ -162,7 +168,7 @@ def ready_for(store: Store, team: Team, caller: Caller, alarm: Alarm | None = No
     skills, status_of = _skills(team, caller), dependencies.stored(store, team.name)
     found = _candidates(store, team.name, caller.name, lambda: tasks.beyond_labels(store, team.name))
     for task in _last(found, lambda task: leases.may_be_claimed_again(task, caller.name)):
-        if skills.issuperset(task.require) and not dependencies.open_blockers(task, status_of):
+        if _may_be_taken(task, skills, status_of):
             if not (seconds := _left_to_others(store, team, task, caller)):
                 yield task
             elif alarm:

@@ -107,6 +107,8 @@ class Task(Record):
     plan_required: bool | None = None
     step: Text | None = None
     item: Text | None = None
+    attempts: Count | None = None
+    """How often it may be claimed and come back before it has failed; a run sets it."""
     result: Text | None = None
     check: Text | None = None
     check_in: Text | None = None
