@@ -8,7 +8,6 @@ import sys
 
 from teams_cli.clients import known, own_entries
 from teams_cli.clients.contract import Client
-from teams_cli.clients.known import DIRECTORY
 from teams_cli.clients.known.opencode import EDIT
 from teams_cli.clients.settings_files import kept_once
 
@@ -34,11 +33,12 @@ _OPENCODE_ASKS = {
     **dict.fromkeys(EDIT, "ask"),
     "bash": {"*": "ask", "teams": "allow", "teams *": "allow"},
 }
-_GEMINI_POLICY = ["--policy", f"{DIRECTORY}/gemini-edit.toml"]
 
 
 class Speaker(Client):
-    """A client that speaks the protocol. *words* are for our side of it, *more* is what its profile says besides."""
+    """A client that speaks the protocol. *words* are for our side of it, see `turn`; *more* is what its profile says
+    besides.
+    """
 
     def __init__(self, name: str, description: str, *words: str, **more: Any) -> None:
         turn = [*_TURN, *words]
@@ -50,18 +50,17 @@ ANY = Speaker("acp", "Any client that speaks the Agent Client Protocol: --acp-co
 COPILOT = Speaker(
     "copilot-acp",
     "GitHub Copilot CLI, over the Agent Client Protocol.",
+    "--gives-up",
     acp=["copilot", "--acp", "{mcp}"],  # it refuses servers that it is told of by the protocol
     mcp="copilot",
 )
 GEMINI = Speaker(
     "gemini-acp",
     "Gemini CLI, over the Agent Client Protocol.",
-    *("--forgets", os.path.expanduser("~/.gemini/tmp/*/chats/session-%Y-%m-%dT%H-%M-{session:.8}.jsonl")),
-    acp=["gemini", "--acp", "{model}", "{permissions}"],
+    *("--titles", "--forgets", os.path.expanduser("~/.gemini/tmp/*/chats/session-%Y-%m-%dT%H-%M-{session:.8}.jsonl")),
+    acp=["gemini", "--acp", "{model}"],
     model=["--model", "{model}"],
     once="gemini",
-    # It does not say which command it wants to run but in a title, so it is told itself that `teams` needs no leave.
-    modes={"ask": _GEMINI_POLICY, "edit": _GEMINI_POLICY, "all": []},
     usage=_USAGE,
     set={"GEMINI_CLI_NO_RELAUNCH": "true"},
 )

@@ -53,7 +53,7 @@ def _paths(tool: dict[str, Any]) -> Iterator[str]:
             yield from (value for key, value in part.items() if key in _PATHS and isinstance(value, str))
 
 
-_PATHS = ("path", "file_path", "filePath", "notebook_path")
+_PATHS = ("path", "file_path", "filePath", "fileName", "notebook_path")
 
 
 def named(tool: dict[str, Any]) -> str:

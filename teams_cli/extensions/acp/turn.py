@@ -1,6 +1,6 @@
 """One turn of a client that speaks the Agent Client Protocol: the prompt comes on standard input.
 
-    turn [--server] [--session ID] [--forgets PATTERN] -- COMMAND...
+    turn [--server] [--gives-up] [--titles] [--forgets PATTERN] [--session ID] -- COMMAND...
 
 Prints a JSON object a line: its session, each text that it wrote, the tools that it used, what it was refused, the
 tokens, an error. SIGINT cancels the turn. This is a front end: it reads the environment, and asks the person.
@@ -66,6 +66,8 @@ def main() -> None:
     """Take the turn that the command line names."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--server", action="store_true")
+    parser.add_argument("--gives-up", action="store_true")
+    parser.add_argument("--titles", action="store_true")
     parser.add_argument("--session")
     parser.add_argument("--forgets")
     parser.add_argument("command", nargs="+")
@@ -73,7 +75,7 @@ def main() -> None:
     events: SimpleQueue[Any] = SimpleQueue()
     signal.signal(signal.SIGINT, lambda *_: events.put(_CANCEL))
     try:
-        turn = Turn(options.command, events, options.forgets)
+        turn = Turn(options.command, events, options.forgets, options.gives_up, options.titles)
     except OSError as error:
         tell("error", message=f"{options.command[0]} can't be started: {error.strerror}")
         sys.exit(1)
@@ -115,12 +117,17 @@ def _opened() -> tuple[Store, Caller]:
 class Turn:
     """A turn, and the process of the client that takes it. There is one prompt at a time.
 
-    One client *forgets* a turn that is cancelled, and so a session in its first, and all of a session that it loads
-    while there is a file of that name: of the current minute.
+    One client *gives_up* at a refusal, and says so. One *forgets* a turn that is cancelled, and so a session in its
+    first, and all of a session that it loads while there is a file of that name: of the current minute. Its commands
+    are *titles*.
     """
 
-    def __init__(self, command: list[str], events: SimpleQueue[Any], forgets: str | None = None) -> None:
+    def __init__(
+        self, command: list[str], events: SimpleQueue[Any], forgets: str | None, gives_up: bool, titles: bool
+    ) -> None:
         self.forgets = forgets
+        self.gives_up = gives_up
+        self.titles = titles
         self.events = events
         self.level = os.environ.get(environment.HELD, environment.LEVELS[0])
         # In a session of its own: the signal that cancels the turn is for us, and the client is told of it.
@@ -135,6 +142,7 @@ class Turn:
         self.calls = 0
         self.prompting = self.cancelled = self.silent = False
         self.text = ""
+        self.message: Any = None
         self.asked: dict[Any, dict[str, Any]] = {}
         self.refused: list[str] = []
         Thread(target=self._read, daemon=True).start()
@@ -274,8 +282,11 @@ class Turn:
     def _update(self, update: dict[str, Any]) -> None:
         kind, content = update.get("sessionUpdate"), update.get("content")
         if kind == "agent_message_chunk" and isinstance(content, dict) and content.get("type") == "text":
+            if update.get("messageId") != self.message:
+                self._end_text()
+                self.message = update.get("messageId")
             self.text += content["text"]
-            self.silent = self.silent and not self.text.strip()
+            self.silent = self.silent and (self.gives_up or not self.text.strip())
             self._count((update.get("_meta") or {}).get("usage"))
         elif kind == "tool_call":
             self._end_text()
@@ -296,7 +307,9 @@ class Turn:
         self.asked[request] = params
         if self.cancelled:
             return self._decide(request, None)
-        tool = params.get("toolCall") or {}
+        tool = params.setdefault("toolCall", {})
+        if self.titles and tool.get("kind") == "execute":
+            tool["rawInput"] = {"command": tool.get("title")}
         if requests.is_allowed(tool, self.level, os.getcwd()):
             return self._answer(Verdict(request, None))
         if self.level != environment.LEVELS[0]:
