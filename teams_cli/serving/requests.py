@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from teams_cli import commands, errors
 from teams_cli.commands.call import Call, Outcome
+from teams_cli.commands.declaration import AS, TEAM
 
 # Loaded before another version is there: a server goes on for long.
 from teams_cli.questions import answering  # noqa: F401
@@ -14,7 +16,7 @@ from teams_cli.teams.permission import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from pydantic import BaseModel
@@ -22,11 +24,49 @@ if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command, Parameter
 
     Spelling = Callable[[str], str]
+    Arguments = Sequence[tuple[Parameter, str]]
 
 
 def offered() -> list[Command]:
     """The commands that programs may request, in the order of the help."""
     return [command for command in commands.every().values() if not command.at_shell]
+
+
+_WORD = re.compile(r' (--[a-z-]+|"[^"\n]*"|(?!or\b|and\b)[\w@~/][\w@~/-]*(?:\.[\w-]+)*(?:\.{3})?)')
+_NAMES = "|".join(sorted((command.name for command in offered()), key=len, reverse=True))
+_COMMAND = re.compile(rf"\bteams ({_NAMES})\b(?!-)((?:{_WORD.pattern})*)")
+_ENDS = re.compile(r"$|[^\w ]| (or|and)\b| \(")
+"""What stands behind a command with its arguments; other words are a sentence that goes on."""
+_OF_ALL = {"--as": AS, "--team": TEAM}
+
+
+def in_calls(text: str, written: Callable[[Command, Arguments], str]) -> str:
+    """The text with every command in it as that is *written* for programs, with the arguments that stand behind it; of
+    a command in a sentence only its name.
+    """
+
+    def call(found: re.Match[str]) -> str:
+        command = commands.get(found[1])
+        said = _arguments(command, found[2]) if _ENDS.match(text, found.end()) else None
+        return written(command, ()) + found[2] if said is None else written(command, said)
+
+    return _COMMAND.sub(call, text)
+
+
+def _arguments(command: Command, words: str) -> Arguments | None:
+    """The parameters that the words behind a command give, each with its value; None where they are no such words."""
+    places, said, tokens = command.places, [], _WORD.findall(words)
+    while tokens:
+        token = tokens.pop(0)
+        if not token.startswith("--"):
+            if not places:
+                return None
+            said.append((places.pop(0), token))
+        elif (option := command.options.get(token, _OF_ALL.get(token))) and (option.flag or tokens):
+            said.append((option, "true" if option.flag else tokens.pop(0)))
+        else:
+            return None
+    return said
 
 
 def parameters(command: Command) -> list[Parameter]:

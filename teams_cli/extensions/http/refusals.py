@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from teams_cli.commands.declaration import Command, Parameter
+
 
 STATUSES = {1: 422, 2: 400, 10: 404, 11: 409, 12: 503, 13: 403, 14: 408, 15: 500}
 """The HTTP status for each exit status."""
 _METHODS = {command.name: "GET" if command.reads else "POST" for command in requests.offered()}
-_COMMAND = re.compile(rf"\bteams ({'|'.join(sorted(_METHODS, key=len, reverse=True))})\b(?!-)")
 _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 _SAID = {
     "--as AGENT or TEAMS_AGENT_ID": "?as=AGENT",
@@ -38,8 +39,26 @@ def in_requests(text: str) -> str:
     """The text with commands and options called as in requests."""
     for said, meant in _SAID.items():
         text = text.replace(said, meant)
-    text = _COMMAND.sub(lambda found: f"{_METHODS[found[1]]} /api/{found[1]}", text)
+    text = requests.in_calls(text, _request)
     return _FLAG.sub(lambda found: requests.camel_case(found[1].replace("-", "_")), text)
+
+
+def _request(command: Command, said: requests.Arguments) -> str:
+    """The request of the command with these arguments: in the query, or as the JSON of its body."""
+    method, path = _METHODS[command.name], f"/api/{command.name}"
+    own = {requests.camel_case(each.key): _value(each, word) for each, word in said if each in command.own}
+    query = [f"{each.flags[0].lstrip('-')}={word}" for each, word in said if each not in command.own]
+    if method == "GET":
+        query += [f"{key}={word}" for key, word in own.items()]
+        own = {}
+    path += f"?{'&'.join(query)}" if query else ""
+    return f"{method} {path} {json.dumps(own, ensure_ascii=False)}" if own else f"{method} {path}"
+
+
+def _value(parameter: Parameter, word: str) -> Any:
+    """The word as it stands in JSON."""
+    bare = word.strip('"')
+    return True if parameter.flag else [bare] if parameter.many else bare
 
 
 def preferred(prefer: str) -> Callable[[str], str]:

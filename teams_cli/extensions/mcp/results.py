@@ -14,12 +14,14 @@ from teams_cli.extensions.mcp import messaging
 from teams_cli.extensions.mcp.messaging import DocumentedRefusal
 from teams_cli.messages import inboxes
 from teams_cli.names import SYSTEM
+from teams_cli.serving import requests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
     from typing import Any
 
+    from teams_cli.commands.declaration import Command
     from teams_cli.extensions.mcp.tools import Tool
 
 
@@ -85,12 +87,6 @@ def resource(document: Any, gist: Sequence[str]) -> Any:
     return within(rows, _MOST_RESOURCE, _CUT_RESOURCE)
 
 
-_WORD = re.compile(r' (--[a-z-]+|"[^"\n]*"|(?!or\b|and\b)[\w@~/][\w@~/-]*(?:\.[\w-]+)*(?:\.{3})?)')
-_COMMAND = re.compile(
-    rf"\bteams ({'|'.join(sorted(commands.every(), key=len, reverse=True))})\b(?!-)((?:{_WORD.pattern})*)"
-)
-_ENDS = re.compile(r"$|[^\w ]| (or|and)\b| \(")
-"""What stands behind a command with its arguments; other words are a sentence that goes on."""
 _QUOTED = re.compile(rf"`({'|'.join(name for name in commands.every() if '-' in name)})`")
 _FLAG = re.compile(r"(?<![\w-])--(?!as\b|team\b|root\b|json\b)([a-z][a-z-]*)")
 _AT_SHELL = re.compile(
@@ -132,33 +128,19 @@ def in_tools(text: str) -> str:
     text = _AT_SHELL.sub(lambda found: found[1] or "", text)
     for said, meant in _AT_START.items():
         text = text.replace(said, meant)
-    text = _COMMAND.sub(lambda found: _call(found[1], found[2], text[found.end() :]), text)
+    text = requests.in_calls(text, _call)
     text = _QUOTED.sub(lambda found: f"`{called(found[1])}`", text)
     return _FLAG.sub(lambda found: found[1].replace("-", "_"), text)
 
 
-def _call(name: str, words: str, rest: str) -> str:
-    """The call of a tool that does what these words behind a command say; of those of a sentence, with the *rest* that
-    follows, the tool's name is all that is changed.
-    """
-    command = commands.get(name)
-    own = _WORDS.get(name)
-    places = list(own.needs) if own else [place.key for place in command.places]
-    arguments = []
-    tokens = _WORD.findall(words)
-    while tokens:
-        if not (said := tokens.pop(0)).startswith("--"):
-            if not places:
-                return called(name) + words
-            arguments.append(f"{places.pop(0)}={said}")
-        elif (option := command.options.get(said)) and (option.flag or tokens):
-            key = "team_name" if said == "--team" else option.key
-            arguments.append(f"{key}={'true' if option.flag else tokens.pop(0)}")
-        else:
-            return called(name) + words
-    if not arguments or not _ENDS.match(rest):
-        return called(name) + words
-    return f"{called(name)}({', '.join(arguments)})"
+def _call(command: Command, said: requests.Arguments) -> str:
+    """The call of the command's tool with these arguments."""
+    own = _WORDS.get(command.name)
+    places = list(own.needs) if own else []
+    arguments = [
+        f"{places.pop(0) if places and parameter.positional else parameter.key}={value}" for parameter, value in said
+    ]
+    return f"{called(command.name)}({', '.join(arguments)})" if arguments else called(command.name)
 
 
 def description(doc: str) -> str:

@@ -58,8 +58,9 @@ def test_hints_speak_of_requests() -> None:
     for said, meant in [
         ("Use --team NAME or TEAMS_TEAM.", "Use ?team=NAME."),
         ("See `teams get-tasks`", "See `GET /api/get-tasks`"),
-        ("take another: teams claim-task --next", "take another: POST /api/claim-task next"),
-        ("teams update-task 1 --blocked-by 2", "POST /api/update-task 1 blockedBy 2"),
+        ("take another: teams claim-task --next", 'take another: POST /api/claim-task {"next": true}'),
+        ("teams update-task 1 --blocked-by 2", 'POST /api/update-task {"task": "1", "blockedBy": ["2"]}'),
+        ("Join: teams join-team two --as ann", 'Join: POST /api/join-team?as=ann {"teamName": "two"}'),
         ("there is no teams leader", "there is no teams leader"),
     ]:
         assert refusals.in_requests(said) == meant
