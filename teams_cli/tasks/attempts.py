@@ -19,7 +19,7 @@ def used_up(task: Task, most: int | None) -> str:
     """Why it may not be claimed once more; empty where it may, as it came back less often than *most* times."""
     if most is None or (tries := made(task)) < most:
         return ""
-    return f"claimed {tries} times, and released each time: {last_reason(task)}"
+    return f"claimed and released {tries} times: {last_reason(task)}"
 
 
 def last_reason(task: Task) -> str:
