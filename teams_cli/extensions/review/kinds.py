@@ -40,6 +40,11 @@ def is_script(path: str) -> bool:
     return path.endswith(SCRIPT) and "{{" not in path
 
 
+def is_code(path: str) -> bool:
+    """Whether it is source code of any language. The workflow `council` asks for it."""
+    return path.endswith(CODE)
+
+
 def is_shell(path: str, tree: str) -> bool:
     """Whether it is a shell script, by its name or its first line."""
     if path.endswith(SHELL):
