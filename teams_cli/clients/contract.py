@@ -84,8 +84,6 @@ class Client:
     """How long a hook may take, in the client's own unit; None for its default."""
     home: Home | None = None
     """Its settings; None for one that has none to be installed in."""
-    does: Mapping[str, str] = {}
-    """What it may do at each level of permissions, for whoever chooses one: files, commands, network, who is asked."""
     plugin: PluginCommands | None = None
     """How it takes our plugin in; None for one that has no command for plugins."""
     versions: Versions | None = None

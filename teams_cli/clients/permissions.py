@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import environment, errors
-from teams_cli.clients import known, own_entries
+from teams_cli.clients import own_entries
 from teams_cli.environment import HELD, SANDBOX
 
 TYPE_CHECKING = False
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from teams_cli.clients.contract import Client
     from teams_cli.clients.profiles import Profile
     from teams_cli.records.types import Permissions
     from teams_cli.teams.teams import Team
@@ -115,17 +114,6 @@ def not_allowed(level: str, to_do: str, instead: str = "") -> errors.NotAllowed:
         f"{instead}{' Or ask' if instead else 'Ask'} the person to do it, at their own terminal: "
         "teams ask-others --human QUESTION",
     )
-
-
-def rows() -> list[tuple[str, str, str]]:
-    """What each client may do at each level when `teams` starts it: client, level, rights."""
-    with_modes = [client for client in known.all_clients() if client.profile.get("modes")]
-    return [(client.name, level, _does(client, level)) for client in with_modes for level in LEVELS]
-
-
-def _does(client: Client, level: str) -> str:
-    mode = client.profile["modes"].get(level)
-    return f"refused: {mode}" if isinstance(mode, str) else client.does.get(level, "as its own options say")
 
 
 def as_text(input: Any) -> str:

@@ -56,11 +56,6 @@ _PROFILE = {
     "set": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "1000"},
     "keep": [*SETTINGS, "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_*"],
 }
-_DOES = {
-    "ask": "reads; asks the person before every edit, command and page",
-    "edit": "edits files in its directory; of commands only `teams` and harmless ones; nothing else, nobody is asked",
-    "all": "everything, unasked",
-}
 
 
 class Claude(Client):
@@ -90,7 +85,6 @@ class Claude(Client):
         SettingsPlace(".mcp.json", ".claude.json", Settings(servers="mcpServers"), beside=True),
     )
 
-    does = _DOES
     plugin = PluginCommands(
         "claude",
         "install",

@@ -52,12 +52,6 @@ _PROFILE = {
     "hooks": "codex",
     "mcp": "codex",
 }
-_DOES = {
-    "ask": "as edit, and asks the person before every command and edit",
-    "edit": "in its sandbox: commands and edits in its directory, in /tmp and where the teams are kept; no network,"
-    " unless the teams are in a database",
-    "all": "everything, unasked, without its sandbox",
-}
 
 
 class Codex(Client):
@@ -91,7 +85,6 @@ class Codex(Client):
     )
     remedy = "codex skips hooks that its user has not looked at: say /hooks in codex, and trust them"
 
-    does = _DOES
     plugin = PluginCommands("codex", "add", "remove")
     versions = Versions("0.169.0")
 

@@ -53,10 +53,6 @@ class Copilot(Client):
     events = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")
     sitting = ("SessionEnd",)
     seat = Seat("-p --prompt --acp", resume=("--resume={session_id}",), first=("--interactive", "{prompt}"))
-    does = {  # noqa: RUF012
-        "edit": "edits files in its directory; of commands only `teams`; nothing else, nobody is asked",
-        "all": "everything, unasked",
-    }
     plugin = PluginCommands(
         "copilot",
         "install",

@@ -47,10 +47,6 @@ _PROFILE = {
     "once": "gemini",
     "set": {"GEMINI_CLI_NO_RELAUNCH": "true"},
 }
-_DOES = {
-    "edit": "edits files in its directory; of commands only `teams`; nothing else, nobody is asked",
-    "all": "everything, unasked",
-}
 
 
 class Gemini(Client):
@@ -85,7 +81,6 @@ class Gemini(Client):
         ),
     )
 
-    does = _DOES
     versions = Versions("0.61.0")
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:

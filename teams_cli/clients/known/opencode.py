@@ -52,10 +52,6 @@ _PROFILE = {
     "once": "opencode",
     "interrupt": [["INT", 3], ["TERM", 3], ["KILL", 2]],
 }
-_DOES = {
-    "edit": "edits files in its directory; of commands only `teams`; no network; nobody is asked",
-    "all": "everything, unasked",
-}
 
 
 class OpenCode(Client):
@@ -78,7 +74,6 @@ class OpenCode(Client):
         SettingsPlace("opencode.json", "opencode.json", Settings(servers="mcp", comments=True)),
     )
 
-    does = _DOES
     versions = Versions("1.18.33", "2.0", "it runs no plugins of version 1, so messages neither wake it nor reach it")
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:

@@ -43,10 +43,6 @@ _PROFILE = {
     "hooks": "qwen",
     "once": "qwen",
 }
-_DOES = {
-    "edit": "edits files in its directory; of commands only `teams`; nothing else, nobody is asked",
-    "all": "everything, unasked",
-}
 
 
 class Qwen(Client):
@@ -79,7 +75,6 @@ class Qwen(Client):
         ),
     )
 
-    does = _DOES
     versions = Versions("0.24.4")
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:
