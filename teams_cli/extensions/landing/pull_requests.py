@@ -40,11 +40,13 @@ _LOG = 2000
 
 
 def opened(landing: Landing, task: Task, environ: Mapping[str, str]) -> str:
-    """Push the commits and open a pull request; its address.
+    """Push the commits and open a pull request, unless there is one; its address.
 
     Raises:
         Conflict: It could not be; says how to do it by hand.
     """
+    if there := found(landing, environ):
+        return there  # who opened it was ended before that was noted, and it may be merged by now
     branch = _branch(landing)
     pushed = git.run(landing.repository, "push", "--quiet", _REMOTE, f"{landing.head}:refs/heads/{branch}")
     if pushed.returncode:
@@ -54,8 +56,8 @@ def opened(landing: Landing, task: Task, environ: Mapping[str, str]) -> str:
         )
     words = ["pr", "create", "--base", landing.onto, "--head", branch, "--title", _MARK.sub("", landing.title)]
     done = gh(landing, [*words, "--body", _body(landing, task)], environ)
-    if done.returncode and (there := found(landing, environ)):
-        return there  # who opened it was ended before that was noted
+    if done.returncode and (others := _requests(landing, branch, "open", environ, is_pushed=True)):
+        return others[0]
     if done.returncode:
         why = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
         raise errors.Conflict(
@@ -102,8 +104,9 @@ def _own_branch(landing: Landing) -> str:
 
 
 def found(landing: Landing, environ: Mapping[str, str]) -> str:
-    """The address of the request that is open for it; empty if none is, or where that can't be known."""
-    return next(iter(_requests(landing, _branch(landing), "open", environ)), "")
+    """The address of its request, open or merged; empty if there is none, or where that can't be known."""
+    branch = _branch(landing)
+    return next((url for state in ("open", "merged") for url in _requests(landing, branch, state, environ)), "")
 
 
 def is_of(landing: Landing, environ: Mapping[str, str]) -> bool:
@@ -112,12 +115,17 @@ def is_of(landing: Landing, environ: Mapping[str, str]) -> bool:
     return any(landing.url in _requests(landing, branch, "all", environ) for branch in branches)
 
 
-def _requests(landing: Landing, branch: str, state: str, environ: Mapping[str, str]) -> list[str]:
-    """The addresses of the requests of a branch of this repository that have the landing's commit."""
+def _requests(
+    landing: Landing, branch: str, state: str, environ: Mapping[str, str], is_pushed: bool = False
+) -> list[str]:
+    """The addresses of the requests of a branch of this repository that have the landing's commit, or will: GitHub may
+    show what *is_pushed* some seconds later.
+    """
     wanted = [f"--head={branch}", f"--base={landing.onto}", f"--state={state}"]
     done = gh(landing, ["pr", "list", *wanted, "--json", "url,headRefOid,isCrossRepository", "--jq", _OWN], environ)
     rows = [line.split() for line in done.stdout.splitlines()] if done.returncode == 0 else []
-    return [row[0] for row in rows if len(row) == 2 and merging.holds(landing.repository, row[1], landing.head)]
+    rows = [row for row in rows if len(row) == 2]
+    return [row[0] for row in rows if is_pushed or merging.holds(landing.repository, row[1], landing.head)]
 
 
 def outcome(landing: Landing, environ: Mapping[str, str]) -> tuple[str, str | None]:

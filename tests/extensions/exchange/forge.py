@@ -44,13 +44,14 @@ if said.get("fail_at") == number:
 if sys.argv[1] != "api":
     match sys.argv[1:3]:
         case "pr", "create":
-            if said.get("pr"):
+            if said.get("pr", {{}}).get("state") == "OPEN":
                 sys.exit("a pull request for branch " + option("--head") + " already exists")
             said["pr"] = dict(head=option("--head"), title=option("--title"), body=option("--body"), state="OPEN")
             keep()
             print(said["url"])
         case "pr", "list":
-            if said.get("pr") and "--head=" + said["pr"]["head"] in sys.argv:
+            pr = said.get("pr")
+            if pr and {{"--head=" + pr["head"], "--state=" + pr["state"].lower()}} <= set(sys.argv):
                 print(said["url"], head())
         case "pr", "view":
             known = dict(state=said["pr"]["state"], headRefOid=head(), statusCheckRollup=said.get("checks", []))
