@@ -183,8 +183,9 @@ def _quoted(foreign: str | None) -> str:
 
 
 def gh(landing: Landing, words: list[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run `gh` in the repository of the landing."""
-    return processes.outcome_of(["gh", *words], landing.repository, environ)
+    """Run `gh` in the repository of the landing; where that was moved away, elsewhere: an address needs none."""
+    directory = landing.repository if os.path.isdir(landing.repository) else "/"
+    return processes.outcome_of(["gh", *words], directory, environ)
 
 
 def owed(store: Store, team: str, environ: Mapping[str, str]) -> None:

@@ -126,6 +126,15 @@ def test_a_request_that_was_merged_before_it_was_noted_is_not_opened_again(shop:
     assert len([call for call in forge.calls() if call[:2] == ["pr", "create"]]) == 1
 
 
+def test_a_request_is_merged_though_the_repository_was_moved(shop: Shop, forge: Forge) -> None:
+    land(shop, "twice")
+    landing(shop, "checking")
+    shop.main.rename(shop.main.with_name("elsewhere"))
+    forge.now()["pr"]["state"] = "MERGED"
+    forge.write()
+    landing(shop, "landed")
+
+
 def test_nothing_is_pushed_without_the_setting(shop: Shop, forge: Forge) -> None:
     shop.cli.ok("set", "landingVia", "merge", agent="human")
     assert shop.cli("set", "landingVia", "pr", agent="lea").status == 13
