@@ -68,7 +68,10 @@ class Tracker:
                 repository, _, number = key.rpartition("#")
                 if repository == own and key not in found:
                     row = self._one(int(number), missing=True)
-                    found[key] = self._item(row) if row else Item(key, key, status="", left=["no longer there"])
+                    item = self._item(row) if row else None
+                    if item is None or item.key != key:  # it was deleted, or transferred to another repository
+                        item = Item(key, key, status="", left=[f"now {item.key}" if item else "no longer there"])
+                    found[key] = item
         return list(found.values())
 
     def _open(self, wanted: Wanted) -> list[dict[str, Any]]:

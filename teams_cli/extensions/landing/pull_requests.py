@@ -164,8 +164,11 @@ def _wanted_changes(landing: Landing, reviews: list[dict[str, Any]]) -> str:
 
 
 def _failed_check(landing: Landing, checks: list[dict[str, Any]], environ: Mapping[str, str]) -> str:
-    """The first check that failed, with the end of its log."""
-    for check in checks:
+    """The first check that failed in its last run, with the end of its log."""
+    last = {}
+    for check in sorted(checks, key=lambda check: str(check.get("startedAt") or "")):
+        last[check.get("workflowName"), check.get("name") or check.get("context")] = check
+    for check in last.values():
         if (check.get("conclusion") or check.get("state")) in _FAILED:
             url = check.get("detailsUrl") or check.get("targetUrl") or ""
             job = _JOB.search(url)

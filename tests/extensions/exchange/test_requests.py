@@ -91,6 +91,9 @@ def test_from_an_issue_to_a_merged_request(shop: Shop, forge: Forge) -> None:
     forge.write(reviews=[])
     land(shop, "often")
     landing(shop, "checking")
+    runs = [{**FAILED, "startedAt": "2026-01-01T10:05:00Z", "conclusion": "SUCCESS"}]
+    forge.write(checks=[*runs, {**FAILED, "startedAt": "2026-01-01T10:00:00Z"}])  # it was run again
+    landing(shop, "checking")
     number = len(forge.calls()) + 1
     forge.write(fail_at=number, failure="error connecting to api.github.com")
     landing(shop, "checking")

@@ -91,6 +91,21 @@ def test_odd_text_is_imported_whole(cli: Cli, forge: Forge) -> None:
     assert quoted == ["> \ufffd end", "> next: x", "> next: y"]
 
 
+def test_an_issue_that_went_away_is_named_and_its_task_stays(cli: Cli, forge: Forge) -> None:
+    """Deleted, or transferred: then the tracker answers with the one in the other repository."""
+    forge.issue(1, "Deleted")
+    forge.issue(2, "Transferred")
+    cli.ok("import", "github")
+    del forge.said["issues"]["1"]
+    forge.issue(2, "Transferred", state="closed", html_url="https://github.com/acme/other/issues/9")
+    done = cli.ok("import", "github")
+    assert done["left"] == [
+        {"what": "no longer there", "of": ["acme/shop#1"]},
+        {"what": "now acme/other#9", "of": ["acme/shop#2"]},
+    ]
+    assert done["created"] == [] and [status for _, status, _ in state(cli)] == ["pending", "pending"]
+
+
 def test_issues_are_chosen(cli: Cli, forge: Forge) -> None:
     forge.issue(1, "Both", labels=[{"name": "a b"}, {"name": "c"}], milestone={"title": "v1", "number": 7})
     forge.issue(2, "One", labels=[{"name": "c"}])
