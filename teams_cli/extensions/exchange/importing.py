@@ -81,13 +81,17 @@ class _Import:
         self.at = at
         self.tracker = tracker
         self.outcome = Outcome()
-        self.items = {item.key: item for item in items if item.status}
+        self.items: dict[str, Item] = {}
         self.tasks = imported(store, at.team.name, tracker)
         self.ids = {key: task.id for key, task in self.tasks.items()}
         self.skills = _skills(at)
         for item in items:
             for what in dict.fromkeys(item.left):
                 self.outcome.leave(what, item.key)
+            if item.key in self.items:
+                self.outcome.leave("its id is another's", f"{item.key} ({item.task_title})")
+            elif item.status:
+                self.items[item.key] = item
 
     def carried_out(self) -> Outcome:
         waits = trackers.of(self.items, self.ids, self.outcome.leave)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import date
 
 from teams_cli import errors, text
 from teams_cli.store.files import disk
@@ -135,10 +136,12 @@ def parsed(content: str, where: str) -> Any:
 
 
 def words_of(value: Any) -> str:
-    """A text of a file of another tool; anything else than a text is written as JSON."""
+    """A text of a file of another tool; anything else than a text is written as JSON, except a date of YAML."""
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str | date):
+        return str(value)
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def objects(value: Any) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # beads: a line of JSON for each issue, as `bd export` writes it and `.beads/issues.jsonl` has it.
 
 _BEADS_PLACES = (".beads/issues.jsonl", "issues.jsonl", ".beads/beads.jsonl")
-_BEADS_PRIORITIES = {0: "high", 1: "high", 3: "low", 4: "low"}
+_BEADS_PRIORITIES = {"0": "high", "1": "high", "3": "low", "4": "low"}
 _BEADS_STATUSES = {"open": "pending", "blocked": "pending", "closed": "completed"}
 _NO_WORK = {"message", "event", "gate", "agent", "role", "rig", "convoy", "molecule", "slot"}
 """Types of issues by which beads itself is run."""
@@ -81,7 +81,7 @@ def _issue(row: dict[str, Any]) -> Item:
             Notes=words_of(row.get("notes")),
             See=words_of(row.get("external_ref")),
         ),
-        priority=_BEADS_PRIORITIES.get(row.get("priority", 2), "normal"),
+        priority=_BEADS_PRIORITIES.get(words_of(row.get("priority")), "normal"),
         status=_BEADS_STATUSES.get(status, "pending"),
         why=words_of(row.get("close_reason")) or None,
         waits_for=[other for other, kind in related if kind in _BLOCKING],

@@ -167,3 +167,16 @@ def test_everything_is_exported(cli: Cli, place: Path, tmp_path: Path) -> None:
     assert "### task-1: Write the parser" in text and "\n> # No heading\n> of ours\n" in text
     assert cli("export", "--format", "csv").stdout == (tmp_path / "csv").read_text()
     assert cli("export", agent="bob").status == 13
+
+
+def test_values_of_other_types_and_ids_that_are_twice(cli: Cli, place: Path) -> None:
+    """Files that people wrote: a date as a title, a priority that is a list. The second of an id is named."""
+    task = place / "there" / "backlog" / "tasks" / "task-1 - x.md"
+    task.parent.mkdir(parents=True)
+    task.write_text("---\nid: TASK-1\ntitle: 2024-01-02\nlabels: 2024-01-03\n---\n")
+    issues = place / "issues.jsonl"
+    issues.write_text('{"id": "a", "title": 7, "priority": [1], "status": ["x"]}\n{"id": "a", "title": "again"}\n')
+    assert [one["title"] for one in cli.ok("import", "backlog", str(place / "there"))["created"]] == ["2024-01-02"]
+    done = cli.ok("import", "beads", str(issues))
+    assert [one["title"] for one in done["created"]] == ["7"]
+    assert left(done)["its id is another's"] == ["a (again)"]
