@@ -241,7 +241,7 @@ class Call:
             NoIdentity: Nobody said who calls.
         """
         if self.caller is None:
-            raise errors.NoIdentity("say who you are", "Use --as AGENT or TEAMS_AGENT_ID.")
+            raise errors.NoIdentity("say who you are", permission.HOW_TO_SAY_WHO)
         return self.caller
 
     def load_team(self) -> Team:

@@ -136,7 +136,7 @@ _TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name=
 def _show(call: Call, message: str) -> Any:
     from teams_cli.views import reach
 
-    team = require(call.store, call.team, call.caller, "read-messages").team
+    team = require(call.store, call.team, call.known, "read-messages").team
     only_of = "" if call.agent in (HUMAN, team.leader) else call.agent
     return reach.to_document(call.store, call.team, f"msg-{number_of(message, 'msg')}", only_of)
 
@@ -144,7 +144,7 @@ def _show(call: Call, message: str) -> Any:
 def _sent(call: Call, to: str | None, open: bool, limit: int) -> Any:
     from teams_cli.views import reach
 
-    member = require(call.store, call.team, call.caller, "read-messages")
+    member = require(call.store, call.team, call.known, "read-messages")
     return reach.sent(call.store, member.team, member.caller.name, to or "", open, limit)
 
 

@@ -9,6 +9,9 @@ from teams_cli.teams import rights, teams
 from teams_cli.teams.roles import LOST, lineage, verdict
 from teams_cli.teams.teams import LEADER, MANAGER, Team
 
+HOW_TO_SAY_WHO = (
+    f"Add --as {HUMAN} as a person; as an agent --as AGENT or TEAMS_AGENT_ID. For a new name: teams join-team"
+)
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +77,7 @@ def require(
     if caller is None:
         raise errors.NoIdentity(
             f"{operation} changes the team and needs to know who you are",
-            "Use --as AGENT or TEAMS_AGENT_ID; for a new name: teams join-team",
+            HOW_TO_SAY_WHO,
         )
     team = known or teams.get(store, team_name)
     if team.state == "closed" and not rights.in_closed_teams(operation):

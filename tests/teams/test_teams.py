@@ -207,3 +207,15 @@ def test_who_does_not_lead_a_team_removes_nothing(cli: Cli) -> None:
         cli.ok("prune", "--older-than", "1d", agent="bob") == cli.ok("prune", "--older-than", "24h", agent="bob") == []
     )
     assert cli.refused("prune", "--older-than", "-1", agent="lea") == (2, "invalid_value")
+
+
+def test_a_person_without_a_name_gets_one_from_each_answer(cli: Cli) -> None:
+    """From errors, from `whoami`, which also names the data directory, and in the commands to paste."""
+    made(cli, "old", closed=False)
+    for words in ("sent", "interject bob hi", "stop-agent bob", "worktree merge bob", "close-team --force"):
+        refused = cli(*words.split(), agent="")
+        assert refused.status == 2 and "--as human" in refused.stderr and "read-messages" not in refused.stderr
+    shown = cli("whoami", agent="").stdout
+    assert "`human`" in shown and f"root: {cli.root}" in shown
+    closed = cli("close-team", "--force", "--as", "human", agent="")
+    assert closed.stdout == "old: closed; to reopen it: teams restore-team old --as human\n"

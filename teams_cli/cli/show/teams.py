@@ -94,14 +94,15 @@ _END = {"work": "merge", "empty": "remove"}
 
 
 def closed(team: dict[str, Any]) -> Parts:
+    person = " --as human" if team.get("closedBy") == HUMAN else ""
     left = [
         f"{tree['agent']} left {tree['path']}: "
-        f"teams worktree {_END.get(tree['state'], 'diff')} {tree['agent']} --team {team['name']}"
+        f"teams worktree {_END.get(tree['state'], 'diff')} {tree['agent']} --team {team['name']}{person}"
         for tree in team.get("worktrees", ())
     ]
     ended = [f"{name}: its detached client was ended" for name in team.get("endedClients", ())]
-    watched = [client_left(team["name"], name) for name in team.get("leftClients", ())]
-    return [f"{team['name']}: closed; to reopen it: teams restore-team {team['name']}", *ended, *watched, *left]
+    watched = [client_left(team["name"], name) + person for name in team.get("leftClients", ())]
+    return [f"{team['name']}: closed; to reopen it: teams restore-team {team['name']}{person}", *ended, *watched, *left]
 
 
 def client_left(team: str, name: str) -> str:
@@ -118,12 +119,13 @@ def addresses(done: dict[str, Any]) -> Parts:
 
 
 def who(document: dict[str, Any]) -> Parts:
+    root = f"root: {document['root']} ({document['sources']['root']})"
     if document["agentId"] is None:
-        return ["unknown: name yourself with --as AGENT or TEAMS_AGENT_ID"]
+        return ["unknown: name yourself with --as AGENT or TEAMS_AGENT_ID; a person is `human`", root]
     role = document["role"] or ("no member" if document["team"] else _several(document))
     team = f" of team {document['team']}" if document["team"] else ""
     about = text.quoted(document.get("about"))
-    return [f"{document['agentId']}: {role}{team}", *about, f"root: {document['root']} ({document['sources']['root']})"]
+    return [f"{document['agentId']}: {role}{team}", *about, root]
 
 
 def brief(document: dict[str, Any]) -> Parts:

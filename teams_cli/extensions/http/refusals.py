@@ -28,6 +28,7 @@ STATUSES = {1: 422, 2: 400, 10: 404, 11: 409, 12: 503, 13: 403, 14: 408, 15: 500
 _METHODS = {command.name: "GET" if command.reads else "POST" for command in requests.offered()}
 _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 _SAID = {
+    "--as human": "?as=human",
     "--as AGENT or TEAMS_AGENT_ID": "?as=AGENT",
     "--team NAME or TEAMS_TEAM": "?team=NAME",
     "; `-` reads it from standard input": "",

@@ -95,6 +95,9 @@ _AT_SHELL = re.compile(
 )
 _OF_SERVER = re.compile(r"^(mcp_+)?teams?_+")
 _AT_START = {
+    "Add --as human as a person; as an agent --as AGENT or TEAMS_AGENT_ID": (
+        "Set TEAMS_AGENT_ID where the server is started"
+    ),
     "--as AGENT or TEAMS_AGENT_ID": "TEAMS_AGENT_ID where the server is started",
     "--team NAME or TEAMS_TEAM": "team_name, or TEAMS_TEAM where the server is started",
 }
