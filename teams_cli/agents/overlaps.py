@@ -205,19 +205,29 @@ class Teller:
         self.team = team
         self.agent = agent
 
-    def look(self) -> None:
+    def look(self) -> str:
         """Compare the agent's work with that of the others which has changed since the last look, whichever process
         took that, or with all if its own has. Unless the agent has committed, it is looked every 15 seconds at most.
 
-        That it can't be told is no reason for the agent to stop.
+        A failure is no reason for the agent to stop: why it failed is returned, else nothing. What was busy, as a git
+        that was ended by a signal, is tried once more.
         """
         try:
-            every = checkouts.trees(self.store, teams.get(self.store, self.team))
-            own = next((tree for tree in every if tree.agent == self.agent), None)
-            if own is not None:
-                self._look(own, [tree for tree in every if tree is not own])
-        except (errors.TeamsError, OSError, ValueError):
-            return
+            try:
+                self._look_at_all()
+            except errors.Busy:
+                self._look_at_all()
+        except errors.TeamsError as problem:
+            return problem.message
+        except (OSError, ValueError) as problem:
+            return str(problem)
+        return ""
+
+    def _look_at_all(self) -> None:
+        every = checkouts.trees(self.store, teams.get(self.store, self.team))
+        own = next((tree for tree in every if tree.agent == self.agent), None)
+        if own is not None:
+            self._look(own, [tree for tree in every if tree is not own])
 
     def _look(self, own: Tree, others: list[Tree]) -> None:
         seen = _Seen(f"{self.store.root}/teams/{self.team}/inboxes/{self.agent}.compared")

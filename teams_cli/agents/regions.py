@@ -84,7 +84,9 @@ class Snapshots:
         if not state(worktree) or work.unfinished_in(own):
             return head
         index = f"{self._place}/index"
+        written = os.stat(f"{own}/index").st_mtime_ns
         shutil.copyfile(f"{own}/index", index)
+        os.utime(index, ns=(written, written))  # git reads files again that were written after the index was
         variables = {**self._objects, "GIT_INDEX_FILE": index}
         listed = git.names(worktree, *git.LOOKING, "ls-files", "--others", "--exclude-standard", "-z")
         how = "--update" if len(listed) > _MOST_UNKNOWN else "--all"

@@ -402,7 +402,8 @@ class Call:
 
             if self._teller is None or self._teller.agent != self.agent:
                 self._teller = overlaps.Teller(self.store, self.team, self.agent)
-            self._teller.look()  # while the caller waits, only at those that moved since
+            if why := self._teller.look():  # while the caller waits, only at those that moved since
+                self.say(f"your work could not be compared with that of others: {why}")
 
     def _renewed(self, team: Team, agent: presence.Agent, reading: bool, refused: bool) -> presence.Agent:
         """What is known of the caller once its leases were renewed."""

@@ -237,6 +237,18 @@ def test_what_nobody_has_committed_is_compared_with_what_landed(shop: Shop) -> N
     assert git(shop.trees["mia"], "status", "--porcelain") == "M editor.py"
 
 
+def test_a_file_written_in_the_tick_of_the_index_is_compared(shop: Shop) -> None:
+    """As long as before, and with the time that git noted of it: git tells by the time of the index that it changed."""
+    tree = shop.trees["bob"]
+    shop.ok("bob", "heartbeat")
+    git(shop.main, "config", "core.trustctime", "false")
+    index, noted = shop.main / ".git/worktrees/bob/index", (tree / "file").stat().st_mtime_ns
+    (tree / "file").write_text("5")
+    for path in (tree / "file", index):
+        os.utime(path, ns=(noted, noted))
+    assert "+5" in shop.ok("mia", "diff", "bob", "file")
+
+
 def test_no_command_is_run_that_an_agent_put_in_the_place_of_its_repository(shop: Shop) -> None:
     """It may edit the `.git` of its worktree, and have that lead to a repository with a filter."""
     for key, name in (("1", "bob"), ("2", "mia")):
