@@ -164,6 +164,11 @@ SETTINGS = {
     "landingTogether": Setting(
         1, "how many small, independent branches are at most checked together", least=1, most=100
     ),
+    "landingOrder": Setting(
+        "conflicts",
+        "what lands first: what conflicts with the fewest others in the queue, or the most urgent and oldest",
+        choices=("conflicts", "priority"),
+    ),
     "landingVia": Setting(
         "merge",
         "how work lands: `merge` it here, or push it and open a pull request with `gh` (`pr`)",

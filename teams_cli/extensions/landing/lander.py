@@ -103,6 +103,7 @@ def _note(store: Store, team: str, landing: Landing) -> None:
 def work(store: Store, team: str, environ: Mapping[str, str]) -> bool:
     """Land what is queued, best first; who calls has the lock. False where that can't be: a member's login may not."""
     apart: set[str] = set()
+    conflicting: dict[tuple[str, str], bool] = {}
     trials.clear_left(store, team)
     while queue := _queue(store, team):
         of_now = teams.get(store, team)
@@ -112,6 +113,8 @@ def work(store: Store, team: str, environ: Mapping[str, str]) -> bool:
                 queueing.check(store, team, landing)
             if outcomes.forget_unmoved(store, of_now, queue):
                 continue
+            queue = trials.in_order(of_now, queue, conflicting)
+            landing = queue[0]
             group = trials.group(of_now, queue, apart)
             if group and trials.step(store, of_now, group, environ):
                 continue
@@ -196,7 +199,9 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
     landing = outcomes.begun(store, team, landing, base, wanted)
     check = next(reversed(trials.tried(store, team, landing, commit, wanted, environ)), None)
     if check and not check.passed:
-        return outcomes.end(store, team, landing, "red", checked=check.to_json())
+        repair = trials.repair_of_tip(store, team, landing, base, check.command, environ)
+        reason = f"{landing.onto} itself is red, and {repair} is to repair it: then repeat this" if repair else None
+        return outcomes.end(store, team, landing, "red", checked=check.to_json(), reason=reason)
     if why := merging.in_the_way(checkout, base, commit) if checkout and wanted else "":  # trying takes its time
         return outcomes.end(store, team, landing, "refused", reason=f"{checkout}: {why}")
     landing = outcomes.about_to_move(store, team, landing, commit, check.to_json() if check else None)

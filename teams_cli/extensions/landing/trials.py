@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import combinations
 
 from teams_cli import errors
-from teams_cli.agents import checking, git, merging, trial_trees
+from teams_cli.agents import checking, checkouts, git, merging, trial_trees
 from teams_cli.agents.checking import Workplace
+from teams_cli.agents.regions import Snapshots
 from teams_cli.extensions.landing import outcomes
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
@@ -14,7 +16,8 @@ from teams_cli.store.files import disk
 from teams_cli.tasks import landings, tasks
 from teams_cli.tasks.checks import Check
 from teams_cli.tasks.landings import LANDING, Landing
-from teams_cli.teams import settings
+from teams_cli.tasks.tasks import FINISHED, TASK, Task
+from teams_cli.teams import history, settings, teams
 from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
@@ -59,6 +62,53 @@ def clear_left(store: Store, team: str) -> None:
 def place_of(store: Store, team: str, landing: Landing) -> str:
     """The directory in which it is tried."""
     return f"{store.root}/worktrees/{team}/.{landing.id}"
+
+
+_COMPARED = 12
+"""Landings at the head of the queue that are compared with one another."""
+
+
+def in_order(team: Team, queue: list[Landing], conflicting: dict[tuple[str, str], bool]) -> list[Landing]:
+    """The queue with what conflicts with the fewest others first, unless the team wants the order by priority and age,
+    which decides between equals. Pairs of commits that were compared are kept in *conflicting*.
+    """
+    waiting = [one for one in queue if not (one.over or one.merge)]
+    if len(waiting) < 2 or settings.value(team, "landingOrder") == "priority":
+        return queue
+    counts = dict.fromkeys((one.id for one in waiting), _COMPARED)
+    counts.update((one.id, 0) for one in waiting[:_COMPARED])
+    for one, other in combinations(waiting[:_COMPARED], 2):
+        if (one.repository, one.onto) == (other.repository, other.onto):
+            pair = (one.head, other.head)
+            if pair not in conflicting:
+                with Snapshots(checkouts.repository_of(one.repository)[1]) as shot:
+                    conflicting[pair] = bool(shot.conflicts(one.repository, *pair))
+            counts[one.id] += conflicting[pair]
+            counts[other.id] += conflicting[pair]
+    return sorted(queue, key=lambda one: counts.get(one.id, -1))
+
+
+def repair_of_tip(
+    store: Store, team: Team, landing: Landing, base: str, command: str, environ: Mapping[str, str]
+) -> str:
+    """Where the tip fails the command as well, the task that repairs it, made unless there is one; empty where it
+    passes, or the landing is that of the repair.
+    """
+    every = landings.all_of(store, team.name, [])
+    if any(one.merge == base and one.result and one.result.passed and command in (one.check or "") for one in every):
+        return ""
+    title = f"Repair {landing.onto}: `{' '.join(command.split())[:200]}` fails there"
+    if landing.title == title or tried(store, team, landing, base, [command], environ)[0].passed:
+        return ""
+    for task in tasks.all_of(store, team.name, []):
+        if task.title == title and task.status not in FINISHED:
+            return task.id
+    now = teams.now(store)
+    draft = Task(team_name=team.name, title=title, priority="high", created_at=now, updated_at=now)
+    draft = draft.having(check=command, check_from=landing.repository, description=f"Its commit is {base}.")
+    task, _ = store.create(team.name, TASK, None, draft)
+    history.note(store, team.name, SYSTEM, "task created", task=task.id, title=title)
+    return task.id
 
 
 SETTING = "landingTogether"

@@ -89,6 +89,7 @@ class Storm:
         self.main = repository(place)
         self.cli = make_team(place / "root", *AGENTS)
         self.cli.ok("set", "landingTogether", str(together), agent="lea")
+        self.cli.ok("set", "landingOrder", "priority", agent="lea")
         chance = random.Random(seed)
         for number in range(tasks):
             add_tasks(self.cli, f"part {number}", check=CHECK, priority=chance.choice(PRIORITIES))

@@ -188,8 +188,9 @@ def test_a_completion_that_conflicts_says_with_whose_work_and_how_to_go_on(shop:
     with pytest.raises(subprocess.CalledProcessError):
         git(shop.trees["mia"], "merge", "-q", "trunk")
     shop.write(shop.trees["mia"], "editor.py", EDITOR.replace("return 2", "return 'both'"))
+    shop.write(shop.main, "editor.py", git(shop.main, "show", "trunk:editor.py") + "\n\nprint()\n")
     assert ", landed on trunk as " in shop.ok("mia", "update-task", "2", "--status", "completed")
-    assert "both" in git(shop.main, "show", "trunk:editor.py")
+    assert "both" in git(shop.main, "show", "trunk:editor.py"), "what was resolved once is not met again"
 
 
 def test_changes_that_nobody_has_committed_are_compared_function_by_function(shop: Shop) -> None:
@@ -327,6 +328,33 @@ def test_red_on_the_tip_that_it_joins(shop: Shop) -> None:
     assert git(shop.main, "worktree", "list").count("\n") == 2
     assert (shop.task()["status"], shop.task()["owner"]) == ("in_progress", "bob")
     assert "is red on trunk" in shop.ok("bob", "wait", "--timeout", "60")
+
+
+def test_what_conflicts_with_nothing_lands_first(shop: Shop) -> None:
+    held = LANDER.hold(shop.cli.store(), ALPHA)
+    for key, agent, name in (("1", "bob", "file"), ("2", "mia", "file"), ("3", "bob", "new")):
+        shop.create("t")
+        git(shop.trees[agent], "reset", "-q", "--hard", "trunk")
+        shop.ok(agent, "claim-task", key)
+        shop.write(shop.trees[agent], name, agent)
+        shop.ok(agent, "land", key, "--no-wait")
+    os.close(held or 0)
+    assert [shop.over(key) for key in "123"] == ["landed", "conflict", "landed"]
+    subjects = git(shop.main, "log", "--first-parent", "--format=%s", "trunk").splitlines()
+    assert subjects[:2] == ["Land task-1: t", "Land task-3: t"]
+
+
+def test_a_red_branch_is_repaired_by_one_task(shop: Shop) -> None:
+    shop.cli.ok("set", "landingCheck", CHECK, agent="lea")
+    shop.write(shop.main, "broken", "")
+    shop.create("t")
+    shop.create("u")
+    for key, agent in (("1", "bob"), ("2", "mia")):
+        shop.ok(agent, "claim-task", key)
+        shop.write(shop.trees[agent], agent, "2")
+        landing = shop.landed(agent, key)
+        assert landing["state"] == "red" and "trunk itself is red, and task-3 is" in landing["reason"], landing
+    assert len(shop.cli.ok("get-tasks", agent="lea")) == 3
 
 
 def test_uncommitted_work_is_said(shop: Shop) -> None:
