@@ -1,7 +1,7 @@
 """Members that hooks make: a client in a terminal when it begins, and the agents inside a client.
 
 A client's hook notes how the client can be woken. A subagent of a client is a member while it lives: the client's hooks
-say when a subagent begins and ends, and its id. A file of this machine says which member has that id.
+say when a subagent begins and ends, and its id; what it started meanwhile holds it, or goes to its parent.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import json
 import os
 
 from teams_cli import environment, errors
-from teams_cli.agents import attention
+from teams_cli.agents import attention, ending
 from teams_cli.agents.seats import bindings, sitting, terminals
 from teams_cli.agents.seats.bindings import Binding
+from teams_cli.agents.seats.insiders import Insider
 from teams_cli.agents.seats.sitting import Arrival
+from teams_cli.agents.sessions import SESSION
 from teams_cli.clients import known, permissions, seats
 from teams_cli.clients.contract import COMMON, Dialect
 from teams_cli.clients.seats import Seat
@@ -24,8 +26,8 @@ from teams_cli.messages import inboxes, messages, reading
 from teams_cli.questions import answering
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
-from teams_cli.store.files import disk
 from teams_cli.store.files.engine import FILES
+from teams_cli.store.retrying import update
 from teams_cli.teams import config, permission, presence, teams
 from teams_cli.teams.permission import Caller
 
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from teams_cli.hooks.entry import Standpoint
 
 
-STARTS, ENDS = "SubagentStart", "SubagentStop"
+STARTS, CALLS, ENDS = "SubagentStart", "PreToolUse", "SubagentStop"
 _BEAT = 30.0
 _LONGEST = 60_000
 """Characters of what one said last that its parent's message holds."""
@@ -51,86 +53,100 @@ def tell_child(client: str, given: bytes, standpoint: Standpoint, environ: Mappi
         return
     store, parent = news.opened(standpoint, environ)
     dialect = known.get(client).dialect or COMMON
-    place = _ChildPlace(store.root, standpoint.team, standpoint.agent, child)
+    insider = Insider(store.root, standpoint.team, standpoint.agent, child)
     try:
         permission.require(store, standpoint.team, parent, "read-messages")
-        reply = _answer_child(store, standpoint.team, parent, dialect, event, place)
+        reply = _answer_child(store, standpoint.team, parent, dialect, event, insider)
     except errors.TeamsError:  # the client goes on as without us
         return
     if reply:
         news.say(reply.document)
-        if reply.shown and (caller := place.caller(parent)):
+        if reply.shown and (caller := _caller_of(insider, parent)):
             inboxes.mark_read(store, standpoint.team, caller.name, reply.shown, turn=0)
 
 
 def _answer_child(
-    store: Store, team: str, parent: Caller, dialect: Dialect, event: dict[str, Any], place: _ChildPlace
+    store: Store, team: str, parent: Caller, dialect: Dialect, event: dict[str, Any], insider: Insider
 ) -> Reply | None:
     name = event.get("hook_event_name")
     own = {key: value for key, value in event.items() if key != "agent_id"}
-    caller = place.caller(parent)
+    caller = _caller_of(insider, parent)
     if name == STARTS:
-        caller = caller or _join_child(store, team, parent, str(event.get("agent_type") or ""), place)
+        caller = caller or _join_child(store, team, parent, str(event.get("agent_type") or ""), insider)
         about_team = attention.introduction(store, team, caller.name, caller.config)
         token = f"TEAMS_TOKEN={caller.token} " if caller.token else ""
         introduction = (
-            f"{about_team}\nYou work for {parent.name}. Name yourself in every command: {token}teams … --as "
-            f"{caller.name}. Without that, and with the tools of the server `team`, you act as {parent.name}. "
+            f"{about_team}
+You work for {parent.name}. Name yourself in every command: {token}teams … --as "
+            f"{caller.name}. Without that you act as {parent.name}. The tools of the server `team` know who you are. "
             f"Your last answer is given to {parent.name} automatically."
         )
         return Reply(dialect.context(own, introduction), set())
     if caller is None:
         return None
+    if name == CALLS:
+        insider.note_call(str(event.get("tool_use_id") or ""))
+        return None
     presence.saw(store, team, caller.name, every=_BEAT)
     if name != ENDS:
         return None if dialect.moment(own) == "stop" else replies.answer(store, team, caller, dialect, own, 0)
-    if not event.get("stop_hook_active") and event.get("can_go_on") is not False:
-        mail, shown = replies.mail(store, team, caller.name, replies.MAX_TEXT, quiet=False)
-        if mail:
-            return Reply(dialect.refusal("\n\n".join(mail)), shown)
+    if event.get("can_go_on") is not False and (reply := _kept_on(store, team, caller, dialect, event)):
+        return reply
     # Its parent has its last answer from the client as well, and need not read it.
     last_answer = str(event.get("last_assistant_message") or "").strip()[:_LONGEST]
     if last_answer and teams.get(store, team).member(caller.name):
         uid = f"{caller.name}~output-1"
         sent = messages.notify(store, team, parent.name, last_answer, uid, "output", caller.name, wake=False)
         reading.settle(store, team, parent.name, {sent.number})
+    _leave_to(store, team, caller.name, parent.name)
     leaving.leave(store, team, caller)
-    place.forget()
+    insider.forget()
     return None
 
 
-def _join_child(store: Store, team: str, parent: Caller, kind: str, place: _ChildPlace) -> Caller:
+def _kept_on(store: Store, team: str, caller: Caller, dialect: Dialect, event: dict[str, Any]) -> Reply | None:
+    """What keeps the agent from its end: what it started is at work, which is waited for, or it has mail."""
+    with news.Seen(f"{store.root}/teams/{team}/inboxes/{caller.name}.seen") as seen:
+        is_again = bool(event.get("stop_hook_active"))
+        seen.blocks = seen.blocks if is_again else 0
+        if seen.blocks >= replies.MAX_BLOCKS:
+            return None
+        at_work = replies.at_work(store, team, caller.name, None)
+        if at_work:
+            replies.hold(store, team, caller.name)
+            at_work = replies.at_work(store, team, caller.name, None)
+        elif is_again and not seen.blocks:  # it was told before, and ends
+            return None
+        letters, shown = replies.mail(store, team, caller.name, replies.MAX_TEXT, quiet=False)
+        if not (at_work or letters):
+            return None
+        seen.blocks += 1
+        return Reply(dialect.refusal("\n\n".join([*at_work, *letters])), shown)
+
+
+def _leave_to(store: Store, team: str, agent: str, parent: str) -> None:
+    """Give the parent what the agent started and is at work, and the outputs that it did not read."""
+    for child in ending.children(store, team, agent):
+        update(store, team, SESSION, child.agent, lambda session: session.having(caller=parent))
+    mailbox = inboxes.Mailbox(store, team, agent)
+    for output in mailbox.messages(mailbox.unread(True)):
+        if output.type == "output":
+            uid = f"{agent}~left-{output.number}"
+            messages.notify(store, team, parent, output.message, uid, "output", output.from_)
+
+
+def _caller_of(insider: Insider, parent: Caller) -> Caller | None:
+    """The member that it is; None before it began, and after it ended."""
+    kept = insider.read()
+    return Caller(kept[0], token=kept[1], config=parent.config) if kept else None
+
+
+def _join_child(store: Store, team: str, parent: Caller, kind: str, insider: Insider) -> Caller:
     """Make it a member under the next alias, as a child of its client's agent."""
     specialty = kind if kind.isprintable() and 0 < len(kind) <= 60 else None
     member, token = joining.join(store, team, None, specialty=specialty, child_of=parent.name)
-    place.keep(member.agent_id, token)
+    insider.keep(member.agent_id, token)
     return Caller(member.agent_id, token=token, config=parent.config)
-
-
-class _ChildPlace:
-    """Where it is kept on this machine which member an agent inside a client is."""
-
-    def __init__(self, root: str, team: str, parent: str, child: str) -> None:
-        self.root = root
-        self.path = f"{root}/subagents/{team}/{parent}.{child.encode().hex()[:150]}.json"
-
-    def caller(self, parent: Caller) -> Caller | None:
-        """The member; None before it began, and after it ended."""
-        try:
-            kept = json.loads(disk.read_file(self.path))
-        except FileNotFoundError:
-            return None
-        return Caller(kept["agent"], token=kept["token"], config=parent.config)
-
-    def keep(self, agent: str, token: str) -> None:
-        """Note who it is."""
-        os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
-        data = json.dumps({"agent": agent, "token": token}).encode()
-        disk.commit(disk.write_temp(f"{self.root}/tmp", data), self.path)
-
-    def forget(self) -> None:
-        """Forget who it is."""
-        disk.discard(self.path)
 
 
 _OF_ITS_COMMANDS = ("HOME", "PATH", "CODEX_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "TMPDIR", "LANG")
@@ -214,8 +230,8 @@ def tell(given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> No
     """Print the synthetic result of a `broadcast` tool, unless there is nothing in it, or the agent is no member."""
     child = str(json.loads(given).get("agent_id") or "")
     store, parent = news.opened(standpoint, environ)
-    place = _ChildPlace(store.root, standpoint.team, parent.name, child)
-    caller = place.caller(parent) if child else parent
+    insider = Insider(store.root, standpoint.team, parent.name, child)
+    caller = _caller_of(insider, parent) if child else parent
     if caller is None:
         return
     try:

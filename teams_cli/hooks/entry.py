@@ -147,6 +147,10 @@ def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping
         if guard.answer(client, given, standpoint, environ):
             return
     if quiet.is_before(given):
+        if b'"agent_id"' in given and b'"mcp__' in given:
+            from teams_cli.hooks import arrival
+
+            arrival.tell_child(client, given, standpoint, environ)
         return
     if b'"ModelCall"' in given:
         from teams_cli.hooks import arrival

@@ -9,6 +9,7 @@ from teams_cli.clients import profiles
 from teams_cli.clock import seconds_since
 from teams_cli.messages import inboxes, messages
 from teams_cli.messages.messages import Message
+from teams_cli.store import pace
 from teams_cli.store.contract import Store
 from teams_cli.teams import permission, presence
 
@@ -131,7 +132,10 @@ def answer(
     is_told = moment != "start" or (session and _told_by_its_prompt(session, event, caller))
     parts = [] if is_told else [attention.introduction(store, team, caller.name, caller.config)]
     if moment == "stop" and not (seated and event.get("stop_hook_active")):  # who is seated is woken later too
-        parts += _at_work(store, team, caller.name, session)
+        parts += at_work(store, team, caller.name, session)
+        if parts and not seated and not event.get("attends"):  # OpenCode stands still while a hook is at work
+            hold(store, team, caller.name)
+            parts = at_work(store, team, caller.name, session)
     informs = moment != "stop"  # what only informs is no reason to go on
     waits = seated and event.get("hook_event_name") == "SessionStart"
     room = MAX_TEXT - sum(len(part) + 2 for part in parts)
@@ -155,7 +159,7 @@ def _recalled(store: Store, team: str, name: str, moment: str, recall: Recall) -
     return recall.lines(store, team, name, moment == "prompt") if moment in ("prompt", "tools") else []
 
 
-def _at_work(store: Store, team: str, name: str, session: Session | None) -> list[str]:
+def at_work(store: Store, team: str, name: str, session: Session | None) -> list[str]:
     """What the agent started itself and waits for; one that `teams` started is waited for by its keeper."""
     if session and not session.ended:
         return []
@@ -164,6 +168,19 @@ def _at_work(store: Store, team: str, name: str, session: Session | None) -> lis
         return []
     named = ", ".join(going[: attention.MAX_NAMED])
     return [f"Agents still work for you: {named}. Their results come as messages: teams read-messages --wait 600"]
+
+
+HOLD = 25.0
+"""Seconds that the end of a turn may wait: some clients give a hook no more than 30."""
+
+
+def hold(store: Store, team: str, name: str) -> None:
+    """Wait for mail while something is at work that the agent started: its results come as messages."""
+
+    def settled() -> bool:
+        return unread(store, team, name)[1] or not at_work(store, team, name, None)
+
+    pace.sleep_until(store, team, settled, HOLD)
 
 
 def mail(store: Store, team: str, name: str, room: int, quiet: bool) -> tuple[list[str], set[int]]:

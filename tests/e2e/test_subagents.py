@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -35,3 +36,33 @@ def test_a_subagent_is_an_agent_while_it_works(office: Office) -> None:
     rows = {row["name"] for row in json.loads(office.say("list-agents"))["agents"]}
     assert "agentA" not in rows and "ann" in rows
     assert "7 files" in office.say("read-messages", "--all", agent="ann")
+
+
+@pytest.mark.parametrize("office", [*TOOL, *(f"{client}{NEWEST}" for client in TOOL)], indirect=True)
+def test_a_subagent_speaks_as_itself_through_the_tools(office: Office) -> None:
+    """So it broadcasts, answers mail and spawns; what it spawned is waited for, or goes to its parent."""
+    tool, kind = TOOL[office.client]
+    office.model.script(
+        "[ann]",
+        Use(tool, description="count files", prompt="[sub] count the files", subagent_type=kind),
+        Say("done"),
+        Say("done"),
+        Say("done"),
+    )
+    office.model.script(
+        "[sub]",
+        Use("broadcast", message="Starting frontend work"),
+        Run("teams send-message agentA 'Need the API schema'"),
+        Use("broadcast", message="it is in api.yaml", reply_to="2"),
+        Use("more_tools", name="spawn", arguments={"prompt": "[kid] look", "agent_id": "kid"}),
+        *(Say("7 files") for _ in range(4)),
+    )
+    office.model.script("[kid]", Say("kid is done"))
+    office.run("[ann] look")
+    requests = office.model.requests["[sub]"]
+    answers = [later.since(one) for one, later in pairwise(requests)]
+    assert "agentA" in answers[0] and "sentTo" in answers[0] and "repliedTo" in answers[2], answers
+    (broadcast,) = [row for row in json.loads(office.say("read-messages", "--all")) if row["from"] == "agentA"]
+    assert broadcast["message"] == "Starting frontend work"
+    texts = "".join(request.text for name in ("[ann]", "[sub]") for request in office.model.requests[name])
+    assert "kid is done" in texts + office.say("read-messages", "--all", agent="ann")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from teams_cli.hooks import replies
 from tests.hooks.calls import context, hook
-from tests.support.cli import ALPHA, TIMEOUT, Answer, Cli, add_tasks
+from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Answer, Cli, add_tasks
 
 AFTER_TOOLS = {"claude": "PostToolBatch", "codex": "PostToolUse", "qwen": "PostToolUse", "gemini": "AfterTool"}
 STOP = {"claude": "Stop", "codex": "Stop", "qwen": "Stop", "gemini": "AfterAgent"}
@@ -114,19 +114,23 @@ def test_a_stop_is_refused_a_few_times_in_a_row_at_most(cli: Cli) -> None:
     assert hook(cli, "Stop", stop_hook_active=False)["decision"] == "block"
 
 
-def test_agents_at_work_are_a_reason_not_to_stop(cli: Cli) -> None:
-    """For an agent that nobody keeps, a few times in a row: the keeper of one that `teams` started waits for its spawns
-    itself.
+def test_agents_at_work_hold_the_end_of_a_turn(cli: Cli, tmp_path: Path) -> None:
+    """For an agent that nobody keeps, until their results come; OpenCode, which can't wait, is refused a few times. The
+    keeper of one that `teams` started waits for its spawns itself.
     """
     assert hook(cli, "Stop", stop_hook_active=False) is None
-    child = cli.ok("spawn", "sleep 60", agent="bob")["agent"]
-    try:
-        reason = hook(cli, "Stop", stop_hook_active=False)["reason"]
-        assert child in reason and "teams read-messages --wait" in reason
-        again = [hook(cli, "Stop", stop_hook_active=True) is not None for _ in range(replies.MAX_BLOCKS)]
-        assert again == [True] * (replies.MAX_BLOCKS - 1) + [False]
-    finally:
-        cli.ok("stop-agent", child, agent="lea")
+    script = f"until test -e {tmp_path}/go; do sleep 0.02; done; echo kid"
+    child = cli.ok("spawn", script, agent="bob")["agent"]
+    again = [hook(cli, "Stop", attends=True, stop_hook_active=True) for _ in range(replies.MAX_BLOCKS + 1)]
+    assert child in again[0]["reason"] and "teams read-messages --wait" in again[0]["reason"]
+    assert all(again[:-1]) and again[-1] is None
+    words = [*COMMAND, "hook", "claude"]
+    with subprocess.Popen(words, env=cli.environ("bob"), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as stop:
+        assert stop.stdin and stop.stdout
+        stop.stdin.write(b'{"session_id": "s", "hook_event_name": "Stop", "stop_hook_active": false}')
+        stop.stdin.close()
+        (tmp_path / "go").touch()
+        assert "| kid" in json.loads(stop.stdout.read())["reason"]
 
 
 def test_hooks_at_the_same_time_show_a_message_once(cli: Cli) -> None:

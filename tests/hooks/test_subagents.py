@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from tests.hooks import calls
 from tests.hooks.calls import context
 from tests.support.cli import Cli
+from tests.support.mcp_client import Line
 
 
 def hook(cli: Cli, event: str, agent_id: str, **more: Any) -> Any:
@@ -57,6 +59,41 @@ def test_the_next_one_has_the_next_name(cli: Cli) -> None:
     assert hook(cli, "SubagentStop", "a1") is None
     assert "agentB" in context(hook(cli, "SubagentStart", "a1"))
     assert sorted(members(cli)) == ["agentB", "bob", "lea", "mia"]
+
+
+def test_it_speaks_as_itself_through_the_tools(cli: Cli) -> None:
+    """Claude Code says which call of a tool it makes, and our hook of the call says who makes it."""
+    hook(cli, "SubagentStart", "a1")
+    cli.ok("send-message", "agentA", "Which file?", agent="lea")
+    with Line(cli, "bob") as line:
+        line.hello()
+        for agent_id, call in (("a1", "toolu_1"), ("", "toolu_2")):
+            given = {"tool_name": "mcp__team__broadcast", "tool_input": {"message": "m"}, "tool_use_id": call}
+            assert hook(cli, "PreToolUse", agent_id, **given) is None
+        answers = []
+        for call, given in (("toolu_1", {"reply_to": "1"}), ("toolu_2", {}), ("", {"_agent_id": "a1"})):
+            arguments = {"message": "here", **given}
+            meta = {"claudecode/toolUseId": call}
+            line.send("tools/call", {"name": "broadcast", "arguments": arguments, "_meta": meta})
+            answers.append(line.read()["result"]["structuredContent"]["you_are"])
+    assert answers == ["agentA", "bob", "agentA"]
+    hook(cli, "SubagentStop", "a1", stop_hook_active=True)
+    assert not list((cli.root / "subagents/alpha").iterdir())
+
+
+def test_what_it_started_holds_it_or_goes_to_its_parent(cli: Cli, tmp_path: Path) -> None:
+    hook(cli, "SubagentStart", "a1")
+    script = f"until test -e {tmp_path}/go; do sleep 0.02; done; echo kid"
+    kid = cli.ok("spawn", script, agent="agentA")["agent"]
+    hook(cli, "SubagentStop", "a1", can_go_on=False)
+    assert "agentA" not in members(cli)
+    assert kid in hook(cli, "Stop", agent_id=None, attends=True)["reason"]
+    (tmp_path / "go").touch()
+    (output,) = cli.ok("read-messages", "--wait", "60", agent="bob")
+    assert (output["from"], output["message"].strip()) == (kid, "kid")
+    hook(cli, "SubagentStart", "a2")
+    kid = cli.ok("spawn", "echo kid", agent="agentC")["agent"]
+    assert "| kid" in hook(cli, "SubagentStop", "a2")["reason"]
 
 
 DRIVER = """

@@ -94,6 +94,12 @@ class Claude(Client):
     )
     versions = Versions("2.1.197")
 
+    def agent_entries(self, command: str) -> dict[str, dict[str, Any]]:
+        entries = super().agent_entries(command)
+        # Our server learns by the hook which agent inside the client makes a call.
+        entries["PreToolUse"]["matcher"] = f"{entries['PreToolUse']['matcher']}|^mcp__(plugin_teams_)?{NAME}__"
+        return entries
+
     def server_entry(self, words: list[str]) -> dict[str, Any]:
         return {**super().server_entry(words), "alwaysLoad": True}
 

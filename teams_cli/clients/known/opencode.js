@@ -189,6 +189,10 @@ export const teams = async ({ client }) => {
       }
       if (!child) wait()
     },
+    // Our server serves the whole client: for a session inside it is told who calls.
+    "tool.execute.before": async (input, output) => {
+      if (children.has(input.sessionID) && input.tool.startsWith("team_")) output.args._agent_id = input.sessionID
+    },
     "tool.execute.after": async (input, output) => {
       if (children.has(input.sessionID)) {
         const mail = greeting(input.sessionID) ?? contextIn(inside("PostToolUse", input.sessionID))

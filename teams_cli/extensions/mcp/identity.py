@@ -6,7 +6,8 @@ import os
 from typing import cast
 
 from teams_cli import environment, errors
-from teams_cli.agents.seats import bindings
+from teams_cli.agents.seats import bindings, insiders
+from teams_cli.agents.seats.bindings import Binding
 from teams_cli.commands.call import Call
 from teams_cli.questions import asking
 from teams_cli.serving import requests
@@ -39,9 +40,17 @@ class Identity:
         """The team that was said, else the only one; empty if there is none or more than one."""
         return self._team or self._base.only_team()
 
-    def call(self, requester: Requester, sender: requests.Sender | None = None, thread: str = "") -> Call:
+    def call(
+        self,
+        requester: Requester,
+        sender: requests.Sender | None = None,
+        thread: str = "",
+        agent_id: str = "",
+        tool_use_id: str = "",
+    ) -> Call:
         """The call of one request; it goes by the user's rules as they are now, and ends when the *requester* leaves.
-        The caller is the owner of the *thread* that the client names: one server may serve several.
+        The caller is the owner of the *thread* that the client names: one server may serve several. It is an agent
+        inside the client where that says so, or our hook did of this *tool_use_id*.
 
         Raises:
             DamagedRecord: The user's rules can't be read.
@@ -54,6 +63,8 @@ class Identity:
         whole = Call(store, settings, None, "", base.sources, environ=base.environ, directory=base.said_directory)
         own = bindings.of_thread(store.root, thread)
         agent, team, token = (own.agent, own.team, own.token) if own else (self.agent, self.team, self.token)
+        if inside := insiders.caller(store.root, Binding(team, agent, token), agent_id, tool_use_id):
+            own, (agent, token) = Binding(team, *inside), inside
         agent = sender.known_as(agent) if sender else agent
         call = requests.call_as(whole, agent, (sender and sender.team) or team, token, sender)
         call.is_given_up = lambda: requester.is_gone

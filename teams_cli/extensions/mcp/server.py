@@ -29,6 +29,7 @@ from mcp_types import (
 )
 
 from teams_cli import __version__, errors
+from teams_cli.agents.seats import insiders
 from teams_cli.bugs import report
 from teams_cli.commands.call import Call
 from teams_cli.extensions.mcp import pipes, resources, results, tools
@@ -122,6 +123,8 @@ _SHADOW = "TEAMS_SHADOW"
 _MAKE_A_MEMBER = ("spawn-team", "join-team")
 _THREAD = "threadId"
 """What Codex says with each call: the session that it is of, by which our hooks know who that is."""
+_TOOL_USE = "claudecode/toolUseId"
+"""What Claude Code says with each call: the id by which our hook before it knows which agent inside makes it."""
 _ASK_ONCE = ("codex-mcp-client",)
 """The clients that ask for the tools when they start, before anybody has joined, and never again."""
 _PATIENCE = 2.0
@@ -212,9 +215,9 @@ class TeamsServer:
         return ListToolsResult(tools=offered)
 
     async def _call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
-        wanted, arguments = tools.tool_meant(
-            results.meant(params.name, self.tools) or params.name, params.arguments or {}
-        )
+        given = dict(params.arguments or {})
+        agent_id = str(given.pop(insiders.ARGUMENT, ""))
+        wanted, arguments = tools.tool_meant(results.meant(params.name, self.tools) or params.name, given)
         name = results.meant(wanted, self.tools)
         if name is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {wanted[:100]}")
@@ -222,8 +225,9 @@ class TeamsServer:
         async def tell(seconds: float) -> None:
             await ctx.session.report_progress(seconds, message=f"{name} waits")
 
-        thread = str((ctx.meta or {}).get(_THREAD) or "")
-        work = partial(self._use, name, arguments, thread)
+        thread, tool_use_id = (str((ctx.meta or {}).get(key) or "") for key in (_THREAD, _TOOL_USE))
+        identify = partial(self.identity.call, thread=thread, agent_id=agent_id, tool_use_id=tool_use_id)
+        work = partial(self._use, name, arguments, identify)
         self.telling.begin(ctx.request_id)
         try:
             try:
@@ -241,14 +245,14 @@ class TeamsServer:
             self.telling.end(ctx.request_id)
 
     def _use(
-        self, name: str, arguments: Mapping[str, Any], thread: str, requester: Requester
+        self, name: str, arguments: Mapping[str, Any], identify: Callable[..., Call], requester: Requester
     ) -> tuple[CallToolResult, Call | None]:
         """Use a tool, in its thread; whatever goes wrong becomes its answer. With the call, unless it was refused."""
         self.telling.settle()
         try:
             tool = self.tools[name]
             sender = requests.Sender(tool.command, arguments)
-            call = self.identity.call(requester, sender, thread)
+            call = identify(requester, sender)
             document = tool.answer(call, sender.rest)
             if tool.command.name in _MAKE_A_MEMBER:
                 joined = document.get("agentId") or call.agent

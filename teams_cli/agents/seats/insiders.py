@@ -1,0 +1,69 @@
+"""Which member an agent inside a client is, kept on this machine: the client tells our hooks its id, and who calls."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+
+from teams_cli.store.files import disk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.agents.seats.bindings import Binding
+
+ARGUMENT = "_agent_id"
+"""The argument by which our plugin of OpenCode says which agent inside it calls a tool of our server."""
+_CALL = ".call"
+
+
+class Insider:
+    """The record of one agent inside the client of *parent*."""
+
+    def __init__(self, root: str, team: str, parent: str, agent_id: str) -> None:
+        self.root = root
+        self._directory = f"{root}/subagents/{team}"
+        self._path = f"{self._directory}/{parent}.{_plain(agent_id)}.json"
+
+    def read(self) -> tuple[str, str] | None:
+        """The member's name and token; None before it began, and after it ended."""
+        return _read(self._path)
+
+    def keep(self, agent: str, token: str) -> None:
+        """Note who it is."""
+        os.makedirs(self._directory, 0o700, exist_ok=True)
+        data = json.dumps({"agent": agent, "token": token}).encode()
+        disk.commit(disk.write_temp(f"{self.root}/tmp", data), self._path)
+
+    def note_call(self, tool_use_id: str) -> None:
+        """Note that it is about to make this call of a tool: our server is told no more than the id of the call."""
+        with suppress(FileExistsError, FileNotFoundError):
+            os.link(self._path, f"{self._directory}/{_plain(tool_use_id)}{_CALL}")
+
+    def forget(self) -> None:
+        """Forget who it is, and which calls it made."""
+        with suppress(FileNotFoundError), os.scandir(self._directory) as entries:
+            own = os.stat(self._path).st_ino
+            for entry in entries:
+                if entry.name.endswith(_CALL) and entry.inode() == own:
+                    disk.discard(entry.path)
+        disk.discard(self._path)
+
+
+def caller(root: str, parent: Binding, agent_id: str, tool_use_id: str) -> tuple[str, str] | None:
+    """The agent inside the parent's client that has this id, or made this call: its name and token; None for none."""
+    if agent_id:
+        return Insider(root, parent.team, parent.agent, agent_id).read()
+    return _read(f"{root}/subagents/{parent.team}/{_plain(tool_use_id)}{_CALL}") if tool_use_id else None
+
+
+def _read(path: str) -> tuple[str, str] | None:
+    try:
+        kept = json.loads(disk.read_file(path))
+    except FileNotFoundError:
+        return None
+    return kept["agent"], kept["token"]
+
+
+def _plain(id: str) -> str:
+    return id.encode().hex()[:150]
