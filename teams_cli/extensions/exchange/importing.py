@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _SKILL = "skill:"
 _LONGEST_REMARK = 2000
+_LONGEST_ID = 255
 
 
 class Outcome:
@@ -90,6 +91,8 @@ class _Import:
                 self.outcome.leave(what, item.key)
             if item.key in self.items:
                 self.outcome.leave("its id is another's", f"{item.key} ({item.task_title})")
+            elif len(item.key) > _LONGEST_ID:
+                self.outcome.leave(f"its id has more than {_LONGEST_ID} characters", text.clipped_line(item.key, 40))
             elif item.status:
                 self.items[item.key] = item
 

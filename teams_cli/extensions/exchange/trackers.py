@@ -228,7 +228,7 @@ def _documents(said: str, program: str) -> list[dict[str, Any]]:
     decoder, place = json.JSONDecoder(), 0
     rows: list[Any] = []
     try:
-        while place < len(said.rstrip()):
+        while not place or place < len(said.rstrip()):  # a list without issues is `[]`, and not empty
             found, place = decoder.raw_decode(said, place + len(said[place:]) - len(said[place:].lstrip()))
             rows += found if isinstance(found, list) else [found]
     except ValueError as error:

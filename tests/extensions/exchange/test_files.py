@@ -175,8 +175,11 @@ def test_values_of_other_types_and_ids_that_are_twice(cli: Cli, place: Path) -> 
     task.parent.mkdir(parents=True)
     task.write_text("---\nid: TASK-1\ntitle: 2024-01-02\nlabels: 2024-01-03\n---\n")
     issues = place / "issues.jsonl"
-    issues.write_text('{"id": "a", "title": 7, "priority": [1], "status": ["x"]}\n{"id": "a", "title": "again"}\n')
+    issues.write_text(
+        '{"id": "a", "title": 7, "priority": [1], "status": ["x"]}\n{"id": "a", "title": "again"}\n'
+        + f'{{"id": "{"x" * 256}"}}\n'
+    )
     assert [one["title"] for one in cli.ok("import", "backlog", str(place / "there"))["created"]] == ["2024-01-02"]
     done = cli.ok("import", "beads", str(issues))
     assert [one["title"] for one in done["created"]] == ["7"]
-    assert left(done)["its id is another's"] == ["a (again)"]
+    assert left(done)["its id is another's"] == ["a (again)"] and "its id has more than 255 characters" in left(done)

@@ -129,6 +129,8 @@ def test_what_fails_in_the_middle_changes_nothing(cli: Cli, forge: Forge) -> Non
         answer = cli("import", "github")
         assert answer.status == 1 and failure in answer.stderr and "Nothing was changed" in answer.stderr
         assert cli.ok("get-tasks") == []
+    forge.write(fail_at=len(forge.calls()) + 1, failure=0)  # it ends well, and says nothing
+    assert "did not answer with JSON" in cli("import", "github").stderr
     assert len(cli.ok("import", "github")["created"]) == 2
 
 
