@@ -14,7 +14,7 @@ _BLANK = " \t\n\r"
 
 
 class _Reading:
-    """How the scanner reads: as `json.loads` does when nothing else is said."""
+    """The scanner's settings: the defaults of `json.loads`."""
 
     strict = True
     object_hook = object_pairs_hook = None

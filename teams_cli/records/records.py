@@ -131,7 +131,7 @@ class Record:
         return self.having(**numbers)
 
     def still_due(self, told: Any, store: Any, team: str) -> Any:
-        """What is to be sent of a notice that it owes, as things are now; None if nothing is any more."""
+        """The notice that it still owes, as things are now; None if none is due."""
         return told
 
     def paid(self, told: Any, number: int) -> Self:

@@ -18,7 +18,7 @@ _CONSTRAINTS = {
     "Time": [Field(max_length=64)],
     "Seconds": [Field(ge=0, lt=1e12)],
 }
-"""What the JSON Schema says besides."""
+"""The further constraints of the JSON Schema."""
 
 if TYPE_CHECKING:
     Name = str

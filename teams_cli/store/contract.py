@@ -64,7 +64,7 @@ class Watch(Protocol):
         """Block until anything on a topic may have changed since the last call; False when time ran out."""
 
     def fileno(self) -> int | None:
-        """What `select` wakes on when something changed; None where there is no such thing."""
+        """The descriptor on which `select` wakes when something changed; None if there is none."""
 
     def close(self) -> None:
         """Stop looking out."""
@@ -74,7 +74,7 @@ class Store:
     """The records and the message log of all teams."""
 
     address: str
-    """Where the records are, for people."""
+    """The place of the records, for people."""
 
     root: str
     """The directory for what belongs to this machine: configuration, logs, work trees, files of runs."""
@@ -85,16 +85,16 @@ class Store:
     """The environment by which another process of this machine finds the same store and root."""
 
     host: str
-    """What this machine is called where others use the store too; empty where none can."""
+    """The name of this machine in a store that several machines use; else empty."""
 
     on_append: Callable[[str, Sequence[str], Any, str], None] | None = None
     """Called with the team, the recipients, the message and who caused it once a message was appended."""
 
     lock_timeout = 10.0
-    """How many seconds a change waits at most for its turn."""
+    """The seconds that a change waits at most for its turn."""
 
     changed = 0
-    """How many changes were made through it so far, for whoever has to say whether a failure came behind one."""
+    """The number of changes made through it so far: it tells whether a failure followed a change."""
 
     swept = "", 0.0
     """The team in which claims that are over were released last for one that claims, and until when that will do."""
@@ -161,7 +161,7 @@ class Store:
         raise NotImplementedError
 
     def holds(self, team: str, *kinds: str) -> set[str]:
-        """Which of the kinds of these names the team may have records of; none is left out of which it has some."""
+        """The kinds, of those named, of which the team may have records. It may name too many, never too few."""
         raise NotImplementedError
 
     def owing(self, team: str) -> list[tuple[str, str]]:
@@ -242,7 +242,7 @@ class Store:
         return None
 
     def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
-        """Of the messages with a number above *after* that number, the uid and the recipients, in no order.
+        """The number, uid and recipients of each message with a number above *after*, in no order.
 
         Where the engine knows these by themselves no message is read, so that damaged ones are among them.
         """
@@ -377,13 +377,14 @@ class Kind(Generic[R]):
         self.while_closed = while_closed
         """Whether what is done with it may be done in a closed team."""
         self.logins = logins
-        """What logins of agents may do with it, where there are such: `own`, if its key is the agent's name, or a rule
-        that the engine knows. Nothing unless it is said."""
+        """The rights of the agents' logins, if there are any: `own`, if the key is the agent's name, or a rule that the
+        engine knows. The default is none.
+        """
         self.prefix = prefix or name
-        """What the number follows in the id of a numbered record."""
+        """The word before the number in the id of a numbered record."""
         self.numbered = numbered
         self.label = label
-        """What finds a record without reading all; None for one that nobody looks for."""
+        """The label by which a record is found without reading all; None if nobody looks for it."""
 
     @property
     def also_closed(self) -> Kind[R]:

@@ -24,7 +24,7 @@ _MARK = b',\n  "checksum": "'
 _END = b'"\n}\n'
 _SPACE = 0x20
 _DEEPEST = 100
-"""How deeply objects and lists may be in each other in what another hand wrote."""
+"""The deepest nesting of objects and lists that is accepted in files that others wrote."""
 
 
 def encode(record: Record) -> bytes:
@@ -71,7 +71,7 @@ def encode_unnumbered(record: Record, kind: Kind[Any], digits: int) -> bytes:
 
 
 def heading(kind: Kind[Any], number: int) -> bytes:
-    """How the file of a record begins that has this number: the first two lines repeat the name of the file."""
+    """The first two lines of the file of the record with this number: they repeat the name of the file."""
     return b'{\n  "id": "%s-%d",\n  "number": %d,' % (kind.prefix.encode(), number, number)
 
 

@@ -25,7 +25,7 @@ def open_store(
     environ: Mapping[str, str] | None = None,
 ) -> Store:
     """The store at *address*, waiting *patience* seconds for its server, with *root* for what belongs to this machine.
-    Who has more patience than a command waits as long for locks.
+    A caller with more patience than a command waits as long for locks.
 
     The machine is called *host*, or as it calls itself. Who waits in the store may start a process that serves all who
     wait on this machine, if it hands over *environ*, its environment.
@@ -48,7 +48,7 @@ def open_store(
 
 
 _SCHEMES = ("postgresql", "postgres")
-"""How the addresses of stores begin that an extension opens."""
+"""The schemes of store addresses that an extension opens."""
 
 
 def open_target(root: str, word: str, environ: Mapping[str, str], host: str = "") -> Store:

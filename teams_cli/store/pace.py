@@ -58,7 +58,9 @@ _TO_BE_SURE = 240.0
 
 
 class Alarm:
-    """What besides a change ends a sleep: a moment, or the end of a process of this machine; set anew at each look."""
+    """The events besides a change that end a sleep: a moment, or the end of a process of this machine. They are set
+    again at each look.
+    """
 
     def __init__(self) -> None:
         self.clear()

@@ -115,8 +115,8 @@ def jitter(seconds: float) -> float:
 
 
 class _Meanwhile(_local):
-    """What is done before each sleep of this thread, with the name of the team; it says in how many seconds it has to
-    be done again.
+    """A function that is called with the team's name before each sleep of this thread. It returns the seconds until it
+    must be called again.
     """
 
     act: Callable[[str], float] | None = None
@@ -127,7 +127,7 @@ class _Meanwhile(_local):
 
 
 class Ended(BaseException):
-    """Who sleeps was told to end; *hint* says how to go on."""
+    """The sleeper was asked to end; *hint* says how to continue."""
 
     hint = "Wait longer, or look: teams brief"
 

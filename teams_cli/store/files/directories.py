@@ -61,7 +61,7 @@ class Layout:
         return self._directory(team, kind.name)
 
     def holds(self, team: str, kinds: Collection[str]) -> set[str]:
-        """Those of the kinds, by their names, that have a directory in the team."""
+        """The kinds, of those named, that have a directory in the team."""
         return {kind for kind in kinds if _is_there(self._directory(team, kind))}
 
     def _directory(self, team: str, kind: str) -> str:
@@ -164,7 +164,7 @@ _NEW = os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC
 
 
 def highest(names: Iterable[str]) -> int:
-    """The highest number that was given by what the names in a directory say; 0 if they say nothing."""
+    """The highest number noted in the names of a directory, or 0."""
     said = [name[len(_LAST) :] for name in names if name.startswith(_LAST)]
     return max((int(digits) for digits in said if is_number(digits)), default=0)
 
@@ -180,7 +180,7 @@ def in_name(file_name: str, kind: Kind[Any]) -> int:
 
 
 def keys_among(words: Iterable[str], kind: Kind[Any]) -> list[str]:
-    """Those of the words that are keys of numbered records, the lowest number first; keys with a name come last."""
+    """The words that are keys of numbered records, the lowest number first; keys with a name come last."""
     begin = f"{kind.prefix}-"
     own = [word[len(begin) :] for word in words if word.startswith(begin)]
     numbers = sorted(map(int, filter(is_number, own)))
@@ -282,7 +282,7 @@ def settle(layout: Layout, team: str, kind: Kind[R]) -> None:
 
 
 def _content(path: str) -> bytes | None:
-    """What the file has; None where there is none."""
+    """The content of the file; None if there is no file."""
     try:
         return disk.read_file(path)
     except FileNotFoundError:
@@ -380,7 +380,7 @@ def keys_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) ->
 
 
 def _waiting(directory: str, kind: Kind[R]) -> dict[str, bytes]:
-    """What the file says; nothing where there is none."""
+    """The waiting records in the file, by their names; empty if there is no file."""
     path = f"{directory}/{NAME}"
     if not (kind.numbered and os.path.lexists(path)):
         return {}
@@ -402,7 +402,7 @@ _SMALL = 8 * 1024
 
 
 class Decoded:
-    """What files held when they were found good. No record is kept: whoever has one may change it."""
+    """The contents of files that were valid when last read. Records are not kept, because callers may change them."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[bytes, list[str] | None]] = {}

@@ -108,7 +108,7 @@ class FileStore(Store):
         return record, data
 
     def _next(self, team: str, kind: Kind[R], directory: str) -> tuple[int, int]:
-        """Of a directory that we have locked: the number that was noted as given, and the next."""
+        """The last number given in a locked directory, and the next."""
         directories.settle(self.layout, team, kind)
         self._refuse_closed(team, kind)
         before, newest = directories.given(disk.names_in(directory), kind)
@@ -374,7 +374,7 @@ class FileStore(Store):
                 except FileNotFoundError:
                     kept = []
                 marks.clear(over, kept)
-        except errors.TeamsError:  # somebody is changing it, or nobody can tell what belongs there
+        except errors.TeamsError:  # somebody is changing it, or its right content is unknown
             return
 
     def _prepare(self) -> None:

@@ -71,7 +71,7 @@ class PortableLock(Lock):
 
 
 LOCK = Lock if fcntl else PortableLock
-"""How this platform locks."""
+"""The kind of lock on this platform."""
 
 
 def _flock(path: str, timeout: float) -> int:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def place(label: str, key: str) -> str:
-    """Where below the index the mark of a record is."""
+    """The path of a record's mark below the index."""
     thousand = _thousand(key)
     return f"{label}.{thousand}/{key}" if thousand else f"{label}/{key}"
 
@@ -42,7 +42,7 @@ def label_of(directory: str) -> str:
 
 
 def owed(kind: str, key: str) -> str:
-    """What the mark of a record is called that owes a notice."""
+    """The name of the mark of a record that owes a notice."""
     return f"{kind}~{key}"
 
 
@@ -138,7 +138,7 @@ def clear(paths: Collection[str], kept: Collection[str] = ()) -> None:
 
 
 _AT_ONCE = 500
-"""How many are marked while others wait for their turn."""
+"""The number of records marked before others get a turn."""
 
 
 def mark_anew(

@@ -154,7 +154,7 @@ class MessageLog:
                         yield number, uid, [to] if to != _SEVERAL else self._recipients(kind, path)
 
     def _recipients(self, kind: Kind[R], path: str) -> Sequence[str]:
-        """Whom a message to several is for; nobody where it can't be read."""
+        """The recipients of a message to several; none if it can't be read."""
         found: list[R] = []
         self._take(kind, path, None, found, [])
         return found[0].recipients or () if found else ()  # type: ignore[attr-defined]
@@ -277,7 +277,7 @@ class MessageLog:
         return [*{*names, *packed}] if packed else names
 
     def _look_for_packed(self, directory: str) -> Packed | None:
-        """What is packed in the directory now."""
+        """The packed messages of the directory now."""
         self._packed.pop(directory, None)
         if not os.path.lexists(f"{directory}/{PACKED}"):
             return None
@@ -340,7 +340,8 @@ class _Look:
 
 
 class Packed:
-    """What an older version packed in a directory, by the names of the files; nothing where there is no such file.
+    """The messages that an older version packed in a directory, by the names of their files; empty if there is no such
+    file.
 
     It is a row of JSON values: a heading, and each message as it was in its own file, below the name that this had:
 
@@ -373,7 +374,7 @@ class Packed:
 
     @property
     def announced(self) -> int:
-        """How many messages there are by what the heading says; 0 if it does not say."""
+        """The number of messages that the heading gives; 0 if it gives none."""
         words = self.heading.decode("ascii", "replace").split(" ")
         return int(words[4]) if len(words) > 4 and words[4].isdecimal() else 0
 
@@ -409,7 +410,7 @@ def _names_for(agent: str, names: list[str]) -> list[str]:
 
 
 def _place(file_name: str) -> tuple[int, str]:
-    """What sorts file names by their numbers, without looking whether they are ones."""
+    """The sort key of file names by their numbers, without checking that they are numbers."""
     return file_name.find("."), file_name
 
 

@@ -99,7 +99,7 @@ class MessageSearch:
 
 
 def _stamp(directory: str) -> bytes:
-    """What tells the state of a directory: files that come, go or are put in the place of others change it."""
+    """The state of a directory as a value: it changes when a file is added, removed or replaced."""
     found = os.stat(directory)
     return f"# {found.st_ino} {found.st_mtime_ns}\n".encode()
 

@@ -103,7 +103,7 @@ class InotifyWatch:
                 return True
 
     def fileno(self) -> int:
-        """What select and poll take."""
+        """The descriptor for `select` and `poll`."""
         return self._descriptor
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class InotifyWatch:
             self._descriptor = -1
 
     def _take(self) -> frozenset[str]:
-        """The topics of all that happened."""
+        """The topics of all changes."""
         heard: set[str] = set()
         for watch, mask, name in self._events():
             if mask & _GONE:
@@ -177,7 +177,7 @@ class InotifyWatch:
         return found
 
     def _left_unsettled(self) -> frozenset[str]:
-        """The topics of the tasks that a writer left with two marks, for it was killed: all they may be about."""
+        """The topics of tasks that have two marks because their writer was killed: the topics of both marks."""
         now = time.monotonic()
         found: set[str] = set()
         for key in [key for key, due in self._unsettled.items() if due <= now]:

@@ -79,7 +79,9 @@ def put_messages(log: MessageLog, kind: Kind[R], packed: Sequence[tuple[str, byt
 
 
 _PARTS = ("tasks", "index", "teams")
-"""Where a team has its files. A crash in between leaves a closed team with less in it, which can be removed again."""
+"""The directories of a team's files, in the order of removal. A crash in between leaves a closed team with fewer files,
+which can be removed again.
+"""
 
 
 def take_away(root: str, team: str) -> str:
