@@ -45,7 +45,7 @@ class Handled(Record):
 
 
 class Inbox(Record):
-    """Where an agent is in the log: all its messages up to `upTo` are handled but the open ones.
+    """An agent's position in the log: all its messages up to `upTo` are handled, except the open ones.
 
     The times of the last 200 handled ones are kept, and of all after `upTo`; of those before, `settledAt` says when the
     last was handled. `damaged` are the numbers of those that could not be read: they may be repaired.
@@ -295,7 +295,7 @@ def _document(message: Message, inbox: Inbox, entry: Open | None, done: Handled 
 
 
 _BY_SYSTEM = f"{SYSTEM}~"
-"""How the uids of notices begin."""
+"""The beginning of the uids of notices."""
 
 
 def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str, int]:

@@ -50,7 +50,7 @@ class Message(Record):
 
     @property
     def addressed(self) -> str:
-        """Whom its sender named; `all` for a broadcast, whoever was there then."""
+        """The recipients that its sender named; `all` for a broadcast."""
         return ", ".join(self.recipients) if self.recipients and self.type != "broadcast" else self.to
 
 
@@ -217,7 +217,7 @@ def _whole(message: Message) -> str:
 
 
 def fitting(found: list[Message], room: int = text.MOST_ANSWER) -> list[Message]:
-    """As many of the first messages as one answer has room for, each as it is delivered: one at least."""
+    """The first messages, as many as fit into one answer, but at least one; each as it is delivered."""
     for count, message in enumerate(found):
         room -= _BESIDE + text.size(quote_bounded(message))
         if room < 0:

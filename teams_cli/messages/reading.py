@@ -31,8 +31,8 @@ class Reading(list[dict[str, object]]):
 
 
 class Selection:
-    """Which messages to show: of one sender, after a number, at most so many, also handled ones; with *room*, as many
-    as are printed in so many bytes.
+    """The messages to show: of one sender, after a number, at most so many, also handled ones; with *room*, as many as
+    fit into so many bytes.
     """
 
     def __init__(self, sender: str = "", since: int = 0, limit: int = 0, handled: bool = False, room: int = 0) -> None:
@@ -43,11 +43,11 @@ class Selection:
         self.room = room
 
     def fitting(self, found: list[Message]) -> list[Message]:
-        """Those of that sender, after that number."""
+        """The messages of that sender after that number."""
         return [m for m in found if m.number > self.since and self.sender in ("", m.from_)]
 
     def pick(self, found: list[Message], inbox: Inbox) -> list[Message]:
-        """Those to show. Where there are too many, what was read before gives way to what is new."""
+        """The messages to show. If there are too many, those already read are left out first."""
         chosen = self.fitting(found)
         new = inbox.unread_numbers()
         if not self.handled:

@@ -73,7 +73,9 @@ def next_due(store: Store, team: str, sender: str) -> float | None:
 
 
 def tell(store: Store, team: str, sender: str, once_told: OnceTold) -> list[str]:
-    """What to tell the sender of what is overdue, each once; what is acknowledged is waited for no longer."""
+    """The notices to the sender about overdue messages, one for each; acknowledged messages are removed from the
+    list.
+    """
     late = [entry for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
     if all(entry.told for entry in late):
         return []

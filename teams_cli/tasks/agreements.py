@@ -69,7 +69,7 @@ def agree(
 
 
 def owners(found: Sequence[Task]) -> list[str]:
-    """Who has the tasks, or for whom they are kept."""
+    """The owners of the tasks, or the members to whom they are assigned."""
     return list(dict.fromkeys(name for task in found if (name := task.owner or task.assignee)))
 
 

@@ -146,7 +146,7 @@ def refuse_stranger(task: Task, name: str) -> None:
 
 
 def _how_back(task: Task) -> str:
-    """What who lost the task does with what came out."""
+    """The advice to an owner who lost the task but has a result."""
     if task.status == "pending":
         return f"teams claim-task {task.id}, and complete it again"
     if not task.owner:
@@ -198,7 +198,7 @@ def kept_from_the_start(draft: Task, status_of: Callable[[str], str], name: str,
 
 
 def _standing(task: Task, status_of: Callable[[str], str]) -> tuple[str, str]:
-    """What the notice says of a task that is assigned to its reader, and the event."""
+    """The text of the notice about a task assigned to its reader, and the event."""
     blockers = ", ".join(map(str, dependencies.open_blockers(task, status_of)))
     if not blockers:
         return " is assigned to you and ready: teams claim-task --next", events.TASK_ASSIGNED

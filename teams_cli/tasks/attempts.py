@@ -11,7 +11,7 @@ _BACK = ("released", "expired")
 
 
 def made(task: Task) -> int:
-    """How often it was claimed and came back, since it was last opened again."""
+    """The number of times it was claimed and released since it was last reopened."""
     return sum(note.what == "claimed" for note in task.since_reopened) - (task.status == "in_progress")
 
 

@@ -28,7 +28,7 @@ _RESULT = 1200
 
 
 class Edit:
-    """What to change; None leaves a field as it is. Any of the fields of a task that are `EDITABLE` may be given."""
+    """The changes to a task; None leaves a field as it is. Every field in `EDITABLE` may be given."""
 
     def __init__(
         self,
@@ -69,13 +69,13 @@ class Edit:
         """The commit that is handed in to be reviewed, if it is one."""
         self.evidence: list[Evidence] = []
         self.unseen: str | None = None
-        """Who edited the task before it was completed, if its owner was not told of that yet."""
+        """The member who edited the task before it was completed, if its owner was not yet notified."""
         self.keeping = False
         """Whether evidence is to be kept with it."""
         self.uid: str | None = None
-        """Of the command, by which its repeat appends nothing twice."""
+        """The uid of the command: a repeat appends nothing twice."""
         self.options = ""
-        """What the command says besides, for who has to say it again."""
+        """The other options of the command, for the hint to repeat it."""
 
     @property
     def words(self) -> bool:
@@ -228,7 +228,7 @@ def _with_status(store: Store, team: Team, task: Task, changes: Edit, who: Stand
 
 
 def _who_does(task: Task, changes: Edit) -> str:
-    """Whom a leader asks who may not do it."""
+    """The advice to a leader who may not do it: whom to ask."""
     if changes.status in ("pending", "cancelled"):
         return "Ask a task-manager or the human."
     return f"Only its owner does: ask {task.owner}." if task.owner else "A member who claims it does that."

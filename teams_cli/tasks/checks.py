@@ -22,11 +22,11 @@ MAX_OUTPUT = 4000
 _TOLD = 1200
 _KEPT = ("result", "claim")
 CHECK_STALE = "check stale"
-"""What history says where a check was of another commit than what landed."""
+"""The history entry for a check of another commit than the one that landed."""
 
 
 class Check(Record):
-    """What came of a command: its exit *status* (0: passed), how many *seconds* it took if that was one or more, the
+    """The outcome of a command: its exit *status* (0: passed), how many *seconds* it took if that was one or more, the
     end of its *output*, on which *commit*, *by* whom.
 
     It is *stale* when its commit is no part of what landed. *left* are files that it left behind, which git does not
@@ -60,7 +60,7 @@ class Check(Record):
 
     @property
     def told(self) -> str:
-        """How it ended, with the end of what it printed."""
+        """Its outcome, with the end of its output."""
         how = f"exit status {self.status}" if self.status >= 0 else f"ended by signal {-self.status}"
         how += f" after {length(self.seconds)}" if self.seconds else ""
         on = f" on {self.commit[:10]}" if self.commit else ""
@@ -80,20 +80,18 @@ class Evidence(Record):
 
 
 def of(task: Task) -> Check | None:
-    """What came of the task's check the last time."""
+    """The outcome of the task's last check."""
     return Check.from_json(task.checked) if task.checked else None
 
 
 def kept_result(task: Task, name: str) -> str | None:
-    """What its owner of that name said as its result when its check failed: it need not be said again, under the same
-    claim and for the same check.
-    """
+    """The result given when the check failed: under the same claim and check the owner need not give it again."""
     found = of(task)
     return found.result if found and (found.by, found.claim, found.command) == (name, task.claim, task.check) else None
 
 
 def when_said(task: Task, result: str | None) -> dict[str, Any] | None:
-    """What came of the check, without the result that was kept with it once a newer one is said."""
+    """The outcome of the check, without the result kept with it if a newer one is given."""
     if result is None or not task.checked:
         return task.checked
     return {key: value for key, value in task.checked.items() if key not in _KEPT}
@@ -127,7 +125,7 @@ def refuse_unsayable(draft: Task) -> None:
 
 
 def reviewer(at: Standing, word: str, coming: Collection[str] = ()) -> str:
-    """Who is to review: a role, or a member, or one that is *coming*, or the human.
+    """The reviewer: a role, a member, one that is *coming*, or the human.
 
     Raises:
         AgentNotFound: There is neither a role nor an active member of that name.

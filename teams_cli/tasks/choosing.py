@@ -59,7 +59,7 @@ def claim_next(
 
 
 def _in_vain(store: Store, team: Team) -> str:
-    """What to do where nothing is ready."""
+    """The advice when no task is ready."""
     from teams_cli.tasks import overviews
 
     if overviews.over(store, team.name):

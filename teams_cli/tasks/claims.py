@@ -198,7 +198,7 @@ def release(
 
 
 def _given_back(task: Task, team: Team, reason: str) -> Owed:
-    """What the leader is told of a task that its owner gave back: why, and how to change it."""
+    """The notice to the leader about a task that its owner released: the reason, and how to change the task."""
     body = (
         f"{task.id} ({task.title}) was released by {task.owner}: {reason} (to change it: teams update-task {task.id})"
     )

@@ -48,7 +48,7 @@ class Blocker:
 
 
 def open_blockers(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
-    """What the task waits for: all its blockers that are not completed. One that is missing or can't be read blocks."""
+    """The open blockers of the task: those not completed. A blocker that is missing or can't be read also counts."""
     return _open(task.blocked_by, status_of)
 
 

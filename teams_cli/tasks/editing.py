@@ -73,7 +73,7 @@ def _description(task: Task, changes: Edit) -> str | None:
 
 
 def notices(before: Task, task: Task, changes: Edit, name: str) -> list[Owed]:
-    """What is to be told to whom the task concerns, if another edited it."""
+    """The notices to those whom the task concerns, if another member edited it."""
     plain = [key for key in EDITABLE if key != "description" and getattr(task, key) != getattr(before, key)]
     told = [
         *(f"{key}: {_QUOTED.get(key, '{}').format(getattr(task, key))}" for key in plain),
@@ -117,13 +117,13 @@ def _to_whom_it_concerns(task: Task, name: str, did: str, what: str) -> Owed:
 
 
 def unseen_by(store: Store, team: Team, task: Task, owner: str) -> str | None:
-    """Who else edited the task of that owner last, where the owner has not been told of it yet."""
+    """The other member who last edited the owner's task, if the owner was not yet notified."""
     others = _edits(task, owner)
     return others[-1].by if others and _unseen(store, team.name, task, owner).numbers else None
 
 
 def _edits(task: Task, owner: str, what: Collection[str] = ("edited",)) -> list[Note]:
-    """What others changed of the task since its owner claimed it, in their order."""
+    """The changes of others to the task since its owner claimed it, in order."""
     notes = (note for note in task.notes if note.what in what and note.at >= (task.claimed_at or ""))
     return [note for note in notes if note.by not in (None, owner)]
 
@@ -171,7 +171,7 @@ def note_shown(store: Store, team: str, task: Task, name: str, once_told: OnceTo
 
 
 def _uid(did: str, task: Task) -> str:
-    """How the uids of the notices begin that tell of what was done to the task."""
+    """The beginning of the uids of notices about changes to the task."""
     return f"{did.replace(' ', '-')}-{task.id}-"
 
 

@@ -106,7 +106,7 @@ def find(task: Task, word: str) -> Evidence:
 
 
 def content(store: Store, team: str, handed_in: Evidence) -> bytes:
-    """What is in the file, as it was handed in.
+    """The content of the file as it was attached.
 
     Raises:
         DamagedRecord: The copy has another digest by now.

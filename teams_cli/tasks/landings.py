@@ -92,12 +92,12 @@ class Landing(Record):
         return self.state in OVER
 
     def words(self, team: str) -> str:
-        """What the commit of the merge says."""
+        """The message of the merge commit."""
         return f"Land {self.task}: {self.title}\n\n{self.id} of {team}, by {self.owner or self.by}"
 
     @property
     def result(self) -> Check | None:
-        """What came of its check."""
+        """The outcome of its check."""
         return Check.from_json(self.checked) if self.checked else None
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _GRACE = 120.0
 """Seconds between the end of a lease and that of the claim, unless a whole lease is shorter."""
 _LEASE = "lease-"
-"""What a notice is about that asks for a sign of life begins with."""
+"""The beginning of `about` in a notice that asks for a sign of life."""
 _SET = 30.0
 """Seconds from which on a clock was set, and does not merely differ a little."""
 _AGAIN = 1.0
@@ -37,7 +37,7 @@ _AGAIN = 1.0
 
 
 def lease_seconds(team: Team) -> float:
-    """How long a lease lasts, in seconds: the team's `staleAfterSeconds`."""
+    """The seconds that a lease lasts: the team's `staleAfterSeconds`."""
     return team.silence
 
 
@@ -198,7 +198,7 @@ def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") 
 
 
 def _who_waits(store: Store, team: Team, task: Task) -> str:
-    """Who will take the task that is free again, as far as that is to be seen."""
+    """The likely next owner of the released task, as a phrase."""
     if task.assignee or task.require:
         return f"; it is assigned to {task.assignee}" if task.assignee else ""
     waiting = (agent for agent, _ in store.scan(team.name, presence.AGENT, []) if agent.waiting)

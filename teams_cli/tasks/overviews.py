@@ -1,4 +1,4 @@
-"""How a team's tasks stand as a whole; where they are many, without reading those that need no look."""
+"""Show the state of all tasks of a team; if there are many, without reading those that need no look."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 DONE = "all tasks are settled: you are done"
-"""What a member is told then."""
+"""The text for a member when all tasks are finished."""
 _FREE = [tasks.free(priority) for priority in PRIORITIES]
 _LANDING = "landing"
 _COUNTED = {**{status: status for status in FINISHED}, **dict.fromkeys(_FREE, "pending")}
@@ -30,7 +30,7 @@ class Overview:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many tasks have which status, as `tasks.count` tells it."""
+        """The number of tasks by status, as `tasks.count` returns it."""
         counts = tasks.count(self.found)
         for label, keys in self._others.items():
             counts[_COUNTED[label]] += len(keys)
@@ -38,12 +38,12 @@ class Overview:
 
     @property
     def free(self) -> int:
-        """How many more than those in `ready` anybody who may claim can."""
+        """The number of further tasks, besides those in `ready`, that anybody may claim."""
         return sum(len(keys) for label, keys in self._others.items() if _COUNTED[label] == "pending")
 
     @property
     def ready(self) -> list[Task]:
-        """Of the tasks that were found, those that are pending and wait for nothing."""
+        """The pending tasks that wait for nothing, of those that were found."""
         pending = (task for task in self.found if task.status == "pending")
         return [task for task in pending if not dependencies.open_blockers(task, self.status_of)]
 
@@ -59,7 +59,7 @@ class Overview:
 
 
 def came_to(store: Store, team: str) -> str:
-    """How many of its tasks were completed, in brackets; empty if it had none."""
+    """The number of its tasks that were completed, in brackets; empty if it had none."""
     counts = overview(store, team).counts
     return f" ({counts['completed']} of {sum(counts.values())} tasks completed)" if any(counts.values()) else ""
 

@@ -39,9 +39,9 @@ STATUSES = ("pending", "in_progress", "in_review", "completed", "failed", "cance
 FINISHED = frozenset({"completed", "failed", "cancelled"})
 PRIORITIES = ("high", "normal", "low")
 IF_READY = "if-ready-"
-"""How the uid of a notice begins that is sent only if the task is ready by then."""
+"""The beginning of the uid of a notice that is sent only if the task is ready by then."""
 IF_LAST = "if-last-"
-"""How the uid of a notice begins that is sent only if the task can be completed by then."""
+"""The beginning of the uid of a notice that is sent only if the task can be completed by then."""
 READ_WHOLE = 50
 """Up to so many tasks are all read: one that was edited by hand is then what it says, and not what it is found by."""
 _NOTES = 50
@@ -64,7 +64,7 @@ class Note(Record):
     changed: list[Word] | None = None
     added: Text | None = None
     uid: Word | None = None
-    """Of the command that added it."""
+    """The uid of the command that added it."""
 
 
 _RESULTS = ("amended", "in_review", "completed", "failed")
@@ -182,7 +182,7 @@ class Task(Record):
 
     @property
     def of_a_run(self) -> bool:
-        """Whether it is done by what a workflow runs, of which nobody is told step by step."""
+        """Whether the task belongs to a run of a workflow. Nobody is notified of its steps."""
         return self.run is not None or self.prompt is not None
 
     def has_note(self, uid: str | None) -> bool:
@@ -196,7 +196,7 @@ class Task(Record):
 
     @property
     def concerned(self) -> str | None:
-        """Whom a change of the task concerns: its owner, or for whom it is kept."""
+        """The member whom a change of the task concerns: its owner or its assignee."""
         has = self.status in (IN_PROGRESS, IN_REVIEW)
         return self.owner if has else self.assignee if self.status == "pending" else None
 
@@ -225,13 +225,13 @@ class Task(Record):
 
     @property
     def since_reopened(self) -> list[Note]:
-        """What happened to it since it was last opened again."""
+        """The notes on it since it was last reopened."""
         opened = [place for place, note in enumerate(self.notes) if note.what == "reopened"]
         return self.notes[opened[-1] + 1 :] if opened else self.notes
 
     @property
     def result_so_far(self) -> str | None:
-        """What was said as its result; nothing if that was before it was opened again: another attempt has another."""
+        """The result given in this attempt; nothing if it was given before the task was reopened."""
         since = self.since_reopened
         is_new = len(since) == len(self.notes) or any(note.what in _RESULTS for note in since)
         return self.result if is_new else None
@@ -269,7 +269,7 @@ FREED = frozenset(
 
 
 def label_of(task: Task) -> str:
-    """What a task is found by, and counted by where there are many."""
+    """The label by which a task is found and counted."""
     if task.status != "pending":
         return task.status
     if task.assignee:
@@ -384,7 +384,7 @@ def documents(store: Store, team: str, problems: list[errors.TeamsError]) -> Ite
 
 
 def count(found: Iterable[Task]) -> dict[str, int]:
-    """How many of the tasks have which status; `in_review` is told of only where there are any."""
+    """The number of tasks by status; `in_review` is left out if there are none."""
     counts = dict.fromkeys(STATUSES, 0)
     for task in found:
         counts[task.status] += 1

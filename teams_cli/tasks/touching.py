@@ -119,7 +119,7 @@ def in_progress(store: Store, team: str, agent: str) -> list[Task]:
 
 
 def patterns_of_others(store: Store, team: str, agent: str) -> list[tuple[str, str, str]]:
-    """What others than the agent touch: the pattern, whose it is, and the task that they have in progress."""
+    """The patterns that other agents touch, each with its agent and the task in progress."""
     said = [(task.owner or "", task.id, task.touches or ()) for task in in_progress(store, team, agent)]
     owners = {task.owner: task.id for task in tasks.labelled(store, team, IN_PROGRESS) if task.owner != agent}
     seen = [
@@ -131,7 +131,7 @@ def patterns_of_others(store: Store, team: str, agent: str) -> list[tuple[str, s
 
 
 def others_at(store: Store, team: str, task: Task, agent: str) -> list[dict[str, str]]:
-    """Who of the others touches what the task touches: `agent`, `task` and `region`, each of them once."""
+    """The other agents that touch the same code as the task: `agent`, `task` and `region`, each once."""
     if not task.touches:
         return []
     found = {
@@ -193,7 +193,7 @@ def uncommitted(store: Store, team: str, task: Task, name: str) -> list[dict[str
 
 
 def _had(task: Task, at: str) -> str | None:
-    """Who had the task at that time; None if nobody did, so that anybody may have changed its files."""
+    """The owner of the task at that time; None if it had none, so that anybody may have changed its files."""
     owner = None
     for note in task.notes:
         if note.at > at:

@@ -32,7 +32,7 @@ class Config(Record):
 
 
 class _ConfigKind:
-    """What `decode` has to know of the one file that is no record of a team."""
+    """The kind that `decode` needs for the one file that is no record of a team."""
 
     record = Config
     key = ""
@@ -67,7 +67,7 @@ def load(root: str, environ: Mapping[str, str]) -> Config:
 
 
 def own_of(root: str) -> Config:
-    """What the file of the root says by itself; an empty configuration when there is none.
+    """The configuration in the file of the root alone; empty if there is no file.
 
     Raises:
         DamagedRecord: The file is not valid; names the field.

@@ -125,7 +125,7 @@ def _words(key: str, value: Any) -> str:
 
 
 def closed_by(store: Store, team: str) -> str | None:
-    """Who closed the team last; None where nothing tells."""
+    """The name of the one who last closed the team; None if it is unknown."""
     entries = store.history(team, backwards=True)
     return next((entry.get("actor") for _, entry in entries if entry.get("what") == "team closed"), None)
 

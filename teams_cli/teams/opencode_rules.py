@@ -48,7 +48,7 @@ def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> Rules:
 
 
 def passed_over(directory: str) -> Iterator[tuple[str, str]]:
-    """What there looks as if it were meant for us, and has no form that counts: where, and why."""
+    """The rules that seem meant for `teams` but are not valid: the place of each, and the reason."""
     for name in OPENCODE_FILES:
         path = f"{directory}/{name}"
         document = _document(path)
@@ -70,7 +70,7 @@ def refused_by_opencode(directory: str) -> Iterator[str]:
 
 
 def _document(path: str) -> dict[str, Any] | None:
-    """What the file says; nothing if it says nothing that could be for us, None if it is not valid JSON."""
+    """The document in the file; empty if nothing in it can be meant for `teams`, None if it is not valid JSON."""
     try:
         data = disk.read_named(path, _LONGEST)
     except OSError:
@@ -94,7 +94,7 @@ def _without_comments(text: str) -> str:
 
 
 def _tools(document: dict[str, Any]) -> dict[str, Any]:
-    """What it says of each tool, whatever form that has."""
+    """Its rules for each tool, in any form."""
     permission = document.get("permission")
     table = permission.get("tool") if isinstance(permission, dict) else None
     return table if isinstance(table, dict) else {}

@@ -38,11 +38,11 @@ class Page(Record):
     created_at: Time
     updated_at: Time
     agreed: list[Name] | None = None
-    """Who confirmed this version, of an agreement between tasks; its author does with writing it."""
+    """The members who confirmed this version of an agreement between tasks; its author confirms it by writing it."""
 
     @property
     def agreed_by(self) -> list[str]:
-        """Who agrees to this version."""
+        """The members who agree to this version."""
         return [self.author, *(self.agreed or ())]
 
     @property
@@ -60,7 +60,7 @@ class Page(Record):
 
     @property
     def headline(self) -> str:
-        """What is told of it to who has not looked: its key, its version, whose that is, and how it begins."""
+        """Its line in an answer: the key, the version, the author and the first words."""
         return f"page {self.key} (version {self.version} by {self.author}): {self.line}"
 
     @property

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Standing:
-    """Where a caller stands in a team: who it is there, in what role."""
+    """The caller's place in a team: its name there, and its role."""
 
     def __init__(self, team: Team, caller: Caller, role: str) -> None:
         self.team = team
@@ -50,7 +50,7 @@ class Standing:
 
 
 def standing_of(team: Team, caller: Caller | None) -> Standing | None:
-    """Where the caller stands in the team; None if it is no active member."""
+    """The caller's place in the team; None if it is not an active member."""
     if caller is None:
         return None
     if caller.is_human:
@@ -144,7 +144,7 @@ def new_token() -> str:
 
 
 def hash_token(token: str) -> str:
-    """What the files keep of a token."""
+    """The hash of a token, which is all that the files keep."""
     from hashlib import sha256
 
     return sha256(token.encode(errors="replace")).hexdigest()
@@ -213,7 +213,7 @@ def _called(role: str) -> str:
 
 
 def _hint(role: str, operation: str, team: Team | None, config: Config | None) -> str:
-    """Who may, by the rules that refused it, and what one who may not can do instead."""
+    """The roles that may do it by the rules that refused it, and what the others can do instead."""
     allowed = _allowed(operation, team, config)
     able = f"Allowed to: {', '.join(allowed)}." if allowed else "The rules allow nobody to do this."
     if role in (HUMAN, LEADER):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _REFUSED = 50
 _HISTORY = 50
 _SEEN_EVERY = 30.0
-"""How often a sign of life is noted, and that in a worktree compared with those of others, in seconds."""
+"""The seconds between two notes of a sign of life, and between two comparisons of a worktree with those of others."""
 RENEWED_AFTER = 0.25
 
 
@@ -38,7 +38,7 @@ class Status(Record):
 
 
 class Awaited(Record):
-    """A message of the agent that is to be acknowledged, and whether the agent was told that it is overdue."""
+    """A message of the agent that must be acknowledged, and whether the agent was notified that it is overdue."""
 
     number: Number
     due: Time
@@ -62,12 +62,12 @@ class Agent(Record):
     looked_to: Count | None = None
     renewed_at: Time | None = None
     told: list[Word] = field(default_factory=list)
-    """What it was told of what is so at the time: that a task is ready, that all are settled."""
+    """The present facts that it was notified of, such as that a task is ready."""
     waiting: bool | None = None
     """Whether it waits for whatever concerns it, with no task of its own."""
     offered: Word | None = None
     offered_at: Time | None = None
-    """Which ready task it was told of last, and when: for a while the others leave it to that agent."""
+    """The ready task that it was last notified of, and when: for a while the others leave the task to that agent."""
     ready_at: Time | None = None
     """When it was told last that tasks are ready."""
     told_to: Count | None = None
@@ -78,13 +78,13 @@ class Agent(Record):
     client: Object | None = None
     """The session that its client told of, which nobody keeps: `client`, `sessionId`, `directory`, `host`, `at`."""
     notified: list[Word] | None = None
-    """Of the person: what is so and was told outside."""
+    """For the person: the present facts that a notification was sent for."""
     worktree: Text | None = None
     """The git worktree in which it was last seen at work, on that host."""
     refused: list[Word] | None = None
-    """What it was refused once, and is not again."""
+    """The reasons for which it was refused once; it is not refused for them again."""
     commit: Word | None = None
-    """What was committed there last, where a file says so."""
+    """The last commit there, if a file names it."""
     changing: list[Text] | None = None
     """Files that it changes there, committed or not, and that the branch of the main checkout does not have so."""
     checkout: Text | None = None
@@ -104,7 +104,7 @@ AGENT: Kind[Agent] = Kind("agent", Agent, key="agent", logins="own")
 
 
 def load(store: Store, team: str, agent: str) -> Agent:
-    """What is known of the agent; nothing if it never said anything."""
+    """The record of the agent; an empty one if it never showed itself."""
     try:
         return store.get(team, AGENT, agent)[0]
     except errors.NotFound:

@@ -70,7 +70,7 @@ _INSTEAD = {
     "propose-plan": "Members propose plans; leaders decide them.",
     "spawn": "Use `teams run-agent`.",
 }
-"""What leaders do who may not."""
+"""What leaders can do instead of an operation that they may not do."""
 _READS = {
     "before-complete",
     "discover-teams",
@@ -119,7 +119,7 @@ def in_closed_teams(operation: str) -> bool:
 
 
 def instead(operation: str) -> str:
-    """What leaders do who may not do the operation; empty where there is nothing."""
+    """The advice to leaders who may not do the operation; empty if there is none."""
     return _INSTEAD.get(operation, "")
 
 

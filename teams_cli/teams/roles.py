@@ -49,12 +49,12 @@ def _said_by_user(line: list[str], operation: str, config: Config) -> str:
 
 
 def by_role(said: Mapping[str, str] | str) -> dict[str, str]:
-    """What rules say of each role; a single word is said of all."""
+    """The rules by role; a single word applies to all roles."""
     return {"*": said} if isinstance(said, str) else dict(said)
 
 
 def _nearest(line: list[str], operation: str, roles: Mapping[str, RoleDefinition], rules: Mapping[str, str]) -> str:
-    """What definitions and rules say of the first role in *line* that they say anything of, else of `*`."""
+    """The entry of the first role in *line* that has one, else of `*`."""
     for name in [*line, "*"]:
         said = [decision for key, decision in rules.items() if ALIASES.get(key, key) == name]
         if name in roles:
@@ -77,7 +77,7 @@ def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:
 
 
 def definition_of(role: str, team: Team | None, config: Config | None) -> RoleDefinition | None:
-    """How the team, else the user, defines that role."""
+    """The definition of that role by the team, else by the user."""
     for table in _role_tables(team, config):
         if role in table:
             return table[role]
@@ -89,7 +89,7 @@ def _role_tables(team: Team | None, config: Config | None) -> list[dict[str, Rol
 
 
 def skills_of(member: Member, team: Team, config: Config | None) -> set[str]:
-    """What a member knows: the skills of its role and those it extends, and its specialty."""
+    """The skills of a member: those of its role and its parent roles, and its specialty."""
     skills = {member.agent_type} if member.agent_type else set()
     for role in lineage(member.role, team, config):
         definition = definition_of(role, team, config)
@@ -98,7 +98,7 @@ def skills_of(member: Member, team: Team, config: Config | None) -> set[str]:
 
 
 def about(member: Member, team: Team, config: Config | None) -> str:
-    """What a role that was defined, and its skills, make of the member, in a sentence to it; empty for the others."""
+    """A sentence to the member about its defined role and skills; empty for built-in roles."""
     if member.role in BUILT_IN:
         return ""
     definition = definition_of(member.role, team, config)

@@ -48,7 +48,7 @@ class Member(Record):
 
 
 class Grant(Record):
-    """What the human allowed an agent once and for all, where the rules say to ask."""
+    """A permission that the human gave an agent for good, where the rules say to ask."""
 
     agent: Name
     operation: Word
@@ -174,7 +174,7 @@ def _existing(known: list[str], team: str) -> str:
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
-    """Which of these was meant by a name that is none of them; empty if that can't be told."""
+    """The name that was probably meant by an unknown one; empty if that is not clear."""
     from difflib import get_close_matches  # dear, and wanted by refusals alone
 
     same = [name for name in known if name.lower() == word.lower()]
