@@ -62,7 +62,7 @@ class Shadow:
         self.tag = f"{question.id}.{member.agent_id}.{os.getpid()}"
 
     def run(self, patience: float) -> tuple[str, bool]:
-        """What it answered, or why it did not; and whether it failed. Ends with all it started."""
+        """The answer, or the reason for none; and whether it failed. All processes that it started are ended."""
         try:
             done = self._process(patience)
         except subprocess.TimeoutExpired:
@@ -88,7 +88,7 @@ class Shadow:
         raise NotImplementedError
 
     def environment(self) -> dict[str, str]:
-        """What the copy is started with: its agent's place, but none of its rights."""
+        """The environment of the copy: it has its agent's place, but none of its rights."""
         return {**environments.unnamed(self.environ), SHADOW: "1", processes.TAG: self.tag}
 
 
@@ -150,7 +150,7 @@ class _Beginning(Thread):
             self.kept += data[: _PRINTED - len(self.kept)]
 
     def text(self) -> str:
-        """What came until the process ended."""
+        """The output until the process ended."""
         self.join(_DRAINED)
         return bytes(self.kept).decode(errors="replace")
 

@@ -1,4 +1,4 @@
-"""What an agent is shown before its next model call: the other agents, and its messages."""
+"""Show an agent the other agents and its messages before its next model call."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def payload(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -
 
 
 def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | None:
-    """What `payload` says, for a client that puts it at the end of every call of its model.
+    """The text of `payload`, for a client that appends it to every call of its model.
 
     It marks nothing as read, is bounded, and names tools, since it passes for the result of one. What the agent has in
     its context already is only recalled. None if nobody is there and nothing waits.
@@ -97,7 +97,7 @@ def _broadcast(
 
 
 def introduction(store: Store, team: str, name: str, config: Config | None) -> str:
-    """Who the agent is and who else is there, in words, for the start of its session."""
+    """A text for the start of a session: the agent's name, and the other agents."""
     peers = others(store, team, name)
     of_team = teams.get(store, team)
     member = of_team.member(name)

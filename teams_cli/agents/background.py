@@ -1,4 +1,4 @@
-"""Starting processes in the background: a keeper for each agent, and those of which a team has one on each machine."""
+"""Start processes in the background: a supervisor for each agent, and those that a team has once on each machine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LoneProcess:
         self._lock = lock
 
     def start(self, store: Store, team: str, environ: Mapping[str, str], own: Mapping[str, str]) -> None:
-        """Start it with the environment *own*, unless it is there. None is started inside a client's sandbox, as
+        """Start the process with the environment *own*, unless it runs. None is started inside a client's sandbox, as
         *environ* tells, which would end it.
 
         Raises:

@@ -1,4 +1,4 @@
-"""What agents took in tokens and time, turn by turn, and the budgets that limit it."""
+"""Record the tokens and time of agents, turn by turn, and apply the budgets that limit them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 
 class TurnUsage(Record):
-    """What one turn took. Without *tokens* its client did not say; without *tasks* it was for mail alone."""
+    """The use of one turn. Without *tokens*, its client did not report them; without *tasks*, it was only for
+    messages.
+    """
 
     nested = {"tokens": Tokens}  # noqa: RUF012
 
@@ -41,7 +43,7 @@ class TurnUsage(Record):
 
 
 class Usage(Record):
-    """What one agent took, turn by turn; *said* is what its client counts since the beginning of that session."""
+    """The use of one agent, turn by turn; *said* is the client's own count since the beginning of its session."""
 
     nested = {"turns": TurnUsage, "said": Tokens, "owed": Owed}  # noqa: RUF012
 
@@ -56,12 +58,12 @@ USAGE: Kind[Usage] = Kind("usage", Usage, key="agent", logins="own")
 
 
 def all_usage(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Usage]:
-    """What every agent took that `teams` started."""
+    """The use of every agent that `teams` started."""
     return [found for found, _ in store.scan(team, USAGE, problems)]
 
 
 def usage_of(store: Store, team: str, agent: str) -> Usage:
-    """What that agent took."""
+    """The use of that agent."""
     try:
         return store.get(team, USAGE, agent)[0]
     except errors.NotFound:
@@ -128,8 +130,8 @@ _WARNED_AT = 0.8
 
 
 class Budget:
-    """How many tokens may be taken, and are: of the team, where *of* is empty, or of the agent or run of that name.
-    What *uncounted* turns took nobody knows.
+    """The limit of tokens and those used: of the team if *of* is empty, else of the agent or run of that name. The use
+    of *uncounted* turns is unknown.
     """
 
     def __init__(self, of: str, limit: int, taken: int, uncounted: int) -> None:
@@ -197,7 +199,7 @@ def change(store: Store, team_name: str, caller: Caller | None, of: str, word: s
 
 
 def warnings(store: Store, team_name: str, session: Session, took: TurnUsage) -> list[Owed]:
-    """What the leader and the person are to be told of budgets that the turn brought near their end, or to it.
+    """The notices to the leader and the person about budgets that the turn brought near their limit, or to it.
 
     The names of the notices are made from budget and limit, so that each is told once.
     """

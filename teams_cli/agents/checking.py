@@ -39,7 +39,7 @@ _LONG = 120.0
 
 
 class Workplace:
-    """Where commands of a check are run: in *directory*, the environment made from *environ*; *as_it_is* where what is
+    """The place where a check runs: in *directory*, the environment made from *environ*; *as_it_is* where what is
     there counts, committed or not.
     """
 

@@ -30,7 +30,7 @@ class Origin:
 
 
 def of_checkout(top: str) -> Origin:
-    """What to note of a worktree that is made from that checkout now."""
+    """The note about a new worktree made from that checkout."""
     base = git.must(top, "rev-parse", "--verify", "HEAD^{commit}").strip()
     return Origin(top, base, sorted({line for path in _rule_files(top) for line in lines_of(path)}))
 
@@ -48,7 +48,7 @@ def note(worktree: str, origin: Origin) -> None:
 
 
 def load(worktree: str) -> Origin:
-    """Where the worktree comes from; empty if nobody noted it."""
+    """The origin of the worktree; empty if it was not noted."""
     import json
 
     try:
@@ -59,7 +59,9 @@ def load(worktree: str) -> Origin:
 
 
 def own_directory(top: str) -> str:
-    """Where git keeps what is that checkout's alone: in its `.git`, or where the `.git` of a worktree leads."""
+    """The directory where git keeps the data of that checkout only: in its `.git`, or where the `.git` of a worktree
+    leads.
+    """
     link = environment.git_line(f"{top}/.git")
     return os.path.realpath(os.path.join(top, link.removeprefix("gitdir: ") if link else ".git"))
 

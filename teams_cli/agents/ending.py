@@ -1,4 +1,4 @@
-"""How the session of an agent ends, and what is true of it now: done, failed, lost."""
+"""End the session of an agent, and find its present state: done, failed or lost."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ NOBODY = {
     for who in ("AUTHOR", "COMMITTER")
     for what, said in (("NAME", "teams"), ("EMAIL", "teams@localhost"))
 }
-"""Who commits, where nobody is configured."""
+"""The author of commits if none is configured."""
 LOOKING = (
     "--no-optional-locks",
     *("-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false"),
@@ -74,13 +74,13 @@ def run(
 
 
 def said(directory: str, *words: str) -> str:
-    """What git prints; empty when it refuses."""
+    """The output of git; empty if it fails."""
     done = run(directory, *words)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def must(directory: str, *words: str, variables: dict[str, str] | None = None, given: str | None = None) -> str:
-    """What git prints.
+    """The output of git.
 
     Raises:
         StorageFailed: It refuses.

@@ -325,7 +325,7 @@ class Keeper:
         ending.children(self.store, self.team, self.agent)
 
     def _failure(self, turn: Turn) -> str:
-        """What the client itself says of a failed turn; the output of its tools may quote any error."""
+        """The client's own message about a failed turn; the output of its tools may quote any error."""
         errors_printed = logs.of_turn(self.store, self.team, self.agent, self._now().turns, "err", _SAID)
         return f"{output.failure_in(self.profile, turn.printed)[-_SAID:]}\n{errors_printed}"
 

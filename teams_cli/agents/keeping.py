@@ -139,7 +139,7 @@ def _taken_in(work: Work, nested: Work) -> str:
 
 
 def _independent(work: Work, tips: Sequence[str], head: str) -> list[str]:
-    """Those of the tips that can be found neither from HEAD nor from another of them."""
+    """The tips that are reachable neither from HEAD nor from another tip."""
     if not tips:
         return []
     asked = "\n".join([*tips, *([f"^{head}"] if head else []), ""])

@@ -24,7 +24,7 @@ SETTING = "onLimit"
 WAIT, RELEASE = "wait", "release"
 
 CHOICES = (WAIT, RELEASE, settings.OFF)
-"""What may be done then but to go on with another harness."""
+"""The possible values, besides the name of another harness."""
 
 
 def until(store: Store, said: str) -> str | None:
@@ -39,7 +39,7 @@ def is_limited(store: Store, session: Session) -> bool:
 
 
 def on_limit(store: Store, team: str) -> str:
-    """What is done then: `wait`, `release`, the name of another harness, or nothing, where it was not set."""
+    """The setting: `wait`, `release`, the name of another harness, or empty if it is not set."""
     return str(settings.value(teams.get(store, team), SETTING))
 
 

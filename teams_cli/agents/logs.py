@@ -30,7 +30,7 @@ _PARTS = ("out", "err", "messages.json")
 
 
 def path_of(store: Store, team: str, agent: str) -> str:
-    """Where the keepers of the agent write what nobody else takes."""
+    """The log of the agent's supervisors."""
     return f"{store.root}/logs/{team}/{agent}.log"
 
 
@@ -57,8 +57,8 @@ def turn_of(store: Store, team: str, agent: str, turn: int) -> str:
 
 
 class Complaints:
-    """What a process in the background can't do, which it tries again and again: it is written down once, until it is
-    something else, or there was an end of it.
+    """The failures of a background process that retries: each is logged once, until another failure occurs or it
+    succeeds.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Complaints:
 
 
 def read(path: str, limit: int) -> str:
-    """What the file says; of more than *limit* bytes the end."""
+    """The content of the file; if it has more than *limit* bytes, only the end."""
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - limit))
@@ -144,7 +144,7 @@ def _is_kept(store: Store, team: str, agent: str) -> bool:
 
 
 def of_turn(store: Store, team: str, agent: str, turn: int, ending: str, limit: int = ALL) -> str:
-    """What is in one of the files of a turn; nothing if there is no such file."""
+    """The content of a file of a turn; empty if there is no such file."""
     try:
         return read(f"{turn_of(store, team, agent, turn)}.{ending}", limit)
     except OSError:
@@ -152,7 +152,7 @@ def of_turn(store: Store, team: str, agent: str, turn: int, ending: str, limit: 
 
 
 def transcript(store: Store, team: str, agent: str, turns: int) -> str:
-    """What the agent printed in its turns so far, the one that is going on too."""
+    """The output of the agent in its turns so far, including the present one."""
     texts = (of_turn(store, team, agent, turn, ending) for turn in range(1, turns + 1) for ending in ("out", "err"))
     return "".join(texts)
 
@@ -175,7 +175,7 @@ def tail(store: Store, team: str, agent: str, turns: int, wanted: int) -> list[s
 
 
 class Follower:
-    """What an agent prints, line by line, in the turns so far and in those to come.
+    """The output of an agent, line by line, in past and future turns.
 
     Files are held open, so that what was there when they were removed is read to its end.
     """

@@ -49,7 +49,7 @@ def is_wanted(team: Team) -> bool:
 
 
 def so_now(store: Store, team: Team) -> dict[str, Event]:
-    """What is so now and worth telling, by a word for each time that it became so."""
+    """The present events worth a notification, each under a key of its own."""
     events = [*_questions(store, team), *_plans(store, team), *_letters(store, team)]
     rows = list(tasks.all_of(store, team.name, []))
     events += [*_reviews(rows), *_failures(rows), *_failed_agents(store, team), *_settled(team, rows)]
@@ -57,7 +57,7 @@ def so_now(store: Store, team: Team) -> dict[str, Event]:
 
 
 def take_news(store: Store, team: Team) -> list[Event]:
-    """What became so since this was asked last; with this, nobody is given it again."""
+    """The events since the last call; they are not returned again."""
     now = so_now(store, team)
     news: list[str] = []
 
@@ -84,7 +84,7 @@ def tell(store: Store, team: Team, events: list[Event], environ: Mapping[str, st
 
 
 def document(team: str, events: list[Event], at: str) -> Event:
-    """What a command is given on its standard input."""
+    """The JSON on the standard input of the command."""
     return {"team": team, "at": at, "text": "\n".join(event["text"] for event in events), "events": events}
 
 
@@ -166,7 +166,7 @@ def _failed_agents(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
 
 
 def _settled(team: Team, rows: list[Task]) -> Iterator[tuple[str, Event]]:
-    """That all tasks are at their end, or wait for one that is and did not succeed."""
+    """The event that all tasks have ended, or are blocked by a task that ended without success."""
     stuck = dependencies.stuck_tasks(rows)
     if rows and all(task.status in FINISHED or task.id in stuck for task in rows):
         counts = {status: sum(task.status == status for task in rows) for status in tasks.STATUSES}

@@ -28,13 +28,15 @@ _MESSAGE = 60_000
 
 
 class Output(Record):
-    """What came out of one generation of a session. Beside the session: it is long, and that is looked at often."""
+    """The output of one generation of a session. It is kept beside the session, because it is long and the session is
+    read often.
+    """
 
     agent: Name
     generation: Count
     text: Text
     earlier: list[Text] = field(default_factory=list)
-    """What it said at the end of its earlier turns, the oldest first; no more in all than one output may be."""
+    """Its last words in earlier turns, the oldest first; together not longer than one output may be."""
 
 
 OUTPUT: Kind[Output] = Kind("output", Output, key="agent", logins="own")
@@ -66,12 +68,12 @@ def _within(said: list[str]) -> list[str]:
 
 
 def find(store: Store, team: str, agent: str) -> str | None:
-    """What came out of the agent last; None if nothing ever did."""
+    """The last output of the agent; None if it never had any."""
     return output.text if (output := load(store, team, agent)) else None
 
 
 def load(store: Store, team: str, agent: str) -> Output | None:
-    """What came out of the agent; None if nothing ever did."""
+    """The output of the agent; None if it never had any."""
     try:
         return store.get(team, OUTPUT, agent)[0]
     except errors.NotFound:
@@ -102,7 +104,7 @@ def _is_of_mail(session: Session) -> bool:
 
 
 def _writers(session: Session) -> set[str]:
-    """Whose messages the agent was given in this generation."""
+    """The senders of the messages given to the agent in this generation."""
     return {resume.by for resume in session.resumes if resume.at >= session.started_at}
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _KEPT_FOR = settings.SETTINGS[settings.WORKTREE_KEPT].default
 _BESIDE = ("runs", "logs", "started")
-"""Where this machine keeps what belongs to a team and is in no store."""
+"""The directories with this machine's data of a team that is in no store."""
 
 
 def found(store: Store, caller: Caller | None, days: float, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:

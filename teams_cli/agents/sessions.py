@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 BEGIN_AGAIN = "begin-again"
-"""What the notice is about with which an agent begins again."""
+"""The `about` of the notice with which an agent begins again."""
 
 
 class Resume(Record):
@@ -99,7 +99,7 @@ class Session(Record):
 
     @property
     def outcome_or_state(self) -> str:
-        """How it stands: what came of it, where something did, else its state."""
+        """Its outcome if it has one, else its state."""
         return self.outcome or self.state
 
     @property
@@ -136,7 +136,7 @@ class Session(Record):
 
     @property
     def held(self) -> tuple[int, int | None, str | None]:
-        """Which generation is in the hands of which process."""
+        """The generation of the session, and the process that holds it."""
         return self.generation, self.keeper_pid, self.keeper_started
 
     @property

@@ -26,7 +26,7 @@ PATIENCE = 1800.0
 
 
 class Finished:
-    """How a command ended: its exit status (negative: the signal that ended it), output and errors."""
+    """The outcome of a command: its exit status (negative: the signal that ended it), output and errors."""
 
     def __init__(self, status: int, output: str, errors: str) -> None:
         self.status = status

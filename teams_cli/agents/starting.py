@@ -30,7 +30,7 @@ _STARTING = 30.0
 
 
 class StartRequest:
-    """What is to be started: the prompt, and what was said of the agent.
+    """The agent to start: its prompt and its options.
 
     It inherits *environ* (when it is resumed, that of whoever does); *variables* are its own, and are kept.
     """

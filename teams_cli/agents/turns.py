@@ -219,7 +219,7 @@ def delivered(batch: list[Message]) -> str:
 
 
 def _open_process(pid: int) -> int | None:
-    """What becomes readable when the process ends; None where there is no such thing."""
+    """A descriptor that becomes readable when the process ends; None if the system has none."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
@@ -227,7 +227,7 @@ def _open_process(pid: int) -> int | None:
 
 
 def as_client(keeper: int) -> Callable[[], None]:
-    """What the client does before it starts: end when the keeper does, however that ends, and take all signals."""
+    """Prepare the client's process before it starts: it ends when the supervisor ends, and takes all signals."""
     import ctypes
 
     prctl = getattr(ctypes.CDLL(None), "prctl", None)

@@ -69,7 +69,7 @@ def wake_all_with_mail(store: Store, team: Team, config: Config | None, environ:
 def wakes(
     store: Store, config: Config | None, environ: Mapping[str, str], problems: list[errors.TeamsError]
 ) -> Callable[[str, Sequence[str], Message, str], None]:
-    """What a store is to call once a message was appended: it resumes those of its recipients that are idle.
+    """The function that a store calls after a message was appended: it resumes idle recipients.
 
     The message is stored, so that failing here is no failure of who sent it: it is added to *problems*.
     """

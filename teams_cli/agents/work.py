@@ -33,7 +33,7 @@ _UNFINISHED = {
 _DIRECTORIES = ("", "rebase-merge", "rebase-apply", "sequencer")
 _OTHERS_COMMITS = ("FETCH_HEAD", "index", "commondir", "gitdir")
 _OWN_REFERENCES = ("refs/bisect", "refs/worktree", "refs/rewritten")
-"""What git keeps for one checkout alone."""
+"""The references that git keeps for one checkout only."""
 _MOST_READ = 1 << 24
 _LINK = "160000"
 _STATUS = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
@@ -68,11 +68,11 @@ class Work:
         self.problem = ""
 
     def git(self, *words: str, given: str | None = None, **variables: str) -> str:
-        """What git prints there."""
+        """The output of git there."""
         return git.must(self.path, *git.LOOKING, *words, variables=self._variables(variables), given=given)
 
     def run(self, *words: str, given: str | None = None) -> CompletedProcess[str]:
-        """How git ended there, whatever it answers."""
+        """The outcome of git there, also if it fails."""
         return git.run(self.path, *git.LOOKING, *words, variables=self._variables({}), given=given)
 
     def _variables(self, more: dict[str, str]) -> dict[str, str]:
@@ -100,11 +100,11 @@ class Work:
 
     @property
     def files(self) -> int:
-        """How many files are not committed, in nested repositories too."""
+        """The number of uncommitted files, also in nested repositories."""
         return len({*self.changed, *self.hidden}) + sum(one.files for one in self.nested)
 
     def told(self) -> list[str]:
-        """What it holds, a phrase each; nothing where it holds nothing."""
+        """The work that it holds, as phrases; empty if there is none."""
         phrases = [f"may hold work: {self.problem}"] if self.problem else []
         counts = [(self.commits, "commit"), (len(self.changed), "uncommitted file"), (len(self.hidden), "hidden file")]
         phrases += [text.counted(count, what) for count, what in counts if count]
@@ -117,7 +117,7 @@ class Work:
 
 
 def of_worktree(path: str, branch: str, against: Sequence[str], origin: Origin) -> Work:
-    """What the worktree of an agent holds, on its *branch* or elsewhere, that the commits *against* do not."""
+    """The work in the worktree of an agent, on its *branch* or elsewhere, that the commits *against* do not have."""
     work = Work(path)
     try:
         _look(work, [f"refs/heads/{branch}"], against, origin)

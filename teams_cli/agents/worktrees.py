@@ -179,7 +179,7 @@ class Worktree:
         return self.work.state
 
     def line(self, team: str) -> str:
-        """What it holds and what the person can do with it, from any shell."""
+        """A line with its work and the commands for the person, which run in any shell."""
         where = f"{self.agent} --team {team}"
         if self.state == "empty":
             return f"{self.agent}: nothing on {self.branch}: `teams worktree remove {where} --as human`"
@@ -215,7 +215,7 @@ def all_of(store: Store, team: str) -> list[Worktree]:
 
 
 def unknown_in(store: Store, team: str) -> list[str]:
-    """What lies in the folder of the team's worktrees, and is neither one of an agent nor the program's own."""
+    """The entries in the folder of the team's worktrees that belong neither to an agent nor to the program."""
     owned = {os.path.realpath(tree.path) for tree in all_of(store, team) if tree.known}
     paths = [f"{store.root}/worktrees/{team}/{name}" for name in disk.names_in(f"{store.root}/worktrees/{team}")]
     return [

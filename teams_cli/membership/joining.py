@@ -57,7 +57,7 @@ def join(
 
 
 class _Wish:
-    """What somebody who wants to join says of itself; and, once admitted, the member that it is, and its token."""
+    """The data of somebody who wants to join; and, once admitted, the member and its token."""
 
     member: Member
     token = ""
@@ -154,8 +154,8 @@ def _refuse_look_alike(team: Team, name: str) -> None:
 
 
 def expected(store: Store, team: Team, named: list[str], config: Config | None) -> list[str]:
-    """Which of the names nobody has yet, and somebody may join under: a role or an agent in the configuration that no
-    member has, or a task is kept for it.
+    """The names, of those given, under which a member is still expected: roles and agents of the configuration, and
+    assignees of tasks.
     """
     strangers = [name for name in named if name not in (names.HUMAN, "leader") and team.find(name) is None]
     if not strangers:
@@ -304,7 +304,7 @@ def set_up(store: Store, team_name: str, caller: Caller | None, kinds: Sequence[
 
 
 def _does(team: Team, member: Member, caller: Caller) -> str:
-    """What the member is to the database: one that `leads`, one that `manages` tasks or may add some, or another."""
+    """The member's class in the database: `leads`, `manages` (it may manage or add tasks), or another."""
     base = lineage(member.role, team, caller.config)[-1]
     if base == LEADER:
         return "leads"

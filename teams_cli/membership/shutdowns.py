@@ -69,7 +69,7 @@ def all_of(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[
 
 
 def approval(key: str) -> str:
-    """What the answer of who agreed is about: not the request itself, of which nothing is to be done any more."""
+    """The `about` of the answer of a member who agreed; not the request itself, which is finished."""
     return f"approved-{key}"
 
 
@@ -188,7 +188,7 @@ def _same_again(store: Store, team: Team, draft: Shutdown) -> Shutdown | None:
 
 
 def _withdraw_if_second(store: Store, team: Team, made: Shutdown) -> None:
-    """Of two requests at the same moment the first stands; where that can't be seen, both do."""
+    """Withdraw the second of two requests made at the same moment; if their order is unknown, both stand."""
     try:
         first = next(open_requests(store, team, made.agent), made)
     except errors.TeamsError:
@@ -246,8 +246,8 @@ def _approved_before(store: Store, team_name: str, caller: Caller | None, word: 
 
 
 def _carried_out(store: Store, team: Team, asked: Shutdown) -> tuple[Shutdown, list[str]]:
-    """What follows the stop of a member. It stands whether or not this can be written: see `as_decided`, and a claim
-    of one that is not a member is over.
+    """Carry out the stop of a member. The stop stands even if this can't be written: see `as_decided`. A claim of a
+    non-member has no effect.
     """
     from teams_cli.tasks import assigning, claims
 

@@ -4,7 +4,7 @@ import os
 
 
 def terminals_directory(root: str) -> str:
-    """Where this machine keeps what belongs to its terminals; not there until a client joined from one."""
+    """The directory of this machine's terminals; it exists only after a client has joined from one."""
     return f"{root}/terminals"
 
 

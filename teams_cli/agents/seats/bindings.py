@@ -1,4 +1,4 @@
-"""Whose terminal a process runs in: small files of this machine, by the client's process and by its thread.
+"""Find the member in whose terminal a process runs: small files of this machine, by the client's process and thread.
 
 A client that joined was not started by us, so the commands that its tools run don't carry its name in their
 environment; and the shared daemon of Codex runs the tools of every terminal in the environment of the first. Imports
@@ -29,7 +29,7 @@ _FAR_UP = 32
 
 
 class Binding:
-    """Who the client is in which team; its *token*, where the team asks for tokens."""
+    """The client's name and team; its *token*, if the team requires tokens."""
 
     def __init__(self, team: str, agent: str, token: str = "") -> None:
         self.team = team
@@ -38,18 +38,18 @@ class Binding:
 
 
 def of_thread(root: str, thread: str) -> Binding | None:
-    """Whose that thread is; None if nobody said."""
+    """The member that uses this thread, or None."""
     return _read(f"{terminals_directory(root)}/threads/{thread}", "") if is_plain(thread) else None
 
 
 def of_process(root: str, pid: int) -> Binding | None:
-    """Whose the client with that process id is, if it is the very process that joined."""
+    """The member of the client with that process id, if it is the process that joined."""
     started, _ = stat_of(pid)
     return _read(f"{terminals_directory(root)}/processes/{pid}", started) if started else None
 
 
 def around(root: str, environ: Mapping[str, str], is_named: bool = False) -> Binding | None:
-    """Whose terminal this process runs in: that of its thread, else of the nearest client above it.
+    """The member in whose terminal this process runs: that of its thread, else of the nearest client above it.
 
     What has a thread is its thread's alone: the process above may be a daemon, which another terminal started. So the
     thread beats a name in the environment; for one that *is_named* there, nothing else does.
@@ -62,7 +62,7 @@ def around(root: str, environ: Mapping[str, str], is_named: bool = False) -> Bin
 
 
 def above(root: str, pid: int) -> Binding | None:
-    """Whose the nearest process is, from that one upward, that joined."""
+    """The member of the nearest process that joined, from that one upward."""
     client = client_above(root, pid)
     return client and client[1]
 
@@ -124,7 +124,7 @@ def upward(pid: int) -> Iterator[int]:
 
 
 def name_of(pid: int) -> str:
-    """What the program of a process is called, in 15 characters."""
+    """The name of a process's program, in at most 15 characters."""
     try:
         with open(f"/proc/{pid}/comm", "rb") as file:
             return file.read().decode(errors="replace").strip()
@@ -168,7 +168,7 @@ def release(root: str, pid: int, thread: str = "") -> None:
 
 
 def kept(root: str, team: str, agent: str, what: str) -> str:
-    """Where that agent's terminal has its *what* here: its doorbell, or what only this machine may know."""
+    """The path of a file of that agent's terminal: its doorbell, or the secrets of this machine."""
     return f"{terminals_directory(root)}/teams/{team}/{agent}.{what}"
 
 
@@ -197,7 +197,7 @@ def team_here(root: str, path: str) -> str:
 
 
 def bound_directories(root: str) -> dict[str, str]:
-    """Which directories were bound to which team."""
+    """The linked directories, each with its team."""
     try:
         with open(f"{root}/{DIRECTORIES}", encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read().splitlines()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 LINE = "[teams] You have messages. If they are not shown now, run: teams read-messages"
-"""All that a client is woken with: never what somebody wrote."""
+"""The only text that wakes a client. It never contains what others wrote."""
 MAIL, STOP, LEAVE = b"m", b"s", b"l"
 """What is rung for: there is mail; the client is to be interrupted, because there is; nobody is to wait any more."""
 
@@ -61,16 +61,16 @@ class Doorbell:
         return client > 0 and self.client() == -client
 
     def fileno(self) -> int:
-        """What `select` wakes on when it rings."""
+        """The descriptor on which `select` wakes when it rings."""
         return self._pipe
 
     def wait(self, seconds: float) -> bytes:
-        """What it was rung for, within *seconds*; empty if it was not."""
+        """The reasons for which it was rung within *seconds*; empty if it was not."""
         ready, _, _ = select.select([self._pipe], [], [], seconds)
         return self.heard() if ready else b""
 
     def heard(self) -> bytes:
-        """What it was rung for since the last time."""
+        """The reasons for which it was rung since the last call."""
         try:
             rings = os.read(self._pipe, 4096)
         except BlockingIOError:
@@ -105,7 +105,7 @@ def is_heard(path: str) -> bool:
 
 
 def dismiss(directory: str, client: str) -> None:
-    """Have nobody wait any more at the bells below the directory for a client of that kind, also after its next turn. A
+    """Stop every process that waits at a doorbell for this kind of client, now and after later turns. A
     wrapper, which serves its person, stays.
     """
     for bell in _of_kind(directory, client):

@@ -40,7 +40,7 @@ class Line:
         self.is_open = True
 
     def fileno(self) -> int:
-        """What `select` looks at."""
+        """The descriptor for `select`."""
         return self._line.fileno()
 
     @property

@@ -109,7 +109,7 @@ def note_told(store: Store, team: str, agent: str, number: int) -> None:
 
 
 def lately(terminal: Terminal, by: str, now: datetime) -> int:
-    """How often messages of *by* woke the client within the last hour."""
+    """The number of times that messages of *by* woke the client within the last hour."""
     return sum(waking.by == by and seconds_since(waking.at, now) < _HOUR for waking in terminal.wakings)
 
 

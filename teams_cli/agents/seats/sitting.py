@@ -202,7 +202,7 @@ def as_session(terminal: Terminal) -> Session:
 
 
 def secrets_of(store: Store, team: str, agent: str) -> dict[str, Any]:
-    """What only this machine knows of the terminal; empty if it is another machine's."""
+    """The secrets that only this machine has of the terminal; empty if it is on another machine."""
     try:
         with open(bindings.kept(store.root, team, agent, "json"), encoding="utf-8") as file:
             return dict(json.load(file))

@@ -122,7 +122,9 @@ def state_of(store: Store, team: teams.Team, terminal: Terminal) -> str:
 
 
 def state_known(store: Store, team: teams.Team, terminal: Terminal) -> str:
-    """What was last said, unless its process ended, or it worked and fell silent: by this it is woken once more."""
+    """The last reported state, unless its process ended, or it worked and fell silent; with this it can be woken
+    again.
+    """
     if terminal.state == GONE or terminal.has_ended:
         return GONE
     silent = seconds_since(terminal.heard_at, store.now()) > team.silence
@@ -131,7 +133,7 @@ def state_known(store: Store, team: teams.Team, terminal: Terminal) -> str:
 
 
 class Report:
-    """What was said of a client: its state, by what source, in which session, and what it waits for."""
+    """A report about a client: its state, the source of the report, the session, and what it waits for."""
 
     def __init__(self, state: TerminalState, source: str, session_id: str = "", waits_for: str | None = None) -> None:
         self.state = state
