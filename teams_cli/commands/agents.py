@@ -112,7 +112,7 @@ _STARTED = (
 
 
 def result_of(call: Call, session: Session) -> dict[str, Any]:
-    """How the agent ended and what came out, as JSON; with a hint where a prompt was taken for a command."""
+    """The outcome and the output of the agent, as JSON; with a hint if a prompt was run as a command."""
     return _result(session, outputs.load(call.store, call.team, session.agent) if session.ended else None)
 
 
@@ -128,7 +128,7 @@ def _result(session: Session, output: outputs.Output | None) -> dict[str, Any]:
 
 
 def _said(output: outputs.Output | None) -> dict[str, Any]:
-    """What an agent said at the end of its last turn and, where there is something, of those before."""
+    """The last words of an agent in its last turn and, if there are any, in those before."""
     earlier = {"earlier": output.earlier} if output and output.earlier else {}
     return {"output": output.text if output else None, **earlier}
 

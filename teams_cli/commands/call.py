@@ -56,7 +56,7 @@ _NEVER = 3600.0
 
 
 class Call:
-    """What a command is given besides its parameters. *sources* says where each setting of the call came from;
+    """The surroundings of a command, besides its parameters. *sources* says where each setting of the call came from;
     *say* shows a line of talk to the person, where there is one; agents that are started inherit from *environ*.
     """
 
@@ -90,10 +90,10 @@ class Call:
         self._seen_in: Team | None = None
         """The team as it was when the caller was last noted as seen."""
         self._seen: presence.Agent | None = None
-        """What is known of the caller since the command began, or since it waited last."""
+        """The caller's record as of the beginning of the command, or of its last wait."""
         self.said_directory = directory
         self.elsewhere = False
-        """Who calls is not where this process is: its directory says nothing of their work."""
+        """The caller is elsewhere than this process: the directory says nothing about its work."""
         self.show: Callable[[Any], Any] = lambda document: None
         """Shows a document to who started a server, while it runs."""
         self.begin_answer: Callable[[Any], bool] = lambda document: False
@@ -102,13 +102,13 @@ class Call:
         self.words = ""
         """How the answer is told to a person, where that depends on what was asked: a function below `cli.show`."""
         self.more = ""
-        """What a list has left out, and how to get it."""
+        """A line about what a list left out, and how to get it."""
         self.room = 0
         """Bytes that the answer may have, where who reads it would lose what is longer; 0 for any."""
         self.follows = ""
         """The command that follows, where the answer is told in words."""
         self.done = ""
-        """What is said in the place of that when nothing is left to do."""
+        """The text instead of that when nothing is left to do."""
         self._to_note: list[Callable[[], object]] = []
         self.tells_news = False
         """Whether the answer has news that the caller must not miss if it cancels meanwhile."""
@@ -176,7 +176,7 @@ class Call:
         return (len(likely) > 1 and self.own_teams(likely)) or likely
 
     def own_teams(self, among: list[str]) -> list[str]:
-        """Those of which the caller is a member; none for the human."""
+        """The teams of which the caller is a member; none for the human."""
         if self.caller is None or self.caller.is_human:
             return []
         return [team for team in among if self._is_in(team)]
@@ -210,7 +210,7 @@ class Call:
 
     @property
     def directory(self) -> str:
-        """Where the caller is.
+        """The directory of the caller.
 
         Raises:
             InvalidValue: The directory was removed.
@@ -221,7 +221,7 @@ class Call:
 
     @property
     def workplace(self) -> str:
-        """Where the caller works, as far as it is known from the call; empty if it is not."""
+        """The directory in which the caller works, if the call tells it; else empty."""
         return "" if self.elsewhere else self.said_directory
 
     @property
@@ -406,7 +406,7 @@ class Call:
                 self.say(f"your work could not be compared with that of others: {why}")
 
     def _renewed(self, team: Team, agent: presence.Agent, reading: bool, refused: bool) -> presence.Agent:
-        """What is known of the caller once its leases were renewed."""
+        """The caller's record after its leases were renewed."""
         from teams_cli.tasks import leases
 
         agent, at_their_end = leases.renew(self.store, team, agent, reading, refused)
@@ -430,7 +430,7 @@ class Call:
         return self.note_seen() if team == self.said_team else _NEVER
 
     def losses(self) -> str:
-        """Which tasks the caller has lost since it was told of anything, in lines; empty if none."""
+        """Lines about the tasks that the caller lost since its last notice; empty if there are none."""
         if self._seen is None or self._seen_in is None:
             return ""
         from teams_cli.messages.messages import MESSAGE

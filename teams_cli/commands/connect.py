@@ -185,7 +185,9 @@ def _agrees(call: Call, planned: list[str]) -> bool:
 
 
 def _ours(name: str, project: bool) -> Ours:
-    """What is put in; what is in a project is for everybody who works on it, so it names no path of this machine."""
+    """The entries to add. Those in a project are for everybody who works on it, so they name no path of this
+    machine.
+    """
     client = known.get(name)
     hook = f"teams hook {name}" if project else client.hook_command(sys.executable)
     server = ["teams", "mcp"] if project else client.server_command(sys.executable)

@@ -1,4 +1,4 @@
-"""How a command is declared: parameters, the function that answers, the docstring that becomes its help."""
+"""Declare a command: its parameters, the function that answers, and the docstring that becomes its help."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _IN_OTHER_SYSTEMS = {key: f"{key}_id" for key in ("task", "plan", "agent", "message", "shutdown")}
 _IN_OTHER_SYSTEMS["question"] = "question_id request_id"
-"""What other systems call the things that our requests name by a word alone."""
+"""The names in other systems of things that our requests name with one word."""
 
 
 class Parameter:
@@ -44,11 +44,11 @@ class Parameter:
     seldom = False
     """Agents are not told of it each day."""
     else_all = False
-    """Where it is left out, all are meant."""
+    """If it is left out, all are meant."""
     called = ""
     """Its key in requests, where that is not its word in small letters."""
     also = ""
-    """What other systems call it in requests."""
+    """Its names in the requests of other systems."""
     metavar = ""
     """The word for its value in help; by default its first flag in capitals."""
     name = ""
@@ -85,12 +85,12 @@ class Parameter:
 
     @property
     def key(self) -> str:
-        """What it is called in a request: as in other requests, else by its older key."""
+        """Its key in a request: as in other requests, else its older key."""
         return self.called or self.older_key
 
     @property
     def older_key(self) -> str:
-        """What it was called in requests at first: the word that the person types, without its dashes."""
+        """Its first key in requests: the word that the person types, without its dashes."""
         word = self.flags[0].lstrip("-").replace("-", "_")
         return self.name if word in ("ID", "NAME") else word.lower()
 
@@ -101,13 +101,13 @@ class Parameter:
 
     @property
     def usage(self) -> str:
-        """How a parameter that is known by its place is written."""
+        """The usage of a parameter that is known by its place."""
         word = self.metavar + ("..." if self.many else "")
         return word if self.required or self.needed else f"[{word}]"
 
     @property
     def placeholder(self) -> str:
-        """What is written behind its name: a blank and a word for its value, where it takes one."""
+        """The text after its name: a blank and a word for its value, if it takes one."""
         return "" if self.positional or self.flag else f" {self.metavar}"
 
     def convert(self, word: str) -> Any:
@@ -171,7 +171,7 @@ class Command:
     group = ""
     """The part of the help that it stands in."""
     want = ""
-    """What somebody wants who is told of it by the guide."""
+    """The purpose, for the guide."""
     held: str | None = None
     """The parameters that an agent may give which is held to a level below `all`; None where it may not run this. Of
     `name=a,b` it may give these values, of `name=.` its own alone, of `name/` paths below the directory it works in;
@@ -212,7 +212,7 @@ class Command:
     moves = False
     """It may change what its caller is allowed to do."""
     for_person = False
-    """Who types it at a terminal without saying who they are is the human."""
+    """Without a name, at a terminal, the caller is the human."""
 
     def __init__(
         self,
@@ -344,7 +344,7 @@ _OURS = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EBADF, errno.EPIPE)
 
 
 def _after_a_change(failure: errors.TeamsError) -> errors.OutcomeUnknown:
-    """What is to be said of a failure behind a change: that nothing was changed would be wrong."""
+    """The error for a failure after a change: it must not say that nothing was changed."""
     hint = "Repeat the command: what is done stays done."
     if isinstance(failure, errors.StorageFailed) and failure.hint:  # what refuses the disk stays so
         hint = f"{failure.hint} What is done stays done: a repeat does the rest."

@@ -72,7 +72,7 @@ def _refuse_swapped(team: Team, to: str, text: str) -> None:
 
 
 def _expected(call: Call, team: Team, names: list[str]) -> list[str]:
-    """Those of the names for which mail is kept until somebody joins."""
+    """The names for which mail is kept until somebody joins."""
     if all(name in (HUMAN, "leader") or team.find(name) for name in names):
         return []
     from teams_cli.membership import joining

@@ -88,7 +88,7 @@ _ID = argument("ID", "The question: 7, #7 or ask-7.", name="question")
 _LOOK_AGAIN = 10.0
 """Seconds after which a wait looks for answers though nothing woke it: few wait so, and not for long."""
 _TRIES = 3
-"""How often the process that collects is started, if it is killed."""
+"""The number of times that the collecting process is started, if it is killed."""
 
 
 def _ask(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 PRIVATE = ("tokenHash", "launcher")
-"""What is in the record of a member and in no answer."""
+"""The keys of a member's record that no answer shows."""
 
 
 def to_document(team: Team) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def member_rows(store: Store, team: Team, working: set[str], problems: list[erro
 
 
 def _mail(store: Store, team: Team, members: list[Member], problems: list[errors.TeamsError]) -> dict[str, int]:
-    """How much unread mail each has; of whom it can't be told, one by one, is a problem."""
+    """The number of unread messages of each member; one that can't be read is a problem."""
     names = [member.agent_id for member in members]
     try:
         return inboxes.unread_counts(store, team.name, names)

@@ -217,7 +217,7 @@ def _tasks(team: Team, config: Config, graph: Graph, finished: int) -> Rows:
 
 
 def _card(task: Task, graph: Graph, waiting: int, moves: list[str]) -> dict[str, Any]:
-    """What is seen of the task without opening it; what is empty is left out."""
+    """The fields of the task that its card shows; empty ones are left out."""
     blockers = graph.open_blockers.get(task.id, [])
     check = checks.of(task)
     row: dict[str, Any] = {

@@ -74,8 +74,8 @@ def outside(store: Store, team_name: str, caller: Caller, own: Sequence[str] = (
 
 
 def _told_once(store: Store, team: Team, caller: Caller) -> Found:
-    """What its role makes of the caller, and the rules of the team, for who looks for the first time; who was there
-    when they changed was told.
+    """The sentence about the caller's role, and the rules of the team, for a first look. Members at the time of a
+    change were notified.
     """
     if presence.load(store, team.name, caller.name).looked_to is not None:
         return {}
@@ -143,7 +143,7 @@ def _mine(store: Store, team: Team, caller: Caller, found: Overview, proposed: l
 
 
 def _count_fitting(ready: list[Task], free: int, team: Team, caller: Caller) -> int:
-    """How many of the tasks that are ready the caller may take, and has the skills for; *free* are for anybody."""
+    """The number of ready tasks that the caller may claim and has the skills for; *free* ones are for anybody."""
     member = team.member(caller.name)
     if member is None or not may_claim(team, caller):
         return 0
@@ -154,7 +154,7 @@ def _count_fitting(ready: list[Task], free: int, team: Team, caller: Caller) -> 
 def _waiting(
     store: Store, team: Team, caller: Caller, proposed: list[Plan], rules_shown: bool, once_told: OnceTold
 ) -> Found:
-    """What waits for the caller to do something about it."""
+    """The things that wait for an action of the caller."""
     name = caller.name
     asked = next(shutdowns.open_requests(store, team, name), None)
     if team.member(name) and team.state != "closed":
@@ -252,7 +252,9 @@ def _questions_to(store: Store, team: str, name: str) -> list[str]:
 
 
 def _since(store: Store, team: Team, caller: Caller, once_told: OnceTold) -> Found:
-    """What others finished since the caller last looked, all of it, and how much else they did; noted as seen."""
+    """The tasks that others finished since the caller last looked, and the number of other changes; both are marked as
+    seen.
+    """
     name = caller.name
     looked_to = presence.load(store, team.name, name).looked_to or 0
     entries = list(store.history(team.name, looked_to))
@@ -284,7 +286,7 @@ def _in_words(entries: list[Found]) -> list[str]:
 
 
 def _ended(entry: Found) -> Found:
-    """Which task ended, by whom, and what its owner's word rests on."""
+    """The task that ended, its owner, and the evidence for it."""
     by = entry.get("actor")
     document = {"id": entry.get("task"), "by": entry.get("owner", by), "status": _ENDS[str(entry["what"])]}
     accepted = {"acceptedBy": by} if entry.get("owner", by) != by else {}

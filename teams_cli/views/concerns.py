@@ -40,13 +40,13 @@ _PAGES = 5
 _MOST = 20
 """Messages that are shown at a time; what is left ends the next wait."""
 _OF_ENDS = ("settled", "completed")
-"""What is told of tasks that are over."""
+"""The keys of facts about finished tasks."""
 _HELD = "held"
-"""What is told of a task that the caller has."""
+"""The key of a fact about a task that the caller owns."""
 
 
 class Wanted:
-    """Which of the things that concern an agent end its wait.
+    """The things that end the wait of an agent.
 
     *needed*: what went well is told with the next thing that asks for something, or when the time is over (see
     `work.can_wait`). *claims_ready*: a task that is ready is told although it was told before. *for_work*: mail that
@@ -134,7 +134,7 @@ class Lookout:
         self.wanted = wanted
         self.alarm = Alarm()
         self._notes: list[Callable[[], object]] = []
-        """What is to be noted of the last look, once what it found was told."""
+        """The functions that note the last look, called after its answer was shown."""
         self.queue: dict[str, float] = {}
         self._is_to_say = waits
         self._has_said = False
@@ -188,7 +188,7 @@ class Lookout:
                 say(f"teams: {nobody}")
 
     def topics(self) -> frozenset[str]:
-        """What changes may concern the caller."""
+        """The topics of changes that may concern the caller."""
         name = self.caller.name
         found = {"team", "page", f"message/{name}"}
         try:
@@ -204,8 +204,8 @@ class Lookout:
         return frozenset(found)
 
     def look(self) -> Found:
-        """What concerns the caller now and was not told before; it is told with this, and noted *once told*. Empty if
-        there is nothing.
+        """The things that concern the caller now and were not reported before. They are noted *once told*. Empty if
+        there are none.
 
         `next` is the command that follows on the whole of it.
         """
@@ -251,7 +251,7 @@ class Lookout:
         ending.set_alarm(self.store, self.team, started, self.alarm)
 
     def _news(self, team: Team, agent: presence.Agent, there: Collection[str]) -> tuple[list[Found], list[Found]]:
-        """What is so and was not told, and the mail."""
+        """The present facts that were not reported, and the mail."""
         facts, mailbox = self._facts(team, there), self._mailbox()
         if not mailbox.unread(quiet=True):
             self._say_if_waiting(facts)
@@ -339,7 +339,7 @@ class Lookout:
                 notices.settle(self.store, self.team, tasks.TASK, key)
 
     def _untold(self, facts: Facts, agent: presence.Agent, has_mail: bool) -> list[Found]:
-        """What is so and was not told since it is."""
+        """The present facts that were not reported since they became true."""
         known = facts.still_told(agent, but_ready=self.wanted.claims_ready)
         true = self._true(facts, known, agent) | self._held(facts, known, has_mail)
         untold = {about: shown for about, shown in true.items() if about not in known and shown}
@@ -367,7 +367,7 @@ class Lookout:
         upsert(self.store, self.team, presence.AGENT, self.caller.name, fresh, change)
 
     def _true(self, facts: Facts, known: set[str], agent: presence.Agent) -> Known:
-        """What is so, in the order in which it is told."""
+        """The present facts, in the order of the answer."""
         if not (facts.leads or self.caller.is_human or self.wanted.completed):
             return facts.overdue(agent) | facts.ready(known) | facts.done(known)
         from teams_cli.views.leading import Leading  # loads all that members don't hear of
@@ -413,7 +413,7 @@ class Lookout:
         return happened
 
     def _otherwise(self, team: Team) -> str:
-        """What to do where nothing that happened asks for anything: go on with one's task, or wait."""
+        """The next step if no event asks for an action: continue the task, or wait."""
         return work.next_step(self.store, team, self.caller)
 
 

@@ -93,7 +93,7 @@ def wait(
 
 
 def _in_vain(conditions: Sequence[Condition]) -> str:
-    """How that stands which was waited for, and what to do."""
+    """The state of what was waited for, and the next step."""
     said = [each for each in map(_standing, conditions) if each]
     return " ".join([*(f"{each}." for each in said), conditions[0].in_vain])
 
@@ -294,7 +294,7 @@ def agent_done(store: Store, team: str, name: str) -> Condition:
 
 
 def after_waiting(store: Store, team: str, caller: Caller, again: str) -> str:
-    """How the work stands, for who waited in vain, and how to wait on; or what it could do instead, and that nothing is
+    """The state of the work after a wait without a result, and how to wait longer; or another step, or that nothing is
     left to do.
     """
     said = ""
@@ -310,7 +310,7 @@ def after_waiting(store: Store, team: str, caller: Caller, again: str) -> str:
 
 
 def _done(store: Store, team: Team, caller: Caller) -> str:
-    """That all tasks are settled, and what is left to a leader."""
+    """A text: all tasks are settled, and what is left for a leader."""
     if not team.member(caller.name) and team.leader != caller.name:
         return ""
     from teams_cli.views import work
@@ -320,7 +320,7 @@ def _done(store: Store, team: Team, caller: Caller) -> str:
 
 
 def _instead(store: Store, team: Team, caller: Caller) -> str:
-    """That the caller has a task to go on with."""
+    """A text: the caller has a task to continue."""
     from teams_cli.views import work
 
     found = work.held_task(store, team, caller.name)

@@ -113,7 +113,7 @@ class Graph:
 
 
 def course(found: list[Task], now: datetime) -> dict[str, Any]:
-    """How far the work is: the share that is done, how many are where, the pace, and an estimate of the end.
+    """The progress of the work: the share done, the tasks by status, the pace, and an estimate of the end.
 
     `heldUp` counts what waits, also through others, for what failed or was cancelled. `pace` and `estimate` are None
     where there is no basis, and `noEstimate` says why.
@@ -168,14 +168,14 @@ def _is_over(ends: list[float], graph: Graph) -> bool:
 
 
 def _ends(graph: Graph, now: datetime) -> list[float]:
-    """How many seconds ago each task was completed."""
+    """The seconds since each task was completed."""
     moments = (t.completed_at for t in graph.tasks.values() if t.status == "completed" and t.completed_at)
     ages = (max(0.0, (now - parse_rfc3339(moment)).total_seconds()) for moment in moments)
     return [age for age in ages if age <= _LONGEST]
 
 
 def _pace(ends: list[float]) -> dict[str, Any] | None:
-    """How fast tasks were completed of late; None for too few to tell."""
+    """The pace at which tasks were completed recently; None if there were too few."""
     if len(ends) < _LEAST:
         return None
     within = max(ends[-1], 1.0)
@@ -196,7 +196,7 @@ def _estimate(graph: Graph, pace: dict[str, Any], left: int, path: list[str]) ->
 
 
 def _usual_length(graph: Graph) -> float:
-    """How many seconds a task usually takes from its claim to its completion: the median."""
+    """The median number of seconds from a claim to the completion."""
     lengths = sorted(
         (parse_rfc3339(task.completed_at) - parse_rfc3339(task.claimed_at)).total_seconds()
         for task in graph.tasks.values()

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 SHUTDOWN = "shutdown"
 """The kind of the requests to end: what looks at them is imported where there are any."""
 PLAN = "plan:"
-"""What the word begins with under which a plan is told."""
+"""The beginning of the key of a fact about a plan."""
 _TITLE = 60
 _IN_SIGHT = 10
 """So many ready tasks are looked at, where not all that are news among them are left to others."""
 _BEHIND = f"{work.READY}more:"
-"""What the word begins with under which it is told that more are ready; then where the last stood that was looked at.
+"""The beginning of the key of the fact that more tasks are ready; the position of the last one looked at follows.
 """
 _MUCH = 100
 """After so many changes what is ready is told again, rather than looking further back for a task that the agent took.
@@ -57,8 +57,8 @@ def settled_as(counts: dict[str, int]) -> str:
 
 
 class Facts:
-    """What is so now and concerns the caller, by the word it is told under; several may be told as one, and None goes
-    without saying. The alarm is set for what time alone may make so.
+    """The present facts that concern the caller, by key. Several may be reported as one, and None is not reported. The
+    alarm is set for facts that time alone may make true.
 
     The *queue* says from when on the caller may be told of a task that was left to those who wait before it; *there*
     names kinds of records that the team has.
@@ -84,7 +84,7 @@ class Facts:
         self._ready: Iterator[Task] | None = None
         self._seen: list[Task] = []
         self.offer: str | None = None
-        """Which ready task the caller is told of first."""
+        """The ready task that the caller is offered first."""
         self._idle: list[Agent] | None = None
         self._waiting: list[str] = []
         self.works = claims.may_claim(team, caller)
@@ -191,7 +191,7 @@ class Facts:
         return told, more and bool(news) and not fresh
 
     def done(self, known: set[str]) -> Known:
-        """That nothing is left to do, for a member; `leading` tells the leader what is."""
+        """A text for a member: nothing is left to do. `leading` has the text for the leader."""
         from teams_cli.tasks import overviews
 
         counts = (
@@ -229,7 +229,7 @@ class Facts:
         return self._place(task) >= _place_in(behind)
 
     def _not_offered(self, ready: list[Task]) -> list[Task]:
-        """Those of the tasks of which no other without work was told a moment ago; else the alarm rings after that."""
+        """The tasks that were not just offered to another idle agent; for the others the alarm is set."""
         if self._idle is None:
             self._idle = work.idle(self.store, self.team, self.caller.name)
         others = self._idle
@@ -266,14 +266,14 @@ class Facts:
         return task.status == "pending" and work.about(task) == self.offer
 
     def _also_told(self) -> list[str]:
-        """Those of the others that wait who are told of the task that the caller is told of."""
+        """The other waiting agents that are offered the same task as the caller."""
         if not self._waiting:
             return []
         others = work.idle(self.store, self.team, self.caller.name)
         return [one.agent for one in others if one.offered == self.offer and work.offer_left(self.store, one)]
 
     def _before(self) -> int:
-        """How many of those who wait come before the caller."""
+        """The number of waiting agents before the caller."""
         return sum(name < self.caller.name for name in self._waiting)
 
     def _in_turn(self, free: list[Task], before: int) -> list[Task]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _FEW = 3
 _LATE = 0.8
-"""Of a lease: a silence of that length is worth a word even where others have work."""
+"""The part of a lease after which a silence is reported even if others have work."""
 _LONG = 600.0
 """Seconds of silence that are worth a word where others have nothing to do until then: who writes code says nothing
 for some minutes.
@@ -102,7 +102,7 @@ def _left(store: Store, task: Task) -> str:
 
 
 def _without(task: Task, whole: Overview) -> str:
-    """How to go on without a task whose owner is silent: have the one that waits for the fewest not wait."""
+    """The command to continue without a task whose owner is silent: unblock the task with the fewest blockers."""
     behind = [each for each in whole.found if each.status == "pending" and task.id in each.blocked_by]
     waits = {each.id: [one.id for one in dependencies.open_blockers(each, whole.status_of)] for each in behind}
     first = min(behind, key=lambda each: (len(waits[each.id]), tasks.TASK.number_in(each.id))).id
@@ -142,7 +142,7 @@ class Leading:
         return found
 
     def completed(self, known: set[str]) -> Known:
-        """That so many tasks are completed as were asked for."""
+        """A text: as many tasks are completed as the leader asked for."""
         if self.wanted is None:
             return {}
         counts = overviews.overview(self.store, self.team.name).counts
@@ -172,7 +172,7 @@ class Leading:
         return {about: fact("settled", self.team.name, text, what)}
 
     def _unread(self, others: list[str]) -> str:
-        """Who of the others has mail that it has not read: something may be left to do; empty if nobody has."""
+        """The others with unread mail, as a phrase: something may be left to do. Empty if there are none."""
         try:
             counts = inboxes.unread_counts(self.store, self.team.name, others)
         except errors.TeamsError:  # the doctor says what is wrong

@@ -1,4 +1,4 @@
-"""How far a message got with each of its recipients."""
+"""Find the state of a message for each of its recipients."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _NAMED = 3
 _OF_A_LOSS = (f"{SYSTEM}~lost-", f"{SYSTEM}~taken-")
-"""How the uids of notices begin that tell of a task that their reader has no longer."""
+"""The beginnings of the uids of notices about a task that their reader no longer has."""
 _NEAR = 32
 """Messages whose envelopes are looked at; behind more the inbox is asked, and how far that was is noted."""
 _LONGEST = 140
@@ -27,7 +27,7 @@ _WHOLE = 200
 
 
 class Reminder:
-    """What waits, as text that is empty if nothing does; *has_mail* if there is mail that it does not show whole."""
+    """The reminder as text, empty if nothing waits; *has_mail* if it does not show all mail in full."""
 
     def __init__(self, text: str, has_mail: bool = False) -> None:
         self.text = text

@@ -25,7 +25,7 @@ _AROUND = 70
 
 
 class Wanted:
-    """What is looked for: words of which each is to be the beginning of a word of the text, by whom, since when."""
+    """A search: the words, each the beginning of a word of the text, the author, and the time since when."""
 
     def __init__(self, said: str, sender: str | None = None, since: datetime | None = None) -> None:
         import re  # dear, and `brief` is declared beside the command that searches
@@ -58,7 +58,8 @@ class Wanted:
 def search(
     store: Store, team: str, wanted: Wanted, places: Sequence[str], limit: int, problems: list[errors.TeamsError]
 ) -> list[Hit]:
-    """What has all the words, the newest first; at most so many. Without places, all but the history.
+    """The texts that have all the words, the newest first; at most so many. Without places, everywhere but in the
+    history.
 
     Raises:
         InvalidValue: There is no letter or digit to look for.

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 BY = ("agent", "task", "model")
 _COUNTS = ("input", "cached", "output")
 _MAIL = "(mail)"
-"""What a turn is put under that was for no task."""
+"""The row of turns that were for no task."""
 
 
 def spent(store: Store, team: Team, by: str, problems: list[errors.TeamsError]) -> dict[str, Any]:
-    """What was taken: `rows` by agent, task or model, all together, and how much of it went into coordination.
+    """The use: `rows` by agent, task or model, the total, and the part of it for coordination.
 
     Counts are tokens: `input` with what came from a cache, `cached` that part of it, and `output`. They are null where
     no turn was counted; `uncounted` turns are those of which the client did not say. What a turn took for several
@@ -48,7 +48,7 @@ def spent(store: Store, team: Team, by: str, problems: list[errors.TeamsError]) 
 
 
 class _Row:
-    """What several turns took together."""
+    """The use of several turns together."""
 
     def __init__(self) -> None:
         self.turns = self.uncounted = 0

@@ -1,4 +1,4 @@
-"""How the work of a team stands, in one line, for an agent whose wait ran out."""
+"""Show the state of a team's work in one line, for an agent whose wait ran out."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def in_words(store: Store, team_name: str, caller: Caller) -> str:
 
 
 def of_nobody(store: Store, team_name: str, caller: Caller) -> str:
-    """That who leads waits for nobody: no other member is there that could bring anything about."""
+    """A text for the leader: there is no other member to wait for."""
     try:
         team = teams.get(store, team_name)
     except errors.TeamsError:  # the wait itself says what is wrong
@@ -65,7 +65,7 @@ def _work(store: Store, team: Team, but: str, leads: bool) -> str:
 
 
 def _end(whole: Overview) -> str:
-    """That nothing is left to take, for who waits for work."""
+    """A text for a member that waits for work: no task is left."""
     counts = whole.counts
     at_work = counts[tasks.IN_PROGRESS] or counts.get(tasks.IN_REVIEW)
     return "no other task is left" if at_work and not counts["pending"] else ""
@@ -78,7 +78,7 @@ def _in_work(store: Store, team: Team, found: list[Task], others: Sequence[Task]
 
 
 def of_task(store: Store, team_name: str, task_id: str) -> str:
-    """Who has the task and since when; of one that nobody has, why not."""
+    """The owner of the task and since when; for a task without an owner, the reason."""
     team = teams.get(store, team_name)
     task = leases.current(store, team, tasks.get(store, team_name, task_id))
     if task.status == tasks.IN_PROGRESS:
@@ -130,7 +130,7 @@ def _named(store: Store, task: Task, silent: float, others: Sequence[Task] = ())
 
 
 def _silent_for(silent: float) -> str:
-    """That nothing was heard for so many seconds, if that is worth a word."""
+    """A phrase about a silence of so many seconds, if it is long."""
     return f"silent for {length(silent)}" if silent >= _SILENT else ""
 
 
@@ -160,7 +160,7 @@ def _idle(store: Store, team: Team, but: str, in_work: list[Task]) -> str:
 
 
 def _last_heard_of(store: Store, team: Team, but: str) -> str:
-    """Who of the others was last heard of, and when."""
+    """The other member that was last heard of, and when."""
     heard = [(_heard_of(store, team, member), member.agent_id) for member in _others(team, but)]
     if not heard:
         return _NOBODY

@@ -38,12 +38,12 @@ LEADING = (
     "--owner NAME, --blocked-by ID, --unblock ID); owners are notified. To finish: `teams request-shutdown NAME...`, "
     "`teams close-team`"
 )
-"""What who makes a team has to know of leading it."""
+"""The text about leading, for the one who creates a team."""
 LOOK_AT_BLOCKED = "teams get-tasks --blocked"
 
 
 def after_message(message: Found, matter: Found | None = None) -> str | None:
-    """What is to be done about a message, by what it asks for; None where reading it was all.
+    """The next step for a message, by its kind; None if it only had to be read.
 
     *matter* is the plan or the task that the message is about, as it is now.
     """
@@ -89,12 +89,12 @@ def after_reading(found: list[Found], matter_of: Callable[[Found], Found | None]
 
 
 def reply(message: str) -> str:
-    """How to handle a message."""
+    """The command that handles a message."""
     return f"teams reply {message} TEXT"
 
 
 def answer(question: str) -> str:
-    """How to answer a question."""
+    """The command that answers a question."""
     return f"teams answer {question} TEXT"
 
 
@@ -104,49 +104,49 @@ def look_at(message: str) -> str:
 
 
 def decide(plan: str) -> str:
-    """How to decide a plan."""
+    """The commands that decide a plan."""
     return f"teams approve-plan {plan}, or teams reject-plan {plan} --feedback WHY"
 
 
 def propose(task: str) -> str:
-    """How to have a plan for a task approved."""
+    """The command that proposes a plan for a task."""
     return f"teams propose-plan TEXT --task {task} {_PATIENTLY}"
 
 
 def revise(plan: str, task: str | None) -> str:
-    """How to propose a better plan in the place of a rejected one."""
+    """The command that proposes a better plan instead of a rejected one."""
     return f"teams propose-plan TEXT{f' --task {task}' if task else ''} --revises {plan} {_PATIENTLY}"
 
 
 def after_decision(plan: Found) -> str | None:
-    """What the author of a decided plan does: a better plan, or the work."""
+    """The next step of the author of a decided plan: a better plan, or the work."""
     if plan["status"] == "rejected":
         return revise(plan["id"], plan.get("task"))
     return complete(plan["task"]) if plan.get("task") else None
 
 
 def end(shutdown: str) -> str:
-    """How to answer who asks for the end."""
+    """The commands that answer a request to shut down."""
     return f"teams approve-shutdown {shutdown}, or teams reject-shutdown {shutdown} WHY"
 
 
 def after_shutdown(agent: str) -> str:
-    """What an agent reads that agreed to end."""
+    """The text for an agent that agreed to end."""
     return f"{agent} was shut down: you are done"
 
 
 def read_page(key: str) -> str:
-    """How to read a page."""
+    """The command that shows a page."""
     return f"teams shared {key}"
 
 
 def review(task: str) -> str:
-    """How to end the review of a task."""
+    """The commands that end the review of a task."""
     return f"teams review-task {task} --accept, or teams review-task {task} --reject WHY"
 
 
 def after_landing(landing: Found, agent: str, lands_by_itself: bool) -> str:
-    """How the owner of what came back red or in conflict lands it, once that is mended."""
+    """The command with which the owner lands a task again after fixing a red or conflicting landing."""
     if landing["state"] not in ("red", "conflict") or landing.get("owner") != agent:
         return ""
     task = landing["task"]
@@ -156,22 +156,22 @@ def after_landing(landing: Found, agent: str, lands_by_itself: bool) -> str:
 
 
 def complete(task: str) -> str:
-    """How to end a task; the next one is taken with that, once there is one."""
+    """The command that completes a task and claims the next one as soon as there is one."""
     return f"teams update-task {task} --status completed --result RESULT --next {_PATIENTLY}"
 
 
 def when_idle(works: bool) -> str:
-    """How a member waits with nothing to do: who works takes what comes."""
+    """The command with which a member waits for work; one that works claims the next task."""
     return WAIT_TO_WORK if works else WAIT
 
 
 def after_all(stuck: list[str]) -> str:
-    """What a leader does when nothing is left to do, or nothing that can be done."""
+    """The next step of a leader when no task is left, or none that can be done."""
     return LOOK_AT_BLOCKED if stuck else CLOSE
 
 
 def join(team: str, name: str, claim: bool = True) -> str:
-    """How to get into a team, and to a task; without what goes without saying."""
+    """The command that joins a team and claims a task, without options that are not needed."""
     said = [team, f"--as {name}" if name else "", "--claim" if claim else "", _PATIENTLY]
     return " ".join(["teams join-team", *filter(None, said)])
 
@@ -244,7 +244,7 @@ def is_wait(step: str) -> bool:
 
 
 def work(brief: Found) -> str | None:
-    """What to do about one's first task: finish it, unless something comes before."""
+    """The next step for the caller's first task: finish it, unless something else comes first."""
     for task in brief["myTasks"][:1]:
         if task["waitsFor"]:
             return f"teams wait --task {task['waitsFor'][0]}"

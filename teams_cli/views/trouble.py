@@ -1,4 +1,4 @@
-"""What needs a person: agents that failed, are lost or wait, failed tasks, and what waits for an answer."""
+"""Find what needs a person: agents that failed, are lost or wait, failed tasks, and open questions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def reason(task: Task) -> str:
 
 
 def spans_of_work(task: Task) -> list[list[str | None]]:
-    """Who had the task from when to when, as its notes tell, and how that ended; the end of the present one is None."""
+    """The owners of the task from its notes, each with begin, end and outcome; the end of the present one is None."""
     found: list[list[str | None]] = []
     for note in task.notes:
         if note.what == "claimed":
@@ -61,7 +61,7 @@ def missed(found: list[Task]) -> dict[str, str]:
 def of_agent(
     row: dict[str, Any], asked: list[Question], deciding: dict[str, str], had: dict[str, str]
 ) -> tuple[str | None, str | None]:
-    """What is wrong with a listed agent or what it waits for, in a word, and why.
+    """The trouble of a listed agent, or what it waits for, in a word, and the reason.
 
     *deciding* has for each agent the plan of its that is not decided, *had* says who is missed.
     """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SHOWN = 4
 READY = "ready:"
-"""What the word begins with under which it is told that a task is ready."""
+"""The beginning of the key of the fact that a task is ready."""
 HELD = "held:"
 """What the word begins with under which one is told of a task that it has, when it waits for another."""
 _TITLE = 48
@@ -52,7 +52,7 @@ def of(store: Store, team: Team, name: str) -> Found:
 
 
 def rows_of(store: Store, team: Team, held: list[Task], proposed: list[Plan]) -> list[Found]:
-    """What its owner is told of the tasks that it has, of the first few of them."""
+    """The rows about an owner's tasks, for the first few of them."""
     by_id = {task.id: task for task in held[:SHOWN]}
     for key in {key for task in held[:SHOWN] for key in task.blocked_by}:
         try:
@@ -63,7 +63,7 @@ def rows_of(store: Store, team: Team, held: list[Task], proposed: list[Plan]) ->
 
 
 def row(store: Store, team: Team, task: Task, by_id: dict[str, Task], proposed: list[Plan]) -> Found:
-    """What its owner is told of a task: how long it has it, what it waits for, and how it stands with its plan."""
+    """The row for the owner of a task: the time left, what it waits for, and the state of its plan."""
     blockers = [by_id[key] for key in task.blocked_by if key in by_id]
     results = [(blocker.id, blocker.owner, blocker.result) for blocker in blockers if blocker.status == "completed"]
     status, plan = plan_of(task, proposed)
@@ -105,7 +105,7 @@ def plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:
 
 
 def next_step(store: Store, team: Team, caller: Caller) -> str:
-    """What the caller does when it ended a task: go on with another, or wait, which takes the next."""
+    """The next step of a caller that ended a task: continue with another, or wait, which claims the next."""
     return steps.work(of(store, team, caller.name)) or when_idle(store, team, caller)
 
 
@@ -134,7 +134,7 @@ def idle(store: Store, team: Team, name: str) -> list[Agent]:
 
 
 def about(task: Task) -> str:
-    """What it is told under that the task is ready, until somebody took it."""
+    """The key of the fact that the task is ready, until somebody claims it."""
     return f"{READY}{task.id}:{task.claim}"
 
 
