@@ -118,7 +118,7 @@ def mark(owner: dict[str, Any], missing: int) -> str:
 
 
 def rest_of(command: Command, document: Any) -> str:
-    """How to get all of an answer that was cut; what can't be asked for again says it where it was cut."""
+    """The command that shows the whole of a cut answer; or a mark, if there is no such command."""
     shows = _showing(document) if isinstance(document, dict) else ""
     again = f"teams {command.name} … --json >FILE" if command.reads else ""
     return f"all of it: {shows or again}" if shows or again else "[cut: the answer was too long]"

@@ -187,7 +187,7 @@ class Leader:
         reports.write(run.report, text)
         runs.settle(self.run.store, self.run.team, self.run.record, status, answer.verdict)
         if status == COMPLETED:
-            with suppress(errors.TeamsError):  # what it made is reported; that it is open still hurts nobody
+            with suppress(errors.TeamsError):  # the report is written; a team left open does no harm
                 closing.close(self.run.store, self.run.team, self.run.leader, force=True)
         return Ended(self.run.team, run, all_tasks, text)
 

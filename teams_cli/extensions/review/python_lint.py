@@ -127,7 +127,7 @@ def _finding(row: dict[str, Any], tree: str, table: Rules) -> Finding | None:
 
 
 def _is_meant(row: dict[str, Any], path: str, tree: str) -> bool:
-    """Whether the rule is right here; some are so only with more to go by than ruff asks for."""
+    """Whether the finding is real: some rules need more evidence than ruff looks for."""
     code, start, end = row["code"], row["location"]["row"], row["end_location"]["row"]
     lines = content(tree, path).splitlines()
     text = "\n".join(lines[start - 1 : end])

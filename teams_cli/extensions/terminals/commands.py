@@ -195,7 +195,9 @@ def end(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool
 
 
 def _end(store: Store, team: str, agent: str, environ: Mapping[str, str], watched: bool) -> bool:
-    """End a client, one that somebody looks at only if *watched*, and note that it is gone; whether it ended."""
+    """End a client and record that it is gone; with *watched*, also if somebody looks at it. Returns whether it
+    ended.
+    """
     if detached.is_there(store, team, agent):
         ended = detached.hang_up(store, team, agent, watched)
     else:
