@@ -76,8 +76,7 @@ def _answer_child(
         about_team = attention.introduction(store, team, caller.name, caller.config)
         token = f"TEAMS_TOKEN={caller.token} " if caller.token else ""
         introduction = (
-            f"{about_team}
-You work for {parent.name}. Name yourself in every command: {token}teams … --as "
+            f"{about_team}\nYou work for {parent.name}. Name yourself in every command: {token}teams … --as "
             f"{caller.name}. Without that you act as {parent.name}. The tools of the server `team` know who you are. "
             f"Your last answer is given to {parent.name} automatically."
         )
