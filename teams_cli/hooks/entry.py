@@ -83,6 +83,8 @@ def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
             from teams_cli.hooks import arrival
 
             return arrival.ask(flags["client"], given, standpoint, environ)
+        if quiet.is_of_task_list(given):
+            return _mirror(standpoint, given, environ)
         _answer(flags["client"], standpoint, given, environ)
     except Exception as error:
         _log(error, flags, environ)
@@ -130,6 +132,17 @@ def _answer_below(
         from teams_cli.hooks import arrival
 
         arrival.tell_child(client, given, standpoint, environ)
+
+
+def _mirror(standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]") -> int:
+    """Mirror the client's own task list; the exit status, by which it is refused what the team refuses."""
+    if environ.get("TEAMS_SHADOW") or not (standpoint.has_team and _is_plain(standpoint.agent)):
+        return 0
+    from teams_cli.hooks import mirroring
+
+    why = mirroring.mirror(given, standpoint, environ)
+    sys.stderr.write(why)
+    return REFUSED if why else 0
 
 
 def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]") -> None:

@@ -107,7 +107,7 @@ def _said(
     lines = [line for path in paths for line in overlaps.about(store, team, agent, path)]
     if denies:
         return dialect.denial(event, _told(lines, "so you may not write it now")) if lines else None
-    fresh = _not_told_before(f"{store.root}/teams/{team.name}/inboxes/{agent}.overlaps", lines)
+    fresh = not_told_before(f"{store.root}/teams/{team.name}/inboxes/{agent}.overlaps", lines)
     return dialect.context(event, _told(fresh, "agree with them who changes what")) if fresh else None
 
 
@@ -115,7 +115,7 @@ def _told(lines: list[str], what: str) -> str:
     return f"Overlap with your team: {'; '.join(dict.fromkeys(lines))}: {what} (teams send-message)."
 
 
-def _not_told_before(path: str, lines: list[str]) -> list[str]:
+def not_told_before(path: str, lines: list[str]) -> list[str]:
     """The lines that are not in the file yet; they are added to it. Where that fails, they are told again."""
     try:
         with open(path, encoding="utf-8") as file:

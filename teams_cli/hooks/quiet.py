@@ -46,6 +46,11 @@ def is_before(given: bytes) -> bool:
     return b'"PreToolUse"' in given or b'"BeforeTool"' in given
 
 
+def is_of_task_list(given: bytes) -> bool:
+    """Whether the client's own task list changes, or one that works it off has nothing to do."""
+    return any(event in given for event in (b'"TaskCreated"', b'"TaskCompleted"', b'"TeammateIdle"'))
+
+
 def may_write(given: bytes) -> bool:
     """Whether a tool is about to be used that may change what is another's, or was by a client that could not be told
     so before. Of commands only those with git are looked at.

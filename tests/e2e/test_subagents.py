@@ -66,3 +66,18 @@ def test_a_subagent_speaks_as_itself_through_the_tools(office: Office) -> None:
     assert broadcast["message"] == "Starting frontend work"
     texts = "".join(request.text for name in ("[ann]", "[sub]") for request in office.model.requests[name])
     assert "kid is done" in texts + office.say("read-messages", "--all", agent="ann")
+
+
+@pytest.mark.parametrize("office", ["claude", f"claude{NEWEST}"], indirect=True)
+def test_claudes_own_task_list_is_held_to_the_teams_check(office: Office) -> None:
+    office.variables["CLAUDE_CODE_ENABLE_TODO_TOOLS"] = "1"
+    office.say("create-task", "Add login", "--check", "false")
+    office.model.script(
+        "[ann]",
+        Use("TaskCreate", subject="Add login", description="with tests"),
+        Use("TaskUpdate", taskId="1", status="completed"),
+        Say("done"),
+    )
+    office.run("[ann] add the login")
+    (task,) = json.loads(office.say("get-tasks"))
+    assert task["status"] != "completed" and "task-1 is not completed" in office.model.requests["[ann]"][2].text

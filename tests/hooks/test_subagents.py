@@ -127,3 +127,27 @@ def test_a_session_inside_opencode_is_an_agent(cli: Cli, in_opencode: Callable[[
     assert (child["agentType"], child["childOf"]) == ("explore", "bob") and child["leftAt"]
     (output,) = [row for row in cli.ok("read-messages", "--all", agent="bob") if row["type"] == "output"]
     assert (output["from"], output["message"]) == ("agentA", "It is a.py")
+
+
+def test_claudes_task_list_is_mirrored_and_a_failed_check_refuses_completion(cli: Cli, tmp_path: Path) -> None:
+    def change(event: str, **more: Any) -> tuple[int, str]:
+        given = {"session_id": "s", "hook_event_name": event, "task_id": "1", "cwd": str(tmp_path), **more}
+        answer = cli("hook", "claude", agent="lea", stdin=json.dumps(given).encode())
+        return answer.status, answer.stderr
+
+    for _ in range(2):
+        assert change("TaskCreated", task_subject="Add login", task_description="tests too") == (0, "")
+    (task,) = cli.ok("get-tasks")
+    assert (task["title"], task["description"]) == ("Add login", "tests too")
+    assert change("TeammateIdle", teammate_name="ann") == (
+        2,
+        "Ready in team alpha: task-1: Add login. Take one: teams claim-task --next",
+    )
+    assert change("TeammateIdle", teammate_name="ann") == (0, "")
+    cli.ok("update-task", "1", "--check", f"test -e {tmp_path}/login", agent="lea")
+    status, why = change("TaskCompleted", task_subject="Add login")
+    assert status == 2 and "task-1 is not completed" in why and "test -e" in why
+    (tmp_path / "login").touch()
+    assert change("TaskCompleted", task_subject="Add login") == (0, "")
+    assert change("TaskCompleted", task_subject="Not in the team") == (0, "")
+    assert cli.ok("get-tasks")[0]["status"] == "completed" and "agentA" not in members(cli)

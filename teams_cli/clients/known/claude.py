@@ -22,6 +22,10 @@ _OF_PLUGIN = (ALLOWED[0], f"mcp__plugin_teams_{NAME}")
 _TURN = ("claude", "-p", "--output-format", "json", "{model}")
 _ALLOWED = ("{permissions}", "--allowedTools", ",".join(ALLOWED), "{mcp}", "{hooks}")
 
+_OF_TASKS = ("TaskCreated", "TaskCompleted", "TeammateIdle")
+_CHECK_TIMEOUT = 600
+"""Seconds: the check of a task is run in the hook."""
+
 _PROFILE = {
     "name": "claude",
     "description": "Claude Code, one turn a process.",
@@ -63,7 +67,7 @@ class Claude(Client):
 
     profile = _PROFILE
     dialect = COMMON
-    events = ("SessionStart", "UserPromptSubmit", "PostToolBatch", "Stop", "SubagentStart", "SubagentStop")
+    events = ("SessionStart", "UserPromptSubmit", "PostToolBatch", "Stop", "SubagentStart", "SubagentStop", *_OF_TASKS)
     sitting = ("PermissionRequest", "Notification", "SessionEnd")
     waiting = ("SessionStart", "Stop")
     seat = Seat(
@@ -98,6 +102,7 @@ class Claude(Client):
         entries = super().agent_entries(command)
         # Our server learns by the hook which agent inside the client makes a call.
         entries["PreToolUse"]["matcher"] = f"{entries['PreToolUse']['matcher']}|^mcp__(plugin_teams_)?{NAME}__"
+        entries["TaskCompleted"]["hooks"][0]["timeout"] = _CHECK_TIMEOUT
         return entries
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:

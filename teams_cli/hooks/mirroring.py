@@ -1,0 +1,98 @@
+"""Claude Code's own task list, mirrored into the team: its tasks are the team's of the same title."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+from teams_cli import errors
+from teams_cli.agents.seats.insiders import Insider
+from teams_cli.clients import own_entries
+from teams_cli.hooks import guard, news
+from teams_cli.membership import joining, leaving
+from teams_cli.tasks import tasks
+from teams_cli.teams import permission
+from teams_cli.teams.permission import Caller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from teams_cli.hooks.entry import Standpoint
+    from teams_cli.store.contract import Store
+    from teams_cli.tasks.tasks import Task
+
+
+def mirror(given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> str:
+    """Do in the team what the client does in its list; why it may not, empty where it may. A teammate about to idle is
+    told once of each task that is ready.
+    """
+    event = json.loads(given)
+    name, title = event.get("hook_event_name"), str(event.get("task_subject") or "").strip()
+    store, caller = news.opened(standpoint, environ)
+    insider = Insider(store.root, standpoint.team, caller.name, str(event.get("agent_id") or ""))
+    if kept := insider.read():
+        caller = Caller(kept[0], token=kept[1], config=caller.config)
+    try:
+        leads = permission.require(store, standpoint.team, caller, "read-messages").team.leader == caller.name
+    except (errors.NotAllowed, errors.TeamNotFound, errors.Conflict):
+        return ""
+    program = _Program(standpoint, caller, {**environ}, str(event.get("cwd") or os.getcwd()))
+    task = _mirrored(store, standpoint.team, title)
+    if name == "TeammateIdle":
+        return _ready(program, store, str(event.get("teammate_name") or "").encode().hex()[:100])
+    if name == "TaskCreated" and title and task is None:
+        description = str(event.get("task_description") or "").strip()
+        program.run("create-task", title, *(["--description", description] if description else []))
+    if name == "TaskCompleted" and task:
+        return _complete_for_leader(program, store, task) if leads else _complete(program, task)
+    return ""
+
+
+class _Program:
+    """The commands, as the member in the team."""
+
+    def __init__(self, standpoint: Standpoint, caller: Caller, environ: dict[str, str], directory: str) -> None:
+        self.team, self.caller, self.directory = standpoint.team, caller, directory
+        own = {"HOME": standpoint.root, "STORE": standpoint.store, "TEAM": self.team, "TOKEN": caller.token or ""}
+        self.environ = environ | {f"TEAMS_{key}": value for key, value in own.items() if value}
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        words = (*own_entries.program(sys.executable), *words, "--as", self.caller.name)
+        return subprocess.run(words, env=self.environ, cwd=self.directory, capture_output=True, text=True)
+
+
+def _mirrored(store: Store, team: str, title: str) -> Task | None:
+    """The team's task of that title that has not ended."""
+    same = [task for task in tasks.all_of(store, team, []) if task.title == title]
+    return next((task for task in same if task.status in ("pending", tasks.IN_PROGRESS)), None)
+
+
+def _complete(program: _Program, task: Task) -> str:
+    """Complete the task; why that is refused."""
+    done = program.run("claim-task", task.id) if task.status == "pending" else None
+    if not done or done.returncode == 0:
+        done = program.run("update-task", task.id, "--status", "completed", "--result", "done in Claude Code")
+    return f"{task.id} is not completed: {done.stderr or done.stdout}" if done.returncode else ""
+
+
+def _complete_for_leader(program: _Program, store: Store, task: Task) -> str:
+    """Complete it as a member that works for the leader, which itself claims no task, and leaves then."""
+    leader = program.caller
+    member, token = joining.join(store, program.team, None, specialty="task list", child_of=leader.name)
+    program.caller = Caller(member.agent_id, token=token, config=leader.config)
+    program.environ |= {"TEAMS_TOKEN": token} if token else {}
+    try:
+        return _complete(program, task)
+    finally:
+        leaving.leave(store, program.team, program.caller)
+
+
+def _ready(program: _Program, store: Store, teammate: str) -> str:
+    found = program.run("get-tasks", "--ready", "--json")
+    ready = [f"{task['id']}: {task['title']}" for task in json.loads(found.stdout or "[]")]
+    path = f"{store.root}/teams/{program.team}/inboxes/{program.caller.name}.{teammate}.idle"
+    fresh = guard.not_told_before(path, ready) if not found.returncode else []
+    return f"Ready in team {program.team}: {'; '.join(fresh)}. Take one: teams claim-task --next" if fresh else ""
