@@ -243,30 +243,38 @@ class Teller:
             if own.worktree in has_moved:
                 self._note_files(shot, own)
             moved = near if own.worktree in has_moved else [tree for tree in near if tree.worktree in has_moved]
+            noted = presence.load(self.store, self.team, self.agent).conflicts or {}
+            unmoved = {onto, *(tree.agent for tree in near)} - {tree.agent for tree in moved}
+            conflicts = {name: places for name, places in noted.items() if name in unmoved}
             for overlap in _between(shot, self.store, self.team, [(own, tree) for tree in moved]):
                 tell(self.store, self.team, overlap)
+                other = next(tree for tree in overlap.trees if tree is not own)
+                conflicts[other.agent] = _in_words(overlap.places, int(other is overlap.trees[0]))
             if tip and (own.worktree in has_moved or seen.states.get(onto) != tip):
-                self._compare_with_tip(shot, own, onto, tip)
+                conflicts[onto] = self._compare_with_tip(shot, own, onto, tip)
+        conflicts = {name: places for name, places in conflicts.items() if places}
+        presence.note_conflicts(self.store, self.team, self.agent, conflicts)
         seen.write(commit, {**states, onto: tip})
 
-    def _compare_with_tip(self, shot: Snapshots, own: Tree, onto: str, tip: str) -> None:
+    def _compare_with_tip(self, shot: Snapshots, own: Tree, onto: str, tip: str) -> str:
         """Tell the agent once of each landing or other commit that its work conflicts with, unless it asked for its own
-        landing, which answers that.
+        landing, which answers that. The places, empty if there are none.
         """
         commit = shot.of(own.worktree)
         conflict = with_tip(shot, self.store, self.team, own.worktree, commit, onto, tip)
-        if not conflict["places"]:
-            return
+        places = _in_words(conflict["places"])
+        if not places:
+            return ""
         asked = landings.all_of(self.store, self.team, [])
         if any(one.head == commit and one.onto == onto for one in asked):
-            return
+            return places
         against = conflict["against"]
         cause = f" ({against['owner']}'s {against['task']}, which landed)" if against else ""
-        places = text.listed([regions.in_words(place) for place in conflict["places"]])
         body = f"your work conflicts with {onto}{cause} in {places}. Merge it now: git merge {onto}"
         files = [place["file"] for place in conflict["places"]]
         uid = f"behind-{_digest([self.agent, onto, *files, str(against)])}~{self.agent}"
         messages.notify(self.store, self.team, self.agent, body, uid, "info", event="work-conflicts")
+        return places
 
     def _note_files(self, shot: Snapshots, own: Tree) -> None:
         """Have others see what the agent changes, so that they choose tasks that touch none of it."""
@@ -310,6 +318,10 @@ def _state(tree: Tree) -> str:
     return digest.hexdigest()
 
 
+def _in_words(places: list[dict[str, Any]], mine: int = 0) -> str:
+    return text.listed([regions.in_words(place, mine) for place in places])
+
+
 def _digest(words: list[str]) -> str:
     return sha256("\0".join(words).encode(errors="surrogateescape")).hexdigest()[:16]
 
@@ -322,7 +334,7 @@ def tell(store: Store, team: str, overlap: Overlap) -> None:
     digest = _digest([*names, *overlap.files])
     for mine, theirs in ((first, second), (second, first)):
         if of_team.member(mine.agent):
-            places = text.listed([regions.in_words(place, int(mine is second)) for place in overlap.places])
+            places = _in_words(overlap.places, int(mine is second))
             lead = "You are" if mine is first else f"{theirs.agent} is"
             last = f"{theirs.agent} merges that" if mine is first else "merge their branch when it has landed"
             body = (

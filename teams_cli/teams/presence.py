@@ -14,6 +14,7 @@ from teams_cli.teams.teams import Team
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from teams_cli.records.types import Count, Name, Number, Object, Text, Time, Word
     from teams_cli.teams.permission import Caller
@@ -87,6 +88,8 @@ class Agent(Record):
     """The last commit there, if a file names it."""
     changing: list[Text] | None = None
     """Files that it changes there, committed or not, and that the branch of the main checkout does not have so."""
+    conflicts: Object | None = None
+    """By agent, or the branch that it joins: the places in which its work there conflicts with that of these."""
     checkout: Text | None = None
     """The main checkout of a repository in which it was last seen at work, on that host."""
     in_turn: bool | None = None
@@ -217,9 +220,17 @@ def saw(
 
 def note_changing(store: Store, team: str, name: str, files: list[str]) -> None:
     """Note which files the agent changes in its worktree."""
+    _note(store, team, name, changing=files or None)
 
+
+def note_conflicts(store: Store, team: str, name: str, conflicts: dict[str, str]) -> None:
+    """Note with whose work that of the agent conflicts, and where."""
+    _note(store, team, name, conflicts=conflicts or None)
+
+
+def _note(store: Store, team: str, name: str, **facts: Any) -> None:
     def change(agent: Agent) -> Agent:
-        return agent if (agent.changing or []) == files else agent.having(changing=files or None)
+        return agent if all(getattr(agent, key) == fact for key, fact in facts.items()) else agent.having(**facts)
 
     if change(known := load(store, team, name)) is not known:
         upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)

@@ -15,7 +15,7 @@ from teams_cli.store.contract import Store
 from teams_cli.tasks import changes, checks, dependencies, landings, leases, plans, tasks
 from teams_cli.tasks.plans import Plan
 from teams_cli.tasks.tasks import EDITABLE, Task
-from teams_cli.teams import pages, settings, teams
+from teams_cli.teams import pages, presence, settings, teams
 from teams_cli.teams.permission import Caller
 from teams_cli.teams.teams import Team
 from teams_cli.views import agents, course, reach, trouble
@@ -186,7 +186,7 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: list
     deciding = {each["from"]: each["id"] for each in proposed if each["status"] == "proposed"}
     waiting = [shut for shut in shutdowns.all_of(store, team, problems) if shut.status == "requested"]
     return {
-        "tasks": _tasks(team, config, graph, finished),
+        "tasks": _tasks(store, team, config, graph, finished),
         "agents": {row["name"]: _agent(row, asked, deciding, missed) for row in agent_rows(store, team, problems)},
         "questions": {question.id: questions.to_document(question) for question in asked},
         "plans": {each["id"]: each for each in proposed},
@@ -203,7 +203,8 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: list
     }
 
 
-def _tasks(team: Team, config: Config, graph: Graph, finished: int) -> Rows:
+def _tasks(store: Store, team: Team, config: Config, graph: Graph, finished: int) -> Rows:
+    seen = {agent.agent: agent for agent, _ in store.scan(team.name, presence.AGENT, [])}
     person = Caller(HUMAN, config=config)
     found = list(graph.tasks.values())
     waiting = graph.waiting_counts()
@@ -211,9 +212,15 @@ def _tasks(team: Team, config: Config, graph: Graph, finished: int) -> Rows:
     shown = {task.id for task in of_interest(found, finished)} | failed.union(graph.dead_ends)
     return {
         task.id: _card(task, graph, waiting.get(task.id, 0), changes.moves(team, person, task))
+        | (_in_work(seen[task.owner]) if task.status == "in_progress" and task.owner in seen else {})
         for task in found
         if task.id in shown
     }
+
+
+def _in_work(agent: presence.Agent) -> dict[str, Any]:
+    """What the owner of a task in progress changes, and with whose work that conflicts; what is empty is left out."""
+    return {key: value for key in ("changing", "conflicts") if (value := getattr(agent, key))}
 
 
 def _card(task: Task, graph: Graph, waiting: int, moves: list[str]) -> dict[str, Any]:
@@ -228,6 +235,8 @@ def _card(task: Task, graph: Graph, waiting: int, moves: list[str]) -> dict[str,
         "blocked": bool(blockers),
         "blockedBy": task.blocked_by,
         "openBlockers": blockers,
+        "after": task.after,
+        "inGrace": task.in_grace,
         "blockers": {key: graph.tasks[key].status if key in graph.tasks else "missing" for key in blockers},
         "heldUp": task.id in graph.held_up,
         "waiting": waiting,

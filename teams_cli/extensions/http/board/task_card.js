@@ -18,7 +18,7 @@ export function fillCard(node, task, does) {
   node.className = ['card', `priority-${task.priority}`, task.blocked && 'blocked', stuck && 'stuck'].filter(Boolean).join(' ');
   node.dataset.waitsFor = (task.openBlockers ?? []).join(' ');
   const tab = node.querySelector('.open')?.tabIndex ?? -1;
-  node.replaceChildren(...[head(task), title(task, does, tab), why(task), waits(task, does, tab), foot(task), menu(task, does, tab)].filter(Boolean));
+  node.replaceChildren(...[head(task), title(task, does, tab), why(task), waits(task, does, tab), comesAfter(task, does, tab), inWork(task), foot(task), menu(task, does, tab)].filter(Boolean));
   if (had) node.querySelector(`.${had.split(' ')[0]}`)?.focus({ preventScroll: true });
 }
 
@@ -70,6 +70,20 @@ function waits(task, does, tab) {
   return el('div', { class: 'waits' }, el('span', { class: 'muted' }, 'blocked by'), el('ul', { class: 'chips' }, chips));
 }
 
+/** The tasks that are to be completed before it is. */
+function comesAfter(task, does, tab) {
+  if (!task.after?.length || FINISHED.has(task.status)) return null;
+  return el('div', { class: 'waits' }, el('span', { class: 'muted' }, 'completed after'), el('ul', { class: 'chips' }, task.after.map((id) => el('li', {}, chip(id, does.jump, tab)))));
+}
+
+/** What its owner changes, and with whose work that conflicts. */
+function inWork({ changing, conflicts }) {
+  const parts = Object.entries(conflicts ?? {}).map(([name, places]) => el('p', { class: 'reason', dir: 'auto' }, ...visible(`conflicts with ${name} in ${places}`)));
+  if (changing) parts.unshift(el('p', { class: 'muted', dir: 'auto', title: changing.join('\n') }, ...visible(`changes ${changing.slice(0, SHOWN).join(', ')}${changing.length > SHOWN ? ` and ${changing.length - SHOWN} more` : ''}`)));
+  return parts.length ? el('div', { class: 'in-work' }, parts) : null;
+}
+
+const SHOWN = 3;
 const HOW = { in_progress: 'is in progress', in_review: 'is in review', failed: 'failed', cancelled: 'was cancelled', missing: 'does not exist', completed: 'is done' };
 const SIGNS = { in_progress: '▸', in_review: '◎', failed: '✗', cancelled: '✗', missing: '?', completed: '✓' };
 
@@ -100,7 +114,7 @@ function foot(task) {
   parts.push(...proof(task));
   if (task.planRequired) parts.push(el('span', { class: 'tag' }, 'needs a plan'));
   if (task.leaseExpiresAt && task.status === 'in_progress') {
-    parts.push(el('span', { class: 'lease', title: 'The claim expires then, unless the agent shows a sign of life' }, el('span', {}, 'claim '), timeLeft(task.leaseExpiresAt)));
+    parts.push(el('span', { class: 'lease', title: 'The claim expires then, unless the agent shows a sign of life' }, el('span', {}, task.inGrace ? 'grace period ' : 'claim '), timeLeft(task.leaseExpiresAt)));
   } else if (FINISHED.has(task.status) && task.completedAt) parts.push(el('span', { class: 'muted' }, timeAgo(task.completedAt)));
   if (task.result && !task.reason) parts.push(el('p', { class: 'result', dir: 'auto' }, firstLine(task.result)));
   return parts.length ? el('div', { class: 'card-foot' }, parts) : null;

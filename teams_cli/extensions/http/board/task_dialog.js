@@ -45,7 +45,7 @@ async function update() {
     const said = JSON.stringify(row);
     if (!made.whole || made.row !== said) made.whole = await read('show-task', { task: made.task });
     made.row = said;
-    if (made === shown) fill(made, { ...made.whole, blockers: row?.blockers ?? {}, moves: row?.moves ?? [], behind: row?.waiting ?? 0 });
+    if (made === shown) fill(made, { ...made.whole, blockers: row?.blockers ?? {}, moves: row?.moves ?? [], behind: row?.waiting ?? 0, inGrace: row?.inGrace });
   } catch (refusal) {
     refuse(refusal, made.place);
   }
@@ -68,8 +68,9 @@ function facts(task, waiting) {
     ['Status', el('span', { class: `status ${task.status}` }, task.blocked ? 'Pending, blocked' : WORDS[task.status])],
     ['Priority', task.priority],
     ['Owner', task.owner],
-    ['Claim', task.leaseExpiresAt && el('span', {}, `number ${task.claim}, expires in `, timeLeft(task.leaseExpiresAt))],
+    ['Claim', task.leaseExpiresAt && el('span', {}, `number ${task.claim}${task.inGrace ? ', in its grace period' : ''}, expires in `, timeLeft(task.leaseExpiresAt))],
     ['Blocked by', chips(task.blockedBy, task.openBlockers, task.blockers)],
+    ['Completed after', chips(task.after)],
     ['Blocks', chips(waiting)],
     ['Blocks in all', task.behind > waiting.length && `${task.behind} tasks`],
     ['Skills', task.require?.map(plain).join(', ')],

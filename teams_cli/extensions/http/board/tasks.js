@@ -9,9 +9,10 @@ import { choices, choose as filter, clear, filters, isFiltered, matches, onFilte
 import { whole } from './place.js';
 import { current, hasAll, on, wantAll } from './state.js';
 import { FINISHED, STATUSES, WORDS, move, moveLabel, ordered } from './statuses.js';
-import { createCard, fillCard } from './task_card.js';
+import { chip, createCard, fillCard } from './task_card.js';
 import { openTask } from './task_dialog.js';
 import { assign, createTask } from './task_forms.js';
+import { firstLine, visible } from './text.js';
 
 const PAGE = 50;
 const nodes = new Map();
@@ -24,6 +25,7 @@ let was = null;
 
 export function startTasks() {
   for (const status of STATUSES) byId('columns').append(column(status));
+  byId('columns').append(lane.made);
   byId('new-task').addEventListener('click', () => createTask());
   byId('task-filter').addEventListener('input', (event) => filter({ words: event.target.value.trim() }));
   for (const name of ['owner', 'priority', 'skill']) byId(`filter-${name}`).addEventListener('change', (event) => filter({ [name]: event.target.value }));
@@ -43,8 +45,23 @@ export function startTasks() {
     tasks = new Map(snapshot.tasks.map((task) => [task.id, task]));
     showFilters();
     render();
+    fillLane(snapshot);
     tell();
   });
+}
+
+/** The landing queue, beside the tasks while something is in it. */
+const lane = { list: el('ul', { class: 'cards' }) };
+lane.made = el('section', { class: 'column lane', 'aria-label': 'Landing queue', hidden: true }, el('h3', {}, 'Landing'), lane.list);
+
+function fillLane({ landings }) {
+  const queue = landings.filter(({ state }) => state === 'checking' || state === 'queued');
+  queue.sort((a, b) => (b.state === 'checking') - (a.state === 'checking'));
+  lane.made.hidden = queue.length === 0;
+  const said = JSON.stringify(queue.map(({ id, state }) => [id, state]));
+  if (lane.said === said) return;
+  lane.said = said;
+  lane.list.replaceChildren(...queue.map(({ task, title, state, onto }) => el('li', { class: 'row' }, chip(task, openTask), ' ', ...visible(firstLine(title, 80)), el('p', { class: 'muted' }, `${state}, onto ${onto}`))));
 }
 
 function column(status) {

@@ -10,7 +10,8 @@ import pytest
 from teams_cli.agents.budgets import USAGE, TurnUsage, Usage
 from teams_cli.clients.output import Tokens
 from teams_cli.tasks.landings import LANDING, Landing
-from teams_cli.teams import teams
+from teams_cli.tasks.tasks import TASK
+from teams_cli.teams import presence, teams
 from tests.extensions.http.board.test_views import LOOKS
 from tests.support.cli import ALPHA
 from tests.support.waits import until
@@ -70,6 +71,23 @@ def spent(cli: Cli) -> None:
     store.create(ALPHA, USAGE, "bob", Usage(agent="bob", turns=[counted]))
     store.create(ALPHA, USAGE, "mia", Usage(agent="mia", turns=[TurnUsage(turn=1, run="s", at=now, seconds=5.0)]))
     cli.ok("set", "budget", "100000", agent="human")
+
+
+def test_what_is_in_work_and_in_the_queue_is_beside_the_tasks(cli: Cli, page: Page) -> None:
+    cli.ok("create-task", "Open", agent="lea")
+    cli.ok("create-task", "Shut", "--after", "1", agent="lea")
+    cli.ok("claim-task", "2", agent="bob")
+    landed(cli)
+    task, revision = cli.store().get(ALPHA, TASK, "task-2")
+    cli.store().replace(ALPHA, TASK, "task-2", task.having(grace_until=task.lease_until), revision)
+    presence.note_changing(cli.store(), ALPHA, "bob", ["door.py:Door.shut"])
+    presence.note_conflicts(cli.store(), ALPHA, "bob", {"mia": "door.py Door.shut"})
+    for words in ("completed after", "changes door.py:Door.shut", "conflicts with mia in door.py Door.shut"):
+        page.reads("#card-task-2", words)
+    page.reads("#card-task-2 .lease", "grace period")
+    for words in ("Part 1", "checking, onto trunk", "queued, onto trunk"):
+        page.reads(".lane", words)
+    assert page.barriers() == []
 
 
 def test_reviews_are_ended_where_they_are_seen(cli: Cli, page: Page, tmp_path: Path) -> None:
