@@ -61,17 +61,18 @@ class Tracker:
         else:
             rows = [row for row in self._open(wanted) if "pull_request" not in row or not row["pull_request"]]
             rows = [row for row in rows if self._has(row, wanted)]
-        found = {item.key: item for item in map(self._item, rows)}
-        if not wanted.numbers and known:
-            own = self._own_name()
-            for key in known:
-                repository, _, number = key.rpartition("#")
-                if repository == own and key not in found:
-                    row = self._one(int(number), missing=True)
-                    item = self._item(row) if row else None
-                    if item is None or item.key != key:  # it was deleted, or transferred to another repository
-                        item = Item(key, key, status="", left=[f"now {item.key}" if item else "no longer there"])
-                    found[key] = item
+        own = self._own_name() if known else ""
+        there = {key.rpartition("#")[0] for key in known}
+        former = "" if own in there else next((name for name in sorted(there) if self._name_now(name) == own), "")
+        found = {item.key: item for item in (self._item(row, own, former) for row in rows)}
+        for key in known if not wanted.numbers else ():
+            repository, _, number = key.rpartition("#")
+            if repository == (former or own) and key not in found:
+                row = self._one(int(number), missing=True)
+                item = self._item(row, own, former) if row else None
+                if item is None or item.key != key:  # it was deleted, or transferred to another repository
+                    item = Item(key, key, status="", left=[f"now {item.key}" if item else "no longer there"])
+                found[key] = item
         return list(found.values())
 
     def _open(self, wanted: Wanted) -> list[dict[str, Any]]:
@@ -86,6 +87,10 @@ class Tracker:
         """Ask for the name of the repository."""
         return words_of(self._asked(self.repository)[0].get("full_name"))
 
+    def _name_now(self, repository: str) -> str:
+        """Ask for the name that a repository has since it was renamed; empty if there is none."""
+        return "".join(words_of(row.get("full_name")) for row in self._asked(f"repos/{repository}", missing=True))
+
     def _one(self, number: int, missing: bool = False) -> dict[str, Any]:
         """One issue; an empty one where it may be *missing*."""
         rows = self._asked(f"{self.repository}/issues/{number}", missing)
@@ -96,9 +101,15 @@ class Tracker:
         known = {words_of(milestone.get(key)) for key in ("title", "number", "iid", "id")}
         return wanted.milestone is None or wanted.milestone in known
 
-    def _item(self, row: dict[str, Any]) -> Item:
+    def _item(self, row: dict[str, Any], own: str, former: str) -> Item:
+        """The issue; of a repository that was renamed it keeps its *former* key, by which its task is found again."""
+
+        def key_of(address: str) -> str:
+            repository, _, number = (key := _key(address)).rpartition("#")
+            return f"{former}#{number}" if former and repository == own else key
+
         url = words_of(row.get("html_url") or row.get("web_url"))
-        key = _key(url)
+        key = key_of(url)
         labels = [words_of(one.get("name") if isinstance(one, dict) else one) for one in row.get("labels") or ()]
         author = row.get("user") or row.get("author") or {}
         milestone = words_of((row.get("milestone") or {}).get("title"))
@@ -112,7 +123,7 @@ class Tracker:
             status="pending" if is_open else "cancelled",
             why=None if is_open else f"closed at {url}",
             waits_for=[
-                _key(words_of(one.get("html_url") or one.get("web_url"))) for one in self._waits_for(row, is_open)
+                key_of(words_of(one.get("html_url") or one.get("web_url"))) for one in self._waits_for(row, is_open)
             ],
             labels=labels,
             url=url,
@@ -175,6 +186,10 @@ class GitLab(Tracker):
 
     def _own_name(self) -> str:
         return words_of(self._asked(self.repository)[0].get("path_with_namespace"))
+
+    def _name_now(self, repository: str) -> str:
+        rows = self._asked(f"projects/{quote(repository, safe='')}", missing=True)
+        return "".join(words_of(row.get("path_with_namespace")) for row in rows)
 
     def _open(self, wanted: Wanted) -> list[dict[str, Any]]:
         query = {"state": "opened", "per_page": "100", **({"labels": ",".join(wanted.labels)} if wanted.labels else {})}

@@ -69,7 +69,7 @@ path = urlsplit([word for word in sys.argv[2:] if not word.startswith("-")][0])
 query = {{key: values[0] for key, values in parse_qs(path.query).items()}}
 parts = path.path.removeprefix("repos/{{owner}}/{{repo}}").removeprefix("projects/:fullpath").strip("/").split("/")
 issues = said["issues"]
-if parts == [""]:
+if parts == [""] or path.path == "repos/" + said.get("former", ""):
     print(json.dumps(dict(full_name=said["name"], path_with_namespace=said["name"])))
 elif parts == ["issues"]:
     wanted = set(query.get("labels", "").split(",")) - {{""}}

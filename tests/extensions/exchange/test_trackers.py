@@ -106,6 +106,23 @@ def test_an_issue_that_went_away_is_named_and_its_task_stays(cli: Cli, forge: Fo
     assert done["created"] == [] and [status for _, status, _ in state(cli)] == ["pending", "pending"]
 
 
+def test_a_renamed_repository_makes_nothing_twice(cli: Cli, forge: Forge) -> None:
+    """Its issues have other addresses, and are the same; the former name leads to the new one."""
+    forge.issue(1, "One")
+    forge.issue(2, "Two")
+    cli.ok("import", "github")
+    forge.said["waits"] = {"1": [2]}
+    for number in (1, 2, 3):
+        forge.issue(number, "Now", html_url=f"https://github.com/acme/store/issues/{number}")
+    forge.write(name="acme/store", former="acme/shop")
+    done = cli.ok("import", "github")
+    assert [one["from"] for one in done["created"]] == ["acme/shop#3"] and sorted(done["changed"]) == [
+        "task-1",
+        "task-2",
+    ]
+    assert [blockers for _, _, blockers in state(cli)] == [["task-2"], [], []]
+
+
 def test_issues_are_chosen(cli: Cli, forge: Forge) -> None:
     forge.issue(1, "Both", labels=[{"name": "a b"}, {"name": "c"}], milestone={"title": "v1", "number": 7})
     forge.issue(2, "One", labels=[{"name": "c"}])
