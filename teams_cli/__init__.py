@@ -1,3 +1,3 @@
 """Team coordination for AI coding agents: teams, tasks and messages as JSON files."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

@@ -1,4 +1,4 @@
-"""Which member an agent inside a client is, kept on this machine: the client tells our hooks its id, and who calls."""
+"""Agents inside a client: which member each is, by the ids that the client gives our hooks, kept on this machine."""
 
 from __future__ import annotations
 
