@@ -51,7 +51,7 @@ def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: 
         changed = _checked(call, ids[0], edit, files)
     else:
         changed = changes.change_task(call.store, call.team, call.caller, ids[0], edit)
-    document = landed_too(call, changed) if changed.status == "completed" else to_document(call, changed)
+    document = landed_too(call, changed, wait or 0) if changed.status == "completed" else to_document(call, changed)
     if edit.unseen:
         document["unseenEditBy"] = edit.unseen
     if "lands" in document and document["lands"]["state"] in ("red", "conflict"):  # it is its owner's again
@@ -91,13 +91,15 @@ def _checked(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Tas
     return checking.change_task(call.store, call.team, call.caller, task, edit, place, attached)
 
 
-def landed_too(call: Call, task: Task) -> dict[str, Any]:
+def landed_too(call: Call, task: Task, patience: float = 0) -> dict[str, Any]:
     """The task that was just completed. If completed tasks land by themselves, queue it, and report under `lands` what
-    became of that within two seconds.
+    became of that within two seconds, or within up to 30 where the caller has that *patience*.
     """
 
     def land() -> Any:
-        return _lands_by_itself(call) and extensions.needed("land a completed task", "landing", "landing")(call, task)
+        return _lands_by_itself(call) and extensions.needed("land a completed task", "landing", "landing")(
+            call, task, patience
+        )
 
     outcome = call.try_to(land)
     if not outcome:

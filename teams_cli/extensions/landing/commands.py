@@ -32,6 +32,8 @@ Raises:
 
 _SOON = 2.0
 """Seconds in which most landings are over; who asked for one needs no second command then."""
+_MOST_PATIENT = 30.0
+"""Seconds for which a landing is waited for by its owner, who would wait for the next task."""
 
 
 def _land(call: Call, task: str, onto: str | None, via: str | None, no_wait: bool) -> Any:
@@ -57,14 +59,16 @@ def _soon(call: Call, landing: Landing, seconds: float, go_on: Callable[[], obje
         return {**landings.to_document(landing), "ahead": ahead}
 
 
-def follow(call: Call, task: Task) -> dict[str, Any] | None:
-    """Queue what was just completed, if its owner has a branch to land: what became of it by two seconds later."""
+def follow(call: Call, task: Task, patience: float) -> dict[str, Any] | None:
+    """Queue what was just completed, if its owner has a branch to land: what became of it by two seconds later, or by
+    half a minute where its owner has the *patience*.
+    """
     landing = queueing.by_itself(call.store, call.team, call.known, task, call.workplace)
     if landing is None:
         return None
     start = partial(lander.start, call.store, call.team, call.environ)
     call.try_to(start)
-    return _soon(call, landing, _SOON, start)
+    return _soon(call, landing, max(_SOON, min(patience, _MOST_PATIENT)), start)
 
 
 def _get(call: Call, landing: str | None, open: bool, limit: int | None) -> Any:
