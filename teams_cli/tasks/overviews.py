@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli.clock import seconds_since
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, tasks
 from teams_cli.tasks.tasks import FINISHED, PRIORITIES, TASK, Task
@@ -12,10 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any
 
+    from teams_cli.store.pace import Alarm
+
 DONE = "all tasks are settled: you are done"
 """The text for a member when all tasks are finished."""
 _FREE = [tasks.free(priority) for priority in PRIORITIES]
 _LANDING = "landing"
+_QUEUED_WITHIN = 3.0
+"""Seconds between the completion of a task and its landing in the queue, at most."""
 _COUNTED = {**{status: status for status in FINISHED}, **dict.fromkeys(_FREE, "pending")}
 """The labels that say all that is to be known of a task, with its status."""
 
@@ -64,24 +69,30 @@ def came_to(store: Store, team: str) -> str:
     return f" ({counts['completed']} of {sum(counts.values())} tasks completed)" if any(counts.values()) else ""
 
 
-def settled(store: Store, team: str, found: Overview | None = None) -> dict[str, Any] | None:
+def settled(
+    store: Store, team: str, found: Overview | None = None, alarm: Alarm | None = None
+) -> dict[str, Any] | None:
     """How many tasks have which status, and which can never become ready; None while there is something to do. What was
-    *found* is not looked for again.
+    *found* is not looked for again. The alarm rings when time alone may settle them.
     """
     found = found or overview(store, team)
     counts, stuck = found.counts, found.stuck
     if counts["in_progress"] or counts.get("in_review") or counts["pending"] > len(stuck) or lands(store, team):
         return None
+    if _is_about_to_land(store, team, found.found):
+        if alarm:
+            alarm.ring_in(_QUEUED_WITHIN)
+        return None
     return {"taskCounts": counts, "stuck": stuck}
 
 
-def over(store: Store, team: str) -> dict[str, int] | None:
+def over(store: Store, team: str, alarm: Alarm | None = None) -> dict[str, int] | None:
     """How many tasks have which status, when there are some and all have ended; None while one is left, also one that
     can never become ready: the leader may free it.
     """
     if any(keys for label, keys in store.by_label(team, TASK).items() if label not in FINISHED):
         return None
-    found = settled(store, team)
+    found = settled(store, team, alarm=alarm)
     counts: dict[str, int] = found["taskCounts"] if found else {}
     return counts if any(counts.values()) and not counts["pending"] else None
 
@@ -93,6 +104,34 @@ def lands(store: Store, team: str) -> bool:
     from teams_cli.tasks import landings
 
     return any(tasks.get(store, team, found.task).landing != found.id for found in landings.open_ones(store, team))
+
+
+def _is_about_to_land(store: Store, team: str, found: Sequence[Task]) -> bool:
+    """Whether a task was completed a moment ago, and its landing may not have been queued yet. In large teams completed
+    tasks are not among those that were *found*, but in the history.
+    """
+    from teams_cli.teams import settings, teams
+
+    if not settings.lands_by_itself(teams.get(store, team)):
+        return False
+    if any(task.completed_at and not task.landing and _is_recent(store, task.completed_at) for task in found):
+        return True
+    queued = set()
+    for _, entry in store.history(team, backwards=True):
+        if not _is_recent(store, str(entry.get("at"))):
+            return False
+        if entry.get("what") == "landing asked for":
+            queued.add(entry.get("task"))
+        elif entry.get("what") == "task completed" and entry.get("task") not in queued:
+            return True
+    return False
+
+
+def _is_recent(store: Store, time: str) -> bool:
+    try:
+        return seconds_since(time, store.now()) < _QUEUED_WITHIN
+    except ValueError:  # it was edited by hand
+        return False
 
 
 def refuse_closed(store: Store, team: Team) -> None:

@@ -205,7 +205,7 @@ def all_settled(store: Store, team: str) -> Condition:
     """No task is in progress, and every pending one waits for one that failed or was cancelled."""
 
     def look(alarm: Alarm) -> dict[str, Any] | None:
-        found = overviews.settled(store, team)
+        found = overviews.settled(store, team, alarm=alarm)
         if found is None:
             choosing.release_lost(store, teams.get(store, team), alarm)
         return found
@@ -262,7 +262,7 @@ def nothing_left(store: Store, team: str, caller: Caller, once_told: OnceTold) -
 
     def look(alarm: Alarm) -> dict[str, Any] | None:
         at = standing_of(teams.get(store, team), caller)
-        counts = overviews.over(store, team) if at and not (at.leads or caller.is_human) else None
+        counts = overviews.over(store, team, alarm) if at and not (at.leads or caller.is_human) else None
         about = settled_as(counts) if counts else ""
         if not about or about in presence.load(store, team, caller.name).told:
             return None

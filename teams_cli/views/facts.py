@@ -195,7 +195,9 @@ class Facts:
         from teams_cli.tasks import overviews
 
         counts = (
-            None if self.leads or not self.team.member(self.caller.name) else overviews.over(self.store, self.team.name)
+            None
+            if self.leads or not self.team.member(self.caller.name)
+            else overviews.over(self.store, self.team.name, self.alarm)
         )
         if not counts:
             return {}

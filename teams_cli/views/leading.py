@@ -157,7 +157,7 @@ class Leading:
         return {about: fact("completed", self.team.name, text, "")}
 
     def _settled(self, known: set[str], whole: Overview) -> Known:
-        found = overviews.settled(self.store, self.team.name, whole)
+        found = overviews.settled(self.store, self.team.name, whole, self.alarm)
         if found is None or not any(found["taskCounts"].values()):
             return {}
         about = settled_as(found["taskCounts"])

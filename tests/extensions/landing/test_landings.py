@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from teams_cli.agents.background import LANDER
+from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.teams import teams
 from teams_cli.teams.config import Config
+from teams_cli.teams.permission import Caller
 from teams_cli.views import board
 from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
 from tests.support.serving import serving
@@ -191,6 +193,17 @@ def test_a_completion_that_conflicts_says_with_whose_work_and_how_to_go_on(shop:
     shop.write(shop.main, "editor.py", git(shop.main, "show", "trunk:editor.py") + "\n\nprint()\n")
     assert ", landed on trunk as " in shop.ok("mia", "update-task", "2", "--status", "completed")
     assert "both" in git(shop.main, "show", "trunk:editor.py"), "what was resolved once is not met again"
+
+
+@pytest.mark.slow
+def test_nobody_is_done_while_a_completed_task_may_yet_be_queued(shop: Shop) -> None:
+    """The task is completed before its landing is asked for, and that may come back."""
+    shop.cli.ok("set", "landing", "completed", agent="lea")
+    shop.create("t")
+    shop.ok("bob", "claim-task", "1")
+    change_task(shop.cli.store(), ALPHA, Caller("bob"), "1", Edit(status="completed"))
+    assert "settled" not in shop.at("mia", "wait", "--timeout", "0").stdout
+    assert "all tasks are settled: you are done" in shop.ok("mia", "wait", "--timeout", "30")
 
 
 def test_changes_that_nobody_has_committed_are_compared_function_by_function(shop: Shop) -> None:
