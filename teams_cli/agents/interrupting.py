@@ -294,7 +294,13 @@ def wake(store: Store, team_name: str, caller: Caller, session: Session, environ
 def refuse_unstarted(store: Store, team: str, agent: str) -> None:
     """Refuse to deal with an agent that `teams` did not start."""
     if ending.current(store, team, agent) is None:
-        raise errors.AgentNotFound(f"teams started no agent {agent!r} in team {team}", "See: teams list-agents")
+        joined = teams.get(store, team).member(agent) is not None
+        hint = (
+            f"It joined by itself. To ask it to end: teams request-shutdown {agent}"
+            if joined
+            else "See: teams list-agents"
+        )
+        raise errors.AgentNotFound(f"teams started no agent {agent!r} in team {team}", hint)
 
 
 def refuse_stopped(session: Session) -> None:

@@ -211,7 +211,7 @@ class Keeper:
     def _end(self, outcome: Outcome, failure: str | None, status: int | None) -> None:
         """End the session, and resume its caller, if that is idle, to take the output."""
         output = self.outputs[-1] if self.outputs else "" if outcome == "completed" else None
-        earlier = self.outputs[:-1]
+        earlier = [text for text in self.outputs[:-1] if text != self.outputs[-1]]
         ending.finish(self.store, self.team, self.session, outcome, failure, output, status, earlier)
         with suppress(errors.TeamsError):
             logs.sweep(self.store, self.team, self.agent)

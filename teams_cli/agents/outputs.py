@@ -147,7 +147,16 @@ def pipe(store: Store, team: str, session: Session, earlier: Sequence[str]) -> M
     uid = f"{session.agent}~output-{session.generation}"
     limited = _within_message(body, session.agent)
     return messages.notify(
-        store, team, session.caller, limited, uid, "output", session.agent, wake=False, also_closed=True
+        store,
+        team,
+        session.caller,
+        limited,
+        uid,
+        "output",
+        session.agent,
+        wake=False,
+        also_closed=True,
+        event=f"agent-{session.outcome}",
     )
 
 

@@ -148,6 +148,18 @@ def refuse_without_command(profile: Profile) -> None:
         raise errors.InvalidValue(f"the harness {profile.name} needs the command of its client", _COMMAND)
 
 
+def refuse_missing(profile: Profile, config: Config | None, environ: Mapping[str, str]) -> None:
+    """Raises NotInstalled: The program of an embedded profile is not on the PATH."""
+    import shutil
+
+    is_own = config is not None and profile.name in config.harness
+    if not is_own and profile.has_provider and not shutil.which(profile.program, path=environ.get("PATH")):
+        raise errors.NotInstalled(
+            f"{profile.program} is not on the PATH, so no agent was started",
+            "Install it, or choose another client: --harness NAME",
+        )
+
+
 _COMMAND = 'Give it as: --acp-command "qwen --acp"'
 
 

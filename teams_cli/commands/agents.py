@@ -145,7 +145,10 @@ def _logs(call: Call, of: str, lines: int, follow: bool) -> Any:
         raise errors.AgentNotFound(f"teams started no agent {of!r}", "Only agents that it started have logs.")
     if follow:
         return Stream(_follow(call, team, session, lines))
-    return {"agent": of, "lines": logs.tail(call.store, team, of, session.turns, lines) if lines else []}
+    printed = logs.tail(call.store, team, of, session.turns, lines) if lines else []
+    if not printed and session.outcome == "failed":
+        call.say(f"{of} {session.outcome_or_state}: {session.failure}")
+    return {"agent": of, "lines": printed}
 
 
 def _follow(call: Call, team: str, session: Session, lines: int) -> Iterator[dict[str, Any]]:

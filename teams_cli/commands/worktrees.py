@@ -101,6 +101,7 @@ COMMANDS = table(
         changes=False,
         at_shell=True,
         words="agents:worktrees",
+        also={"merge merge-agent": "worktree merge AGENT"},
     ),
     Command(
         "diff",

@@ -265,7 +265,8 @@ def refuse_persons(key: str, caller: Caller) -> None:
     """
     if known_of_person(key) and not caller.is_human:
         raise errors.NotAllowed(
-            f"{key} acts in the name of the person, so only they may set it", f"Only you can set it: add --as {HUMAN}"
+            f"{key} acts in the name of the human, who alone may set it",
+            f"The human sets it: teams set {key} VALUE --as {HUMAN}",
         )
 
 

@@ -63,6 +63,8 @@ def after_message(message: Found, matter: Found | None = None) -> str | None:
         return review(about) if matter is not None and matter["status"] == "in_review" else None
     if about.startswith("msg-"):
         return reply(about)
+    if message.get("event") == "agent-failed":
+        return f"teams restart-agent {message['from']}"
     if (
         message["from"] == SYSTEM
         or kind in ("info", "question", "broadcast")

@@ -106,7 +106,7 @@ COMMANDS = table(
         repeatable=True,
         held="task no_wait",
         example="land 7",
-        also="merge push pr pull-request merge-task land-task submit-task",
+        also="push pr pull-request merge-task land-task submit-task",
     ),
     Command(
         "get-landings",
