@@ -7,9 +7,8 @@ import time
 from teams_cli import errors
 from teams_cli.clock import length
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.commands.landing_queue import tending
 from teams_cli.commands.task_documents import taken, to_document
-from teams_cli.messages import events, notices
+from teams_cli.messages import events
 from teams_cli.messages.messages import Message
 from teams_cli.tasks import choosing, claims
 from teams_cli.tasks.tasks import FREED, Task
@@ -118,6 +117,7 @@ def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str,
 
 def and_wait(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any]:
     """The answer to a change that is made, with what concerns the caller then, if that comes within so many seconds."""
+    from teams_cli.commands.landing_queue import tending
     from teams_cli.views import concerns, steps
 
     def find() -> Found:
@@ -166,6 +166,7 @@ def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]
         WaitRanOut: Nothing came within *timeout* seconds.
         WrongState: The team is closed.
     """
+    from teams_cli.commands.landing_queue import tending
     from teams_cli.views import concerns, steps, work
     from teams_cli.views.concerns import Wanted
 
@@ -210,7 +211,7 @@ def _comes_first(entry: dict[str, Any]) -> bool:
 
 def _is_shown_with(message: dict[str, Any], task: Task) -> bool:
     """Whether the task itself shows what the message is a notice of: its loss, or an edit."""
-    event, about = notices.event_of(Message.from_json(message))
+    event, about = events.of(Message.from_json(message))
     return about == task.id and event in (events.TASK_LOST, events.TASK_RELEASED, events.TASK_EDITED)
 
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from teams_cli.names import SYSTEM
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.messages.messages import Message
+
 TASK_ASSIGNED = "task-assigned"
 TASK_ASSIGNED_BLOCKED = "task-assigned-blocked"
 """It is assigned to the reader, and not ready yet."""
@@ -15,3 +21,14 @@ TASK_TAKEN = "task-taken"
 """Another agent has what the reader had."""
 TASK_EDITED = "task-edited"
 PLAN_PROPOSED = "plan-proposed"
+
+
+def of(message: Message) -> tuple[str, str]:
+    """The event of a notice and the task that it is about; empty if it has none."""
+    if message.from_ != SYSTEM:
+        return "", ""
+    if message.event:
+        return message.event, message.task or ""
+    from teams_cli.messages import old_notices  # only messages of older versions have no event
+
+    return old_notices.event_of(message.message, message.about or "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
-from teams_cli.names import SYSTEM
 from teams_cli.records.records import Owed, Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update
@@ -15,17 +14,6 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     R = TypeVar("R", bound=Record)
-
-
-def event_of(message: Message) -> tuple[str, str]:
-    """The event of a notice and the task that it is about, see `events`; empty if it has none."""
-    if message.from_ != SYSTEM:
-        return "", ""
-    if message.event:
-        return message.event, message.task or ""
-    from teams_cli.messages import old_notices  # only messages of older versions have no event
-
-    return old_notices.event_of(message.message, message.about or "")
 
 
 def deliver(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, Message] | None = None) -> bool:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 
-from teams_cli.messages import events
-
 _SENTENCES = [
     (rf"(task-\d+) \(.*\){rest}", event)
     for rest, event in (
-        (r" is no longer yours: .* released it \(", events.TASK_RELEASED),
-        (r" is no longer yours: ", events.TASK_LOST),
-        (r", which was yours: ", events.TASK_TAKEN),
-        (r" is (?:assigned to you, blocked by|kept for you; it waits for) ", events.TASK_ASSIGNED_BLOCKED),
-        (r" is (?:assigned to|kept for) you", events.TASK_ASSIGNED),
-        (r", (?:assigned to|kept for) you, is ready: ", events.TASK_READY),
+        (r" is no longer yours: .* released it \(", "task-released"),
+        (r" is no longer yours: ", "task-lost"),
+        (r", which was yours: ", "task-taken"),
+        (r" is (?:assigned to you, blocked by|kept for you; it waits for) ", "task-assigned-blocked"),
+        (r" is (?:assigned to|kept for) you", "task-assigned"),
+        (r", (?:assigned to|kept for) you, is ready: ", "task-ready"),
     )
 ]
 
@@ -24,9 +22,9 @@ def event_of(sentence: str, about: str) -> tuple[str, str]:
     that are read.
     """
     if about.startswith("edited-"):
-        return events.TASK_EDITED, about.removeprefix("edited-")
+        return "task-edited", about.removeprefix("edited-")
     if re.match(r"\S+ proposes plan-\d+", sentence):
-        return events.PLAN_PROPOSED, ""
+        return "plan-proposed", ""
     matches = ((re.match(pattern, sentence, re.DOTALL), event) for pattern, event in _SENTENCES)
     match, event = next(((match, event) for match, event in matches if match), (None, ""))
     return event, match[1] if match else ""

@@ -6,7 +6,7 @@ from teams_cli import errors
 from teams_cli.clock import seconds_since
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import jitter
-from teams_cli.tasks import assigning, attempts, dependencies, leases, tasks
+from teams_cli.tasks import assigning, dependencies, leases, tasks
 from teams_cli.tasks.claims import may_claim, take
 from teams_cli.tasks.tasks import IN_PROGRESS, PRIORITIES, TASK, Task
 from teams_cli.teams import roles
@@ -147,7 +147,11 @@ def _first_free(
 def _may_be_taken(task: Task, skills: set[str], status_of: Callable[[str], str]) -> bool:
     """Whether the task waits for nothing, may be tried once more, and requires none but these skills."""
     is_ready = skills.issuperset(task.require) and not dependencies.open_blockers(task, status_of)
-    return is_ready and not attempts.used_up(task, task.attempts)
+    if not is_ready or task.attempts is None:
+        return is_ready
+    from teams_cli.tasks import attempts  # only tasks of runs count them
+
+    return not attempts.used_up(task, task.attempts)
 
 
 def is_free(store: Store, team: Team, caller: Caller) -> bool:

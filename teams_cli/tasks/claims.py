@@ -10,7 +10,7 @@ from teams_cli.names import HUMAN, check_name, id_of
 from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import assigning, attempts, dependencies, leases, tasks
+from teams_cli.tasks import assigning, dependencies, leases, tasks
 from teams_cli.tasks.assigning import refuse_taking
 from teams_cli.tasks.tasks import IN_PROGRESS, TASK, Task
 from teams_cli.teams import history, presence, roles, teams
@@ -114,8 +114,11 @@ def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> Non
         raise errors.WrongState(
             f"{task.id} is {task.status}", f"Reopen it: teams update-task {task.id} --status pending"
         )
-    if why := attempts.used_up(task, task.attempts):
-        raise errors.WrongState(f"{task.id} was {why}", "Claim another: teams claim-task --next")
+    if task.attempts is not None:
+        from teams_cli.tasks import attempts  # only tasks of runs count them
+
+        if why := attempts.used_up(task, task.attempts):
+            raise errors.WrongState(f"{task.id} was {why}", "Claim another: teams claim-task --next")
     assigning.refuse_other(store, team, task, caller.name)
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
         named = ", ".join(map(str, blockers))

@@ -7,7 +7,7 @@ from __future__ import annotations
 from teams_cli import clock, errors
 from teams_cli.clock import later, of_day, rfc3339, seconds_since
 from teams_cli.messages import events
-from teams_cli.messages.notices import deliver, event_of, settle_request
+from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import SYSTEM
 from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store
@@ -220,12 +220,12 @@ def _free(key: str) -> str:
 
 def without_offers(notices: Sequence[Message]) -> list[str]:
     """The texts of the notices, without the offer to claim a task again where another of them says who has taken it."""
-    taken = {task for event, task in map(event_of, notices) if event == events.TASK_TAKEN}
-    offers = ((notice.message, _free(event_of(notice)[1])) for notice in notices)
-    return [
-        message.replace(offer, "") if event_of(notice)[1] in taken else message
-        for notice, (message, offer) in zip(notices, offers, strict=True)
-    ]
+    taken = {task for event, task in map(events.of, notices) if event == events.TASK_TAKEN}
+    texts = []
+    for notice in notices:
+        task = events.of(notice)[1]
+        texts.append(notice.message.replace(_free(task), "") if task in taken else notice.message)
+    return texts
 
 
 def note_expiry(store: Store, team: Team, task: Task, reason: str) -> None:

@@ -8,7 +8,6 @@ from teams_cli import errors, text
 from teams_cli.membership import shutdowns
 from teams_cli.messages import events, inboxes, receipts
 from teams_cli.messages.messages import Message
-from teams_cli.messages.notices import event_of
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.questions import questions
 from teams_cli.store.contract import Store
@@ -229,7 +228,7 @@ def _is_past(store: Store, team: str, agent: str, notice: Message) -> bool:
 
 def _tells_of(message: Message, proposals: list[Found]) -> bool:
     """Whether all that it says is that one of these plans was proposed."""
-    return event_of(message)[0] == events.PLAN_PROPOSED and message.about in [plan["id"] for plan in proposals]
+    return events.of(message)[0] == events.PLAN_PROPOSED and message.about in [plan["id"] for plan in proposals]
 
 
 def _proposal(plan: Plan) -> Found:

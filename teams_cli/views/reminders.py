@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
-from teams_cli.messages import events, notices
+from teams_cli.messages import events
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
@@ -137,7 +137,7 @@ def is_done(store: Store, team: str, agent: str, message: Message) -> bool:
     """
     if message.from_ != SYSTEM:
         return False
-    event, about = notices.event_of(message)
+    event, about = events.of(message)
     if event in (events.TASK_LOST, events.TASK_RELEASED, events.TASK_TAKEN):
         again = _task(store, team, about)
         if again is None or again.status != "in_progress" or again.owner != agent:
@@ -172,7 +172,7 @@ def is_for_later(store: Store, team: str, message: Message) -> bool:
     """Whether the message tells of an edit of a task that is kept for its reader, and that nobody can take yet: what
     it says is shown to who takes it.
     """
-    is_edit = notices.event_of(message)[0] == events.TASK_EDITED
+    is_edit = events.of(message)[0] == events.TASK_EDITED
     task = _kept_task(store, team, message) if is_edit else None
     if task is None or task.status != "pending":
         return False
@@ -183,7 +183,7 @@ def is_for_later(store: Store, team: str, message: Message) -> bool:
 
 def _kept_task(store: Store, team: str, message: Message) -> Task | None:
     """The task that is kept for the reader of the message, if it is about one; None where that can't be read."""
-    event, edited = notices.event_of(message)
+    event, edited = events.of(message)
     about = edited if event == events.TASK_EDITED else message.about or ""
     if message.from_ != SYSTEM or message.type != "notice" or not about.startswith("task-"):
         return None
