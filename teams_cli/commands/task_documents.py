@@ -102,10 +102,11 @@ def untold_pages(call: Call) -> dict[str, Any]:
 
 
 def _last_known(call: Call, before: Note) -> dict[str, str | None]:
-    """When the owner before was last heard of, and its status line."""
+    """When the owner before was last heard of, its status line, and its worktree if that is on this machine."""
     agent = presence.load(call.store, call.team, before.owner or "")
     given_back = before.at if before.what == "released" and before.by == before.owner else ""
-    return {"lastHeard": max(agent.last_seen or "", given_back) or None, "status": agent.status}
+    worktree = agent.worktree if (agent.host or "") == call.store.host else None
+    return {"lastHeard": max(agent.last_seen or "", given_back) or None, "status": agent.status, "worktree": worktree}
 
 
 def _left_behind(call: Call, task: Task, name: str) -> dict[str, Any]:

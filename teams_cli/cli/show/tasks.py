@@ -233,7 +233,13 @@ def _taken_over(task: dict[str, Any]) -> Parts:
     heard = f", last heard of {ago(before['lastHeard'])}" if "lastHeard" in before else ""
     doing = f", doing: {before['status']}" if "status" in before else ""
     why = f" ({before['reason']})" if before["how"] == "released" and "reason" in before else ""
-    return [f"it was {before['from']}'s{heard}{doing}{why}{'' if left else ': look for uncommitted work'}", *left]
+    if left:
+        look = ""
+    elif "worktree" in before:
+        look = f": nothing is uncommitted in {before['worktree']}; its commits are on the branch there"
+    else:
+        look = ": look for uncommitted work"
+    return [f"it was {before['from']}'s{heard}{doing}{why}{look}", *left]
 
 
 def _pages(task: dict[str, Any]) -> Parts:
