@@ -214,7 +214,9 @@ def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, s
     """Open a pull request: others check and merge that."""
     queueing.refuse_unwanted(team, landing)
     try:
-        url = pull_requests.opened(landing, tasks.get(store, team.name, landing.task), environ)
+        earlier = (one for one in landings.all_of(store, team.name, []) if one.task == landing.task)
+        heads = [one.head for one in earlier if one.url and one.id != landing.id]
+        url = pull_requests.opened(landing, tasks.get(store, team.name, landing.task), heads, environ)
     except errors.Conflict as problem:
         return outcomes.end(store, team, landing, "refused", reason=f"{problem.message}. {problem.hint}")
 

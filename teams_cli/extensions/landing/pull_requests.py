@@ -21,7 +21,7 @@ from teams_cli.teams import settings, teams
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 
@@ -39,8 +39,9 @@ _LOG = 2000
 """Characters of the end of a log that come back with a failed check."""
 
 
-def opened(landing: Landing, task: Task, environ: Mapping[str, str]) -> str:
-    """Push the commits and open a pull request, unless there is one; its address.
+def opened(landing: Landing, task: Task, pushed_before: Sequence[str], environ: Mapping[str, str]) -> str:
+    """Push the commits and open a pull request, unless there is one; its address. A branch that was rewritten replaces
+    what was *pushed before* for the task, and nothing else.
 
     Raises:
         Conflict: It could not be; says how to do it by hand.
@@ -48,14 +49,9 @@ def opened(landing: Landing, task: Task, environ: Mapping[str, str]) -> str:
     if there := found(landing, environ):
         return there  # who opened it was ended before that was noted, and it may be merged by now
     branch = _branch(landing)
-    pushed = git.run(landing.repository, "push", "--quiet", _REMOTE, f"{landing.head}:refs/heads/{branch}")
-    if pushed.returncode:
-        raise errors.Conflict(
-            f"{branch} could not be pushed to {_REMOTE}: {' '.join(pushed.stderr.split())}",
-            f"By hand: git push {_REMOTE} {landing.head[:10]}:refs/heads/{branch}",
-        )
-    words = ["pr", "create", "--base", landing.onto, "--head", branch, "--title", _MARK.sub("", landing.title)]
-    done = gh(landing, [*words, "--body", _body(landing, task)], environ)
+    _push(landing, branch, pushed_before)
+    request = ["pr", "create", "--base", landing.onto, "--head", branch, "--title", _MARK.sub("", landing.title)]
+    done = gh(landing, [*request, "--body", _body(landing, task)], environ)
     if done.returncode and (others := _requests(landing, branch, "open", environ, is_pushed=True)):
         return others[0]
     if done.returncode:
@@ -65,6 +61,18 @@ def opened(landing: Landing, task: Task, environ: Mapping[str, str]) -> str:
             f"By hand: gh pr create --base {landing.onto} --head {branch}",
         )
     return done.stdout.strip().splitlines()[-1] if done.stdout.strip() else branch
+
+
+def _push(landing: Landing, branch: str, pushed_before: Sequence[str]) -> None:
+    place = f"refs/heads/{branch}"
+    words = ("push", "--quiet", _REMOTE, f"{landing.head}:{place}")
+    pushed = git.run(landing.repository, *words)
+    leases = [f"--force-with-lease={place}:{commit}" for commit in pushed_before]
+    if pushed.returncode and not any(git.run(landing.repository, *words, lease).returncode == 0 for lease in leases):
+        raise errors.Conflict(
+            f"{branch} could not be pushed to {_REMOTE}: {' '.join(pushed.stderr.split())}",
+            f"By hand: git push {_REMOTE} {landing.head[:10]}:{place}",
+        )
 
 
 def _body(landing: Landing, task: Task) -> str:

@@ -138,6 +138,32 @@ def test_a_request_is_merged_though_the_repository_was_moved(shop: Shop, forge: 
     landing(shop, "landed")
 
 
+def test_a_branch_that_was_rewritten_replaces_what_was_pushed_for_it_alone(shop: Shop, forge: Forge) -> None:
+    land(shop, "twice")
+    landing(shop, "checking")
+    far, tree = forge.place / "far", shop.trees["bob"]
+    forge.now()
+    forge.write(checks=[FAILED])
+    landing(shop, "red")
+    git(tree, "commit", "-q", "--amend", "-m", "rewritten")
+    forge.now()
+    forge.write(checks=[])
+    land(shop, "thrice")
+    landing(shop, "checking")
+    assert "rewritten" in git(far, "log", "--format=%s", "bobs")
+    forge.now()
+    forge.write(checks=[FAILED])
+    landing(shop, "red")
+    theirs = git(far, "commit-tree", "bobs^{tree}", "-p", "bobs", "-m", "by somebody else")
+    git(far, "update-ref", "refs/heads/bobs", theirs)
+    git(tree, "commit", "-q", "--amend", "-m", "again")
+    forge.now()
+    forge.write(checks=[])
+    land(shop, "often")
+    assert "could not be pushed" in landing(shop, "refused", url=False)["reason"]
+    assert git(far, "rev-parse", "bobs") == theirs
+
+
 def test_nothing_is_pushed_without_the_setting(shop: Shop, forge: Forge) -> None:
     shop.cli.ok("set", "landingVia", "merge", agent="human")
     assert shop.cli("set", "landingVia", "pr", agent="lea").status == 13
