@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, TypeVar
 
     from teams_cli.agents.overlaps import Teller
+    from teams_cli.store.pace import Alarm
     from teams_cli.teams.config import Config
     from teams_cli.teams.permission import Caller
     from teams_cli.teams.presence import OnceTold
@@ -319,6 +320,27 @@ class Call:
             except errors.TeamsError as problem:
                 problems.append(problem)
         return problems
+
+    def tending(self) -> Callable[[Alarm], None] | None:
+        """What a wait does before each look, to have landings go on; None while the team has none."""
+        if not self._has_landings():
+            return None
+        from teams_cli.commands.landing_queue import tending
+
+        return tending(self)
+
+    def start_landing(self) -> None:
+        """Start the lander, which may have been killed, if landings are open."""
+        if self._has_landings():
+            from teams_cli.commands.landing_queue import start
+
+            start(self)
+
+    def _has_landings(self) -> bool:
+        try:
+            return "landing" in self.store.holds(self.team, "landing")
+        except errors.TeamsError:  # the command says so, if it concerns it
+            return False
 
     def say_what_follows(self) -> None:
         """Say what the caller does next: its task, another, or waiting."""

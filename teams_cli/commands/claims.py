@@ -117,13 +117,12 @@ def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str,
 
 def and_wait(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any]:
     """The answer to a change that is made, with what concerns the caller then, if that comes within so many seconds."""
-    from teams_cli.commands.landing_queue import tending
     from teams_cli.views import concerns, steps
 
     def find() -> Found:
         again = steps.WAIT_A_WHILE
         return concerns.wait(
-            call.store, call.team, call.known, wait, call.once_told, call.say, again=again, tend=tending(call)
+            call.store, call.team, call.known, wait, call.once_told, call.say, again=again, tend=call.tending()
         )
 
     return document | _unless_closed(call, lambda: _in_time(call, document, wait, find))
@@ -166,11 +165,10 @@ def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]
         WaitRanOut: Nothing came within *timeout* seconds.
         WrongState: The team is closed.
     """
-    from teams_cli.commands.landing_queue import tending
     from teams_cli.views import concerns, steps, work
     from teams_cli.views.concerns import Wanted
 
-    began, left, tend = time.monotonic(), timeout, tending(call)
+    began, left, tend = time.monotonic(), timeout, call.tending()
     again = steps.WAIT_TO_WORK + (" --needed" if wanted.needed else "")
     of_these = Wanted(wanted.needed, True, wanted.completed, for_work=True)
     while True:

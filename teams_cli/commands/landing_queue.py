@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from teams_cli.commands.call import Call
     from teams_cli.store.pace import Alarm
 
-_LANDING = "landing"
 _EVERY = 30.0
 """Seconds between two looks at the pull requests."""
 
@@ -22,8 +21,6 @@ _EVERY = 30.0
 def start(call: Call) -> bool:
     """Start the lander, which may have been killed, if landings are open, and return whether they are."""
     with suppress(errors.TeamsError):  # the next look tries again
-        if _LANDING not in call.store.holds(call.team, _LANDING):
-            return False
         from teams_cli.tasks import landings
 
         lander = extensions.provided("land the queue") if landings.open_ones(call.store, call.team) else None

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 
 from teams_cli import errors
-from teams_cli.commands import landing_queue
 from teams_cli.commands.declaration import Command, option, switch, table
 from teams_cli.names import each_name
 from teams_cli.teams.permission import standing_of
@@ -39,7 +37,7 @@ def _wait(call: Call, claim: bool, needed: bool, completed: int | None, timeout:
     if all(value in (None, False) for value in named.values()):
         return _wait_for_anything(call, claim, needed, completed, timeout)
     if named["landing"] is None:
-        landing_queue.start(call)
+        call.start_landing()
     if claim or needed:
         hint = "Wait for anything: teams wait --claim; or for one thing: teams wait --ready"
         raise errors.WrongUsage("--claim, --needed and --completed can't be combined with a condition", hint)
@@ -63,7 +61,7 @@ def _wait_for_anything(
         return claims.awaited(call, wanted, timeout)
     again = steps.WAIT_TO_LEAD if needed else steps.WAIT
     return concerns.wait(
-        call.store, call.team, call.known, timeout, call.once_told, call.say, wanted, again, landing_queue.tending(call)
+        call.store, call.team, call.known, timeout, call.once_told, call.say, wanted, again, call.tending()
     )
 
 
@@ -98,10 +96,7 @@ def _conditions(
     if all_tasks:
         named.append(conditions.all_settled(store, team))
     if landing is not None:
-        named += [
-            conditions.landing_over(store, team, key, partial(landing_queue.start, call))
-            for key in each_name([landing])
-        ]
+        named += [conditions.landing_over(store, team, key, call.start_landing) for key in each_name([landing])]
     return named
 
 
