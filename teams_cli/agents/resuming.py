@@ -111,7 +111,8 @@ def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> Non
     where that one stands: however many owe it, it is told once.
     """
     pair = sorted(name for name in (agent, by) if sessions.find(store, team, name))
-    body = f"{agent} and {by} are paused, because of {agent}: {reason}. `teams interject {agent} TEXT` resumes it."
+    resume = ", ".join(f"`teams interject {name} TEXT`" for name in pair)
+    body = f"{agent} and {by} are paused, because of {agent}: {reason}. To resume: {resume}"
     leader, uid = teams.get(store, team).leader, ""
 
     def change(session: Session) -> Session:

@@ -34,7 +34,8 @@ Raises:
 _ATTEND = """Show the other agents and your open messages, as the result of a `broadcast` tool.
 
 A client appends it to the context of each model call. Messages are repeated until they are handled; showing them marks
-them as read. `hint` is present until you announce yourself. A message to one agent is not shown to others.
+them as read. The key `hint` says how to announce your activity, until you run `announce`. A message to one agent is not
+shown to others.
 """
 _READ = """Show your new messages, and a line for each older message that is still open.
 

@@ -44,7 +44,7 @@ def _set_up(call: Call) -> Any:
     return {"team": call.team, "addresses": joining.set_up(call.store, call.team, call.caller, kinds.ALL)}
 
 
-_PRUNE = """Remove teams that were closed some time ago, for ever: messages, tasks, logs, reports and worktrees.
+_PRUNE = """Permanently delete teams that were closed some time ago, with messages, tasks, logs, reports and worktrees.
 
 At a terminal it asks first; elsewhere it only lists them, unless --yes is given. A team is kept if its agents left work
 in worktrees, if something unknown lies in its folder, or if you do not lead it. The human may remove every closed team.

@@ -129,7 +129,9 @@ def _items(
     environment = {**surroundings.environ, "PYTHON": surroundings.python, **values}
     done = shell.run(task.each.run or "", values[REPO], environment, f"the command of {task.id}'s `each`")
     if done.status:
-        raise errors.TaskFailed(f"the `each` command of {task.id} failed: {done.reason}", "Run it yourself.")
+        raise errors.TaskFailed(
+            f"the `each` command of {task.id} failed: {done.reason}", "Run the command in a terminal to see why."
+        )
     for line in done.errors.splitlines():
         say(f"{task.id}: {line}")
     items = [item for item in done.output.split("\0" if "\0" in done.output else "\n") if item.strip()]

@@ -151,7 +151,7 @@ def _how_back(task: Task) -> str:
         return f"teams claim-task {task.id}, and complete it again"
     if not task.owner:
         return f"see: teams show-task {task.id}"
-    return f"teams note {task.id} TEXT; its files are {task.owner}'s now. Continue: teams wait --claim"
+    return f"teams note {task.id} TEXT. {task.owner} has the task now: leave its files. Continue: teams wait --claim"
 
 
 def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str) -> None:

@@ -166,7 +166,8 @@ SETTINGS = {
     ),
     "landingOrder": Setting(
         "conflicts",
-        "what lands first: what conflicts with the fewest others in the queue, or the most urgent and oldest",
+        "which queued branch lands first: the one with the fewest conflicts (`conflicts`), or the most urgent, then"
+        " oldest (`priority`)",
         choices=("conflicts", "priority"),
     ),
     "landingVia": Setting(
@@ -207,8 +208,8 @@ SETTINGS = {
     ),
     "wakeAgainAfter": Setting(
         30,
-        "seconds until a client that was woken but read nothing is woken again; it is woken twice more, after 4 and 20"
-        " times as long",
+        "seconds until a client that was woken but read nothing is woken again; it is woken two more times, after 4 and"
+        " 20 times these seconds",
         seconds=True,
         least=0.1,
         most=86400,

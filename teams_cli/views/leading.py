@@ -87,14 +87,14 @@ def _text(store: Store, team: Team, silent: tuple[Task, float], late: float, who
     """
     task, seconds = silent
     waiting = sorted(dependencies.waiting_for([task.id], whole.found), key=tasks.TASK.number_in)
-    said = f"{task.owner}, silent for {length(seconds)}; its lease ends in {_left(store, task)}"
+    said = f"its owner {task.owner} has been silent for {length(seconds)}; the claim expires in {_left(store, task)}"
     if idle and not (whole.free or whole.ready):
         said += f"; idle: {listed(idle, _FEW)}"
         if waiting:
-            return f"{task.id}, which blocks {listed(waiting, _FEW)}: {said} ({_without(task, whole)})"
-        return "" if whole.counts["pending"] else f"{task.id}, which blocks all others: {said}"
+            return f"{task.id} blocks {listed(waiting, _FEW)}; {said} ({_without(task, whole)})"
+        return "" if whole.counts["pending"] else f"{task.id} blocks all others; {said}"
     held_up = seconds >= late and len(waiting) > 1 and 2 * len(waiting) > whole.counts["pending"]
-    return f"{task.id}, which blocks {len(waiting)} tasks: {said}" if held_up else ""
+    return f"{task.id} blocks {len(waiting)} tasks; {said}" if held_up else ""
 
 
 def _left(store: Store, task: Task) -> str:

@@ -47,7 +47,9 @@ def test_who_releases_what_another_has_meanwhile_hears_whose_it_was(cli: Cli) ->
     assert "Keep your result: teams claim-task task-1, and complete it again" in refused.stderr
     cli.ok("claim-task", "1", agent="bob")
     refused = cli("update-task", "1", "--status", "completed", agent="mia")
-    note = "Keep your result: teams note task-1 TEXT; its files are bob's now. Continue: teams wait --claim"
+    note = (
+        "Keep your result: teams note task-1 TEXT. bob has the task now: leave its files. Continue: teams wait --claim"
+    )
     assert (refused.status, refused.stderr.splitlines()[-1].strip()) == (11, note)
 
 

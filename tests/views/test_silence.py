@@ -22,7 +22,7 @@ from tests.support.cli import ALPHA
 from tests.support.waits import at_once
 
 LEA, BOB, MIA, ANN = (Caller(name) for name in ("lea", "bob", "mia", "ann"))
-TOLD = "task-1, which blocks 3 tasks: bob, silent for 4 min; its lease ends in 59 s"
+TOLD = "task-1 blocks 3 tasks; its owner bob has been silent for 4 min; the claim expires in 59 s"
 
 
 def told(team: Store, completed: int | None = None) -> list[str]:

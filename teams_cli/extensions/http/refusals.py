@@ -198,7 +198,7 @@ class Bodies:
         if size > BODY:
             raise _too_large()
         if self._held > BODIES:
-            raise RequestRefused(503, "busy", "too many bodies at once", "Try again.", RETRY_AFTER)
+            raise RequestRefused(503, "busy", "too many request bodies are being read", "Try again.", RETRY_AFTER)
 
 
 def _too_large() -> RequestRefused:

@@ -112,7 +112,8 @@ def land(
         NotAllowed: The task belongs to another member, or the setting `landingVia` does not allow --via.
         WrongState: The task is neither completed nor in progress, or must be reviewed first.
         InvalidValue: No checkout has the commits of the task.
-        Conflict: The worktree has uncommitted changes, or the branch already has all commits.
+        Conflict: The worktree has uncommitted changes, or the target branch already has
+            the task's commits.
     """
     standing = require(store, team_name, caller, "land", task_id)
     task = outcomes.up_to_date(store, standing.team, tasks.get(store, team_name, task_id))
@@ -287,7 +288,7 @@ def check(store: Store, team: str, landing: Landing) -> None:
     same = same or merging.is_same(landing.repository, task.submitted, landing.head)
     if not same and not merging.is_on_branch(landing.repository, landing.onto, landing.head):
         refusal = f"{landing.head[:10]} was not reviewed: {task.id} was, at {task.submitted[:10]}"
-        raise errors.NotAllowed(refusal, f"Ask for that: teams land {task.id}")
+        raise errors.NotAllowed(refusal, f"Land the reviewed commit: teams land {task.id}")
 
 
 def _refuse_senseless(source: Checkout, task: Task, head: str, target: str) -> None:

@@ -101,7 +101,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _send(call: Call, given: Mapping[str, str]) -> Any:
     if given["target"] == _name(call):
-        raise errors.WrongUsage("Cannot send message to self", "Choose another of the available.")
+        raise errors.WrongUsage("Cannot send message to self", "Choose another agent from the list.")
     sent = requests.answer(call, "send-message", {"to": given["target"], "text": given["message"]})
     return {"delivered": True, "target": sent["to"], "id": sent["id"]}
 

@@ -88,13 +88,13 @@ _SCRIPT_LINES = (
         r"\b(exec|execSync)\(\s*(`[^`]*\$\{|[\"'][^\"']*[\"']\s*\+)",
         SERIOUS,
         "command",
-        "whoever can choose a part of the command runs any",
+        "an attacker who controls a part of the command can run any command",
     ),
     (
         r"(?i)(`\s*(select|insert|update|delete)\b[^`]*\$\{|[\"']\s*(select|insert|update|delete)\b[^\"']*[\"']\s*\+)",
         SERIOUS,
         "sql",
-        "whoever can choose a part of the query runs any; give parameters",
+        "an attacker who controls a part of the query can run any query; give parameters",
     ),
 )
 _SHELL_LINES = (
@@ -254,7 +254,7 @@ def dangers(review: Review) -> str:
     review.compare(data_files.check_github_workflows, kinds.is_github_workflow)
     is_program = (kinds.is_python, kinds.is_script, review.is_shell, kinds.has_commands)
     review.compare(dangerous_lines, lambda path: any(is_kind(path) for is_kind in is_program))
-    return f"code that runs foreign code, or trusts foreign data, in {_linted(review)}"
+    return f"searched {_linted(review)} for code that runs foreign code or trusts foreign data"
 
 
 def secrets(review: Review) -> str:

@@ -154,5 +154,5 @@ def check_github_workflows(tree: str, paths: list[str]) -> Iterator[Finding]:
             if key.value in ("run", "script") and isinstance(value, yaml.ScalarNode):
                 for number in range(value.start_mark.line, min(value.end_mark.line + 1, len(rows))):
                     if found := _INSERTED.search(rows[number]):
-                        what = f"`{found[0]}` in a script: whoever can choose it runs commands; hand it over by `env`"
+                        what = f"`{found[0]}` in a script: an attacker who controls it can run commands; use `env`"
                         yield Finding(SERIOUS, path, number + 1, what, "script-injection")

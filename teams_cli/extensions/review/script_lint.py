@@ -43,7 +43,7 @@ void-dom-elements-no-children
 """
 MISTAKES = rules((WARNING, _MISTAKES, ""), (NOTE, "eqeqeq ban-ts-comment", ""))
 DANGERS = rules(
-    (SERIOUS, "no-eval no-implied-eval no-new-func", "whoever can choose the text runs code"),
+    (SERIOUS, "no-eval no-implied-eval no-new-func", "an attacker who controls the text can run code"),
     (WARNING, "no-script-url", "it runs the text as code"),
     (WARNING, "no-danger", "what users enter becomes part of the page"),
     (NOTE, "jsx-no-target-blank no-caller", ""),

@@ -59,7 +59,7 @@ function inWords({ total, coordination }) {
   if (!total.turns) return 'No agent that `teams` started has finished a turn yet.';
   const counted = total.total === null ? 'tokens unknown: the clients do not report them' : `${number(total.total)} tokens`;
   const some = total.uncounted && total.total !== null ? `, ${total.uncounted} of them not reported` : '';
-  const mail = coordination === null ? '' : `; ${Math.round(100 * coordination)} % in turns only for messages`;
+  const mail = coordination === null ? '' : `; ${Math.round(100 * coordination)} % of them in turns that only handled messages`;
   return `${total.turns} ${total.turns === 1 ? 'turn' : 'turns'}${some}, ${counted}${mail}.`;
 }
 
