@@ -132,7 +132,7 @@ def checkout_around(directory: str) -> str:
 
 
 def _is_checkout(top: str) -> bool:
-    """Whether git takes it for one: a directory `.git` that holds no `HEAD` it passes over."""
+    """Whether git accepts the directory as a checkout. It ignores a `.git` directory without `HEAD`."""
     own = f"{top}/.git"
     return os.path.lexists(own) and (os.path.isfile(own) or os.path.lexists(f"{own}/HEAD"))
 

@@ -126,7 +126,7 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
         port = {isolation.VARIABLE: str(session.port_base)} if session.port_base else {}
         own = profile.environment(environ, {**(session.variables or {}), **ours, **port})
         if level := permissions.held_to(profile, session.permissions):
-            own[permissions.VARIABLE] = level  # also for those below it that clear their environment and its process
+            own[permissions.VARIABLE] = level  # also for child processes that clear their environment
         path = own.get("PATH", os.defpath)
         if not shutil.which("teams", path=path):  # the agent is to call it
             path = f"{path}{os.pathsep}{os.path.dirname(sys.executable)}"

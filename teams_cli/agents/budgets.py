@@ -168,7 +168,7 @@ def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None
     """The first budget that keeps the agent from another turn; None if it may have one.
 
     Raises:
-        DamagedRecord: There is one, and what the agent itself took can't be read.
+        DamagedRecord: A budget applies, but the agent's usage can't be read.
     """
     team = teams.get(store, team_name)
     limits = _concerning(team, agent, run)

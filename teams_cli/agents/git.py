@@ -30,8 +30,7 @@ LOOKING = (
     *("-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false"),
     *("-c", "core.trustctime=true", "-c", "core.checkStat=default"),
 )
-"""The options with which git looks at files itself, believes no configuration that has it pass some over, and writes
-nothing."""
+"""Options that make git check every file, ignore settings that skip files, and write nothing."""
 
 
 def run(

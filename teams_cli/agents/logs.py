@@ -85,7 +85,7 @@ def read(path: str, limit: int) -> str:
 def rotate(store: Store, team: str, agent: str, turns: int) -> None:
     """Make room once a turn is over: the logs of the last one are cut to their end, and the oldest are removed.
 
-    What has them open reads on in what was there.
+    A program that has a log file open keeps reading the old content.
     """
     room = ALL
     for turn in range(turns, 0, -1):
@@ -164,7 +164,7 @@ def end_of_turn(store: Store, team: str, agent: str, turn: int, limit: int) -> s
 
 
 def tail(store: Store, team: str, agent: str, turns: int, wanted: int) -> list[str]:
-    """The last lines that the agent printed, of no more turns than they are in."""
+    """The last lines that the agent printed. Only the turns that contain them are read."""
     lines: list[str] = []
     for turn in range(turns, 0, -1):
         texts = (of_turn(store, team, agent, turn, ending, TAIL) for ending in ("out", "err"))

@@ -195,7 +195,7 @@ _OPTIONS = {
     "--wait": "timeout seconds",
     "--next": "any best",
 }
-"""What some options are called elsewhere, as the command that has them writes them."""
+"""For each option, as written here, the names that other tools use for it."""
 
 
 def missing(command: Command, said: str) -> errors.WrongUsage:

@@ -26,7 +26,7 @@ _SEGMENT = 1000
 
 
 def is_quiet(standpoint: "Standpoint", given: bytes) -> bool:
-    """Whether there is surely nothing to say and to do; when in doubt, as with a database, there is not."""
+    """Whether the hook has certainly nothing to do. False when unsure, and always with a database."""
     if not standpoint.is_on_files or (_tells_state(given) and standpoint.has_terminal):
         return False
     directory = f"{standpoint.root}/teams/{standpoint.team}"

@@ -318,7 +318,7 @@ def reopen_failed(store: Store, team: str) -> list[str]:
 
 
 def fill_results(said: str, results: Mapping[str, str]) -> str:
-    """The text with the results of earlier steps in their places; those of a task made many one after the other."""
+    """The text with each placeholder replaced by the result of its step; the results of a repeated task are joined."""
     merged: dict[str, list[str]] = {}
     for key, result in results.items():
         merged.setdefault(key, []).append(result)

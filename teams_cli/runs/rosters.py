@@ -155,7 +155,7 @@ class _Rise:
         return [task.id for task in made]
 
     def _reserved(self, template: TaskTemplate, there: dict[str, str]) -> tuple[str | None, list[str]]:
-        """For whom the task is kept, and after which it is completed."""
+        """The assignee of the task, and the tasks that must be completed before it can be completed."""
         if not isinstance(template, ListedTask):
             return None, []
         return template.keep_for, [there.get(key, key) for key in template.after]

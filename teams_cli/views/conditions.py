@@ -109,7 +109,7 @@ def _standing(condition: Condition) -> str:
 def count_as_read(store: Store, team: str, agent: str, found: dict[str, Any]) -> None:
     """Have notices count as read that say no more than what a wait of the agent *found*, as it is told that.
 
-    It is told, so failing here is no failure.
+    If marking fails, ignore it: the agent has got the text already.
     """
     kinds: list[Kind[Any]] = [TASK, PLAN]
     if "landing" in found:

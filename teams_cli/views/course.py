@@ -98,7 +98,7 @@ class Graph:
         return path if len(path) > 1 else []
 
     def _in_order(self, keys: Collection[str]) -> list[str]:
-        """These tasks, each behind what it waits for among them; those of a circle, and behind one, are left out."""
+        """The tasks in dependency order. Tasks in or behind a cycle are left out."""
         missing = {key: 0 for key in keys}
         for key in keys:
             missing[key] = sum(blocker in missing for blocker in self.open_blockers.get(key, ()))

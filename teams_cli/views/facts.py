@@ -43,7 +43,7 @@ _MUCH = 100
 _TURN = 0.1
 """Seconds by which those who wait for work look for it one after the other."""
 _TO_LEAVE = 1.0
-"""Seconds in which one of two that are told of one task leaves it."""
+"""Seconds that an agent waits for another that was offered the same task to leave it."""
 
 
 def fact(what: str, about: str, text: str, step: str) -> Found:
@@ -173,7 +173,7 @@ class Facts:
         return self._ready_among(self._most, known)[0] if is_left else told
 
     def _ready_among(self, most: int, known: set[str]) -> tuple[Known, bool]:
-        """The same of the first *most*; and whether what is news of them is left to others, while there are more."""
+        """The same, for the first *most* ready tasks; whether new ones are left to others though more are ready."""
         ready = self._in_sight(most)
         more = len(ready) > most
         behind = next((about for about in known if about.startswith(_BEHIND)), "") if more else ""
@@ -260,7 +260,7 @@ class Facts:
         return met and not self._can_be_taken()
 
     def _can_be_taken(self) -> bool:
-        """Whether the task that the caller is told of is still as it is told."""
+        """Whether the offered task is still pending and unchanged."""
         try:
             task = tasks.get(self.store, self.team.name, work.task_of(self.offer or ""))
         except errors.TeamsError:

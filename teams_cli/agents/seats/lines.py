@@ -281,7 +281,7 @@ class Typing:
 
 
 def _is_sent(typed: bytes) -> bool:
-    """Whether what was typed ends with Enter, and no such as only breaks the line."""
+    """Whether the typed bytes end with an Enter that submits the line, not one that only breaks it."""
     return typed.endswith(b"\r") and not typed.endswith((b"\x1b\r", b"\\\r"))
 
 

@@ -51,7 +51,7 @@ _HEADERS = {
 }
 """Of every answer that does not set them itself."""
 PROOF = "/api/proof"
-"""Where the server shows that it is the one that has the token: read by who does not yet send it."""
+"""Path where the server proves that it knows the token, for a client that has not sent it yet."""
 _API = ("/api/", "/openapi.json")
 
 

@@ -125,7 +125,7 @@ class MessageLog:
     def news(
         self, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
     ) -> tuple[list[R], int] | None:
-        """See the contract; None where that takes more than the newest directory.
+        """See the contract. None if older directories would have to be read too.
 
         Numbers are given one after the other, and a directory that is listed while messages arrive may show a later one
         and not an earlier: where one is missing, it is listed once more.
