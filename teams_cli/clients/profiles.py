@@ -170,7 +170,8 @@ def refuse_model(profile: Profile, model: str) -> None:
     if not profile.model or MODEL not in [*profile.start, *(profile.acp or ())]:
         raise errors.InvalidValue(
             f"the harness {profile.name} takes no model",
-            "Leave out --model, or define it in config.json: `model`, and {model} in `start` and `resume`.",
+            "Leave out --model. Or let the harness take one, in config.json: add `model`, and {model} in its `start` "
+            "and `resume`, or in its `acp`.",
         )
 
 

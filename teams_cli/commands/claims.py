@@ -93,8 +93,8 @@ _ID = argument("ID", "The task: 7, #7 or task-7.", name="task")
 
 
 def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
-    """The answer to a change that is made, with the next task of the caller, if it has none: the best that is ready,
-    under `claimed`. With *wait*, wait so many seconds for one, unless something else concerns the caller before.
+    """The answer to a change that is made, with the caller's task under `claimed`: the one that it has, or the best
+    that is ready. With *wait*, wait so many seconds for one, unless something else concerns the caller before.
 
     Nothing refuses any more: a closed team ends the answer, and every other failure is reported beside it.
     """
@@ -109,10 +109,24 @@ def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str,
                 return {"claimed": taken(call, choosing.claim_next(call.store, call.team, call.caller))}
             except errors.NothingReady:
                 pass
+        elif shown := _held(call):
+            return {"claimed": shown}
         call.say_what_follows()
         return {}
 
     return document | _unless_closed(call, find)
+
+
+def _held(call: Call) -> dict[str, Any] | None:
+    """The task that the caller has already, as when it was claimed: it may have forgotten what that says."""
+    from teams_cli.views import work
+
+    held = work.held_task(call.store, call.load_team(), call.agent)
+    if held is None:
+        return None
+    document = taken(call, held.task)
+    call.follows = held.step
+    return document
 
 
 def and_wait(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any]:

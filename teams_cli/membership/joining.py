@@ -267,7 +267,7 @@ def _refuse_remains(store: Store, name: str) -> None:
     if name not in store.teams() and (store.last(name, MESSAGE) or any(tasks.all_of(store, name, []))):
         raise errors.DamagedRecord(
             f"team {name} lost its own record, but not its tasks or messages",
-            "Restore the record from a backup, or move the rest away; to list it: teams doctor",
+            "Restore the record from a backup, or move the team's tasks and messages away. See where: teams doctor",
         )
 
 
@@ -281,8 +281,8 @@ def set_up(store: Store, team_name: str, caller: Caller | None, kinds: Sequence[
     """Give every active member of a `--secure` team its own database login, and remove the logins of those who
     left.
 
-    An agent with its own login can't change the team, the inboxes and claims of others, decisions, results, or how
-    agents are run, whatever program it uses. The answer shows the addresses of new logins with their passwords, once:
+    Whatever program it uses, an agent with its own login can't change the team, decisions, how agents are run, or the
+    inboxes, claims and results of others. The answer shows the addresses of new logins with their passwords, once:
     put each address into the TEAMS_STORE of its agent only. Repeat it when members join or leave.
 
     Raises:

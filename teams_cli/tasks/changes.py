@@ -231,7 +231,11 @@ def _who_does(task: Task, changes: Edit) -> str:
     """The advice to a leader who may not do it: whom to ask."""
     if changes.status in ("pending", "cancelled"):
         return "Ask a task-manager or the human."
-    return f"Only its owner does: ask {task.owner}." if task.owner else "A member who claims it does that."
+    return (
+        f"Only its owner does: ask {task.owner}."
+        if task.owner
+        else "Only its owner can do that: a member must claim it first."
+    )
 
 
 def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing) -> Task:
@@ -309,10 +313,11 @@ def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
             raise errors.Conflict(why, f"Propose who changes what: teams agree {both} --text TEXT")
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
         named = ", ".join(map(str, blockers))
-        raise errors.TaskBlocked(
-            f"{task.id} is blocked by {named}",
-            f"Complete it after those tasks, or release it: teams release-task {task.id}",
-        )
+        first = tasks.get(store, team.name, blockers[0].id)
+        is_for_owner = first.status == "pending" and first.assignee in (None, task.owner)
+        advice = f"Claim that first: teams claim-task {first.id}" if is_for_owner else "Complete it after those tasks"
+        hint = f"{advice}; or release this one: teams release-task {task.id}"
+        raise errors.TaskBlocked(f"{task.id} is blocked by {named}", hint)
     if before := dependencies.open_predecessors(task, dependencies.stored(store, team.name)):
         raise errors.TaskBlocked(
             f"{task.id} is to be completed after {', '.join(map(str, before))}",

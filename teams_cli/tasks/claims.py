@@ -250,7 +250,7 @@ def heartbeat(
 ) -> list[Task]:
     """Show that you are at work. It renews the lease of a task, or of all your tasks.
 
-    Before a silence longer than a lease, give its length: `--for 30m`. You keep your tasks until then.
+    Before you are silent for longer than a lease, say for how long: `--for 30m`. You keep your tasks until then.
 
     Raises:
         StaleClaim: The task is no longer yours.

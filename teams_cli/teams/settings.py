@@ -198,7 +198,10 @@ SETTINGS = {
     "broadcast_sensitivity": Setting("medium", "how readily agents ask questions", choices=("low", "medium", "high")),
     "response_depth": Setting("medium", "how detailed answers should be", choices=("low", "medium", "high")),
     "max_shadows": Setting(
-        2 * (os.cpu_count() or 1), "how many forks may answer questions at once", least=1, most=1000
+        2 * (os.cpu_count() or 1),
+        "how many copies of sessions (forks) may answer questions at once",
+        least=1,
+        most=1000,
     ),
     CIRCLING_AFTER: Setting(
         900,
@@ -208,8 +211,8 @@ SETTINGS = {
     ),
     "wakeAgainAfter": Setting(
         30,
-        "seconds until a client that was woken but read nothing is woken again; it is woken two more times, after 4 and"
-        " 20 times these seconds",
+        "seconds until a client that was woken but read nothing is woken again; two more wakes follow, after 4"
+        " times and 20 times as long",
         seconds=True,
         least=0.1,
         most=86400,

@@ -240,7 +240,7 @@ class Leading:
         alone = [task.id for task in held if len(dependencies.waiting_for([task.id], whole.found)) == pending]
         what = f"everything waits for {alone[0]}" if alone else "nothing is ready"
         text = f"{what}. {standing.in_words(self.store, self.team.name, self.caller)}"
-        return {about: fact("idle", self.team.name, text, steps.LOOK_AT_BLOCKED)}
+        return {about: fact("idle", self.team.name, text, steps.WAIT_TO_LEAD)}
 
     def _questions(self) -> Known:
         asked = [q for q in questions.all_of(self.store, self.team.name, []) if q.open and HUMAN in q.waiting_for]

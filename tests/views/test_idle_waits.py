@@ -72,7 +72,8 @@ def test_who_ends_a_task_takes_the_next_with_that(cli: Cli) -> None:
         ended_so = ("update-task", "1", "--status", "completed", "--result", "r", "--next")
         found = cli.ok(*ended_so, agent="bob")
         assert found["status"] == "completed"
-    assert "claimed" not in found and cli.ok("show-task", "2")["owner"] == "bob"
+    assert found["claimed"]["id"] == "task-2", "it is shown again to who repeats the command"
+    assert cli.ok("show-task", "2")["owner"] == "bob"
     said = cli("update-task", "2", "--status", "failed", "--reason", "why", "--next", agent="bob").stdout
     assert "task-2: failed by bob: two\ntask-3: in_progress by bob: three\n" in said
     done = cli("update-task", "3", "--status", "completed", "--next", agent="bob").stdout

@@ -88,7 +88,9 @@ def _refuse_foreign(store: Store, team: str, landing: Landing, environ: Mapping[
     if queueing.has_opened(store, team, landing):
         return
     if not pull_requests.is_of(landing, environ):
-        raise errors.NotAllowed(f"this machine did not open {landing.url!r}", "See who recorded it: teams history")
+        raise errors.NotAllowed(
+            f"the pull request {landing.url} was not opened by this machine", "See who recorded it: teams history"
+        )
     _note(store, team, landing)
 
 

@@ -160,4 +160,4 @@ def test_what_was_opened_before_machines_kept_that_is_taken_up(
         return forge.merge(shared)
     forge.state.write_text("MERGED\n")
     looked = subprocess.run(LANDER, env=shared.cli.environ("lea"), capture_output=True, text=True, timeout=TIMEOUT)
-    assert f"did not open '{URL}'" in looked.stderr and outcome(shared) == ("checking", URL)
+    assert f"the pull request {URL} was not opened" in looked.stderr and outcome(shared) == ("checking", URL)

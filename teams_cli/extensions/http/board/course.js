@@ -48,7 +48,7 @@ function showEnd({ pace, estimate, noEstimate, criticalPath }) {
   const end = made.get('critical');
   const { fromSeconds, toSeconds, basis } = estimate ?? {};
   setText(end, estimate ? `about ${range(fromSeconds, toSeconds)} left` : `no estimate: ${noEstimate}`);
-  end.title = [basis, criticalPath.length && `longest chain, without tasks blocked by failed ones: ${criticalPath.join(' → ')}`].filter(Boolean).join('; ');
+  end.title = [basis, criticalPath.length && `longest chain of unfinished tasks, except tasks blocked by a failed or cancelled one: ${criticalPath.join(' → ')}`].filter(Boolean).join('; ');
   end.disabled = criticalPath.length === 0 && filters().only !== 'critical';
 }
 
