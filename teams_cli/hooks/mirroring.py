@@ -19,6 +19,7 @@ from teams_cli.teams.permission import Caller
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from teams_cli.hooks.entry import Standpoint
     from teams_cli.store.contract import Store
@@ -45,7 +46,8 @@ def mirror(given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> 
         return _ready(program, store, str(event.get("teammate_name") or "").encode().hex()[:100])
     if name == "TaskCreated" and title and task is None:
         description = str(event.get("task_description") or "").strip()
-        program.run("create-task", title, *(["--description", description] if description else []))
+        more = [f"--description={description}"] if description else []
+        program.run("create-task", *more, "--", title)
     if name == "TaskCompleted" and task:
         return _complete_for_leader(program, store, task) if leads else _complete(program, task)
     return ""
@@ -60,8 +62,9 @@ class _Program:
         self.environ = environ | {f"TEAMS_{key}": value for key, value in own.items() if value}
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        words = (*own_entries.program(sys.executable), *words, "--as", self.caller.name)
-        return subprocess.run(words, env=self.environ, cwd=self.directory, capture_output=True, text=True)
+        command = [*own_entries.program(sys.executable), words[0], "--as", self.caller.name, *words[1:]]
+        pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+        return subprocess.run(command, env=self.environ, cwd=self.directory, **pipes)
 
 
 def _mirrored(store: Store, team: str, title: str) -> Task | None:

@@ -139,6 +139,9 @@ def test_claudes_task_list_is_mirrored_and_a_failed_check_refuses_completion(cli
         assert change("TaskCreated", task_subject="Add login", task_description="tests too") == (0, "")
     (task,) = cli.ok("get-tasks")
     assert (task["title"], task["description"]) == ("Add login", "tests too")
+    assert change("TaskCreated", task_subject="--from x", task_description="--help") == (0, "")
+    assert cli.ok("get-tasks")[-1]["title"] == "--from x", "a title is no option"
+    cli.ok("update-task", "2", "--status", "cancelled", agent="human")
     assert change("TeammateIdle", teammate_name="ann") == (
         2,
         "Ready in team alpha: task-1: Add login. Take one: teams claim-task --next",
