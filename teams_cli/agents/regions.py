@@ -32,8 +32,8 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
 
 
 class Change:
-    """Lines of a file that a worktree changes: *old*, as the file was, and *new*, as it is now, each the first and the
-    last, and the *symbol* that they are in; empty if git and the parser name none.
+    """One changed place in a file. *old* and *new* are its first and last line before and after the change. *symbol* is
+    the function or class around it; empty if neither git nor the parser names one.
     """
 
     def __init__(self, old: tuple[int, int], new: tuple[int, int], symbol: str) -> None:

@@ -119,7 +119,7 @@ def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> Non
         nonlocal uid
         if session.agent == pair[0]:
             uid = f"{'~'.join(pair)}~paused-{session.generation}-{session.turns}"
-        notice = Owed(to=leader, message=body, uid=uid, event="agent-resumed")
+        notice = Owed(to=leader, message=body, uid=uid, event="agents-paused")
         if session.state == "done":
             return owing(session.having(state="paused", failure=reason), notice)
         if session.state == "paused" or session.pause_asked:

@@ -106,14 +106,12 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
 
 
 def provide_again(store: Store, team: Team, session: Session, environ: Mapping[str, str]) -> None:
-    """Make the worktree of the session anew, if it was removed since its last turn.
+    """Make the worktree of the session anew, which was removed since its last turn.
 
     Raises:
         Conflict: git did not make it, or nothing says of which checkout.
     """
-    path = session.worktree
-    if not path or os.path.isdir(path):
-        return
+    path = session.worktree or ""
     if not session.checkout or place_of(store.root, team.name, session.agent)[0] != path:
         raise errors.Conflict(f"its worktree {path} was removed", f"Start another agent instead of {session.agent}.")
     add(store.root, team.name, session.agent, session.checkout)

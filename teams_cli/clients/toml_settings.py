@@ -159,9 +159,9 @@ def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def _candidates(text: str) -> Iterator[str]:
-    """What may be the file without ours: without one of the blocks, or where their lines are gone, one of the tables.
+    """The texts that may be the file without our entries: without one of the blocks, or else without one of the tables.
 
-    What else somebody put into the block is left; a block in a text is tried too, and leaves another document.
+    Other lines in the block stay. A block inside a string is tried, too: without it the document is another one.
     """
     for begin in _BEGINNING.finditer(text):
         end = _ENDING.search(text, begin.end())

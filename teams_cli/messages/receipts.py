@@ -62,7 +62,7 @@ def overdue(store: Store, team: str, sender: str) -> list[dict[str, Any]]:
 
 
 def is_due(store: Store, entry: Awaited) -> bool:
-    """Whether the time to acknowledge it is over."""
+    """Whether the message should have been acknowledged by now."""
     return seconds_since(entry.due, store.now()) >= 0
 
 

@@ -399,16 +399,7 @@ def _notices(store: Store, team: Team, before: Task, task: Task, changes: Edit, 
     notices = assigning.ready_notices(store, team, task) if task.status == "completed" != before.status else []
     if task.status == "in_progress" and task.owner and task.owner != before.owner:
         body = f"{who.name} gave you {task.id} ({task.title}): teams show-task {task.id}"
-        notices.append(
-            Owed(
-                to=task.owner,
-                message=body,
-                uid=f"given-{task.id}-{task.claim}",
-                by=who.name,
-                event="task-given",
-                task=task.id,
-            )
-        )
+        notices.append(task.notice(task.owner, body, "task-given", "given", by=who.name))
         if before.owner not in (None, who.name) and team.member(before.owner or ""):
             notices.append(leases.loss(before, f"{who.name} gave it away", f"; {task.owner} has it now", who.name))
     if before.status == IN_REVIEW != task.status and task.status not in FINISHED:
@@ -420,37 +411,16 @@ def _notices(store: Store, team: Team, before: Task, task: Task, changes: Edit, 
 
         notices += reviews.asked(team, task, who.caller.config)
     if task.status == "failed" and before.status != "failed" and team.leader != who.name:
-        body, uid = f"{task.id} ({task.title}) failed by {who.name}", f"failed-{task.id}-{task.claim}"
         said = _said(task, task.why_ended or task.result) or f": teams show-task {task.id}"
-        notices.append(
-            Owed(
-                to=team.leader,
-                message=body + said,
-                uid=uid,
-                by=who.name,
-                about=task.id,
-                event="task-failed",
-                task=task.id,
-            )
-        )
+        body = f"{task.id} ({task.title}) failed by {who.name}{said}"
+        notices.append(task.notice(team.leader, body, "task-failed", "failed", by=who.name, about=task.id))
     if task.status == "completed" != before.status and team.leader != who.name and not task.of_a_run:
         checked = ", checked" if task.checked and task.checked["status"] == 0 else ""
         checked += f", who had not seen the last edit by {changes.unseen}" if changes.unseen else ""
-        body, uid = f"{task.id} ({task.title}) completed by {who.name}{checked}", f"completed-{task.id}-{task.claim}"
-        said = _said(task, task.result)
+        body = f"{task.id} ({task.title}) completed by {who.name}{checked}{_said(task, task.result)}"
         kind: MessageType = "notice" if changes.unseen else "info"  # who leads may want it another way
-        notices.append(
-            Owed(
-                to=team.leader,
-                message=body + said,
-                uid=uid,
-                type=kind,
-                by=who.name,
-                about=task.id,
-                event="task-completed",
-                task=task.id,
-            )
-        )
+        more = {"type": kind, "by": who.name, "about": task.id}
+        notices.append(task.notice(team.leader, body, "task-completed", "completed", **more))
     return notices
 
 

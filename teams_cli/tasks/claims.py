@@ -89,17 +89,7 @@ def _telling_the_one_before(team: Team, task: Task) -> Task:
     if lost is None or lost.owner in (lost.by, task.owner) or not team.member(lost.owner or ""):
         return task
     body = f"{task.id} ({task.title}), which was yours: {task.owner} has it now, and its files."
-    return owing(
-        task,
-        Owed(
-            to=lost.owner or "",
-            message=body,
-            uid=f"taken-{task.id}-{task.claim}",
-            by=task.owner or "",
-            event=events.TASK_TAKEN,
-            task=task.id,
-        ),
-    )
+    return owing(task, task.notice(lost.owner or "", body, events.TASK_TAKEN, "taken", by=task.owner or ""))
 
 
 def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> None:
@@ -205,14 +195,7 @@ def _given_back(task: Task, team: Team, reason: str) -> Owed:
     body = (
         f"{task.id} ({task.title}) was released by {task.owner}: {reason} (to change it: teams update-task {task.id})"
     )
-    return Owed(
-        to=team.leader,
-        message=body,
-        uid=f"given-back-{task.id}-{task.claim}",
-        by=task.owner or "",
-        event=_GIVEN_BACK,
-        task=task.id,
-    )
+    return task.notice(team.leader, body, _GIVEN_BACK, "given-back", by=task.owner or "")
 
 
 def tells_why(task: Task) -> bool:

@@ -184,17 +184,14 @@ def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") 
     """The task free again, with the reason, of which the leader and who had it are to be told; and who has it then."""
     now_with = f"; {taker} has it now" if taker else ""
     silent = (task.in_grace and left(store, task) < 0) or None
-    told = []
+    last = presence.load(store, team.name, task.owner or "").last_seen if silent else None
+    why = f"{reason}, and it was last heard of {of_day(last)}" if last else reason
+    takers = now_with or _who_waits(store, team, task)
+    body = f"{task.id} ({task.title}) is free again: {why}{takers}."
+    told = [task.notice(team.leader, body, "task-expired", "expired")]
     if task.owner and team.member(task.owner) and task.owner != taker:
         told.append(loss(task, reason, now_with))
-    if silent and (last := presence.load(store, team.name, task.owner or "").last_seen):
-        reason += f", and it was last heard of {of_day(last)}"
-    takers = now_with or _who_waits(store, team, task)
-    body, uid = f"{task.id} ({task.title}) is free again: {reason}{takers}.", f"expired-{task.id}-{task.claim}"
-    told.insert(0, Owed(to=team.leader, message=body, uid=uid, event="task-expired", task=task.id))
-    return owing(
-        task.noted(teams.now(store), SYSTEM, "expired", reason, owner=task.owner, silent=silent).freed(), *told
-    )
+    return owing(task.noted(teams.now(store), SYSTEM, "expired", why, owner=task.owner, silent=silent).freed(), *told)
 
 
 def _who_waits(store: Store, team: Team, task: Task) -> str:
@@ -210,8 +207,8 @@ def _who_waits(store: Store, team: Team, task: Task) -> str:
 
 def loss(task: Task, reason: str, now_with: str = "", by: str = SYSTEM, event: str = events.TASK_LOST) -> Owed:
     """The notice to the owner of the task that it has it no longer: why, and who has it now."""
-    body, uid = f"{task.id} ({task.title}) is no longer yours: {reason}{now_with or _free(task.id)}.", f"lost-{task.id}"
-    return Owed(to=task.owner or "", message=body, uid=f"{uid}-{task.claim}", by=by, event=event, task=task.id)
+    body = f"{task.id} ({task.title}) is no longer yours: {reason}{now_with or _free(task.id)}."
+    return task.notice(task.owner or "", body, event, "lost", by=by)
 
 
 def _free(key: str) -> str:

@@ -99,10 +99,8 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
     if task.review_by == HUMAN:
         to = [HUMAN]
     body = f"{task.id} ({task.title}) by {task.owner} waits for your review: teams show-task {task.id}"
-    uid = f"review-{task.id}-{task.claim}"
-    by = task.owner or ""
-    notice = Owed(to="", message=body, uid=uid, by=by, about=task.id, event="review-asked", task=task.id)
-    return [notice.having(to=name, uid=f"{uid}~{name}") for name in to or [team.leader]]
+    notice = task.notice("", body, "review-asked", "review", by=task.owner or "", about=task.id)
+    return [notice.having(to=name, uid=f"{notice.uid}~{name}") for name in to or [team.leader]]
 
 
 def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: str) -> list[Owed]:
@@ -112,16 +110,7 @@ def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: s
     told = []
     if task.owner == before.owner != by:
         body = f"{task.id} ({task.title}) is yours again, withdrawn from review by {by}: teams show-task {task.id}"
-        told.append(
-            Owed(
-                to=task.owner or "",
-                message=body,
-                uid=f"back-{task.id}-{task.claim}",
-                by=by,
-                event="task-back",
-                task=task.id,
-            )
-        )
+        told.append(task.notice(task.owner or "", body, "task-back", "back", by=by))
     elif task.owner is None and before.owner not in (None, by) and team.member(before.owner or ""):
         told.append(leases.loss(before, f"{by} withdrew it from review", by=by))
     body = f"{task.id} ({task.title}) no longer waits for your review: {by} withdrew it"
@@ -137,25 +126,11 @@ def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: s
 def _accepted(store: Store, at: Standing, task: Task) -> list[Owed]:
     told = assigning.ready_notices(store, at.team, task)
     said = f"{at.name} accepted {task.id} ({task.title})"
-    uid = f"accepted-{task.id}-{task.claim}"
     if task.owner and at.team.member(task.owner):
-        told.append(
-            Owed(to=task.owner, message=said, uid=uid, type="info", by=at.name, event="review-accepted", task=task.id)
-        )
+        told.append(task.notice(task.owner, said, "review-accepted", "accepted", type="info", by=at.name))
     if at.team.leader not in (at.name, task.owner):
         body = f"{task.id} ({task.title}) completed by {task.owner}, accepted by {at.name}"
-        uid = f"completed-{task.id}-{task.claim}"
-        told.append(
-            Owed(
-                to=at.team.leader,
-                message=body,
-                uid=uid,
-                type="info",
-                about=task.id,
-                event="task-completed",
-                task=task.id,
-            )
-        )
+        told.append(task.notice(at.team.leader, body, "task-completed", "completed", type="info", about=task.id))
     return told
 
 

@@ -143,6 +143,11 @@ class Task(Record):
         ]
         return made.having(owed=owed or None)
 
+    def notice(self, to: str, body: str, event: str, uid: str, **more: Any) -> Owed:
+        """A notice of what happened to the task, once for each of its claims; *uid* names it."""
+        uid = f"{uid}-{self.id}-{self.claim}"
+        return Owed(to=to, message=body, uid=uid, event=event, task=self.id, **more)
+
     def noted(self, at: str, by: str, what: str, reason: str | None = None, **more: Any) -> Task:
         """The task with one more note. Of what happened the last 50 are kept, and all that somebody added."""
         note = Note(at=at, by=by, what=what, claim=self.claim or None, reason=reason, **more)

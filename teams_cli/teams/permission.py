@@ -64,8 +64,8 @@ def require(
 ) -> Standing:
     """Check that the caller may do *operation* in the team, and return where it stands there.
 
-    Whoever is asked for leave (`ask`) is shown the operation and what it is *about*. The team is read unless it is
-    *known* as it was a moment ago.
+    If the rule is `ask`, the human is shown the operation and what it is *about*. The team is read unless it is
+    *known* from a moment ago.
 
     Raises:
         NoIdentity: Nobody said who asks.

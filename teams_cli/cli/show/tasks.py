@@ -196,7 +196,7 @@ def _claimed(task: dict[str, Any], content: Parts) -> Parts:
 
 
 def _after(task: dict[str, Any]) -> list[str]:
-    """What is to be completed before the task is."""
+    """The tasks that have to be completed before this one."""
     return [f"completes after: {text.listed(task['openAfter'])}"] if task.get("openAfter") else []
 
 

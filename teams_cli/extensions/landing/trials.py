@@ -117,8 +117,8 @@ _SMALL = 20
 
 
 def group(team: Team, queue: list[Landing], apart: set[str]) -> list[Landing]:
-    """Those at the head of the queue that may be tried together; none where it is not more than one. What did not pass
-    so is tried *apart*.
+    """The landings at the head of the queue that may be tried together; none if that is only one. Those that failed
+    together are tried *apart*.
     """
     most, found = int(settings.value(team, SETTING)), list[Landing]()
     taken: set[str] = set()

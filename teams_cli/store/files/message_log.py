@@ -323,8 +323,8 @@ class MessageLog:
 
 
 class _Look:
-    """What there is in the directory of a log, listed at once, and in those below it, each listed when it is first
-    asked for: large ones take long, also while others wait for the lock.
+    """The names in the directory of a log and in the directories below it. Each of those is listed when it is first
+    asked for: listing a large one takes long, and others may wait for the lock.
     """
 
     def __init__(self, log: MessageLog) -> None:
