@@ -191,7 +191,11 @@ MUTANTS = [
         "numbers by the files alone", "files/engine", "before, max(before, newest) + 1", "before, newest + 1", NUMBERS
     ),
     Mutant(
-        "numbers of what is put aside", "files/examination", "store.reserve(team, kind,", "len((team, kind,", NUMBERS
+        "numbers of what is put aside",
+        "files/examination",
+        "store.reserve(team, kind, store.last(team, kind))",
+        "pass",
+        NUMBERS,
     ),
     Mutant("closed teams changed", "files/engine", "if says_closed(data, path):", "if False:", CONTRACT),
     Mutant("closing without waiting", "files/whole_team", "if directory not in self._held:", "if False:", FILES),
