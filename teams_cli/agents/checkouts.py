@@ -1,4 +1,4 @@
-"""Checkouts: where an agent works, on which branch, what is not committed, and from where its worktree was made."""
+"""Checkouts: their branch and commit, their uncommitted files, and the checkout that a worktree was made from."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _FILE = "teams-origin.json"
 
 
 class Origin:
-    """The checkout *top* that a worktree was made from, the commit *base* it began at, and the lines by which files
-    were ignored then, other than those of `.gitignore`; None where a version wrote the note that did not know them.
+    """The checkout *top* that a worktree was made from, the commit *base* at which it began, and the lines outside
+    `.gitignore` by which git ignored files then (None in notes of versions that did not record them).
     """
 
     def __init__(self, top: str = "", base: str = "", rules: list[str] | None = None) -> None:
@@ -30,25 +30,25 @@ class Origin:
 
 
 def of_checkout(top: str) -> Origin:
-    """The note about a new worktree made from that checkout."""
+    """Return the origin of a worktree that is about to be made from that checkout."""
     base = git.must(top, "rev-parse", "--verify", "HEAD^{commit}").strip()
     return Origin(top, base, sorted({line for path in _rule_files(top) for line in lines_of(path)}))
 
 
 def note(worktree: str, origin: Origin) -> None:
-    """Keep where the worktree comes from.
+    """Write the origin of a worktree beside git's own data of it.
 
     Raises:
-        OSError: It can't be written.
+        OSError: The file can't be written.
     """
-    import json  # dear, and only worktrees have an origin
+    import json  # slow to import; only worktrees have an origin
 
     with open(f"{own_directory(worktree)}/{_FILE}", "w", encoding="ascii") as file:
         json.dump(origin.to_json(), file)
 
 
 def load(worktree: str) -> Origin:
-    """The origin of the worktree; empty if it was not noted."""
+    """Return the origin of a worktree; an empty one if none was written."""
     import json
 
     try:
@@ -59,16 +59,16 @@ def load(worktree: str) -> Origin:
 
 
 def own_directory(top: str) -> str:
-    """The directory where git keeps the data of that checkout only: in its `.git`, or where the `.git` of a worktree
-    leads.
+    """Return the directory with git's data of that checkout alone: `.git`, or where the `.git` file of a worktree
+    points.
     """
     link = environment.git_line(f"{top}/.git")
     return os.path.realpath(os.path.join(top, link.removeprefix("gitdir: ") if link else ".git"))
 
 
 def leads_astray(top: str) -> bool:
-    """Whether the `.git` of a worktree, a file that its agent may edit, leads to a repository in it, or to what git
-    keeps of another worktree that is there.
+    """Whether the `.git` file of a worktree, which its agent may edit, points to a repository inside the worktree or to
+    the data of another existing worktree.
     """
     if not os.path.isfile(f"{top}/.git"):
         return False
@@ -80,9 +80,9 @@ def leads_astray(top: str) -> bool:
 
 
 def _rule_files(top: str) -> list[str]:
-    """The files beside `.gitignore` whose rules git follows there."""
+    """Return the files outside the checkout whose ignore rules git follows there."""
     own = git.must(top, "rev-parse", "--path-format=absolute", "--git-path", "info/exclude").removesuffix("\n")
-    default = "~/.config/git/ignore"  # git itself knows the home
+    default = "~/.config/git/ignore"  # git expands the ~
     users = git.said(top, "config", "--type=path", "--default", default, "--get", "core.excludesFile")
     return [own, *([os.path.join(top, users)] if users else [])]
 
@@ -107,7 +107,7 @@ _HERE = (
 
 
 class Checkout:
-    """A git checkout: its *top*, the *main* one of the repository that it belongs to, its branch and its commit."""
+    """A git checkout: its top directory, the *main* checkout of its repository, its branch and its commit."""
 
     def __init__(self, top: str, common: str, head: str, branch: str) -> None:
         self.top = top
@@ -118,7 +118,7 @@ class Checkout:
 
     @property
     def is_main(self) -> bool:
-        """Whether it is no worktree that was made of another, so that several may work in it."""
+        """Whether it is the main checkout of the repository, in which several agents may work."""
         return os.path.realpath(self.top) == os.path.realpath(self.main)
 
     @property
@@ -127,18 +127,16 @@ class Checkout:
         return float(git.said(self.top, "show", "--no-patch", "--format=%ct", "HEAD") or 0)
 
     def uncommitted(self, without: list[str] | None = None) -> list[str]:
-        """The files that differ from the commit or that git does not know, but for those *without* and those inside of
-        submodules (see `work.uncommitted`).
+        """Return the files that differ from the commit or are untracked, except untracked ones in *without*. Files
+        inside submodules are not listed (see `work.uncommitted`).
         """
-        words = ("--porcelain", "--untracked-files=all", "-z", "--no-renames", "--ignore-submodules=dirty")
-        entries = git.names(self.top, *git.LOOKING, "status", *words)
-        found = [(entry[:2], entry[3:]) for entry in entries]
-        return [name for how, name in found if not (how == "??" and name in (without or ()))]
+        entries = git.names(self.top, *git.LOOKING, *git.STATUS)
+        return [entry[3:] for entry in entries if not (entry[:2] == "??" and entry[3:] in (without or ()))]
 
     def hidden(self, since: float) -> list[str]:
-        """The files that `uncommitted` does not see since git was told not to: which it takes as unchanged, and which
-        it ignores by rules that this repository was given since then, or where the branch changes such rules. Whole
-        directories that it ignores are no part of it: tools build them.
+        """Return the files that `uncommitted` misses because somebody told git so: files marked as unchanged, and files
+        that are ignored by rules which were added to this repository after *since* (seconds since 1970) or by the
+        branch. Whole ignored directories are left out: tools build them.
         """
         listed = git.run(self.top, "ls-files", "-v", "-z").stdout.split("\0")
         passed_over = [entry[2:] for entry in listed if entry[:1] == "S" or entry[:1].islower()]
@@ -149,7 +147,7 @@ class Checkout:
         return list(dict.fromkeys(files))
 
     def _rules_since(self, since: float) -> Iterator[str]:
-        """The rules of what git ignores that came since then, or with the branch, as an option of git."""
+        """Yield, as an option for git, each set of ignore rules added after *since* or by the branch."""
         own = f"{self.common}/info/exclude"
         if _changed_at(own) > since:
             yield f"--exclude-from={own}"
@@ -162,7 +160,7 @@ class Checkout:
 
 
 def _changed_at(path: str) -> float:
-    """When the file was written last; 0 where it is not there."""
+    """Return when the file was last written; 0 if there is none."""
     try:
         return os.stat(path).st_mtime
     except OSError:
@@ -170,21 +168,21 @@ def _changed_at(path: str) -> float:
 
 
 def branch_of(top: str) -> str:
-    """The branch that is checked out there; empty if none is."""
+    """Return the branch that is checked out there; empty if HEAD is detached."""
     return git.said(top, "symbolic-ref", "--quiet", "--short", "HEAD")
 
 
 def at(directory: str) -> Checkout | None:
-    """The checkout that the directory is in; None if it is in none, nothing was committed yet, or its `.git` leads to a
-    repository inside, in which an agent may have put commands for git, or to another worktree.
+    """Return the checkout that contains the directory. None if there is none, if it has no commit yet, or if its `.git`
+    file leads astray: an agent may have put commands for git where it leads.
     """
     said = git.said(directory, "rev-parse", *_HERE).split("\n") if os.path.isdir(directory) else []
     return Checkout(*said) if len(said) == 4 and not leads_astray(said[0]) else None
 
 
 def repository_of(path: str) -> tuple[str, str]:
-    """The top of the checkout that holds *path*, and the directory that all worktrees of its repository have in common;
-    both empty where there is none. No process is needed to tell.
+    """Return the top of the checkout that contains *path*, and the directory that all worktrees of its repository
+    share; both empty outside git. Runs no process.
     """
     top = environment.checkout_around(os.path.realpath(path))
     if not top:
@@ -195,7 +193,7 @@ def repository_of(path: str) -> tuple[str, str]:
 
 
 def worktree_of(store: Store, team: str, agent: str) -> str | None:
-    """The worktree that `teams` made for the agent, if it is there and on this machine."""
+    """Return the worktree that `teams` made for the agent, if it exists on this machine."""
     session = sessions.find(store, team, agent)
     if session is None or not session.worktree or session.host not in ("", store.host):
         return None
@@ -203,13 +201,13 @@ def worktree_of(store: Store, team: str, agent: str) -> str | None:
 
 
 def seen_in(store: Store, team: str, agent: str) -> str | None:
-    """The worktree in which the agent was last seen at work, whoever made it, if it is there and on this machine."""
+    """Return the worktree in which the agent was last seen at work, whoever made it, if it exists on this machine."""
     seen = presence.load(store, team, agent)
     return seen.worktree if seen.worktree and _is_here(seen.host or "", seen.worktree, store) else None
 
 
 class Tree:
-    """A worktree in which a member works, and the *branch* that is its own."""
+    """A worktree in which a member works, and the branch of that member."""
 
     def __init__(self, agent: str, worktree: str, branch: str) -> None:
         self.agent = agent
@@ -218,14 +216,13 @@ class Tree:
 
 
 def trees(store: Store, team: Team) -> list[Tree]:
-    """The worktrees of this machine in which members work: those that `teams` made for its agents, and those in which
-    others were seen. Who leads looks into those of others, and changes nothing. One whose `.git` leads elsewhere is
-    left out: an agent may have put commands for git there.
+    """Return the worktrees of this machine in which members work: those that `teams` made for its agents, and those in
+    which other members were seen. The leader is left out, because it only looks into the worktrees of others. A
+    worktree that leads astray is left out too.
     """
-    every = (session for session, _ in store.scan(team.name, sessions.SESSION, []))
     made = [
         Tree(session.agent, session.worktree, session.branch)
-        for session in every
+        for session, _ in store.scan(team.name, sessions.SESSION, [])
         if session.worktree and session.branch and os.path.isdir(session.worktree)
     ]
     agents, places = {tree.agent for tree in made}, {os.path.realpath(tree.worktree) for tree in made}
@@ -240,7 +237,7 @@ def trees(store: Store, team: Team) -> list[Tree]:
 
 
 def unseen(store: Store, team: Team) -> list[str]:
-    """The members, but for the leader, of whom no worktree on this machine is known."""
+    """Return the members, except the leader, of whom no worktree on this machine is known."""
     seen = {team.leader, *(tree.agent for tree in trees(store, team))}
     return [name for name in team.active_names() if name not in seen]
 
@@ -250,6 +247,6 @@ def _is_here(host: str, worktree: str, store: Store) -> bool:
 
 
 def _branch_in(worktree: str) -> str:
-    """The branch that is checked out in the worktree; no process is needed to tell."""
+    """Return the branch that is checked out in the worktree. Runs no process."""
     head, _, branch = environment.git_line(f"{own_directory(worktree)}/HEAD").partition("ref: refs/heads/")
     return "" if head else branch

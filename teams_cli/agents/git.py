@@ -1,4 +1,6 @@
-"""Git, run in a directory, whatever repository the environment speaks of: a hook's is not the agent's."""
+"""Run git in a directory, for the repository of that directory. Variables of another repository, which git sets for its
+hooks, are removed.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,20 @@ if TYPE_CHECKING:
 _TRIES = 20
 _PAUSE = 0.05
 _PATIENCE = 600.0
-"""Seconds after which git is ended: a hook of the repository may wait for ever."""
+"""Seconds after which git is ended: a hook of the repository may never end."""
 
 
 NOBODY = {
-    f"GIT_{who}_{what}": said
-    for who in ("AUTHOR", "COMMITTER")
-    for what, said in (("NAME", "teams"), ("EMAIL", "teams@localhost"))
+    "GIT_AUTHOR_NAME": "teams",
+    "GIT_AUTHOR_EMAIL": "teams@localhost",
+    "GIT_COMMITTER_NAME": "teams",
+    "GIT_COMMITTER_EMAIL": "teams@localhost",
 }
 """The author of commits if none is configured."""
+STATUS = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
+"""Lists all files that differ from HEAD or are untracked, each behind two letters and a space."""
+SUBMODULE = "160000"
+"""The mode of a submodule in a tree or an index."""
 LOOKING = (
     "--no-optional-locks",
     *("-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false"),
@@ -36,15 +43,15 @@ LOOKING = (
 def run(
     directory: str, *words: str, variables: dict[str, str] | None = None, given: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run git there to its end, with *given* on its standard input. A signal to our group does not reach it: what it
-    began, it ends. What it prints is not changed: names of files have all characters.
+    """Run git there to its end, with *given* on its standard input. It runs in a session of its own, so that a signal
+    to our process group does not interrupt it. Its output is decoded so that file names keep all their bytes.
 
     Raises:
-        InvalidValue: There is no git.
-        Busy: It took too long or was ended by a signal, and says nothing of what is there; or can't be started now.
-        StorageFailed: It can't be started.
+        InvalidValue: git is not installed.
+        Busy: git took too long, was ended by a signal, or can't be started at the moment.
+        StorageFailed: git can't be started.
     """
-    import subprocess  # dear, and many who may need git do not: a task without a check is completed by its owner's word
+    import subprocess  # slow to import; most commands run no git
 
     unset = [word for name in environments.OF_A_REPOSITORY for word in ("-u", name)]
     set_ = [f"{name}={value}" for name, value in (variables or {}).items()]
@@ -61,7 +68,7 @@ def run(
         raise errors.Busy(f"git {words[0]} was ended after {_PATIENCE:g} seconds", f"Try it in {directory}.") from None
     except OSError as error:
         why = f"git can't be run: {error.strerror}"
-        if error.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):  # that may pass
+        if error.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):  # these may pass
             raise errors.Busy(why, "Try again.") from None
         raise errors.StorageFailed(why, "Check what this machine lacks: df -h; ulimit -a") from None
     done = subprocess.CompletedProcess(ended.args, ended.returncode, *map(os.fsdecode, (ended.stdout, ended.stderr)))
@@ -73,16 +80,16 @@ def run(
 
 
 def said(directory: str, *words: str) -> str:
-    """The output of git; empty if it fails."""
+    """Return the output of git without surrounding blanks; empty if git fails."""
     done = run(directory, *words)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def must(directory: str, *words: str, variables: dict[str, str] | None = None, given: str | None = None) -> str:
-    """The output of git.
+    """Return the output of git.
 
     Raises:
-        StorageFailed: It refuses.
+        StorageFailed: git exits with another status than 0.
     """
     done = run(directory, *words, variables=variables, given=given)
     if done.returncode:
@@ -93,13 +100,18 @@ def must(directory: str, *words: str, variables: dict[str, str] | None = None, g
 
 
 def names(directory: str, *words: str, variables: dict[str, str] | None = None, given: str | None = None) -> list[str]:
-    """The names of files that git prints with -z."""
+    """Return the file names that git prints with -z."""
     return [name for name in must(directory, *words, variables=variables, given=given).split("\0") if name]
 
 
+def common_directory(directory: str) -> str:
+    """Return the directory that all worktrees of the repository share."""
+    return must(directory, "rev-parse", "--path-format=absolute", "--git-common-dir").removesuffix("\n")
+
+
 def worktrees(directory: str) -> list[str]:
-    """The lines in which git lists the checkouts of the repository. It can't in the moment in which another process
-    adds one or removes it, so it is asked again.
+    """Return the lines of `git worktree list --porcelain`. git fails while another process adds or removes a worktree,
+    so this tries again for a second.
     """
     for _ in range(_TRIES):
         done = run(directory, "worktree", "list", "--porcelain")

@@ -1,4 +1,4 @@
-"""Submodules: the commits that a commit wants of them, and the stores of this machine that have these."""
+"""Submodules: check them out from repositories of this machine, and bring their new commits along with a merge."""
 
 from __future__ import annotations
 
@@ -10,26 +10,25 @@ from contextlib import contextmanager
 from teams_cli import errors
 from teams_cli.agents import git
 from teams_cli.agents.work import Work
+from teams_cli.store.files import disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
 
-_LINK = "160000"
-
 
 def wanted(directory: str, commit: str) -> dict[str, str]:
-    """The places of submodules in the commit, and the commit of each; none of no commit."""
+    """Return the submodules of a commit: the path of each, and its commit. Empty if *commit* is empty."""
     if not commit:
         return {}
     entries = git.names(directory, "ls-tree", "-r", "-z", "--full-tree", commit)
-    split = [entry.partition("\t") for entry in entries if entry.startswith(f"{_LINK} ")]
+    split = [entry.partition("\t") for entry in entries if entry.startswith(f"{git.SUBMODULE} ")]
     return {name: about.split()[2] for about, _, name in split}
 
 
 def fill(tree: str, commit: str) -> list[str]:
-    """Check out the submodules of the commit, which is checked out at *tree*, from stores of this machine, down to
-    those in submodules; the places of those that no store has.
+    """Check out the submodules of the commit, which is checked out at *tree*, and theirs in turn, from repositories of
+    this machine. Returns the paths of those that none of these repositories has.
     """
     missing = []
     for place, target in wanted(tree, commit).items():
@@ -54,12 +53,14 @@ def _checked_out(store: str, path: str, commit: str) -> bool:
 
 
 def _stores_for(tree: str, commit: str, place: str) -> Iterator[str]:
-    """The stores that may have the submodule: the repository's own, those of its worktrees, and its checkouts."""
-    common = _common(tree)
+    """Yield the directories that may have the submodule: those in the repository and its worktrees, and the submodule's
+    checkouts there.
+    """
+    common = git.common_directory(tree)
     name = _name_of(tree, commit, place)
-    owners = [common, *(f"{common}/worktrees/{each}" for each in _listed(f"{common}/worktrees"))]
+    owners = [common, *(f"{common}/worktrees/{each}" for each in disk.names_in(f"{common}/worktrees"))]
     yield from (path for owner in owners if os.path.isdir(path := f"{owner}/modules/{name}"))
-    source = git.said(tree, "config", "remote.origin.url")  # one that was filled itself has its stores at its source
+    source = git.said(tree, "config", "remote.origin.url")  # a submodule that `fill` checked out has none of its own
     if os.path.isdir(path := f"{source}/modules/{name}") if source.startswith("/") else False:
         yield path
     for line in git.worktrees(tree):
@@ -76,14 +77,6 @@ def _name_of(directory: str, commit: str, place: str) -> str:
     return place
 
 
-def _common(directory: str) -> str:
-    return git.must(directory, "rev-parse", "--path-format=absolute", "--git-common-dir").removesuffix("\n")
-
-
-def _listed(directory: str) -> list[str]:
-    return sorted(os.listdir(directory)) if os.path.isdir(directory) else []
-
-
 def _has(store: str, commit: str) -> bool:
     return _run(store, "cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
 
@@ -95,11 +88,11 @@ def _run(store: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 @contextmanager
 def carried(work: Work, top: str, base: str, commit: str, branch: str) -> Iterator[None]:
-    """Have the commits of submodules that *commit* wants and *base* did not, of the worktree of an agent, where the
-    checkout *top* has its submodules, on a *branch* there; no longer if the block is refused.
+    """For a `with` block, copy the submodule commits that *commit* needs and *base* did not from an agent's worktree to
+    the checkout *top*, each on a new branch there. If the block fails, these branches are removed.
 
     Raises:
-        Conflict: The checkout has not that submodule.
+        Conflict: The checkout lacks one of these submodules, or can't fetch from it.
     """
     made: list[tuple[str, str]] = []
     try:
@@ -118,15 +111,16 @@ def _carry(work: Work, top: str, base: str, commit: str, branch: str, made: list
         one = nested.get(place)
         if before.get(place) == target or one is None or one.bare or not _has(one.path, target):
             continue
-        places = (f"{top}/{place}", f"{_common(top)}/modules/{_name_of(top, commit, place)}")
-        store = next(filter(_is_repository, places), "")
+        places = (f"{top}/{place}", f"{git.common_directory(top)}/modules/{_name_of(top, commit, place)}")
+        store = next((p for p in places if os.path.lexists(f"{p}/.git") or os.path.isdir(f"{p}/objects")), "")
         if not store:
             raise errors.Conflict(
                 f"{top} lacks the submodule {place}, whose commit {target[:10]} the merge needs",
                 f"Run there: git submodule update --init {place}; and repeat the command.",
             )
         words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
-        if not _is_reachable(store, target):
+        holders = ("for-each-ref", "--count=1", "--contains", target, "--format=%(refname)")
+        if not (_has(store, target) and _run(store, *holders).stdout.strip()):
             name = f"{ref}-{target[:12]}"
             if _run(store, *words, one.store, f"{target}:{name}").returncode:
                 raise errors.Conflict(
@@ -136,12 +130,3 @@ def _carry(work: Work, top: str, base: str, commit: str, branch: str, made: list
             made.append((store, name))
         if os.path.lexists(f"{store}/.git"):
             _carry(one, store, before.get(place, ""), target, branch, made)
-
-
-def _is_reachable(store: str, commit: str) -> bool:
-    words = ("for-each-ref", "--count=1", "--contains", commit, "--format=%(refname)")
-    return _has(store, commit) and bool(_run(store, *words).stdout.strip())
-
-
-def _is_repository(path: str) -> bool:
-    return os.path.lexists(f"{path}/.git") or os.path.isdir(f"{path}/objects")
