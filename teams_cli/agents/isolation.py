@@ -1,7 +1,7 @@
-"""Isolation: an agent with a worktree of its own keeps to it, as far as its client asks before it writes.
+"""Isolation: keep an agent that has a worktree inside it, as far as its client asks `teams` before it writes.
 
-What is refused: writing a file outside one's tree, and git commands that change another tree, another's branch, or what
-all trees of a repository share. What other programs do in a shell is not seen; that is for the client's sandbox.
+Refused are writes outside the worktree, and git commands that change another worktree, another agent's branch, or what
+all worktrees share. Programs that a shell runs are not seen: they are a matter for the client's sandbox.
 """
 
 from __future__ import annotations
@@ -9,52 +9,23 @@ from __future__ import annotations
 import json
 import os
 
-from teams_cli import errors, text
-from teams_cli.agents import checkouts, git
+from teams_cli import errors
+from teams_cli.agents import checkouts
 from teams_cli.agents.sessions import Session
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
-from teams_cli.teams import settings
-from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
 
-_READING = frozenset(
-    (
-        "annotate",
-        "blame",
-        "cat-file",
-        "cherry",
-        "count-objects",
-        "describe",
-        "diff",
-        "diff-tree",
-        "for-each-ref",
-        "grep",
-        "help",
-        "log",
-        "ls-files",
-        "ls-remote",
-        "ls-tree",
-        "merge-base",
-        "merge-tree",
-        "name-rev",
-        "range-diff",
-        "rev-list",
-        "rev-parse",
-        "shortlog",
-        "show",
-        "show-ref",
-        "status",
-        "var",
-        "version",
-        "whatchanged",
-    )
+_READING = (
+    "annotate blame cat-file cherry count-objects describe diff diff-tree for-each-ref grep help log ls-files ls-remote"
+    " ls-tree merge-base merge-tree name-rev range-diff rev-list rev-parse shortlog show show-ref status var version"
+    " whatchanged"
 )
-"""Git commands that change nothing, wherever they run."""
+"""The git commands that change nothing."""
 _WITH_VALUE = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env")
 _END_OF_COMMAND = frozenset({";", "&&", "||", "|", "&", "(", ")", "{", "}", "\n", "then", "do", "else"})
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
@@ -62,55 +33,19 @@ _BEFORE_COMMAND = frozenset({"env", "command", "exec", "sudo", "nice", "time", "
 
 
 def of_write(session: Session, path: str, allowed: Sequence[str] = ()) -> str:
-    """Why the agent may not write that file; empty if it may: it lies in its tree, or below one of the *allowed*."""
+    """Return why the agent may not write that file; empty if it lies in its worktree or below a path in *allowed*."""
     if not session.worktree:
         return ""
     real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     if os.path.islink(real):
         real = os.path.realpath(real)
-    if any(_is_below(real, os.path.realpath(place)) for place in (session.worktree, *allowed)):
+    if any(f"{real}/".startswith(f"{os.path.realpath(place)}/") for place in (session.worktree, *allowed)):
         return ""
     return f"{path} is outside your worktree, {session.worktree}: work on your own copy of it, on {session.branch}"
 
 
-def broken(found: Sequence[Session]) -> Iterator[tuple[Session, str]]:
-    """The agents whose isolation does not hold, and how: the tree is another's, another branch is in it, writing
-    outside it is let pass, or its ports are another's.
-    """
-    ports: dict[int, str] = {}
-    for session in found:
-        if session.port_base and not session.ended:
-            other = ports.setdefault(session.port_base, session.agent)
-            if other != session.agent:
-                yield session, f"its ports, from {session.port_base} on, also belong to {other}"
-        if session.worktree and os.path.isdir(session.worktree) and (what := _wrong_tree(session, found)):
-            yield session, what
-
-
-def _wrong_tree(session: Session, found: Sequence[Session]) -> str:
-    tree = os.path.realpath(session.worktree or "")
-    for other in found:
-        place = os.path.realpath(other.worktree) if other.worktree else ""
-        if place and other.agent != session.agent and _is_below(tree, place):
-            return f"its worktree, {tree}, is inside the worktree of {other.agent}"
-    top, common = checkouts.repository_of(tree)
-    if top != tree or common == f"{tree}/.git":
-        return f"{tree} is no worktree of a repository"
-    branch = git.said(tree, "symbolic-ref", "--short", "HEAD")
-    if branch != session.branch and not session.ended:
-        return f"its worktree has {branch or 'no branch'} checked out, not {session.branch}"
-    outside = os.path.dirname(common)
-    if not (of_write(session, f"{outside}/file") and of_command(session, f"git -C {outside!r} commit", tree)):
-        return f"it may write to {outside}"
-    return ""
-
-
-def _is_below(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(f"{directory}/")
-
-
 def of_command(session: Session, command: str, directory: str) -> str:
-    """Why the agent may not run that shell command in that directory; empty if it may, as far as its words tell."""
+    """Return why the agent may not run that shell command in that directory; empty if nothing in its words forbids it."""
     if not session.worktree or "git" not in command:
         return ""
     for words, place in _git_commands(command, directory):
@@ -120,14 +55,14 @@ def of_command(session: Session, command: str, directory: str) -> str:
 
 
 def _git_commands(command: str, directory: str) -> Iterator[tuple[list[str], str]]:
-    """The words behind each `git`, and where it runs: `cd` goes along."""
+    """Yield the arguments of each `git` in the shell command, and the directory that it runs in, following `cd`."""
     import shlex
 
     lexer = shlex.shlex(command.replace("\n", " ; "), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     try:
         tokens = list(lexer)
-    except ValueError:  # no command that a shell would run
+    except ValueError:  # a shell would not run it either
         return
     words: list[str] = []
     for token in [*tokens, ";"]:
@@ -154,11 +89,11 @@ def _of_git(session: Session, words: list[str], place: str) -> str:
         if option in ("-C", "--work-tree", "--git-dir"):
             place = os.path.normpath(os.path.join(place, value))
         words = words[taken:]
-    if not words or words[0] in _READING:
+    if not words or words[0] in _READING.split():
         return ""
     top, common = checkouts.repository_of(place)
     own, ours = checkouts.repository_of(session.worktree or "")
-    if common != ours:  # another repository, a clone of one's own say
+    if common != ours:  # another repository, such as a clone
         return ""
     if top != own:
         return f"git {words[0]} would change {top}"
@@ -166,7 +101,7 @@ def _of_git(session: Session, words: list[str], place: str) -> str:
 
 
 def _shared(session: Session, command: str, words: list[str]) -> str:
-    """Why a command in one's own tree is not to be run: it changes what belongs to another, or to all."""
+    """Return why a git command in the agent's own worktree is refused: it changes what belongs to others."""
     arguments = [word for word in words if not word.startswith("-")]
     options = {word for word in words if word.startswith("-")}
     if command == "worktree" and arguments[:1] not in ([], ["list"]):
@@ -187,26 +122,26 @@ def _shared(session: Session, command: str, words: list[str]) -> str:
 
 VARIABLE = "TEAMS_PORT_BASE"
 EACH = 20
-"""Ports that an agent may take, from its base on."""
+"""The number of ports for each agent, from its base on."""
 _FIRST, _END = 10_000, 32_000
-"""Below those that Linux gives to clients by itself."""
+"""The range lies below the ports that Linux gives to outgoing connections."""
 
 
 def base_of(store: Store, team: str, agent: str) -> int:
-    """The first port of the agent, always the same; those of teams that are gone are given again.
+    """Return the first of the agent's ports, the same at each call. Ports of teams that no longer exist are given
+    again.
 
     Raises:
-        StorageFailed: All are taken, or what is noted of them can't be written.
+        StorageFailed: No ports are left, or `ports.json` can't be written.
     """
-    from filelock import FileLock  # dear, and only where an agent is started
+    from filelock import FileLock  # slow to import; only needed when an agent starts
 
-    path = f"{store.root}/ports.json"
+    path, name = f"{store.root}/ports.json", f"{team}/{agent}"
     disk.prepare_root(store.root)
     try:
         with FileLock(f"{path}.lock", mode=0o600):
             teams = set(store.teams())
-            given = {name: base for name, base in _given(path).items() if name.partition("/")[0] in teams}
-            name = f"{team}/{agent}"
+            given = {owner: base for owner, base in _given(path).items() if owner.partition("/")[0] in teams}
             if name not in given:
                 taken = set(given.values())
                 given[name] = next((base for base in range(_FIRST, _END, EACH) if base not in taken), 0)
@@ -220,69 +155,10 @@ def base_of(store: Store, team: str, agent: str) -> int:
 
 
 def _given(path: str) -> dict[str, int]:
-    """The base of each agent; what can't be read was never given."""
+    """Return the base port of each agent, by `TEAM/AGENT`; a damaged file counts as empty."""
     try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except (OSError, ValueError):
+        document = json.loads(disk.read_file(path))
+    except (FileNotFoundError, ValueError):
         return {}
-    return (
-        {str(name): base for name, base in document.items() if type(base) is int} if isinstance(document, dict) else {}
-    )
-
-
-_END_OF_OUTPUT = 2000
-
-
-class SetupFailed(errors.TeamsError):
-    """The command that prepares a worktree failed; nothing is started in it."""
-
-
-def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str], otherwise: str) -> None:
-    """Bring into the new worktree *tree* of the checkout *top* what the team's settings say: `worktree.copy`, then
-    `worktree.setup`, which is run with *environ*. *otherwise* says what did not happen if that fails.
-
-    Raises:
-        SetupFailed: The command failed, with the end of what it said.
-        InvalidValue: The patterns lead out of the repository.
-        StorageFailed: A file could not be copied.
-    """
-    _copy(str(settings.value(team, settings.WORKTREE_COPY)).split(), top, tree)
-    script = str(settings.value(team, settings.WORKTREE_SETUP))
-    if not script:
-        return
-    from teams_cli.agents import shell
-
-    seconds = float(settings.value(team, "checkTimeout"))
-    done = shell.run(script, tree, environ, settings.WORKTREE_SETUP, seconds)
-    if done.status:
-        output = (done.errors.strip() or done.output.strip())[-_END_OF_OUTPUT:]
-        how = f"exit status {done.status}" if done.status > 0 else f"ended by signal {-done.status}"
-        raise SetupFailed(
-            f"{settings.WORKTREE_SETUP} failed in the new worktree ({how}), so {otherwise}"
-            + (f": {output}" if output else ""),
-            f"Try it in your own worktree; change it: teams set {settings.WORKTREE_SETUP} COMMAND",
-        )
-
-
-def _copy(patterns: list[str], top: str, tree: str) -> None:
-    """Copy the files of the checkout that git ignores and a pattern names; those that are there already stay."""
-    if not patterns:
-        return
-    from shutil import copy2
-
-    named = [f":(glob){pattern}" for pattern in text.file_patterns(patterns)]
-    try:
-        listed = git.names(top, "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *named)
-    except errors.StorageFailed as problem:  # a pattern that is outside the repository, say
-        raise SetupFailed(problem.message, f"Fix it: teams set {settings.WORKTREE_COPY} PATTERNS") from None
-    for name in listed:
-        target = f"{tree}/{name}"
-        if os.path.lexists(target):
-            continue
-        try:
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            copy2(f"{top}/{name}", target, follow_symlinks=False)
-        except OSError as error:
-            why = f"can't copy {name} to {tree}: {error.strerror}"
-            raise errors.StorageFailed(why, f"See {settings.WORKTREE_COPY}: teams settings") from None
+    bases = document.items() if isinstance(document, dict) else ()
+    return {str(owner): base for owner, base in bases if type(base) is int}

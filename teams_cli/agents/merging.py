@@ -1,7 +1,7 @@
-"""Merging without a checkout: two commits become a third in git's own store, or it is said in which files they clash.
+"""Merge two commits without a checkout, move the branch to the result, and bring a checkout along.
 
-Nothing here takes a lock or leaves a merge half done: a commit that no branch holds is nothing yet, and a branch moves
-in one step, from the commit that was read to the one that was made.
+The merge takes no lock and leaves nothing half done: until a branch holds the new commit, it has no effect, and a
+branch moves in one step from the commit that was read to the one that was made.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TRIES, _PAUSE = 10, 0.05
 
 
 class Clash(Exception):
-    """The two do not fit together, in these files."""
+    """Two commits conflict in these files."""
 
     def __init__(self, files: list[str]) -> None:
         super().__init__(", ".join(files))
@@ -27,31 +27,29 @@ class Clash(Exception):
 
 
 def tip_of(repository: str, branch: str) -> str:
-    """The commit that the branch stands on; empty if there is no branch of that very name."""
+    """Return the commit of the branch; empty if there is no branch of exactly that name."""
     return git.said(repository, "show-ref", "--verify", "--hash", f"refs/heads/{branch}")
 
 
 def is_commit(word: str) -> bool:
-    """Whether it is the full name of a commit: a branch would be another tomorrow, and an option is none at all."""
+    """Whether the text is the full name of a commit. A branch may move, and an option must never reach git."""
     return len(word) in _LENGTHS and _HEX.issuperset(word)
 
 
 def holds(repository: str, tip: str, commit: str) -> bool:
-    """Whether the commit is part of what the tip stands for."""
+    """Whether *tip* contains the commit."""
     if not (is_commit(tip) and is_commit(commit)):
         return False
     return git.run(repository, "merge-base", "--is-ancestor", commit, tip).returncode == 0
 
 
 def is_on_branch(repository: str, branch: str, commit: str) -> bool:
-    """Whether the branch, if there is one, has the commit."""
+    """Whether the branch exists and contains the commit."""
     return holds(repository, tip_of(repository, branch), commit)
 
 
 def is_same(repository: str, one: str, other: str) -> bool:
-    """Whether two commits hold the same files, however they came to it: their trees, since of what differs in them
-    git shows no more than the files themselves ask for.
-    """
+    """Whether two commits hold the same files. It compares trees, because a diff can be told to hide differences."""
     if not (is_commit(one) and is_commit(other)):
         return False
     trees = git.said(repository, "rev-parse", f"{one}^{{tree}}", f"{other}^{{tree}}").split()
@@ -59,21 +57,21 @@ def is_same(repository: str, one: str, other: str) -> bool:
 
 
 def merged(repository: str, base: str, head: str, message: str) -> str:
-    """The commit that has both, signed where the repository wants that; no branch holds it yet.
+    """Return a new merge commit of both, signed if the repository is configured so. No branch holds it yet.
 
     Raises:
-        Clash: They do not fit together.
-        StorageFailed: git could not merge or sign them.
+        Clash: They conflict.
+        StorageFailed: git can't merge or sign them.
     """
     done = git.run(repository, "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", base, head)
-    if done.returncode > 1 or not done.stdout:  # histories that have no commit in common, too
+    if done.returncode > 1 or not done.stdout:  # also if they have no common ancestor
         raise errors.StorageFailed(f"git merge-tree: {done.stderr.strip()}", f"Try it in {repository}.")
     tree, *files = [part for part in done.stdout.split("\0") if part]
     if done.returncode:
         raise Clash(sorted(set(files)))
     signed = git.said(repository, "config", "--type=bool", "commit.gpgSign") == "true"
     words = ("commit-tree", tree, "-p", base, "-p", head, *["-S"] * signed, "-m", message)
-    made = git.said(repository, *words)  # fails where nobody is configured who commits
+    made = git.said(repository, *words)  # fails if no committer is configured
     return made or git.must(repository, *words, variables=git.NOBODY).strip()
 
 
@@ -81,18 +79,17 @@ _HOOKS = ("pre-merge-commit", "prepare-commit-msg", "commit-msg")
 
 
 def has_hooks(repository: str) -> bool:
-    """Whether the repository has hooks that look at merges."""
+    """Whether the repository has hooks that check merges."""
     place = git.must(repository, "rev-parse", "--path-format=absolute", "--git-path", "hooks").removesuffix("\n")
     return any(os.access(os.path.join(place, name), os.X_OK) for name in _HOOKS)
 
 
 def merged_at(path: str, repository: str, base: str, head: str, message: str) -> str:
-    """The commit that has both, made in a checkout at *path* that is gone afterwards, where the repository's hooks look
-    at it.
+    """Return a new merge commit of both, made in a temporary checkout at *path*, so that the repository's hooks run.
 
     Raises:
-        Clash: They do not fit together.
-        StorageFailed: A hook refuses, or git could not merge them.
+        Clash: They conflict.
+        StorageFailed: A hook refuses, or git can't merge them.
     """
     try:
         git.must(repository, "worktree", "add", "--quiet", "--detach", path, base)
@@ -107,10 +104,10 @@ def merged_at(path: str, repository: str, base: str, head: str, message: str) ->
 
 
 def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool:
-    """Have the branch stand on the commit, if it still stands on *base*.
+    """Move the branch to the commit if it is still at *base*; returns whether it moved.
 
     Raises:
-        StorageFailed: It does, and git can't move it, as behind a lock that one left who was killed.
+        StorageFailed: git can't move it, for example because a killed process left a lock.
     """
     for _ in range(_TRIES):
         done = git.run(repository, "update-ref", "-m", why, f"refs/heads/{branch}", commit, base)
@@ -121,7 +118,7 @@ def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool
 
 
 def checked_out(repository: str, branch: str) -> str:
-    """The checkout in which the branch is checked out; empty if it is in none."""
+    """Return the checkout that has the branch checked out; empty if none has."""
     place = ""
     for line in git.worktrees(repository):
         if line.startswith("worktree "):
@@ -132,20 +129,18 @@ def checked_out(repository: str, branch: str) -> str:
 
 
 def changed(checkout: str) -> list[str]:
-    """The files of the checkout that differ from its commit, and submodules that were staged; where a submodule stands
-    is in nobody's way.
+    """Return the files of the checkout that differ from its commit. Submodules count only if they are staged: a
+    submodule at another commit is in nobody's way.
     """
-    words = ("--porcelain", "--untracked-files=no", "--ignore-submodules=dirty", "-z", "--no-renames")
-    entries = git.names(checkout, "status", *words)
-    links = {
-        name.partition("\t")[2] for name in git.names(checkout, "ls-files", "--stage", "-z") if name[:6] == "160000"
-    }
-    return [entry[3:] for entry in entries if entry[0] != " " or entry[3:] not in links]
+    entries = git.names(checkout, *git.STATUS, "--untracked-files=no")
+    staged = git.names(checkout, "ls-files", "--stage", "-z")
+    submodules = {entry.partition("\t")[2] for entry in staged if entry.startswith(git.SUBMODULE)}
+    return [entry[3:] for entry in entries if entry[0] != " " or entry[3:] not in submodules]
 
 
 def in_the_way(checkout: str, base: str, commit: str, attended: bool = False) -> str:
-    """Why the files of the checkout could not be brought from *base* to *commit* now; empty if they could. Where
-    somebody attends, other files than these may be changed.
+    """Return why the checkout can't be brought from *base* to *commit* now; empty if it can. With *attended*, files
+    that the merge does not touch may have changes.
     """
     own = checkouts.own_directory(checkout)
     if what := work.unfinished_in(own):
@@ -164,7 +159,7 @@ def in_the_way(checkout: str, base: str, commit: str, attended: bool = False) ->
 
 
 def _strange(checkout: str, base: str, commit: str) -> list[str]:
-    """The files of the checkout, ignored ones too, that git does not know and *commit* has in their place."""
+    """Return the files of the checkout, also ignored ones, that git does not track and the commit would overwrite."""
     words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", base, commit)
     strangers = []
     for name in _names(checkout, *words):
@@ -180,31 +175,24 @@ def _strange(checkout: str, base: str, commit: str) -> list[str]:
 
 
 def follow(checkout: str, base: str, commit: str) -> bool:
-    """Bring the files of the checkout, which are those of *base*, to *commit*; whether they are there now.
-
-    Those that were half brought there by one that was ended are told by what is in them; what somebody else wrote
-    since is left alone.
+    """Bring the files of the checkout, which is at *base*, to *commit*; returns whether they are there now. It finishes
+    what an interrupted run began, and leaves files alone that somebody changed since.
     """
     if not is_commit(base) or not all(
         _is_of(checkout, name, (base, commit)) for name in _strange(checkout, base, commit)
     ):
         return False
-    if _brought(checkout, base, commit) or not changed(checkout):
-        return True
-    if _brought(checkout, base, commit):  # git has looked at the files meanwhile, and knows which are as they were
+    step = ("read-tree", "-m", "-u", base, commit)
+    # Tried twice: `changed` has git look at all files, so that it knows which are as they were.
+    if git.run(checkout, *step).returncode == 0 or not changed(checkout) or git.run(checkout, *step).returncode == 0:
         return True
     if not _is_ours(checkout, base, commit):
         return False
     return git.run(checkout, "read-tree", "--reset", "-u", commit).returncode == 0
 
 
-def _brought(checkout: str, base: str, commit: str) -> bool:
-    """Whether git brings the files along; those that are there already stay."""
-    return git.run(checkout, "read-tree", "-m", "-u", base, commit).returncode == 0
-
-
 def _is_ours(checkout: str, base: str, commit: str) -> bool:
-    """Whether every file that differs from the commit is as it was in *base*, or not there as in *base*."""
+    """Whether every file that differs from the commit is as in *base*, or missing as in *base*."""
     touched = set(_names(checkout, "diff-tree", "-r", "-z", "--name-only", "--no-renames", base, commit))
     differing = _names(checkout, "diff-files", "-z", "--name-only") + _names(
         checkout, "diff-index", "--cached", "-z", "--name-only", "--no-renames", commit
@@ -214,7 +202,7 @@ def _is_ours(checkout: str, base: str, commit: str) -> bool:
 
 
 def _is_of(checkout: str, name: str, commits: tuple[str, str]) -> bool:
-    """Whether the file is there as in one of the commits, or gone, as before it is written anew."""
+    """Whether the file is as in one of the commits, or missing, as it is before git writes it anew."""
     if not os.path.lexists(os.path.join(checkout, name)):
         return True
     blob = git.said(checkout, "hash-object", "--", name)

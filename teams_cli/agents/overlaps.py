@@ -1,5 +1,5 @@
-"""Overlaps: where what one agent changes, committed or not, conflicts with what another does, or with the branch that
-it is to join. They are notified before it is merged; nothing is decided.
+"""Overlaps: find where the work of one agent, committed or not, conflicts with that of another or with the branch that
+it is to join, and notify the agents before they merge.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 _EVERY = 15.0
-"""Seconds between two looks at files that are not committed; a commit is looked at when it is seen."""
+"""Seconds between two comparisons of uncommitted files; a commit is compared as soon as it is seen."""
 _LAST = 50
-"""Landings among which the cause of a conflict is sought."""
+"""The number of landings among which the cause of a conflict is looked for."""
 _MOST_PARSED, _MOST_FILES = 20, 100
-"""Files that an agent is noted to change with the names of their functions, and at all, at most."""
+"""At most this many changed files are recorded for an agent with the names of functions, and in all."""
 
 
 class Overlap:
-    """Work of two agents that can't be merged as it is: the *files* in which it conflicts, and the *places* in them, as
-    `regions.place` returns them. The first agent is expected to land first.
+    """Work of two agents that conflicts: the *files*, and the *places* in them, as `regions.place` returns them. The
+    first agent is expected to land first.
     """
 
     def __init__(self, one: Tree, other: Tree, places: list[dict[str, Any]]) -> None:
@@ -45,7 +45,7 @@ class Overlap:
         self.files = [place["file"] for place in places]
 
     def to_json(self) -> dict[str, Any]:
-        """The overlap as others see it."""
+        """Return the overlap as `teams overlaps --json` prints it."""
         agents = [each.agent for each in self.trees]
         places = [{**place, "lines": dict(zip(agents, place["lines"], strict=True))} for place in self.places]
         branches = [each.branch for each in self.trees]
@@ -65,14 +65,15 @@ def of_team(store: Store, team: Team) -> list[Overlap]:
     overlaps: list[Overlap] = []
     for common in dict.fromkeys(map(_common, every)):
         with Snapshots(common) as shot:
-            overlaps += _between(
-                shot, store, team.name, combinations([one for one in every if _common(one) == common], 2)
-            )
+            pairs = combinations([tree for tree in every if _common(tree) == common], 2)
+            overlaps += _between(shot, store, team.name, pairs)
     return overlaps
 
 
 def _between(shot: Snapshots, store: Store, team: str, pairs: Iterable[tuple[Tree, Tree]]) -> Iterator[Overlap]:
-    """The overlaps of those pairs of one repository that are to join the same branch, which lacks the work of both."""
+    """Yield the overlaps of pairs of worktrees of one repository, if both are to join the same branch and it lacks the
+    work of both.
+    """
     goals = _goals(store, team)
     began = {task.owner: task.claimed_at or "" for task in tasks.labelled(store, team, IN_PROGRESS)}
     for pair in pairs:
@@ -80,7 +81,7 @@ def _between(shot: Snapshots, store: Store, team: str, pairs: Iterable[tuple[Tre
         tip = merging.tip_of(shot.main, goal)
         if others or any(shot.holds(tree.worktree, tip, shot.of(tree.worktree)) for tree in pair):
             continue
-        # Who has no task in progress has completed it, and lands first; else who began first.
+        # An agent without a task in progress has completed it, and lands first; else the one that began first does.
         one, other = sorted(pair, key=lambda tree: (began.get(tree.agent, ""), tree.agent))
         if places := _places(shot, one.worktree, shot.of(one.worktree), shot.of(other.worktree)):
             yield Overlap(one, other, places)
@@ -89,8 +90,9 @@ def _between(shot: Snapshots, store: Store, team: str, pairs: Iterable[tuple[Tre
 def with_tip(
     shot: Snapshots, store: Store, team: str, directory: str, commit: str, onto: str, tip: str
 ) -> dict[str, Any]:
-    """Where a commit conflicts with the tip of the branch that it is to join: the *places*, and *against* which landing
-    of the team, if one changed the same files there: its `landing`, `task`, `owner`, and `at`, when it landed.
+    """Return where a commit conflicts with the tip of the branch that it is to join: the *places*, and under *against*
+    the team's landing that last changed one of these files, or None: its `landing`, `task` and `owner`, and `at`, when
+    it landed.
     """
     places = _places(shot, directory, commit, tip)
     files = {place["file"] for place in places}
@@ -101,9 +103,9 @@ def with_tip(
 def _landed_before(
     shot: Snapshots, store: Store, team: str, directory: str, commit: str, onto: str, files: set[str]
 ) -> dict[str, Any] | None:
-    """The last landing that changed one of the files, and that the commit lacks."""
-    every = [one for one in landings.all_of(store, team, []) if one.state == "landed" and one.onto == onto]
-    here = [one for one in every if os.path.realpath(one.repository) == shot.main]
+    """Return the last landing that changed one of the files, unless the commit contains it."""
+    landed = [one for one in landings.all_of(store, team, []) if one.state == "landed" and one.onto == onto]
+    here = [one for one in landed if os.path.realpath(one.repository) == shot.main]
     for one in sorted(here, key=lambda one: one.ended_at or "", reverse=True)[:_LAST]:
         merge = one.merge or one.head
         if shot.holds(directory, commit, merge):
@@ -114,7 +116,7 @@ def _landed_before(
 
 
 def _goals(store: Store, team: str) -> dict[tuple[str, str], str]:
-    """By repository and branch: the branch that it was last asked to land on."""
+    """Return the branch that each branch was last asked to land on, by repository and branch."""
     every = landings.all_of(store, team, [])
     return {(os.path.realpath(each.repository), each.branch or ""): each.onto for each in every}
 
@@ -124,7 +126,9 @@ def _common(tree: Tree) -> str:
 
 
 def _goal(tree: Tree, main: str, goals: dict[tuple[str, str], str]) -> str:
-    """The branch that the work is to join: where it was last asked to land, else that of the *main* checkout."""
+    """Return the branch that the work is to join: where it was last asked to land, else the branch of the *main*
+    checkout.
+    """
     return goals.get((main, tree.branch)) or checkouts.branch_of(main)
 
 
@@ -140,11 +144,11 @@ def _places(shot: Snapshots, directory: str, one: str, other: str) -> list[dict[
 
 
 def diff(store: Store, team: Team, agent: str, paths: Sequence[str]) -> dict[str, Any]:
-    """What the agent changes in its worktree that the branch of the main checkout does not have, as a patch.
+    """Show what the agent changes in its worktree, committed or not, compared with the branch of the main checkout.
 
     Raises:
-        AgentNotFound: No worktree of the agent is on this machine.
-        StorageFailed: git does not say.
+        AgentNotFound: No worktree of the agent is known on this machine.
+        StorageFailed: git failed.
     """
     every = checkouts.trees(store, team)
     tree = next((tree for tree in every if tree.agent == agent), None)
@@ -161,17 +165,18 @@ def diff(store: Store, team: Team, agent: str, paths: Sequence[str]) -> dict[str
 
 
 def _from_main(shot: Snapshots, tree: Tree) -> tuple[str, str]:
-    """The commit in which the work of a worktree left the main checkout, empty if there is none, and that work."""
+    """Return the commit at which the worktree left the main checkout, empty if there is none, and its work as a commit."""
     commit = shot.of(tree.worktree)
     return shot.base(tree.worktree, commit, git.said(tree.worktree, "rev-parse", "main-worktree/HEAD")), commit
 
 
 def about(store: Store, team: Team, agent: str, path: str) -> list[str]:
-    """What others have to do with the file that the agent is about to write, in a line each: whose task in progress
-    touches it, whose branch or worktree has changed it.
+    """Return a line for each agent that also works on the file which *agent* is about to write: its task in progress
+    touches the file, or its worktree or branch has changed it.
     """
     top, common = checkouts.repository_of(os.path.dirname(path))
-    inside = os.path.relpath(_real(path), top or ".")
+    real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))  # it may not exist yet
+    inside = os.path.relpath(real, top or ".")
     lines = [
         f"{task.id} of {task.owner} touches {inside}: {task.title}"
         for task in touching.in_progress(store, team.name, agent)
@@ -184,13 +189,8 @@ def about(store: Store, team: Team, agent: str, path: str) -> list[str]:
     return lines
 
 
-def _real(path: str) -> str:
-    """The path with the links of its directory followed: the file itself may be one, or not be there yet."""
-    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-
-
 def _changed(tree: Tree, inside: str) -> bool:
-    """Whether the agent changed the file since its branch left what is checked out at the top, committed or not."""
+    """Whether the agent changed the file, committed or not, since its branch left the main checkout."""
     words = ("diff", "--name-only", "--no-ext-diff", "--merge-base", "main-worktree/HEAD", "--", f":(literal){inside}")
     if git.said(tree.worktree, *words):
         return True
@@ -198,7 +198,9 @@ def _changed(tree: Tree, inside: str) -> bool:
 
 
 class Teller:
-    """Tells an agent and the others, once each, that their work conflicts, and notes which files the agent changes."""
+    """Compares an agent's work with that of others again and again, notifies each agent once of a conflict, and records
+    which files the agent changes.
+    """
 
     def __init__(self, store: Store, team: str, agent: str) -> None:
         self.store = store
@@ -206,11 +208,11 @@ class Teller:
         self.agent = agent
 
     def look(self) -> str:
-        """Compare the agent's work with that of the others which has changed since the last look, whichever process
-        took that, or with all if its own has. Unless the agent has committed, it is looked every 15 seconds at most.
+        """Compare the agent's work with all others if it changed, else with the others that changed since the last look
+        of any process. Uncommitted changes are looked at every 15 seconds at most.
 
-        A failure is no reason for the agent to stop: why it failed is returned, else nothing. What was busy, as a git
-        that was ended by a signal, is tried once more.
+        Returns why the comparison failed, else an empty string: a failure must not stop the agent. It is tried twice if
+        git was busy.
         """
         try:
             try:
@@ -257,16 +259,16 @@ class Teller:
         seen.write(commit, {**states, onto: tip})
 
     def _compare_with_tip(self, shot: Snapshots, own: Tree, onto: str, tip: str) -> str:
-        """Tell the agent once of each landing or other commit that its work conflicts with, unless it asked for its own
-        landing, which answers that. The places, empty if there are none.
+        """Return where the agent's work conflicts with the branch that it is to join; empty if nowhere. The agent is
+        notified once of each landing or commit that it conflicts with, unless it asked for a landing itself: that
+        answers it.
         """
         commit = shot.of(own.worktree)
         conflict = with_tip(shot, self.store, self.team, own.worktree, commit, onto, tip)
         places = _in_words(conflict["places"])
         if not places:
             return ""
-        asked = landings.all_of(self.store, self.team, [])
-        if any(one.head == commit and one.onto == onto for one in asked):
+        if any(one.head == commit and one.onto == onto for one in landings.all_of(self.store, self.team, [])):
             return places
         against = conflict["against"]
         cause = f" ({against['owner']}'s {against['task']}, which landed)" if against else ""
@@ -277,7 +279,7 @@ class Teller:
         return places
 
     def _note_files(self, shot: Snapshots, own: Tree) -> None:
-        """Have others see what the agent changes, so that they choose tasks that touch none of it."""
+        """Record the files that the agent changes, so that others choose tasks that touch none of them."""
         base, commit = _from_main(shot, own)
         files = shot.files(own.worktree, base, commit) if base else []
         changing = [shot.region(own.worktree, base, commit, path) for path in files[:_MOST_PARSED]]
@@ -285,7 +287,7 @@ class Teller:
 
 
 class _Seen:
-    """What was compared at the last look of an agent: a file, so that the next process does not compare it again."""
+    """The state of all worktrees at the last comparison, in a file, so that the next process does not repeat it."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -299,7 +301,7 @@ class _Seen:
             return
 
     def write(self, commit: str, states: dict[str, str]) -> None:
-        """Keep it. Where that fails, the same is compared again, and nobody is told twice."""
+        """Write the file. If that fails, the next look compares the same again; nobody is notified twice."""
         os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
         temporary = f"{self._path}.{os.getpid()}"
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
@@ -308,8 +310,8 @@ class _Seen:
 
 
 def _state(tree: Tree) -> str:
-    """What changes whenever a file of the worktree does that git knows, or does not ignore."""
-    entries = regions.state(tree.worktree)
+    """Return a digest that changes whenever a tracked or untracked file of the worktree does."""
+    entries = git.must(tree.worktree, *git.LOOKING, *git.STATUS)
     digest = sha256(git.said(tree.worktree, "rev-parse", "HEAD").encode())
     for entry in entries.split("\0"):
         path = os.path.join(tree.worktree, entry[3:])
@@ -327,7 +329,7 @@ def _digest(words: list[str]) -> str:
 
 
 def tell(store: Store, team: str, overlap: Overlap) -> None:
-    """Tell both of an overlap, each once for the same files: whoever finds it does, and it wakes nobody."""
+    """Notify both agents of an overlap, once for the same files. It wakes nobody."""
     of_team = teams.get(store, team)
     first, second = overlap.trees
     names = sorted((first.agent, second.agent))

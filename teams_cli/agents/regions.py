@@ -1,5 +1,5 @@
-"""Regions: what a worktree changes, committed or not, as files, lines and names of functions, and where that conflicts
-with what another changes. Nothing is written to the repository: what git makes lies in a directory that is removed.
+"""Regions: the files, lines and functions that a worktree changes, committed or not, and where two such changes
+conflict. Nothing is written to the repository: git's new objects lie in a directory that is removed.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 _CONFLICTS = 1
 _MOST_UNKNOWN = 2000
-"""Files that git does not know: of more than these, somebody forgot to have them ignored, and they are not compared."""
+"""With more untracked files than these, somebody forgot to ignore a directory, and untracked files are not compared."""
 _LANGUAGES = (
     "*.c cpp,*.h cpp,*.cc cpp,*.cpp cpp,*.hpp cpp,*.cs csharp,*.css css,*.ex elixir,*.exs elixir,*.go golang,"
     "*.java java,*.kt kotlin,*.m objc,*.php php,*.pl perl,*.py python,*.rb ruby,*.rs rust,*.sh bash,*.html html,"
     "*.md markdown"
 )
-"""How git finds the function around a change, by the name of the file."""
+"""How git finds the function around a change, by file name: a pattern and the name of a built-in driver."""
 _NAMED = re.compile(r"(?:\b(?:class|struct|interface|trait|enum|impl|fn|func|function|def|module|type)\s+)([\w:.$]+)")
 _CALLED = re.compile(r"([\w$~]+)\s*\(")
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
 
 
 class Change:
-    """One changed place in a file. *old* and *new* are its first and last line before and after the change. *symbol* is
-    the function or class around it; empty if neither git nor the parser names one.
+    """One changed place in a file. *old* and *new* are its first and last line before and after the change; *symbol* is
+    the function or class around it, empty if none is known.
     """
 
     def __init__(self, old: tuple[int, int], new: tuple[int, int], symbol: str) -> None:
@@ -42,12 +42,12 @@ class Change:
         self.symbol = symbol
 
     def meets(self, other: Change) -> bool:
-        """Whether both change the same lines, or lines side by side, which git does not merge either."""
+        """Whether both change the same or adjacent lines, which git does not merge either."""
         return self.old[0] <= other.old[1] + 1 and other.old[0] <= self.old[1] + 1
 
 
 class Snapshots:
-    """Worktrees of one repository as commits, with what is not committed in them, for a `with` block."""
+    """For a `with` block: the worktrees of one repository as commits that include their uncommitted changes."""
 
     def __init__(self, common: str) -> None:
         self.main = common.removesuffix("/.git")
@@ -55,7 +55,7 @@ class Snapshots:
         self._commits: dict[str, str] = {}
 
     def __enter__(self) -> Snapshots:
-        from tempfile import mkdtemp  # dear, and only who has a worktree needs it
+        from tempfile import mkdtemp  # slow to import; only needed with worktrees
 
         self._place = mkdtemp(prefix="teams-")
         os.mkdir(f"{self._place}/objects")
@@ -71,8 +71,8 @@ class Snapshots:
         shutil.rmtree(self._place, ignore_errors=True)
 
     def of(self, worktree: str) -> str:
-        """The commit of all that is in the worktree, made at the first call; HEAD where nothing is changed, or a merge
-        is not finished.
+        """Return a commit of everything in the worktree, made at the first call. It is HEAD if nothing is changed or a
+        merge is unfinished.
         """
         if worktree not in self._commits:
             self._commits[worktree] = self._commit(worktree)
@@ -81,22 +81,23 @@ class Snapshots:
     def _commit(self, worktree: str) -> str:
         head = git.must(worktree, "rev-parse", "HEAD").strip()
         own = checkouts.own_directory(worktree)
-        if not state(worktree) or work.unfinished_in(own):
+        changed = git.must(worktree, *git.LOOKING, *git.STATUS)
+        if not changed or work.unfinished_in(own):
             return head
         index = f"{self._place}/index"
         written = os.stat(f"{own}/index").st_mtime_ns
         shutil.copyfile(f"{own}/index", index)
-        os.utime(index, ns=(written, written))  # git reads files again that were written after the index was
+        os.utime(index, ns=(written, written))  # git re-reads files that are newer than the index
         variables = {**self._objects, "GIT_INDEX_FILE": index}
         listed = git.names(worktree, *git.LOOKING, "ls-files", "--others", "--exclude-standard", "-z")
         how = "--update" if len(listed) > _MOST_UNKNOWN else "--all"
         git.must(worktree, "-c", "core.fsync=none", "add", how, "--sparse", "--", ":/", variables=variables)
         tree = git.must(worktree, "write-tree", variables=variables).strip()
-        words = ("commit-tree", tree, "-p", head, "-m", "what is not committed")
+        words = ("commit-tree", tree, "-p", head, "-m", "uncommitted changes")
         return git.must(worktree, *words, variables={**variables, **git.NOBODY}).strip()
 
     def conflicts(self, directory: str, one: str, other: str) -> list[str]:
-        """The files in which two commits conflict."""
+        """Return the files in which two commits conflict."""
         words = ("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", one, other)
         done = git.run(directory, *words, variables=self._objects)
         if done.returncode == 0:
@@ -106,26 +107,26 @@ class Snapshots:
         return sorted(set(done.stdout.split("\0")[1:]) - {""})
 
     def base(self, directory: str, one: str, other: str) -> str:
-        """The commit that both come from; empty if there is none."""
+        """Return the common ancestor of two commits; empty if they have none."""
         return git.run(directory, "merge-base", one, other, variables=self._objects).stdout.strip()
 
     def holds(self, directory: str, tip: str, commit: str) -> bool:
-        """Whether the commit is part of what the tip stands for."""
+        """Whether *tip* contains the commit."""
         words = ("merge-base", "--is-ancestor", commit, tip)
         return git.run(directory, *words, variables=self._objects).returncode == 0
 
     def files(self, directory: str, base: str, commit: str) -> list[str]:
-        """The files that differ between the two."""
+        """Return the files that differ between two commits."""
         words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, commit)
         return git.names(directory, *words, variables=self._objects)
 
     def patch(self, directory: str, base: str, commit: str, paths: Sequence[str]) -> str:
-        """The diff from *base* to the commit; with *paths*, of these files and directories alone."""
+        """Return the diff from *base* to the commit; with *paths*, only of these files and directories."""
         words = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", base or commit, commit, "--")
         return git.must(directory, *words, *(f":(top,literal){path}" for path in paths), variables=self._objects)
 
     def changes(self, directory: str, base: str, commit: str, path: str) -> list[Change]:
-        """The changes of the file between *base* and the commit, in the order of its lines."""
+        """Return the changes of the file between *base* and the commit, in the order of its lines."""
         how = ("-c", f"core.attributesFile={self._place}/attributes")
         words = ("diff", "--unified=0", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", base, commit)
         printed = git.run(directory, *how, *words, "--", f":(top,literal){path}", variables=self._objects).stdout
@@ -134,7 +135,7 @@ class Snapshots:
         return [_change(match, names) for match in hunks]
 
     def region(self, directory: str, base: str, commit: str, path: str) -> str:
-        """The file, and behind a colon the functions that the commit changes in it, where all changes are in some."""
+        """Return the path of the file; if all changes in it are inside functions, with their names behind a colon."""
         symbols = [change.symbol for change in self.changes(directory, base, commit, path)]
         return f"{path}:{','.join(dict.fromkeys(symbols))}" if symbols and all(symbols) else path
 
@@ -144,14 +145,8 @@ class Snapshots:
         source = git.run(directory, "show", f"{commit}:{path}", variables=self._objects).stdout
         try:
             return list(_definitions(ast.parse(source), ""))
-        except (SyntaxError, ValueError, RecursionError):  # it is being written: git's guess has to do
+        except (SyntaxError, ValueError, RecursionError):  # half-written code: use git's guess
             return None
-
-
-def state(worktree: str) -> str:
-    """What git says of the files that are not as in HEAD; empty if there is none."""
-    words = ("status", "--porcelain", "--untracked-files=all", "--ignore-submodules=dirty", "-z", "--no-renames")
-    return git.must(worktree, *git.LOOKING, *words)
 
 
 def _change(match: re.Match[str], names: list[tuple[int, int, str]] | None) -> Change:
@@ -163,13 +158,13 @@ def _change(match: re.Match[str], names: list[tuple[int, int, str]] | None) -> C
     else:
         around = [name for first, last, name in names if first <= changed[0] <= last]
         symbol = around[-1] if around else ""
-    # A hunk without old lines stands behind the line that it names.
+    # A hunk that only adds lines names the line before it.
     old = (start, start + count - 1) if count else (start + 1, start)
     return Change(old, changed, symbol)
 
 
 def _definitions(node: ast.AST, inside: str) -> Iterator[tuple[int, int, str]]:
-    """First and last line and full name of each function and class, outer before inner."""
+    """Yield the first line, last line and full name of each function and class, outer before inner."""
     import ast
 
     for child in ast.iter_child_nodes(node):
@@ -182,17 +177,21 @@ def _definitions(node: ast.AST, inside: str) -> Iterator[tuple[int, int, str]]:
 
 
 def place(path: str, mine: list[Change], theirs: list[Change]) -> dict[str, Any]:
-    """Where two meet in a file: the symbols, and the lines of each as they are now. A file that meets as a whole, as
-    when both add it, has neither.
+    """Return where two sets of changes meet in a file, as JSON: its symbols, and the lines of each side as they are
+    now. Both are empty if the whole file conflicts, as when both sides add it.
     """
     ours = [one for one in mine if any(one.meets(other) for other in theirs)]
     others = [one for one in theirs if any(one.meets(other) for other in mine)]
     symbols = dict.fromkeys(one.symbol for one in (*ours, *others) if one.symbol)
-    return {"file": path, "symbols": list(symbols), "lines": [_spans(ours), _spans(others)]}
+    return {
+        "file": path,
+        "symbols": list(symbols),
+        "lines": [[list(one.new) for one in side] for side in (ours, others)],
+    }
 
 
 def in_words(place: dict[str, Any], mine: int = 0) -> str:
-    """The place for who changed the lines that stand first in it, or second: *mine* is 0 or 1."""
+    """Say the place to an agent whose lines are first (*mine* is 0) or second (1) in it."""
     symbols = f" {', '.join(place['symbols'])}" if place["symbols"] else ""
     ours, theirs = place["lines"][mine], place["lines"][1 - mine]
     lines = f" (your {_lines(ours)}, theirs {_lines(theirs)})" if ours and theirs else ""
@@ -202,7 +201,3 @@ def in_words(place: dict[str, Any], mine: int = 0) -> str:
 def _lines(spans: list[list[int]]) -> str:
     named = [str(first) if first == last else f"{first}-{last}" for first, last in spans]
     return f"line{'s' * (len(named) > 1 or '-' in named[0])} {text.listed(named)}"
-
-
-def _spans(changes: list[Change]) -> list[list[int]]:
-    return [list(one.new) for one in changes]

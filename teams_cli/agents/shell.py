@@ -1,13 +1,11 @@
-"""Shell commands: run for real, in a process group of their own, with their output kept aside until they end."""
+"""Run shell commands in a process group of their own, with their output in files until they end."""
 
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import tempfile
-import time
 
 from teams_cli import errors
 
@@ -17,12 +15,17 @@ if TYPE_CHECKING:
     from typing import IO
 
 KEPT = 1024 * 1024 - 200
-"""Bytes of output that become a result; with the line that says how much is missing they fit in one."""
+"""The bytes of output that are kept: with the line that says how much is missing, they fit into one result."""
 _TOLD = 2000
 TIMEOUT = 124
 """The exit status of a command that took too long, as of timeout(1)."""
 PATIENCE = 1800.0
-"""Seconds that a command may take where nothing else is said."""
+"""The seconds that a command may take by default."""
+
+
+def ending(status: int) -> str:
+    """Say how a process ended, by its exit status, or the negative number of the signal that ended it."""
+    return f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
 
 
 class Finished:
@@ -35,20 +38,19 @@ class Finished:
 
     @property
     def reason(self) -> str:
-        """Why it failed, with the end of what it said on standard error."""
-        how = f"exit status {self.status}" if self.status >= 0 else f"ended by signal {-self.status}"
+        """Why it failed: its exit status, and the end of what it printed on standard error."""
         errors = self.errors.strip()[-_TOLD:]
-        return f"{how}: {errors}" if errors else how
+        return f"{ending(self.status)}: {errors}" if errors else ending(self.status)
 
 
 class ShellCommand:
-    """A running `sh -c SCRIPT`. Output goes to files: what it leaves running can't hold us up by a pipe."""
+    """A running `sh -c SCRIPT`. Its output goes to files, so that a process it leaves behind holds no pipe open."""
 
     def __init__(self, script: str, directory: str, environment: Mapping[str, str]) -> None:
         """Start it.
 
         Raises:
-            OSError: It can't be started; the directory is not there, or the environment too large.
+            OSError: It can't be started: the directory does not exist, or the environment is too large.
         """
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # closed when it ends
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
@@ -67,33 +69,23 @@ class ShellCommand:
             raise
 
     def wait(self, seconds: float) -> bool:
-        """Wait for its end, at most so long; whether it ended."""
+        """Wait for its end, at most that many seconds; returns whether it ended."""
         try:
-            descriptor = os.pidfd_open(self._process.pid)
-        except (AttributeError, OSError):  # not this system, or it is gone already
-            try:
-                self._process.wait(seconds)
-            except subprocess.TimeoutExpired:
-                return False
-            return True
-        try:
-            select.select([descriptor], [], [], max(seconds, 0))
-        finally:
-            os.close(descriptor)
-        return self._process.poll() is not None
+            self._process.wait(max(seconds, 0))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def end(self, grace: float = 2.0) -> None:
-        """End it and its group: asked first, after *grace* seconds by force."""
+        """End it and its group: by SIGTERM, and after *grace* seconds by SIGKILL."""
         self._signal(signal.SIGTERM)
-        give_up = time.monotonic() + grace
-        while not self.wait(max(give_up - time.monotonic(), 0)) and time.monotonic() < give_up:
-            pass
+        self.wait(grace)
         self._signal(signal.SIGKILL)
         self._process.wait()
         self._close()
 
     def finish(self, end: bool = False) -> Finished:
-        """After its end, or with *end* at once: what came out. What it left running in its group ends with it."""
+        """Return the outcome, after its end or, with *end*, after ending it. Processes left in its group are ended too."""
         if end:
             self._signal(signal.SIGTERM)
             self.wait(2.0)
@@ -105,7 +97,7 @@ class ShellCommand:
     def _signal(self, number: int) -> None:
         try:
             os.killpg(self._process.pid, number)
-        except (ProcessLookupError, PermissionError):  # nobody is left, or only one that is ending
+        except (ProcessLookupError, PermissionError):  # the group is gone, or is ending
             return
 
     def _close(self) -> None:
@@ -114,7 +106,7 @@ class ShellCommand:
 
 
 def run(script: str, directory: str, environment: Mapping[str, str], what: str, seconds: float = PATIENCE) -> Finished:
-    """Run a command to its end, at most so many *seconds*; if we are interrupted, it ends too."""
+    """Run a command to its end, at most that many *seconds*. If this process is interrupted, the command is ended."""
     try:
         command = ShellCommand(script, directory, environment)
     except OSError as error:
@@ -129,7 +121,7 @@ def run(script: str, directory: str, environment: Mapping[str, str], what: str, 
 
 
 def fitting(text: str, limit: int = KEPT) -> str:
-    """The text; of a longer one the end, under a line that says how much is left out."""
+    """Return the text; if it is longer than *limit* bytes, its end under a line that says how much is missing."""
     data = text.encode()
     return text if len(data) <= limit else _end_of(data[-limit:], len(data))
 
@@ -138,7 +130,7 @@ def _tail(file: IO[bytes]) -> str:
     size = file.seek(0, os.SEEK_END)
     file.seek(max(size - KEPT, 0))
     data = file.read(KEPT)
-    # Bytes that are no UTF-8 become three each.
+    # A byte that is not UTF-8 becomes a character of three bytes.
     return fitting(data.decode(errors="replace"), KEPT) if size <= KEPT else _end_of(data, size)
 
 

@@ -7,8 +7,8 @@ import os
 from teams_cli import environment, errors, names, processes, text
 from teams_cli.agents import budgets, ending, isolation, sessions
 from teams_cli.agents.background import start_keeper
-from teams_cli.agents.isolation import SetupFailed
 from teams_cli.agents.sessions import SESSION, Session
+from teams_cli.agents.trial_trees import SetupFailed, furnish
 from teams_cli.clients import output, permissions, profiles
 from teams_cli.clock import seconds_since
 from teams_cli.membership import joining, leaving
@@ -253,7 +253,7 @@ def _worktree(store: Store, team: Team, agent: str, top: str, request: StartRequ
     path, branch = worktrees.add(store.root, team.name, agent, top)
     own = {"TEAMS_TEAM": team.name, "TEAMS_AGENT_ID": agent, isolation.VARIABLE: str(port), **store.variables}
     try:
-        isolation.furnish(team, top, path, {**request.environ, **own}, "the agent was not started")
+        furnish(team, top, path, {**request.environ, **own}, "the agent was not started")
     except BaseException:
         worktrees.take_back(top, path, branch)
         raise

@@ -1,4 +1,6 @@
-"""Trial trees: a commit in a checkout of its own, for as long as something is tried there."""
+"""Checkouts that the program makes: an agent's worktree gets the files and the set-up that the team wants, and a check
+or a landing gets a commit in a checkout of its own, for as long as it runs.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import os
 from contextlib import contextmanager
 
 from teams_cli import errors, text
-from teams_cli.agents import git, isolation, submodules
+from teams_cli.agents import git, submodules
 from teams_cli.store.files import disk, locks
 from teams_cli.teams import settings
 from teams_cli.teams.teams import Team
@@ -17,18 +19,71 @@ if TYPE_CHECKING:
 
 
 _OWN, _LOCK = ".own-", ".lock"
+_END_OF_OUTPUT = 2000
+
+
+class SetupFailed(errors.TeamsError):
+    """The command that prepares a worktree failed, so nothing is started in it."""
+
+
+def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str], otherwise: str) -> None:
+    """Prepare the new worktree *tree* of the checkout *top* as the team's settings say: copy the ignored files of
+    `worktree.copy`, then run `worktree.setup` there with *environ*. *otherwise* says in the error what was not done.
+
+    Raises:
+        SetupFailed: The command failed, or a pattern is outside the repository.
+        StorageFailed: A file can't be copied.
+    """
+    _copy(str(settings.value(team, settings.WORKTREE_COPY)).split(), top, tree)
+    script = str(settings.value(team, settings.WORKTREE_SETUP))
+    if not script:
+        return
+    from teams_cli.agents import shell
+
+    seconds = float(settings.value(team, "checkTimeout"))
+    done = shell.run(script, tree, environ, settings.WORKTREE_SETUP, seconds)
+    if done.status:
+        output = (done.errors.strip() or done.output.strip())[-_END_OF_OUTPUT:]
+        raise SetupFailed(
+            f"{settings.WORKTREE_SETUP} failed in the new worktree ({shell.ending(done.status)}), so {otherwise}"
+            + (f": {output}" if output else ""),
+            f"Try it in your own worktree; change it: teams set {settings.WORKTREE_SETUP} COMMAND",
+        )
+
+
+def _copy(patterns: list[str], top: str, tree: str) -> None:
+    """Copy the ignored files of the checkout that match a pattern; files that exist in the worktree stay."""
+    if not patterns:
+        return
+    from shutil import copy2
+
+    named = [f":(glob){pattern}" for pattern in text.file_patterns(patterns)]
+    try:
+        listed = git.names(top, "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *named)
+    except errors.StorageFailed as problem:  # such as a pattern outside the repository
+        raise SetupFailed(problem.message, f"Fix it: teams set {settings.WORKTREE_COPY} PATTERNS") from None
+    for name in listed:
+        target = f"{tree}/{name}"
+        if os.path.lexists(target):
+            continue
+        try:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            copy2(f"{top}/{name}", target, follow_symlinks=False)
+        except OSError as error:
+            why = f"can't copy {name} to {tree}: {error.strerror}"
+            raise errors.StorageFailed(why, f"See {settings.WORKTREE_COPY}: teams settings") from None
 
 
 @contextmanager
 def tree(
     team: Team, repository: str, commit: str, path: str, environ: Mapping[str, str], otherwise: str
 ) -> Iterator[str]:
-    """Have the commit checked out at *path*, with its submodules as far as this machine has them, and furnished as
-    worktrees of the team are; what is said of a failure there: which submodules are missing. It is gone afterwards, and
-    so is what one that was killed left there. *otherwise* says what does not happen if it can't be had.
+    """For a `with` block, have the commit checked out at *path*, with those of its submodules that this machine has,
+    and furnished as the team's worktrees are. Yields a remark that names missing submodules, or an empty string. An old
+    checkout at *path* is removed first, and this one afterwards. *otherwise* says in errors what was not done.
 
     Raises:
-        SetupFailed, StorageFailed: It can't be furnished.
+        SetupFailed, StorageFailed: The checkout can't be made or furnished.
     """
     if os.path.lexists(path):
         clear(repository, path)
@@ -36,28 +91,24 @@ def tree(
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     except OSError as error:
         raise disk.failed("make", os.path.dirname(path), error) from None
-    try:  # forced twice: git may know of one there that is gone, locked while it was made
+    try:  # forced twice, since git may remember a locked worktree there that is gone
         git.must(repository, "worktree", "add", "--quiet", "--detach", "--force", "--force", path, commit)
         missing = submodules.fill(path, commit)
-        isolation.furnish(team, repository, path, environ, otherwise)
-        yield _lacking(
-            [name for name in missing if not os.path.isdir(f"{path}/{name}") or not os.listdir(f"{path}/{name}")]
+        furnish(team, repository, path, environ, otherwise)
+        still = [name for name in missing if not disk.names_in(f"{path}/{name}")]  # the set-up may get submodules
+        set_up = f"teams set {settings.WORKTREE_SETUP} 'git submodule update --init --recursive'"
+        remark = (
+            f"no repository on this machine has the commits of submodules: {text.listed(still)}; get them: {set_up}"
         )
+        yield f"[{remark}]" if still else ""
     finally:
         clear(repository, path)
 
 
-def _lacking(names: list[str]) -> str:
-    if not names:
-        return ""
-    set_up = f"teams set {settings.WORKTREE_SETUP} 'git submodule update --init --recursive'"
-    return f"[no repository on this machine has the commits of submodules: {text.listed(names)}; get them: {set_up}]"
-
-
 @contextmanager
 def own_place(root: str, team: str, repository: str) -> Iterator[str]:
-    """A place for a tree that no other process has, as long as it is used. What those left who were killed is cleared
-    away.
+    """For a `with` block, yield a path for a checkout that no other process uses. Checkouts of processes that were
+    killed are removed first.
     """
     directory = f"{root}/worktrees/{team}"
     for name in disk.names_in(directory):
@@ -67,7 +118,7 @@ def own_place(root: str, team: str, repository: str) -> Iterator[str]:
             _give_back(lock, held)
     lock = f"{directory}/{_OWN}{os.urandom(6).hex()}{_LOCK}"
     held = locks.hold(lock, root)
-    if held is None:  # somebody clears it already
+    if held is None:  # another process removes it already
         raise errors.StorageFailed(f"{lock} is locked by another", "Try again.")
     try:
         yield lock.removesuffix(_LOCK)
@@ -81,10 +132,10 @@ def _give_back(lock: str, held: int) -> None:
 
 
 def clear(repository: str, path: str) -> None:
-    """Remove the checkout, also one that was half made or half removed by one that was ended."""
+    """Remove the checkout, even if it is only half there."""
     if git.run(repository, "worktree", "remove", "--force", "--force", path).returncode == 0:
         return
-    import shutil  # dear, and a check on the commit alone is rare
+    import shutil  # slow to import, and rarely needed
 
     shutil.rmtree(path, ignore_errors=True)
     git.run(repository, "worktree", "unlock", path)

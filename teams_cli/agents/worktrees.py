@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from teams_cli import errors, text
-from teams_cli.agents import checkouts, ending, git, isolation, keeping, merging, sessions, submodules, trial_trees
+from teams_cli.agents import checkouts, ending, git, keeping, merging, sessions, submodules, trial_trees
 from teams_cli.agents import work as works
 from teams_cli.agents.seats.terminals import TERMINAL
 from teams_cli.agents.sessions import SESSION, Session
@@ -115,7 +115,7 @@ def provide_again(store: Store, team: Team, session: Session, environ: Mapping[s
     if not session.checkout or place_of(store.root, team.name, session.agent)[0] != path:
         raise errors.Conflict(f"its worktree {path} was removed", f"Start another agent instead of {session.agent}.")
     add(store.root, team.name, session.agent, session.checkout)
-    isolation.furnish(team, session.checkout, path, environ, "no turn was begun")
+    trial_trees.furnish(team, session.checkout, path, environ, "no turn was begun")
 
 
 def take_back(top: str, path: str, branch: str) -> None:
