@@ -45,7 +45,9 @@ def of_write(session: Session, path: str, allowed: Sequence[str] = ()) -> str:
 
 
 def of_command(session: Session, command: str, directory: str) -> str:
-    """Return why the agent may not run that shell command in that directory; empty if nothing in its words forbids it."""
+    """Return why the agent may not run that shell command in that directory; empty if nothing in its words
+    forbids it.
+    """
     if not session.worktree or "git" not in command:
         return ""
     for words, place in _git_commands(command, directory):

@@ -165,7 +165,9 @@ def diff(store: Store, team: Team, agent: str, paths: Sequence[str]) -> dict[str
 
 
 def _from_main(shot: Snapshots, tree: Tree) -> tuple[str, str]:
-    """Return the commit at which the worktree left the main checkout, empty if there is none, and its work as a commit."""
+    """Return the commit at which the worktree left the main checkout, empty if there is none, and its work as a
+    commit.
+    """
     commit = shot.of(tree.worktree)
     return shot.base(tree.worktree, commit, git.said(tree.worktree, "rev-parse", "main-worktree/HEAD")), commit
 

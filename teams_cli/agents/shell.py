@@ -85,7 +85,9 @@ class ShellCommand:
         self._close()
 
     def finish(self, end: bool = False) -> Finished:
-        """Return the outcome, after its end or, with *end*, after ending it. Processes left in its group are ended too."""
+        """Return the outcome, after its end or, with *end*, after ending it. Processes left in its group are
+        ended too.
+        """
         if end:
             self._signal(signal.SIGTERM)
             self.wait(2.0)
