@@ -1,8 +1,8 @@
-"""Kept work: before a worktree is removed, all that it holds becomes one commit below `refs/teams/kept`.
+"""Kept work: before a worktree is removed, everything in it becomes one commit below `refs/teams/kept`.
 
-The files are the commit's tree. Its parents are HEAD, the staged files, and whatever else names a commit there; of a
-repository inside, which goes with the worktree, a commit that was made of it in the same way. The message says what is
-what, so that the worktree can be made again.
+The tree of the commit has the files. Its parents are HEAD, the staged files, every other commit that the worktree
+names, and a commit made in the same way for each nested repository. Its message says which is which, as JSON, so that
+the worktree can be restored.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ from teams_cli.store.files import disk
 
 PREFIX = "refs/teams/kept"
 _MOST_KEPT = 1_000_000
-_LINK = "160000"
+_FETCH = ("-c", "protocol.version=2", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
 
 
 class Kept:
-    """The work of an agent that was removed: where it is, and what is known of it."""
+    """The kept work of a removed worktree: where it is, when it was removed (seconds since 1970), and the JSON about
+    it.
+    """
 
     def __init__(self, repository: str, ref: str, commit: str, at: int, about: dict[str, Any]) -> None:
         self.repository = repository
@@ -42,7 +44,7 @@ class Kept:
         self.team, self.agent = ref.split("/")[3:5]
 
     def to_json(self) -> dict[str, Any]:
-        """The kept work as others see it."""
+        """Return it as `teams worktree list --kept --json` prints it."""
         return {
             "ref": self.ref,
             "team": self.team,
@@ -55,12 +57,12 @@ class Kept:
 
 
 def draft(work: Work) -> str:
-    """A commit of all that the checkout holds now, for who is about to change it; no reference has it yet."""
+    """Return a commit of everything in the checkout, before a change to it. No reference holds it yet."""
     return _commit(work, "Kept: what was there before", {})
 
 
 def put_back(work: Work, draft: str) -> None:
-    """Have every file of the draft as it is there; repositories inside and files that are new since stay."""
+    """Restore every file of the draft. Nested repositories and files that are new since then stay."""
     names = work.git("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=DMT", draft, tree_of(work))
     if names:
         words = ("restore", f"--source={draft}", "--worktree", "--ignore-skip-worktree-bits", "--no-recurse-submodules")
@@ -68,10 +70,10 @@ def put_back(work: Work, draft: str) -> None:
 
 
 def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any], before: Sequence[str] = ()) -> str:
-    """Keep all that the worktree holds, and the drafts of what was there before; the reference that has it from now on.
+    """Keep everything in the worktree, and the drafts in *before*. Returns the reference of the kept commit.
 
     Raises:
-        Conflict: git can't keep it, so that nothing may be removed.
+        Conflict: git can't keep it, so the worktree must not be removed.
     """
     try:
         _note_repository(store, work.store)
@@ -94,7 +96,7 @@ def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any],
 
 
 def _commit(work: Work, title: str, about: dict[str, Any], before: Sequence[str] = ()) -> str:
-    """One commit, in the store of the repository, from which all that it holds can be found."""
+    """Return one commit in the store of the repository from which everything in the checkout can be restored."""
     if work.problem:
         raise errors.StorageFailed(work.problem, f"Look in {work.path}.")
     nested = {one.name: (one, _taken_in(work, one)) for one in work.nested if one.state != "empty"}
@@ -130,16 +132,15 @@ def _made(work: Work, tree: str, message: str, parents: Sequence[str]) -> str:
 
 
 def _taken_in(work: Work, nested: Work) -> str:
-    """The commit that keeps a repository inside, brought into the store of the one around it."""
+    """Return the commit that keeps a nested repository, fetched into the store of the one around it."""
     commit = _commit(nested, f"Kept: {json.dumps(nested.name)}", {})
     if nested.store != work.store:
-        words = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules")
-        work.git("-c", "protocol.version=2", "fetch", *words, nested.store, commit)
+        work.git(*_FETCH, "--no-recurse-submodules", nested.store, commit)
     return commit
 
 
 def _independent(work: Work, tips: Sequence[str], head: str) -> list[str]:
-    """The tips that are reachable neither from HEAD nor from another tip."""
+    """Return the tips that are reachable neither from HEAD nor from another tip."""
     if not tips:
         return []
     asked = "\n".join([*tips, *([f"^{head}"] if head else []), ""])
@@ -149,7 +150,9 @@ def _independent(work: Work, tips: Sequence[str], head: str) -> list[str]:
 
 
 def _staged(work: Work) -> Iterator[tuple[int, str]]:
-    """What is staged, as a tree for each side of a merge that is not resolved; not where HEAD has just that."""
+    """Yield each stage of the index that has entries and differs from HEAD, as its number and a tree. Stages 1 to 3
+    exist during an unresolved merge.
+    """
     entries = work.git("ls-files", "--stage", "-z").split("\0")[:-1]
     head = work.git("rev-parse", f"{work.head}^{{tree}}").strip() if work.head else ""
     for stage in range(4):
@@ -162,7 +165,7 @@ def _staged(work: Work) -> Iterator[tuple[int, str]]:
 
 
 class _Index:
-    """An index beside that of the checkout, empty at first, for a `with` block."""
+    """For a `with` block: an index apart from that of the checkout, empty at first."""
 
     def __init__(self, work: Work) -> None:
         self.work = work
@@ -187,8 +190,8 @@ class _Index:
 
 
 def tree_of(work: Work) -> str:
-    """The files of the checkout as a tree, whatever git was told not to see; that of a repository inside is a link to
-    its HEAD. The index stays as it is.
+    """Return the files of the checkout as a tree, including files that git was told not to see. A nested repository
+    becomes a link to its HEAD. The index of the checkout stays as it is.
     """
     with _Index(work) as index:
         if work.bare:
@@ -201,12 +204,12 @@ def tree_of(work: Work) -> str:
             words = ("add", "--force", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
             index.git(*words, given="".join(f"{name}\0" for name in extra), GIT_LITERAL_PATHSPECS="1")
         index.put(_not_checked_out(work))
-        index.put(f"{_LINK} {one.head}\t{one.name}" for one in work.nested if one.head and not one.bare)
+        index.put(f"{git.SUBMODULE} {one.head}\t{one.name}" for one in work.nested if one.head and not one.bare)
         return index.tree()
 
 
 def _not_checked_out(work: Work) -> Iterator[str]:
-    """The entries of files that a sparse checkout does not have."""
+    """Yield the index entries of files that a sparse checkout leaves out."""
     absent = {
         entry[2:]
         for entry in work.names("ls-files", "-v", "-z")
@@ -228,7 +231,7 @@ def _note_repository(store: Store, repository: str) -> None:
 
 
 def all_of(store: Store, team: str = "") -> list[Kept]:
-    """The kept work in the repositories of this machine, the oldest first; of one team if it is named."""
+    """Return the kept work in the repositories of this machine, oldest first; with *team*, only that of the team."""
     every: list[Kept] = []
     for name in disk.names_in(f"{store.root}/kept"):
         repository = os.fsdecode(disk.read_file(f"{store.root}/kept/{name}"))
@@ -256,7 +259,11 @@ def _parsed(body: str) -> dict[str, Any]:
 
 
 def find(store: Store, ref: str, directory: str) -> Kept:
-    """The kept work of that reference, in a repository that is known here or the one of the *directory*."""
+    """Return the kept work of that reference, in a repository recorded on this machine or the one around *directory*.
+
+    Raises:
+        NotFound: There is none.
+    """
     here = git.said(directory, "rev-parse", "--path-format=absolute", "--git-common-dir") if directory else ""
     name = ref if ref.startswith("refs/") else f"{PREFIX}/{ref}"
     every: list[Kept] = [*(_kept_in(os.path.realpath(here), f"{PREFIX}/") if here else ()), *all_of(store)]
@@ -267,15 +274,15 @@ def find(store: Store, ref: str, directory: str) -> Kept:
 
 
 def forget(kept: Kept) -> None:
-    """Remove what was kept, for good, unless it changed meanwhile."""
+    """Remove kept work for good, unless its reference changed meanwhile."""
     git.must(kept.repository, "update-ref", "-d", kept.ref, kept.commit, variables={"GIT_DIR": kept.repository})
 
 
 def bring_back(kept: Kept, path: str, branch: str) -> None:
-    """Make a worktree at *path*, on a new *branch*, with all that was kept: files, index, and repositories inside.
+    """Make a worktree at *path* on a new *branch*, with everything that was kept: files, index and nested repositories.
 
     Raises:
-        StorageFailed: git can't make it; the work is kept all the same.
+        StorageFailed: git can't make it; the work stays kept.
     """
     about = kept.about
     start = about.get("head") or kept.commit
@@ -284,18 +291,16 @@ def bring_back(kept: Kept, path: str, branch: str) -> None:
         *("worktree", "add", "--quiet", "--no-checkout", "-b", branch, path, start),
         variables={"GIT_DIR": kept.repository},
     )
-    origin = about.get("origin") or {}
-    checkouts.note(path, Origin(**origin))
+    checkouts.note(path, Origin(**(about.get("origin") or {})))
     _fill(path, kept.commit, about)
 
 
 def _fill(path: str, commit: str, about: dict[str, Any]) -> None:
-    """Have the files and the index of a checkout as they were kept, and the repositories inside."""
+    """Restore the files, the index and the nested repositories of a checkout."""
     git.must(path, "read-tree", "--reset", "-u", commit)
     for name, nested in about.get("nested", {}).items():
-        inside = f"{path}/{name}"
-        body = git.must(path, "show", "--no-patch", "--format=%b", nested)
-        _bring_back_nested(path, inside, nested, _parsed(body))
+        about_nested = _parsed(git.must(path, "show", "--no-patch", "--format=%b", nested))
+        _bring_back_nested(path, f"{path}/{name}", nested, about_nested)
     staged = about.get("staged", {})
     git.must(path, "read-tree", staged["0"] if "0" in staged else about.get("head") or "--empty")
     lines = []
@@ -313,9 +318,7 @@ def _bring_back_nested(around: str, path: str, commit: str, about: dict[str, Any
     place = path if not about.get("bare") else f"{around}/{os.path.basename(path)}.restored"
     os.makedirs(place, exist_ok=True)
     git.must(place, "init", "--quiet")
-    store = git.must(around, "rev-parse", "--path-format=absolute", "--git-common-dir").removesuffix("\n")
-    words = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules")
-    git.must(place, "-c", "protocol.version=2", "fetch", *words, store, commit)
+    git.must(place, *_FETCH, "--no-recurse-submodules", git.common_directory(around), commit)
     for name, target in about.get("refs", {}).items():
         git.run(place, "update-ref", name, target)
     for stashed in reversed(about.get("stash", [])):

@@ -1,6 +1,6 @@
-"""Logs: what an agent's processes print, one file for its keepers and three for each turn of its client.
+"""Logs: the output of an agent's processes. Its keepers share one file, and each turn of its client has three.
 
-Those of the last turns are kept, as far as there is room for them, and none when the agent has left the team.
+The logs of the last turns are kept as far as there is room. When the agent has left the team, all are removed.
 """
 
 from __future__ import annotations
@@ -20,44 +20,43 @@ if TYPE_CHECKING:
 
 
 ALL = 64 * 1024 * 1024
-"""More than any client says that is to be understood, and the room that the logs of an agent have; of longer ones the
-end is kept, and read."""
+"""The bytes that the logs of an agent may take, and that are read of one: of a longer log only the end is kept."""
 TAIL = 1 << 20
 END = 2000
-"""Bytes of a log's end that are told when a turn failed."""
+"""The bytes from the end of a log that are reported when a turn failed."""
 _TURNS = 100
 _PARTS = ("out", "err", "messages.json")
 
 
 def path_of(store: Store, team: str, agent: str) -> str:
-    """The log of the agent's supervisors."""
+    """Return the path of the log of the agent's keepers."""
     return f"{store.root}/logs/{team}/{agent}.log"
 
 
 def begin(store: Store, team: str, agent: str) -> str:
-    """Make the directory of `path_of`, and put aside what was written there once there is much of it; the path."""
+    """Make the directory of that log, and rename a long log to `.1`. Returns the path of the log."""
     path = path_of(store, team, agent)
     disk.make_directories(os.path.dirname(path), store.root)
     if _size(path) > TAIL:
-        with suppress(OSError):  # else the log goes on in the same file
+        with suppress(OSError):  # else the same file grows
             os.replace(path, f"{path}.1")
     return path
 
 
 def end(store: Store, team: str, agent: str) -> None:
-    """Remove what `begin` made, if nothing was written there."""
+    """Remove the log if it is empty."""
     path = path_of(store, team, agent)
     if not _size(path):
         disk.discard(path)
 
 
 def turn_of(store: Store, team: str, agent: str, turn: int) -> str:
-    """The path of the files of one turn, without their endings `.out`, `.err` and `.messages.json`."""
+    """Return the path of the files of one turn, without their endings `.out`, `.err` and `.messages.json`."""
     return f"{store.root}/logs/{team}/{agent}.{turn}"
 
 
 class Complaints:
-    """The failures of a background process that retries: each is logged once, until another failure occurs or it
+    """The failures of a background process that retries. Each is logged once, until another one occurs or it
     succeeds.
     """
 
@@ -65,17 +64,17 @@ class Complaints:
         self._last = ""
 
     def is_new(self, problem: errors.TeamsError) -> bool:
-        """Whether it is another than the last."""
+        """Whether the failure differs from the last one."""
         before, self._last = self._last, problem.message
         return before != problem.message
 
     def end(self) -> None:
-        """Note that all went well."""
+        """Forget the last failure, after a success."""
         self._last = ""
 
 
 def read(path: str, limit: int) -> str:
-    """The content of the file; if it has more than *limit* bytes, only the end."""
+    """Return the content of the file; if it is longer than *limit* bytes, only the end."""
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - limit))
@@ -83,9 +82,8 @@ def read(path: str, limit: int) -> str:
 
 
 def rotate(store: Store, team: str, agent: str, turns: int) -> None:
-    """Make room once a turn is over: the logs of the last one are cut to their end, and the oldest are removed.
-
-    A program that has a log file open keeps reading the old content.
+    """Make room after a turn: shorten its logs to their end, and remove the oldest turns. A program that has a log open
+    keeps reading the old content.
     """
     room = ALL
     for turn in range(turns, 0, -1):
@@ -102,7 +100,7 @@ def rotate(store: Store, team: str, agent: str, turns: int) -> None:
 
 
 def _cut(path: str, limit: int) -> None:
-    """Leave the last *limit* bytes of a file, in a new one."""
+    """Replace the file by a new one with its last *limit* bytes."""
     if _size(path) <= limit:
         return
     with open(path, "rb") as file, open(f"{path}.cut", "wb", opener=_private) as end:
@@ -126,25 +124,24 @@ def _size(path: str) -> int:
 
 
 def sweep(store: Store, team: str, ending: str = "") -> None:
-    """Remove the logs of agents that have left the team and that nothing runs of; *ending* is one whose keeper asks."""
+    """Remove the logs of agents that have left the team and have no process. *ending* is an agent whose keeper asks for
+    this as its last act.
+    """
     directory = os.path.dirname(path_of(store, team, ""))
     names = disk.names_in(directory)
     members_of = teams.get(store, team)
     for agent in {name.partition(".")[0] for name in names}:
         member = members_of.find(agent)
-        if member is not None and not member.active and (agent == ending or not _is_kept(store, team, agent)):
+        session = sessions.find(store, team, agent)
+        runs = agent != ending and session is not None and (not session.ended or session.keeper_lives)
+        if member is not None and not member.active and not runs:
             for name in names:
                 if name.partition(".")[0] == agent:
                     disk.discard(f"{directory}/{name}")
 
 
-def _is_kept(store: Store, team: str, agent: str) -> bool:
-    session = sessions.find(store, team, agent)
-    return session is not None and (not session.ended or session.keeper_lives)
-
-
 def of_turn(store: Store, team: str, agent: str, turn: int, ending: str, limit: int = ALL) -> str:
-    """The content of a file of a turn; empty if there is no such file."""
+    """Return the content of a file of a turn; empty if there is none."""
     try:
         return read(f"{turn_of(store, team, agent, turn)}.{ending}", limit)
     except OSError:
@@ -152,19 +149,19 @@ def of_turn(store: Store, team: str, agent: str, turn: int, ending: str, limit: 
 
 
 def transcript(store: Store, team: str, agent: str, turns: int) -> str:
-    """The output of the agent in its turns so far, including the present one."""
+    """Return the output of the agent in all its turns, the present one included."""
     texts = (of_turn(store, team, agent, turn, ending) for turn in range(1, turns + 1) for ending in ("out", "err"))
     return "".join(texts)
 
 
 def end_of_turn(store: Store, team: str, agent: str, turn: int, limit: int) -> str:
-    """The last that the client said in that turn, on standard error if it said anything there."""
+    """Return the end of what the client printed in that turn, on standard error if it used that."""
     ends = (of_turn(store, team, agent, turn, ending, 4 * limit).strip() for ending in ("err", "out"))
     return next(filter(None, ends), "")[-limit:]
 
 
 def tail(store: Store, team: str, agent: str, turns: int, wanted: int) -> list[str]:
-    """The last lines that the agent printed. Only the turns that contain them are read."""
+    """Return the last lines that the agent printed. Only the turns that contain them are read."""
     lines: list[str] = []
     for turn in range(turns, 0, -1):
         texts = (of_turn(store, team, agent, turn, ending, TAIL) for ending in ("out", "err"))
@@ -175,9 +172,8 @@ def tail(store: Store, team: str, agent: str, turns: int, wanted: int) -> list[s
 
 
 class Follower:
-    """The output of an agent, line by line, in past and future turns.
-
-    Files are held open, so that what was there when they were removed is read to its end.
+    """Reads the output of an agent line by line, through past and future turns. It keeps files open, so that a removed
+    log is still read to its end.
     """
 
     def __init__(self, store: Store, team: str, agent: str) -> None:
@@ -185,7 +181,9 @@ class Follower:
         self._files: dict[str, IO[bytes]] = {}
 
     def lines(self, turns: int, ended: bool = False) -> list[str]:
-        """The lines that came since the last time; one without an end once its turn is over, or all have *ended*."""
+        """Return the lines since the last call. An unfinished line is returned once its turn is over, or all have
+        *ended*.
+        """
         return [
             line
             for turn in range(1, turns + 1)
@@ -211,7 +209,7 @@ class Follower:
 
 
 def clipped(text: str, limit: int, path: str) -> str:
-    """The text; of one that has more than *limit* bytes the end, under a line that says where all of it is."""
+    """Return the text; if it is longer than *limit* bytes, its end under a line that names the file with all of it."""
     data = text.encode(errors="replace")
     if len(data) <= limit:
         return data.decode()

@@ -1,4 +1,4 @@
-"""The last output of each started agent: stored for recall, and sent to the agent that started it."""
+"""The last output of each started agent: stored, and sent to the agent that started it."""
 
 from __future__ import annotations
 
@@ -21,46 +21,44 @@ if TYPE_CHECKING:
 
 
 _RECENT = 1000
-"""Messages that are looked at."""
+"""The number of newest messages that are searched."""
 _WRITTEN = ("plain", "reply", "broadcast")
 _MESSAGE = 60_000
-"""Bytes of an output that fit into a message with what is said around them."""
+"""The bytes of an output that fit into one message, together with a remark."""
 
 
 class Output(Record):
-    """The output of one generation of a session. It is kept beside the session, because it is long and the session is
-    read often.
-    """
+    """The output of one generation of a session, in a record of its own: it is long, and the session is read often."""
 
     agent: Name
     generation: Count
     text: Text
     earlier: list[Text] = field(default_factory=list)
-    """Its last words in earlier turns, the oldest first; together not longer than one output may be."""
+    """The outputs of earlier turns, oldest first; together at most as long as one output may be."""
 
 
 OUTPUT: Kind[Output] = Kind("output", Output, key="agent", logins="own")
 
 
 def keep(store: Store, team: str, agent: str, generation: int, text: str, earlier: Sequence[str]) -> None:
-    """Keep the output of a generation, and what its *earlier* turns said, before what is there; one of a session that
-    was given up does not replace a newer one.
+    """Store the output of a generation, and those of its *earlier* turns. An older generation never replaces a newer
+    one.
     """
 
     def change(kept: Output) -> Output:
         if generation < kept.generation:
             return kept
-        said = [*kept.earlier, kept.text, *earlier] if generation > kept.generation else kept.earlier
-        return Output(agent=agent, generation=generation, text=text, earlier=_within(said))
+        texts = [*kept.earlier, kept.text, *earlier] if generation > kept.generation else kept.earlier
+        return Output(agent=agent, generation=generation, text=text, earlier=_within(texts))
 
     upsert(store, team, OUTPUT.also_closed, agent, Output(agent=agent, generation=0, text=""), change)
 
 
-def _within(said: list[str]) -> list[str]:
-    """The newest of these texts that say something, no more of them than one output may be."""
+def _within(texts: list[str]) -> list[str]:
+    """Return the newest non-blank texts that together are at most as long as one output."""
     kept: list[str] = []
     room = MAX_RESULT
-    for text in reversed(said):
+    for text in reversed(texts):
         room -= len(text.encode())
         if text.strip() and room >= 0:
             kept.append(text)
@@ -68,12 +66,12 @@ def _within(said: list[str]) -> list[str]:
 
 
 def find(store: Store, team: str, agent: str) -> str | None:
-    """The last output of the agent; None if it never had any."""
+    """Return the last output of the agent; None if it has none."""
     return output.text if (output := load(store, team, agent)) else None
 
 
 def load(store: Store, team: str, agent: str) -> Output | None:
-    """The output of the agent; None if it never had any."""
+    """Return the record of the last output of the agent; None if it has none."""
     try:
         return store.get(team, OUTPUT, agent)[0]
     except errors.NotFound:
@@ -81,9 +79,8 @@ def load(store: Store, team: str, agent: str) -> Output | None:
 
 
 def is_answered(store: Store, team: str, session: Session) -> bool:
-    """Whether nobody has to be told of the end of this generation. Mail resumed it, and the caller was told by mail
-    what came of it, or, where other agents wrote and not the caller, one of these: it is told once. Or it said nothing
-    on mail with which its caller asked for nothing: such an end would wake the caller for nothing.
+    """Whether nobody needs a message about the end of this generation: mail resumed the agent, and it answered its
+    caller (or, if only others wrote, one of them) by mail; or it has no output, and its caller asked for none.
     """
     if not _is_of_mail(session):
         return False
@@ -95,7 +92,7 @@ def is_answered(store: Store, team: str, session: Session) -> bool:
 
 
 def is_waited_for(session: Session) -> bool:
-    """Whether the caller is to be resumed for the output: not when others wrote what the agent worked at."""
+    """Whether the output resumes the caller. It does not if only others wrote what the agent worked on."""
     return not _is_of_mail(session) or session.caller in _writers(session)
 
 
@@ -104,19 +101,19 @@ def _is_of_mail(session: Session) -> bool:
 
 
 def _writers(session: Session) -> set[str]:
-    """The senders of the messages given to the agent in this generation."""
+    """Return the senders of the messages that the agent got in this generation."""
     return {resume.by for resume in session.resumes if resume.at >= session.started_at}
 
 
 def _asked(store: Store, team: str, session: Session, wrote: set[str]) -> bool:
-    """Whether the caller is among those who *wrote*, and the last that it wrote was more than information."""
+    """Whether the caller is among *wrote*, and its last message was more than information."""
     start = max(0, store.last(team, MESSAGE) - _RECENT)
     sent = [m for m in store.read(team, MESSAGE, session.agent, start, []) if m.from_ == session.caller]
     return session.caller in wrote and not (sent and sent[-1].only_informs)
 
 
 def _told(store: Store, team: str, session: Session, name: str) -> bool:
-    """Whether the agent wrote to that one in this generation, or answered a question of it."""
+    """Whether the agent wrote to *name* in this generation, or answered a question of it."""
     agent, since = session.agent, session.started_at
     start = max(0, store.last(team, MESSAGE) - _RECENT)
     for message in store.read(team, MESSAGE, name, start, []):
@@ -131,8 +128,8 @@ def _told(store: Store, team: str, session: Session, name: str) -> bool:
 
 
 def pipe(store: Store, team: str, session: Session, earlier: Sequence[str]) -> Message:
-    """Send the caller the output of the session, or why there is none, as a message from the agent; it wakes nobody.
-    It names the command that shows what *earlier* turns said.
+    """Send the caller the output of the session, or why there is none, as a message from the agent. It wakes nobody. If
+    there were *earlier* outputs, it names the command that shows them.
     """
     if session.outcome == "completed":
         output = find(store, team, session.agent) or ""
@@ -143,14 +140,16 @@ def pipe(store: Store, team: str, session: Session, earlier: Sequence[str]) -> M
         body = f"Agent {session.agent} was stopped: {session.failure}"
     else:
         body = f"Agent {session.agent} failed: {session.failure}"
-    # A name may be as long as a uid, so the number goes into a part of its own.
+    # A name may be as long as the first part of a uid, so the number is in a second part.
     uid = f"{session.agent}~output-{session.generation}"
-    limited = _within_message(body, session.agent)
+    if len(body.encode()) > _MESSAGE:
+        start = body.encode()[:_MESSAGE].decode(errors="ignore")
+        body = f"{start}\n[{len(body) - len(start)} more characters: teams recall {session.agent} --output]"
     return messages.notify(
         store,
         team,
         session.caller,
-        limited,
+        body,
         uid,
         "output",
         session.agent,
@@ -158,11 +157,3 @@ def pipe(store: Store, team: str, session: Session, earlier: Sequence[str]) -> M
         also_closed=True,
         event=f"agent-{session.outcome}",
     )
-
-
-def _within_message(body: str, agent: str) -> str:
-    """The body, or its beginning and where the rest is: an output may be longer than a message."""
-    if len(body.encode()) <= _MESSAGE:
-        return body
-    start = body.encode()[:_MESSAGE].decode(errors="ignore")
-    return f"{start}\n[{len(body) - len(start)} more characters: teams recall {agent} --output]"

@@ -1,4 +1,6 @@
-"""Removing closed teams that nobody needs any more: the records, and what their agents and runs left beside them."""
+"""Remove closed teams that nobody needs any more: their records, and what their agents and runs left on this
+machine.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,13 @@ if TYPE_CHECKING:
 
 _KEPT_FOR = settings.SETTINGS[settings.WORKTREE_KEPT].default
 _BESIDE = ("runs", "logs", "started")
-"""The directories with this machine's data of a team that is in no store."""
+"""The directories below the root, besides the store, with data of a team on this machine."""
 
 
 def found(store: Store, caller: Caller | None, days: float, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
-    """The teams that were closed longer than so many days ago; `kept` says why one is not removed all the same."""
+    """Return the teams that were closed at least that many days ago. `kept` says why a team can't be removed, else it
+    is None.
+    """
     rows = []
     for team in teams.all_of(store, problems):
         closed = team.closed_at or team.created_at
@@ -52,12 +56,12 @@ def _why_kept(store: Store, name: str, caller: Caller | None) -> str | None:
 
 
 def remove(store: Store, name: str, caller: Caller | None) -> None:
-    """Remove a closed team for ever, with its messages, tasks, worktrees, logs and reports.
+    """Remove a closed team permanently, with its messages, tasks, worktrees, logs and reports.
 
     Raises:
-        NotAllowed: The caller neither leads it nor is the human.
-        StaleRevision: It was changed just now.
-        Conflict: Something that may hold work came meanwhile.
+        NotAllowed: The caller is neither its leader nor the human.
+        StaleRevision: The team was changed just now.
+        Conflict: Something that may hold work has appeared since.
     """
     require(store, name, caller or Caller(HUMAN), "prune")
     _, revision = store.get(name, TEAM, name)
@@ -71,8 +75,10 @@ def remove(store: Store, name: str, caller: Caller | None) -> None:
 
 
 def expired(store: Store, caller: Caller | None, config: Config) -> list[Kept]:
-    """The kept work that is older than the setting of its team says; where the team is gone, that of the user."""
-    found, names = list[Kept](), set(store.teams())
+    """Return the kept work that is older than the setting `worktree.keptFor` of its team; if the team is gone, than the
+    user's own setting.
+    """
+    expired_work, names = list[Kept](), set(store.teams())
     for kept in keeping.all_of(store):
         try:
             if kept.team in names:
@@ -82,8 +88,8 @@ def expired(store: Store, caller: Caller | None, config: Config) -> list[Kept]:
                 seconds = settings.of_user(config).get(settings.WORKTREE_KEPT, _KEPT_FOR)
             else:
                 continue
-        except errors.TeamsError:  # not theirs, or damaged: it stays
+        except errors.TeamsError:  # the caller may not remove it, or the team is damaged
             continue
         if store.now().timestamp() - kept.at >= float(seconds):
-            found.append(kept)
-    return found
+            expired_work.append(kept)
+    return expired_work

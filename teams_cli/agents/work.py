@@ -1,8 +1,8 @@
-"""Work: whatever a checkout holds that would be lost with it. Who lists, merges, removes or prunes asks here alone.
+"""Work: everything in a checkout that would be lost with it. Listing, merging, removing and pruning all ask here.
 
-Counted are the commits of HEAD, of its branch, of an unfinished rebase, and of stashes; staged and changed files; new
-files, also those that git was told not to see; and all of that in submodules and nested repositories. Where git does
-not answer, a checkout may hold work.
+It counts the commits of HEAD, of its branch, of an unfinished rebase and of stashes; staged and changed files; new
+files, also those that git was told to ignore; and all of this in submodules and nested repositories. If git does not
+answer, the checkout may hold work.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from teams_cli import errors, text
 from teams_cli.agents import checkouts, git
 from teams_cli.agents.checkouts import Checkout, Origin
+from teams_cli.store.files import disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,14 +34,12 @@ _UNFINISHED = {
 _DIRECTORIES = ("", "rebase-merge", "rebase-apply", "sequencer")
 _OTHERS_COMMITS = ("FETCH_HEAD", "index", "commondir", "gitdir")
 _OWN_REFERENCES = ("refs/bisect", "refs/worktree", "refs/rewritten")
-"""The references that git keeps for one checkout only."""
+"""The references that git keeps for each checkout separately."""
 _MOST_READ = 1 << 24
-_LINK = "160000"
-_STATUS = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
 
 
 class Work:
-    """What the repository or checkout at *path* holds. *name* says where it lies in the one around it; a *bare* one is
+    """What the repository or checkout at *path* holds. *name* is its path in the repository around it. A *bare* one is
     the store of a submodule that is not checked out.
     """
 
@@ -50,43 +49,43 @@ class Work:
         self.bare = bare
         self.own = path if bare else checkouts.own_directory(path)
         self.settings: dict[str, str] = {}
-        """What git is told there by its environment: that it runs no command that the repository itself names."""
+        """Variables for git, so that it runs no command that the repository itself configures."""
         self.store = ""
-        """The directory that all checkouts of the repository have in common."""
+        """The directory that all checkouts of the repository share."""
         self.has_store = bare
-        """Whether the store is lost with the checkout."""
+        """Whether the store lies inside the checkout, and so is lost with it."""
         self.head = ""
         self.branch = ""
         self.commits = 0
         self.changed: list[str] = []
         self.hidden: list[str] = []
         self.ignored: list[str] = []
-        """Files that rules of its own `.gitignore` name: no work, but kept with it."""
+        """Files that its own `.gitignore` names: not work, but kept together with work."""
         self.stashed: list[str] = []
         self.unfinished = ""
         self.nested: list[Work] = []
         self.problem = ""
 
     def git(self, *words: str, given: str | None = None, **variables: str) -> str:
-        """The output of git there."""
+        """Return the output of git there."""
         return git.must(self.path, *git.LOOKING, *words, variables=self._variables(variables), given=given)
 
     def run(self, *words: str, given: str | None = None) -> CompletedProcess[str]:
-        """The outcome of git there, also if it fails."""
+        """Return the outcome of git there, even if it fails."""
         return git.run(self.path, *git.LOOKING, *words, variables=self._variables({}), given=given)
 
     def _variables(self, more: dict[str, str]) -> dict[str, str]:
-        # The configuration of a bare one names a checkout that is not there.
+        # The configuration of a bare store names a checkout that does not exist.
         bare = {"GIT_DIR": self.path, "GIT_WORK_TREE": self.path} if self.bare else {}
         return {**bare, **self.settings, **more}
 
     def names(self, *words: str, given: str | None = None, **variables: str) -> list[str]:
-        """The names of files that git prints with -z."""
+        """Return the file names that git prints with -z."""
         return [name for name in self.git(*words, given=given, **variables).split("\0") if name]
 
     @property
     def state(self) -> str:
-        """`unknown` where git does not answer, `work`, or `empty`."""
+        """`unknown` if git did not answer, `work`, or `empty`."""
         if self.problem:
             return "unknown"
         own = self.commits or self.changed or self.hidden or self.stashed or self.unfinished
@@ -95,16 +94,16 @@ class Work:
 
     @property
     def nested_work(self) -> bool:
-        """Whether a repository inside may hold work."""
+        """Whether a nested repository may hold work."""
         return any(one.state != "empty" for one in self.nested)
 
     @property
     def files(self) -> int:
-        """The number of uncommitted files, also in nested repositories."""
+        """The number of uncommitted files, nested repositories included."""
         return len({*self.changed, *self.hidden}) + sum(one.files for one in self.nested)
 
     def told(self) -> list[str]:
-        """The work that it holds, as phrases; empty if there is none."""
+        """Return the work that it holds as phrases, such as "2 commits"; empty if it holds none."""
         phrases = [f"may hold work: {self.problem}"] if self.problem else []
         counts = [(self.commits, "commit"), (len(self.changed), "uncommitted file"), (len(self.hidden), "hidden file")]
         phrases += [text.counted(count, what) for count, what in counts if count]
@@ -117,7 +116,7 @@ class Work:
 
 
 def of_worktree(path: str, branch: str, against: Sequence[str], origin: Origin) -> Work:
-    """The work in the worktree of an agent, on its *branch* or elsewhere, that the commits *against* do not have."""
+    """Return the work in the worktree of an agent, on its *branch* or elsewhere, that the commits *against* lack."""
     work = Work(path)
     try:
         _look(work, [f"refs/heads/{branch}"], against, origin)
@@ -129,8 +128,8 @@ def of_worktree(path: str, branch: str, against: Sequence[str], origin: Origin) 
 
 
 def uncommitted(checkout: Checkout, without: list[str] | None = None) -> list[str]:
-    """The files of a checkout that differ from its commit or that git does not know, but for those *without*; those of
-    its submodules too, in which git runs no command that their own configuration names.
+    """Return the files of a checkout, submodules included, that differ from its commit or are untracked, except
+    untracked ones in *without*. git runs no command that a submodule configures.
     """
     return [*checkout.uncommitted(without), *_uncommitted_in_submodules(Work(checkout.top))]
 
@@ -139,29 +138,31 @@ def _uncommitted_in_submodules(around: Work) -> Iterator[str]:
     if not os.path.exists(f"{around.path}/.gitmodules"):
         return
     entries = [entry.partition("\t") for entry in around.names("ls-files", "--stage", "-z")]
-    for name in [name for how, _, name in entries if how.startswith(_LINK)]:
+    for name in [name for how, _, name in entries if how.startswith(git.SUBMODULE)]:
         path = f"{around.path}/{name}"
         if not os.path.lexists(f"{path}/.git"):
             continue
         try:
             submodule = Work(path, name)
             _distrust(submodule, around)
-            changed = [entry[3:] for entry in submodule.names(*_STATUS)]
+            changed = [entry[3:] for entry in submodule.names(*git.STATUS)]
             yield from (f"{name}/{file}" for file in (*changed, *_uncommitted_in_submodules(submodule)))
-        except errors.TeamsError:  # what can't be looked at may differ
+        except errors.TeamsError:  # a submodule that git can't read may differ
             yield name
 
 
 def unfinished_in(own: str) -> str:
-    """What was begun in the checkout whose own directory of git that is, and is not finished: a merge, a rebase."""
+    """Return what is unfinished in a checkout, such as "merge" or "rebase"; *own* is the directory with git's data of
+    it.
+    """
     return next((what for name, what in _UNFINISHED.items() if os.path.lexists(f"{own}/{name}")), "")
 
 
 def _look(work: Work, branches: list[str], against: Sequence[str], origin: Origin) -> None:
-    """Look at a checkout whose store is not lost with it.
+    """Find all work in a checkout whose store outlives it.
 
     Raises:
-        StorageFailed: git takes it for none, or its agent had it lead to another repository or worktree.
+        StorageFailed: It is no checkout for git, or its `.git` file leads to another repository or worktree.
     """
     if checkouts.leads_astray(work.path):
         raise errors.StorageFailed(
@@ -182,7 +183,7 @@ def _identify(work: Work) -> None:
     """Find its store, HEAD and branch.
 
     Raises:
-        StorageFailed: git takes it for no checkout of its own.
+        StorageFailed: It is no checkout of its own for git.
     """
     if not work.bare:
         top = work.git("rev-parse", "--show-toplevel").removesuffix("\n")
@@ -208,24 +209,24 @@ def _count(work: Work, mine: Sequence[str], against: Sequence[str]) -> int:
 
 
 def _look_at_files(work: Work, origin: Origin) -> None:
-    work.changed = [entry[3:] for entry in work.names(*_STATUS)]
+    work.changed = [entry[3:] for entry in work.names(*git.STATUS)]
     work.hidden = list(passed_over(work))
     for name, source in _ignored(work, origin):
         if os.path.basename(source) != ".gitignore" or os.path.isabs(source):
             work.hidden += _below(work, name)
-        elif name[-1] != "/":  # tools build whole directories
+        elif name[-1] != "/":  # whole directories are built by tools
             work.ignored.append(name)
 
 
 def passed_over(work: Work) -> Iterator[str]:
-    """The files of the checkout that git was told to take as unchanged, and that are changed."""
+    """Yield the changed files of the checkout that git was told to take as unchanged."""
     for entry in work.names("ls-files", "-v", "-z"):
         name, flag = entry[2:], entry[:1]
         if (flag == "S" or flag.islower()) and os.path.lexists(path := f"{work.path}/{name}"):
             mode, blob = work.git("ls-files", "--stage", "-z", "--", name, GIT_LITERAL_PATHSPECS="1").split()[:2]
-            if mode != _LINK and blob != _blob_of(work, path, name):
+            if mode != git.SUBMODULE and blob != _blob_of(work, path, name):
                 yield name
-        elif flag.islower():  # one that is gone; a sparse checkout has many that it never had
+        elif flag.islower():  # a deleted file; a sparse checkout lacks many, flagged S
             yield name
 
 
@@ -236,12 +237,11 @@ def _blob_of(work: Work, path: str, name: str) -> str:
 
 
 def _ignored(work: Work, origin: Origin) -> Iterator[tuple[str, str]]:
-    """The files and directories that git ignores by rules that it did not have when the worktree was made, each with
-    the file that has the rule.
+    """Yield the files and directories that git ignores by rules added after the worktree was made, each with the file
+    that has the rule.
     """
     words = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z")
-    listed = work.names(*words, "--directory")
-    whole, apart = _by_rule(work, listed)
+    whole, apart = _by_rule(work, work.names(*words, "--directory"))
     inside = work.names(*words, "--", *apart, GIT_LITERAL_PATHSPECS="1") if apart else []
     whole |= _by_rule(work, inside)[0]
     before: dict[str, set[str]] = {}
@@ -253,7 +253,9 @@ def _ignored(work: Work, origin: Origin) -> Iterator[tuple[str, str]]:
 
 
 def _by_rule(work: Work, names: list[str]) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """The rule by which each is ignored, with the file that has it; and those that are ignored only in parts."""
+    """Return, by name, the file with the rule that ignores it and the rule; and the names that are ignored only in
+    part.
+    """
     if not names:
         return {}, []
     given = "".join(f"{name}\0" for name in names)
@@ -279,12 +281,12 @@ def _rules_before(work: Work, source: str, origin: Origin) -> set[str]:
 
 
 def _below(work: Work, name: str) -> Iterator[str]:
-    """The files below a directory; a file itself."""
+    """Yield the files below a directory, or the file itself."""
     if not name.endswith("/"):
         yield name
         return
     for place, directories, files in _walk(f"{work.path}/{name}"):
-        if ".git" in directories or ".git" in files:  # a repository of its own
+        if ".git" in directories or ".git" in files:  # a nested repository
             directories.clear()
             continue
         linked = [each for each in directories if os.path.islink(f"{place}/{each}")]
@@ -299,7 +301,7 @@ def _walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
 
 
 def _stashes_of(work: Work, branches: list[str]) -> Iterator[str]:
-    """What was stashed in this checkout, of all that the repository has in its one stash."""
+    """Yield the stashes made in this checkout; all checkouts of a repository share one list."""
     if not _is_there(work, "refs/stash"):
         return
     log = _read(f"{work.own}/logs/HEAD")
@@ -315,7 +317,7 @@ def _stashes_of(work: Work, branches: list[str]) -> Iterator[str]:
 
 
 def _nested(work: Work, origin: Origin) -> Iterator[Work]:
-    """The repositories in it: submodules, others, and stores of submodules that are not checked out."""
+    """Yield the repositories inside: submodules, others, and stores of submodules that are not checked out."""
     seen = set()
     for name in [] if work.bare else _places_of_repositories(work.path):
         one = Work(f"{work.path}/{name}", name)
@@ -349,8 +351,8 @@ def _nested(work: Work, origin: Origin) -> Iterator[Work]:
 
 
 def _distrust(work: Work, around: Work) -> None:
-    """Have git run no command there that the repository itself names and the one around it does not: an agent that may
-    edit files can write one with a configuration of its own.
+    """Stop git from running commands there that the repository configures and the one around it does not: an agent that
+    may edit files can write such a configuration.
     """
     named = _commands(work)
     trusted = _commands(around) if named else {}
@@ -364,7 +366,7 @@ def _distrust(work: Work, around: Work) -> None:
 
 
 def _commands(work: Work) -> dict[str, str]:
-    """The commands through which git passes files there: its filters."""
+    """Return the filter commands that are configured there, by key."""
     entries = [entry.partition("\n") for entry in work.git("config", "--null", "--list").split("\0")]
     return {key: command for key, _, command in entries if _FILTER.fullmatch(key) and command}
 
@@ -379,7 +381,7 @@ def _places_of_repositories(top: str) -> Iterator[str]:
 
 
 def _stores_in(place: str) -> Iterator[str]:
-    """The stores of submodules below git's own directory of a checkout, whose names may have slashes."""
+    """Yield the stores of submodules below that directory; their names may have slashes."""
     if not os.path.isdir(place):
         return
     for directory, directories, files in _walk(place):
@@ -389,11 +391,11 @@ def _stores_in(place: str) -> Iterator[str]:
 
 
 def _recorded(work: Work, name: str, base: str) -> str:
-    """The commit of the submodule in the commit *base*, which the agent did not make; empty if it is not known."""
+    """Return the commit of the submodule in the commit *base*, from before the agent began; empty if unknown."""
     variables = {"GIT_LITERAL_PATHSPECS": "1"}
     listed = git.run(work.path, *git.LOOKING, "ls-tree", "-z", base, "--", name, variables=variables).stdout
     entry = listed.partition("\t")[0].split()
-    return entry[2] if entry[:1] == [_LINK] else ""
+    return entry[2] if entry[:1] == [git.SUBMODULE] else ""
 
 
 def _branches_of(work: Work) -> list[str]:
@@ -415,16 +417,12 @@ def _look_at_store(work: Work, recorded: str) -> None:
 
 
 def _heads_of(store: str) -> set[str]:
-    """The commits on which checkouts of the store stand that are on no branch."""
+    """Return the commits at which checkouts of the store have a detached HEAD."""
     return {
         commit
-        for place in (store, *(f"{store}/worktrees/{name}" for name in _listed(f"{store}/worktrees")))
+        for place in (store, *(f"{store}/worktrees/{name}" for name in disk.names_in(f"{store}/worktrees")))
         for commit in _COMMIT.findall(_read(f"{place}/HEAD"))
     }
-
-
-def _listed(directory: str) -> list[str]:
-    return sorted(os.listdir(directory)) if os.path.isdir(directory) else []
 
 
 def _read(path: str) -> str:
@@ -442,16 +440,16 @@ def _existing(work: Work, commits: Sequence[str] | set[str]) -> list[str]:
 
 
 def tips(work: Work) -> list[str]:
-    """All commits that something of the checkout names, so that who keeps these keeps all that can be found from it:
-    HEAD and where it was, what is unfinished, references that are its own, what it stashed.
+    """Return all commits that git records for the checkout: HEAD and its earlier positions, unfinished operations, its
+    own references and its stashes. Keeping these keeps everything reachable from them.
     """
-    stores = [work.own, *(f"{work.store}/worktrees/{name}" for name in _listed(f"{work.store}/worktrees"))]
+    stores = [work.own, *(f"{work.store}/worktrees/{name}" for name in disk.names_in(f"{work.store}/worktrees"))]
     places = stores if work.has_store else [work.own]
     files = [
         path
         for own in places
         for directory in _DIRECTORIES
-        for name in _listed(f"{own}/{directory}")
+        for name in disk.names_in(f"{own}/{directory}")
         if name not in _OTHERS_COMMITS and os.path.isfile(path := f"{own}/{directory}/{name}")
     ]
     files += [f"{own}/logs/HEAD" for own in places]
@@ -465,6 +463,6 @@ def tips(work: Work) -> list[str]:
 
 
 def has_left_behind(work: Work, against: Sequence[str]) -> bool:
-    """Whether the checkout stood on commits that are on none of its branches any more, nor part of those *against*."""
+    """Whether the checkout was once at commits that are now neither on a branch nor contained in *against*."""
     commits = tips(work)
     return bool(commits and _count(work, commits, [*against, *_branches_of(work)]))
