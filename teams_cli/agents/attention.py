@@ -126,5 +126,6 @@ def others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:
             busy = other in working or (session is not None and not session.ended)
             history = [entry.status for entry in agent.status_history]
             row = {"name": other, "status": agent.status, "idle": not busy, "statusHistory": history}
-            rows.append({**row, "worktree": session.worktree} if session and session.worktree else row)
+            tree = session.present_worktree(store.host) if session else None
+            rows.append({**row, "worktree": tree} if tree else row)
     return rows

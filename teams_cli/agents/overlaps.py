@@ -17,7 +17,7 @@ from teams_cli.agents.regions import Snapshots
 from teams_cli.messages import messages
 from teams_cli.store.contract import Store
 from teams_cli.tasks import landings, tasks, touching
-from teams_cli.tasks.tasks import IN_PROGRESS
+from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS
 from teams_cli.teams import presence, teams
 from teams_cli.teams.teams import Team
 
@@ -262,15 +262,18 @@ class Teller:
 
     def _compare_with_tip(self, shot: Snapshots, own: Tree, onto: str, tip: str) -> str:
         """Return where the agent's work conflicts with the branch that it is to join; empty if nowhere. The agent is
-        notified once of each landing or commit that it conflicts with, unless it asked for a landing itself: that
-        answers it.
+        notified once of each landing or commit that it conflicts with, unless all its tasks are finished or it asked
+        for a landing itself, which answers that.
         """
         commit = shot.of(own.worktree)
         conflict = with_tip(shot, self.store, self.team, own.worktree, commit, onto, tip)
         places = _in_words(conflict["places"])
         if not places:
             return ""
-        if any(one.head == commit and one.onto == onto for one in landings.all_of(self.store, self.team, [])):
+        asked = landings.all_of(self.store, self.team, [])
+        own_tasks = [task for task in tasks.all_of(self.store, self.team, []) if task.owner == self.agent]
+        is_done = bool(own_tasks) and all(task.status in FINISHED for task in own_tasks)
+        if is_done or any(one.head == commit and one.onto == onto for one in asked):
             return places
         against = conflict["against"]
         cause = f" ({against['owner']}'s {against['task']}, which landed)" if against else ""

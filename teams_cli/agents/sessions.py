@@ -146,6 +146,11 @@ class Session(Record):
 
         return processes.host_of(self.keeper_boot)
 
+    def present_worktree(self, host: str) -> str | None:
+        """Return its worktree. None if it has none, or if its directory is gone from this machine, called *host*."""
+        is_gone = self.host in ("", host) and not os.path.isdir(self.worktree or "")
+        return None if is_gone else self.worktree
+
     @property
     def keeper_lives(self) -> bool:
         """Whether the process that has the session, or had it last, is there; True where that can't be known."""

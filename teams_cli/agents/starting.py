@@ -174,6 +174,7 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
             variables=dict(request.variables) if request.variables else None,
             worktree=tree,
             branch=branch,
+            checkout=top or None,
             port_base=port,
             session_id=sessions.new_id(),
             session_known=output.is_preset(profile) or None,

@@ -1,8 +1,9 @@
-"""Git worktrees: a checkout and a branch of its own for an agent, kept when it is done."""
+"""Worktrees: a checkout and a branch for each agent. Its work is merged, or kept when the worktree is removed."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from teams_cli import errors, text
 from teams_cli.agents import checkouts, ending, git, keeping, merging, sessions, submodules, trial_trees
 from teams_cli.agents import work as works
+from teams_cli.agents.seats import bindings
 from teams_cli.agents.seats.terminals import TERMINAL
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.names import HUMAN, is_name
@@ -29,14 +31,14 @@ if TYPE_CHECKING:
 
 _GONE = ".removed-"
 _TRIALS = (".own-", ".landing-", _GONE)
-"""How the names begin of what the program itself has in the folder of a team's worktrees, as long as it needs it."""
+"""How temporary directories of the program begin, among the worktrees of a team."""
 
 
 def repository(directory: str) -> str:
-    """The top of the git checkout that holds *directory*.
+    """Return the top of the git checkout that contains *directory*.
 
     Raises:
-        InvalidValue: It is in none, or nothing was committed yet.
+        InvalidValue: There is none, or it has no commit yet.
     """
     done = git.run(directory, "rev-parse", "--show-toplevel")
     if done.returncode != 0:
@@ -51,16 +53,15 @@ def repository(directory: str) -> str:
 
 
 def place_of(root: str, team: str, agent: str) -> tuple[str, str]:
-    """The path and the branch of the agent's worktree."""
+    """Return the path and the branch of the agent's worktree."""
     return f"{root}/worktrees/{team}/{agent}", f"teams/{team}/{agent}"
 
 
 def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
-    """Leave alone what is there from another time.
+    """Refuse a name whose worktree or branch exists: it may hold somebody's work.
 
     Raises:
-        AlreadyExists: There is a worktree or a branch of that name, with somebody's work in it, or a branch that leaves
-            no room for one.
+        AlreadyExists: The worktree or the branch exists, or another branch makes this name impossible.
     """
     path, branch = place_of(root, team, agent)
     if os.path.lexists(path):
@@ -84,10 +85,10 @@ def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
 
 
 def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
-    """Make a worktree of the checkout *top*, on a new branch from what is checked out; its path and branch.
+    """Make a worktree of the checkout *top*, on a new branch from its commit. Returns its path and branch.
 
     Raises:
-        AlreadyExists: There is one of that name, with somebody's work in it.
+        AlreadyExists: The worktree or the branch exists.
         Conflict: git did not make it.
     """
     refuse_stale(root, team, agent, top)
@@ -106,10 +107,10 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
 
 
 def provide_again(store: Store, team: Team, session: Session, environ: Mapping[str, str]) -> None:
-    """Make the worktree of the session anew, which was removed since its last turn.
+    """Make a session's worktree again that was removed since its last turn.
 
     Raises:
-        Conflict: git did not make it, or nothing says of which checkout.
+        Conflict: git did not make it, or the session does not say from which checkout.
     """
     path = session.worktree or ""
     if not session.checkout or place_of(store.root, team.name, session.agent)[0] != path:
@@ -119,35 +120,42 @@ def provide_again(store: Store, team: Team, session: Session, environ: Mapping[s
 
 
 def take_back(top: str, path: str, branch: str) -> None:
-    """Remove a worktree that was just made, and its branch; where git can't, it stays, and is refused as stale."""
+    """Remove a worktree that was just made, and its branch."""
     git.run(top, "worktree", "remove", "--force", path)
     git.run(top, "branch", "--quiet", "-D", branch)
 
 
 class Worktree:
-    """The worktree of one agent: where it is from, and what it holds that the checkout it was made of does not."""
+    """The worktree of one agent: the checkout *top* that it is merged into, with the branch *onto* and its commit
+    *tip*, and the work that this checkout lacks. *no_target* says why it can't be merged, if so. *known* is whether the
+    record of its agent can be read. *checkout* is what its agent was started in.
+    """
 
-    def __init__(self, agent: str, path: str, branch: str, known: bool = True) -> None:
+    def __init__(self, agent: str, path: str, branch: str, known: bool = True, checkout: str = "") -> None:
         self.agent = agent
         self.path = path
         self.branch = branch
         self.known = known
-        """Whether there is a record of the agent that can be read."""
         self.origin = checkouts.load(path)
         self.top, self.onto, self.tip = "", "", ""
         self.no_target = ""
-        try:
-            self._find_target()
-        except errors.TeamsError as problem:
-            self.no_target = problem.message
-        against = [self.tip or self.origin.base] if self.tip or self.origin.base else []
-        self.work = works.of_worktree(path, branch, against, self.origin)
+        if os.path.isdir(path):
+            try:
+                self._find_target()
+            except errors.TeamsError as problem:
+                self.no_target = problem.message
+            against = [self.tip or self.origin.base] if self.tip or self.origin.base else []
+            self.work = works.of_worktree(path, branch, against, self.origin)
+        else:
+            self.work = works.Work(path)
+            again = f"git -C {shlex.quote(checkout)} worktree add -f {shlex.quote(path)} {branch}"
+            self.no_target = self.work.problem = f"its directory was deleted; get it back: {again}"
         self.commits = self.work.commits
         self.uncommitted = self.work.files
 
     def _find_target(self) -> None:
-        """Find the checkout that it was made from, and its branch; once that checkout is gone, the main one of the
-        repository, if its branch has what the worktree began with.
+        """Find the checkout that it was made from, and its branch. If that checkout is gone, take the main one of the
+        repository, provided that its branch contains the commit at which the worktree began.
         """
         if not os.path.isdir(checkouts.own_directory(self.path)):
             self.no_target = f"its repository is gone, or was moved: there, git worktree repair {self.path}"
@@ -173,11 +181,11 @@ class Worktree:
 
     @property
     def state(self) -> str:
-        """`unknown` when git does not say, `work`, or `empty` when it holds nothing of its own."""
+        """`unknown` if git did not answer, `work`, or `empty`."""
         return self.work.state
 
     def line(self, team: str) -> str:
-        """A line with its work and the commands for the person, which run in any shell."""
+        """Return a line with its work, and commands for the human that run in any shell."""
         where = f"{self.agent} --team {team}"
         if self.state == "empty":
             return f"{self.agent}: nothing on {self.branch}: `teams worktree remove {where} --as human`"
@@ -185,7 +193,7 @@ class Worktree:
         return f"{self.agent}: {' and '.join(self.work.told())} on {self.branch}: {ways}"
 
     def to_json(self) -> dict[str, Any]:
-        """The worktree as others see it."""
+        """Return it as `teams worktree list --json` prints it."""
         return {
             "agent": self.agent,
             "path": self.path,
@@ -199,11 +207,15 @@ class Worktree:
 
 
 def all_of(store: Store, team: str) -> list[Worktree]:
-    """The worktrees of the team that are there: those of its agents, and whatever else git takes for one in their
-    folder, as of an agent whose record is damaged.
+    """Return the worktrees of the team: those of its agents, also one whose directory was deleted while its branch
+    remains, and others in their folder, such as that of an agent whose record is damaged.
     """
-    made = {s.agent: (s.worktree, s.branch) for s in ending.all_of(store, team, []) if s.worktree and s.branch}
-    trees = [Worktree(name, *place) for name, place in made.items() if os.path.isdir(place[0])]
+    trees = []
+    for session in ending.all_of(store, team, []):
+        if (path := session.worktree) and (branch := session.branch):
+            top = session.checkout or ""
+            if os.path.isdir(path) or (os.path.isdir(top) and merging.tip_of(top, branch)):
+                trees.append(Worktree(session.agent, path, branch, checkout=top))
     places = {os.path.realpath(tree.path) for tree in trees}
     for name in disk.names_in(folder := f"{store.root}/worktrees/{team}"):
         path, branch = place_of(store.root, team, name)
@@ -213,7 +225,7 @@ def all_of(store: Store, team: str) -> list[Worktree]:
 
 
 def unknown_in(store: Store, team: str) -> list[str]:
-    """The entries in the folder of the team's worktrees that belong neither to an agent nor to the program."""
+    """Return the entries in the folder of the team's worktrees that belong neither to an agent nor to the program."""
     owned = {os.path.realpath(tree.path) for tree in all_of(store, team) if tree.known}
     paths = [f"{store.root}/worktrees/{team}/{name}" for name in disk.names_in(f"{store.root}/worktrees/{team}")]
     return [
@@ -222,10 +234,10 @@ def unknown_in(store: Store, team: str) -> list[str]:
 
 
 def of_agent(store: Store, team: str, agent: str) -> Worktree:
-    """The agent's worktree.
+    """Return the agent's worktree.
 
     Raises:
-        AgentNotFound: It has none, or not any more.
+        AgentNotFound: It has none.
     """
     trees = all_of(store, team)
     for tree in trees:
@@ -236,10 +248,10 @@ def of_agent(store: Store, team: str, agent: str) -> Worktree:
 
 
 def diff(tree: Worktree) -> str:
-    """All that the agent changed since its worktree was made, committed or not, as a patch.
+    """Return everything that the agent changed since its worktree was made, committed or not, as a patch.
 
     Raises:
-        StorageFailed: git does not say.
+        StorageFailed: git failed.
     """
     if tree.work.problem:
         raise errors.StorageFailed(tree.work.problem, f"Look in {tree.path}.")
@@ -264,11 +276,11 @@ def _diffs(work: works.Work, base: str, place: str) -> list[str]:
 
 def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[str, Any]:
     """Commit what the agent left uncommitted, merge its work into the branch that its worktree was made from, and
-    remove worktree and branch.
+    remove the worktree and its branch. With nothing to merge, they are only removed; `state` is then `removed`.
 
     Raises:
-        Conflict: Somebody is at work there, the changes do not fit together, files are in the way, or some of the work
-            would be no part of the merge; all is as it was.
+        Conflict: An agent is at work there, the changes conflict, files are in the way, or the merge would leave some
+            work out. Everything is as it was.
         AgentNotFound: The agent has no worktree.
     """
     caller = require(store, team, caller, "worktree", agent).caller
@@ -285,13 +297,14 @@ def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[st
     _refuse_unmergeable(after)
     if after.work.changed or not merging.holds(after.top, after.tip, after.work.head):
         raise errors.Conflict(f"{tree.path} has new work since it was merged", "Repeat the command.")
-    removed = drop(store, team, after, commit, before)
-    history.note(store, team, caller.name, "worktree merged", agent=agent, commit=commit, kept=removed)
-    return {**tree.to_json(), "state": "merged", "commit": commit, "onto": tree.onto, "kept": removed}
+    merged = "removed" if tree.state == "empty" else "merged"
+    kept = drop(store, team, after, commit, before)
+    history.note(store, team, caller.name, f"worktree {merged}", agent=agent, commit=commit, kept=kept)
+    return {**tree.to_json(), "state": merged, "commit": commit, "onto": tree.onto, "kept": kept}
 
 
 def _refuse_unmergeable(tree: Worktree) -> None:
-    """Refuse what would be lost by a merge, or no part of it."""
+    """Refuse a merge that would lose work or leave it out."""
     work = tree.work
     if tree.no_target:
         raise errors.Conflict(f"{tree.branch} can't be merged: {tree.no_target}", _by_hand(tree))
@@ -314,7 +327,7 @@ def _refuse_unmergeable(tree: Worktree) -> None:
 
 
 def _beside_head(work: works.Work) -> str:
-    """What a submodule holds that its HEAD has not; empty where that has all of it."""
+    """Return what a submodule holds besides the commits of its HEAD; empty if nothing."""
     if work.changed or work.hidden or work.stashed or work.unfinished or work.nested_work:
         return " and ".join(work.told())
     listed = work.git("for-each-ref", "--format=%(refname)", "--no-merged", "HEAD", "refs/heads").split()
@@ -322,10 +335,11 @@ def _beside_head(work: works.Work) -> str:
 
 
 def _source(tree: Worktree) -> str:
-    """The commit that has all commits of the agent: HEAD, or its branch where HEAD is behind and nothing else is there.
+    """Return the commit that has all commits of the agent: HEAD, or its branch if HEAD is behind that and nothing is
+    changed.
 
     Raises:
-        Conflict: None has all of them.
+        Conflict: Neither has all of them.
     """
     head, own = tree.work.head, merging.tip_of(tree.path, tree.branch)
     if not own or merging.holds(tree.path, head, own):
@@ -347,12 +361,12 @@ def _not_merged(tree: Worktree, why: str) -> errors.Conflict:
 
 
 def _merged(store: Store, team: str, tree: Worktree, source: str, draft: str = "") -> str:
-    """Have the branch that the worktree was made from, and the checkout that has it, take the work; the commit on which
-    that branch stands then. What is not committed is in the *draft*.
+    """Merge the work into the branch that the worktree was made from, and bring its checkout along. Returns the new
+    commit of that branch. *draft* is a commit with the uncommitted work, if there is any.
 
     Raises:
-        Conflict: That can't be; all is as it was.
-        Clash: The two do not fit together.
+        Conflict: This is not possible; everything is as it was.
+        Clash: The changes conflict.
     """
     words = f"Merge the work of {tree.agent} in {team}"
     with ExitStack() as if_refused:
@@ -379,10 +393,10 @@ def _merged(store: Store, team: str, tree: Worktree, source: str, draft: str = "
 
 
 def _move(tree: Worktree, team: str, commit: str, words: str) -> None:
-    """Have the branch and the files of its checkout stand on the commit.
+    """Move the branch and the files of its checkout to the commit.
 
     Raises:
-        Conflict: The branch moved meanwhile, or the files can't follow; both are as they were.
+        Conflict: The branch moved meanwhile, or the files can't follow. Both are as they were.
     """
     git.must(tree.top, "update-ref", _merging(tree, team), commit)
     try:
@@ -399,8 +413,8 @@ def _move(tree: Worktree, team: str, commit: str, words: str) -> None:
 
 @contextmanager
 def _as_it_was(tree: Worktree, draft: str) -> Iterator[None]:
-    """Have the branch, the index and the files of the worktree as they are now if what is done with them is refused:
-    a hook may have changed the files, too.
+    """For a `with` block: if it fails, restore the branch, the index and the files of the worktree, which a hook may
+    have changed.
     """
     index = f"{tree.work.own}/index"
     staged = disk.read_file(index, os.path.getsize(index)) if os.path.exists(index) else b""
@@ -410,7 +424,7 @@ def _as_it_was(tree: Worktree, draft: str) -> Iterator[None]:
         head = git.said(tree.path, "rev-parse", "HEAD")
         if head != tree.work.head:
             git.run(tree.path, "update-ref", "-m", "Refused by teams worktree merge", "HEAD", tree.work.head, head)
-        with suppress(errors.TeamsError):  # what was refused first is what the person has to know
+        with suppress(errors.TeamsError):  # the first error is the one to report
             keeping.put_back(tree.work, draft)
         if staged and not os.path.lexists(f"{index}.lock"):
             with open(f"{index}.lock", "xb") as file:
@@ -420,12 +434,12 @@ def _as_it_was(tree: Worktree, draft: str) -> Iterator[None]:
 
 
 def _merging(tree: Worktree, team: str) -> str:
-    """The reference that says to which commit a branch is about to move."""
+    """Return the reference that records to which commit a branch is about to move."""
     return f"refs/teams/merging/{team}/{tree.agent}"
 
 
 def _end_interrupted(tree: Worktree, team: str) -> None:
-    """Where a merge moved its branch, and was ended before the checkout followed, bring that along."""
+    """Finish an interrupted merge that moved its branch but not yet the checkout."""
     commit = git.said(tree.path, "show-ref", "--verify", "--hash", _merging(tree, team)) if tree.top else ""
     if not commit:
         return
@@ -440,7 +454,9 @@ def _refuse_in_the_way(tree: Worktree, commit: str) -> None:
 
 
 def _committed(tree: Worktree, team: str) -> str:
-    """Commit what the agent left, in its own worktree, with the hooks of the repository; the commit."""
+    """Commit what the agent left uncommitted in its worktree, and run the hooks of the repository. Returns the
+    commit.
+    """
     nobody = git.NOBODY if git.run(tree.path, "var", "GIT_COMMITTER_IDENT").returncode else {}
     for words in (("add", "--all", "--sparse"), ("commit", "--quiet", "-m", f"Work of {tree.agent} in {team}")):
         done = git.run(tree.path, *words, variables=nobody)
@@ -449,8 +465,7 @@ def _committed(tree: Worktree, team: str) -> str:
                 f"the work of {tree.agent} in {tree.path} can't be committed: {(done.stderr or done.stdout).strip()}",
                 "Fix and commit it there, and repeat the command.",
             )
-    looking = (*git.LOOKING, "status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=dirty")
-    if left := git.names(tree.path, *looking):
+    if left := git.names(tree.path, *git.LOOKING, *git.STATUS):
         raise errors.Conflict(
             f"{tree.path} has uncommitted changes after its hooks ran: {text.listed([name[3:] for name in left])}",
             "Check that directory, and repeat the command.",
@@ -459,10 +474,10 @@ def _committed(tree: Worktree, team: str) -> str:
 
 
 def remove(store: Store, team: str, caller: Caller | None, agent: str, force: bool = False) -> dict[str, Any]:
-    """Remove the agent's worktree and its branch; what they hold is kept aside.
+    """Remove the agent's worktree and its branch. The work in them is kept.
 
     Raises:
-        Conflict: It holds work that is not merged, and *force* was not given; or somebody is at work there.
+        Conflict: It has unmerged work and *force* was not given, or somebody is at work there.
         AgentNotFound: The agent has no worktree.
     """
     caller = require(store, team, caller, "worktree", agent).caller
@@ -488,7 +503,7 @@ def _at_rest(store: Store, team: str, agent: str) -> Worktree:
 
 
 def refuse_occupied(store: Store, team: str, directory: str) -> None:
-    """Refuse to remove a directory in which somebody works, here or below.
+    """Refuse to remove a directory if an agent or a process works in it or below it.
 
     Raises:
         Conflict: Somebody does; names them.
@@ -511,23 +526,10 @@ def _by_records(store: Store, team: str, directory: str) -> Iterator[str]:
 
 def _by_processes(directory: str) -> Iterator[str]:
     for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
-        if name.isdigit() and int(name) != os.getpid() and _is_in(_place_of(name), directory):
-            yield f"process {name} ({_program(name)})"
-
-
-def _place_of(pid: str) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/cwd")
-    except OSError:  # it ended, or belongs to another user
-        return ""
-
-
-def _program(pid: str) -> str:
-    try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return file.read().strip()
-    except OSError:
-        return "ended"
+        if name.isdigit() and int(name) != os.getpid():
+            with suppress(OSError):  # it has ended, or belongs to another user
+                if _is_in(os.readlink(f"/proc/{name}/cwd"), directory):
+                    yield f"process {name} ({bindings.name_of(int(name)) or 'ended'})"
 
 
 def _is_in(place: str, directory: str) -> bool:
@@ -536,11 +538,11 @@ def _is_in(place: str, directory: str) -> bool:
 
 
 def drop(store: Store, team: str, tree: Worktree, merged: str = "", before: Sequence[str] = ()) -> str | None:
-    """Keep what the worktree holds and held *before*, and remove it and its branch; the reference that has the work, if
-    there was any.
+    """Keep what the worktree holds, and the drafts in *before*, then remove it and its branch. Returns the reference of
+    the kept work, or None if there was none.
 
     Raises:
-        Conflict: It can't be kept, or somebody is at work there; it is not removed.
+        Conflict: The work can't be kept, or somebody is at work there; nothing is removed.
     """
     refuse_occupied(store, team, tree.path)
     about = {"path": tree.path, "made_on": tree.branch, "origin": tree.origin.to_json(), "merged": merged or None}
@@ -551,7 +553,7 @@ def drop(store: Store, team: str, tree: Worktree, merged: str = "", before: Sequ
     tip = merging.tip_of(tree.path, tree.branch)
     disk.make_directories(os.path.dirname(gone), store.root)
     try:
-        os.rename(tree.path, gone)  # in one step: half of a worktree would look like work
+        os.rename(tree.path, gone)  # in one step: half a worktree would look like work
     except OSError as error:
         raise disk.failed("move", tree.path, error) from None
     _clear(gone)
@@ -561,18 +563,17 @@ def drop(store: Store, team: str, tree: Worktree, merged: str = "", before: Sequ
     if tip and f"branch refs/heads/{tree.branch}" not in listed:
         git.must(common, "update-ref", "-d", f"refs/heads/{tree.branch}", tip, variables=own)
         git.run(common, "config", "--remove-section", f"branch.{tree.branch}", variables=own)
-    with suppress(errors.NotFound):  # it was a member without a session
-        update(store, team, SESSION.also_closed, tree.agent, lambda found: _removed(found, tree))
+
+    def removed(session: Session) -> Session:
+        return session.having(checkout=tree.top) if session.worktree == tree.path else session
+
+    with suppress(errors.NotFound):  # a member without a session
+        update(store, team, SESSION.also_closed, tree.agent, removed)
     return ref
 
 
-def _removed(session: Session, tree: Worktree) -> Session:
-    """The session, whose next turn finds no worktree."""
-    return session.having(checkout=tree.top) if session.worktree == tree.path else session
-
-
 def _clear(path: str) -> None:
-    """Remove a directory with all that is in it, also where its owner may not write."""
+    """Remove a directory and everything in it, also where its owner may not write."""
 
     def again(function: Callable[..., Any], place: str, _: object) -> None:
         with suppress(OSError):
@@ -584,7 +585,7 @@ def _clear(path: str) -> None:
 
 
 def restore(store: Store, caller: Caller | None, ref: str, directory: str) -> dict[str, Any]:
-    """Bring kept work back, in a new worktree of its team.
+    """Bring kept work back in a new worktree of its team.
 
     Raises:
         NotFound: There is no such kept work.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors
+from teams_cli.agents import sessions
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.membership import shutdowns
 from teams_cli.membership.shutdowns import Shutdown
@@ -93,6 +94,11 @@ def _request(call: Call, to: list[str], reason: str | None) -> Any:
     names = each_name(to)
     if not names:
         raise errors.WrongUsage("the agent is missing", "Write: teams request-shutdown AGENT")
+    for name in names:
+        if sessions.was_stopped(call.store, call.team, name):
+            raise errors.WrongState(
+                f"{name} was stopped already; nobody was asked", "To end the team: teams close-team"
+            )
     requests = shutdowns.request_each(call.store, call.team, call.caller, names, reason)
     _say_next_step(call)
     documents = [request.to_document() for request in requests]

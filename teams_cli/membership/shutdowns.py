@@ -154,6 +154,7 @@ def request(store: Store, team_name: str, caller: Caller | None, agent: str, rea
     Raises:
         AgentNotFound: There is no such active member.
         Conflict: A request to a member is open already; the error names it.
+        WrongState: A member was stopped already.
     """
     return request_each(store, team_name, caller, [agent], reason)[0]
 

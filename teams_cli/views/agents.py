@@ -113,6 +113,11 @@ def rows_with(
     return rows
 
 
+_OF_SESSION = frozenset(
+    {"takenBy", "state", "outcome", "harness", "description", "caller", "directory", "worktree", "branch", "turns"}
+)
+
+
 def describe(store: Store, session: Session, row: dict[str, Any]) -> None:
     """Add to the row of a listed agent what its session says."""
     if session.outcome == "stopped" and session.ended:
@@ -125,20 +130,5 @@ def describe(store: Store, session: Session, row: dict[str, Any]) -> None:
         row["state"], row["limitedUntil"] = "limited", session.limited_until
     if session.host:
         row["host"] = session.host
-    row["session"] = {
-        key: value
-        for key, value in session.to_document().items()
-        if key
-        in (
-            "takenBy",
-            "state",
-            "outcome",
-            "harness",
-            "description",
-            "caller",
-            "directory",
-            "worktree",
-            "branch",
-            "turns",
-        )
-    }
+    shown = session.having(worktree=session.present_worktree(store.host)).to_document()
+    row["session"] = {key: value for key, value in shown.items() if key in _OF_SESSION}

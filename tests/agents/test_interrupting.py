@@ -85,6 +85,7 @@ def test_stopping(cli: Cli) -> None:
     add_tasks(cli, "a")
     assert cli.refused("update-task", "1", "--owner", "zoe", agent="human") == (11, "wrong_state")
     assert cli.refused("stop-agent", "bob", agent="lea") == (10, "agent_not_found")
+    assert cli.refused("request-shutdown", "zoe", agent="lea") == (11, "wrong_state")
     assert cli.refused("stop-agent", "zoe", agent="bob") == (13, "not_allowed")
 
 

@@ -109,6 +109,12 @@ def test_what_refuses_a_merge_leaves_everything_as_it_was(cli: Cli, main: Path) 
     assert cli.ok("worktree", "merge", "ann")["state"] == "merged" and (main / "b").read_text() == "2\n"
 
 
+def test_a_merge_of_nothing_says_so(cli: Cli, main: Path) -> None:
+    tree = made_by(cli, "ann", main, "true")
+    answer = cli("worktree", "merge", "ann")
+    assert answer.status == 0 and "nothing to merge into main; removed" in answer.stdout and not tree.exists()
+
+
 def test_a_worktree_in_use_is_not_removed(cli: Cli, main: Path) -> None:
     tree = made_by(cli, "ann", main, "true")
     with subprocess.Popen(["sleep", "60"], cwd=tree) as shell:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,15 @@ def test_a_worktree_of_ones_own(cli: Cli, checkout: Path) -> None:
     told = f"agentA finished; its work is on the branch teams/{ALPHA}/agentA ({path})"
     assert [m["message"] for m in cli.ok("read-messages", agent="bob") if m["type"] == "info"] == [told]
     assert cli.ok("attend", agent="bob")["state"]["output"]["agents"][-1]["worktree"] == path
+    assert "works in" in cli("list-agents").stdout
     shutil.rmtree(path)
+    assert "works in" not in cli("list-agents").stdout and "worktree" not in agent_row(cli, "agentA")["session"]
+    (row,) = cli.ok("worktree", "list")
+    assert (row["agent"], row["state"]) == ("agentA", "unknown")
+    subprocess.run(["sh", "-c", row["holds"][0].partition("get it back: ")[2]], check=True, capture_output=True)
+    assert cli.ok("worktree", "list")[0]["state"] == "empty"
+    cli.ok("worktree", "remove", "agentA", agent="lea")
+    assert cli.ok("worktree", "list") == []
     os.makedirs(f"{cli.root}/worktrees/{ALPHA}/agentB")
     words = ("run-agent", "true", "--worktree", "--cwd", str(checkout))
     assert cli.refused(*words, agent="lea") == (11, "already_exists")

@@ -100,7 +100,8 @@ def worktrees(document: Any) -> Parts:
         return [f"{merged}; worktree and branch removed", *kept]
     if document["state"] == "restored":
         return [f"{document['path']}: restored, on {document['branch']}"]
-    return [f"{document['path']}: removed, with {document['branch']}", *kept]
+    nothing = f"nothing to merge into {document['onto']}; " if "onto" in document else ""
+    return [f"{document['path']}: {nothing}removed, with {document['branch']}", *kept]
 
 
 def kept_work(kept: list[dict[str, Any]]) -> Parts:
