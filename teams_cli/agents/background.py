@@ -1,4 +1,4 @@
-"""Start processes in the background: a supervisor for each agent, and those that a team has once on each machine."""
+"""Start processes in the background: a keeper for each agent, and processes that each team has once on each machine."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ if TYPE_CHECKING:
 
 
 class LoneProcess:
-    """The program *module*, which holds the *lock* of its team as long as it lives."""
+    """A program, *module*, of which each team has at most one process on a machine: it holds the *lock* file while it
+    runs.
+    """
 
     def __init__(self, module: str, lock: str) -> None:
         self._module = module
         self._lock = lock
 
     def start(self, store: Store, team: str, environ: Mapping[str, str], own: Mapping[str, str]) -> None:
-        """Start the process with the environment *own*, unless it runs. None is started inside a client's sandbox, as
-        *environ* tells, which would end it.
+        """Start the process with the environment *own*, unless it runs. Inside a client's sandbox (as *environ* tells),
+        which would end it, none is started.
 
         Raises:
             StorageFailed: Its lock or its log can't be made.
@@ -46,12 +48,12 @@ class LoneProcess:
         held = self.hold(store, team)
         if held is None:
             return
-        os.close(held)  # the one that is started takes it; of two, one ends
+        os.close(held)  # the new process takes it; if there are two, one ends
         log = logs.begin(store, team, f".{self._module.rpartition('.')[2]}")
         processes.start_own(self._module, [], {**own, "TEAMS_TEAM": team}, log)
 
     def hold(self, store: Store, team: str) -> int | None:
-        """Its lock, as a descriptor to close; None if another process has it."""
+        """Return its lock as a descriptor to close; None if another process holds it."""
         return locks.hold(self._path(store, team), store.root)
 
     def is_there(self, store: Store, team: str) -> bool:
@@ -61,16 +63,16 @@ class LoneProcess:
     def attend(
         self, store: Store, team: str, begin: Callable[[], Callable[[], bool]], complain: Callable[[str], object]
     ) -> None:
-        """Be it: look at every change in the team, until a look says that there is nothing more to do here, or that the
-        team is gone, or another process is there. *begin* makes the look, each time that the lock was taken. A look
-        that fails is tried again, and why is given to *complain* once.
+        """Run as this process: look at every change in the team, until a look returns that nothing is left to do here,
+        the team is gone, or another process holds the lock. *begin* makes the function that looks, each time the lock
+        is taken. A failed look is repeated, and its reason is given to *complain* once.
         """
         complaints = logs.Complaints()
         while (held := self.hold(store, team)) is not None:
             look = partial(_tried, begin(), complaints, complain)
             pace.sleep_until(store, team, paced(look), None)
             os.close(held)
-            if look():  # nobody came since the last look, who would be left alone
+            if look():  # look once more: a change without the lock would be missed
                 return
 
     def _path(self, store: Store, team: str) -> str:
@@ -96,25 +98,24 @@ LANDER = LoneProcess("teams_cli.extensions.landing.lander", "landers/{team}.lock
 
 
 def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Start this machine's waker of the team, unless there is one. None is started inside a client's sandbox."""
+    """Start this machine's waker of the team, unless it runs."""
     WAKER.start(store, team, environ, {**environments.unnamed(environ), **store.variables})
 
 
 def start_for_terminals(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Start the waker where clients of the team sit in terminals of this machine; nothing of who starts it is left
-    to it that is a client's own.
+    """Start the waker if clients of the team are in terminals of this machine. Variables of the client that starts it
+    are removed.
     """
     if is_seated(store.root, team) and not WAKER.is_there(store, team):
         start(store, team, environments.clean(environ))
 
 
 def start_keeper(store: Store, team: str, session: Session, config: Config | None, environ: Mapping[str, str]) -> None:
-    """Start the keeper of a session; if that can't be, the session has failed and its caller is told.
-
-    Inside a client's sandbox it is left to the keeper of that client, which is outside.
+    """Start the keeper of a session. If that fails, the session has failed, and its caller is notified. Inside a
+    client's sandbox the start is left to the keeper of that client, which is outside.
     """
     if by := environ.get(SANDBOX) and environ.get("TEAMS_AGENT_ID"):
-        return sessions.leave_to(store, team, session, by)  # what is started in here ends with the command
+        return sessions.leave_to(store, team, session, by)  # a process in the sandbox would end with the command
     try:
         sessions.check_started_here(store, team, session)
         profile = profiles.get(session.harness, config)
@@ -128,7 +129,7 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
         if level := permissions.held_to(profile, session.permissions):
             own[permissions.VARIABLE] = level  # also for child processes that clear their environment
         path = own.get("PATH", os.defpath)
-        if not shutil.which("teams", path=path):  # the agent is to call it
+        if not shutil.which("teams", path=path):  # agents call it
             path = f"{path}{os.pathsep}{os.path.dirname(sys.executable)}"
         own["PATH"] = path
         pid = processes.start_own("teams_cli.agents.keeper", [], own, log)
@@ -141,7 +142,9 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
 
 
 def start_left(store: Store, team: str, agent: str, config: Config | None, environ: Mapping[str, str]) -> None:
-    """Start what the client of the agent started inside its sandbox, with no more permissions than it has itself."""
+    """Start the agents that the client of *agent* started inside its sandbox, with no more permissions than *agent*
+    has.
+    """
     for session in sessions.left_to(store, team, agent):
         taken = sessions.take_over(store, team, session)
         if taken is None:

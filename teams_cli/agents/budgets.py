@@ -1,4 +1,4 @@
-"""Record the tokens and time of agents, turn by turn, and apply the budgets that limit them."""
+"""Record the tokens and the time of agents, turn by turn, and apply the budgets that limit them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class TurnUsage(Record):
-    """The use of one turn. Without *tokens*, its client did not report them; without *tasks*, it was only for
+    """The use of one turn. *tokens* is None if its client did not report them; *tasks* is empty if it was only for
     messages.
     """
 
@@ -43,7 +43,7 @@ class TurnUsage(Record):
 
 
 class Usage(Record):
-    """The use of one agent, turn by turn; *said* is the client's own count since the beginning of its session."""
+    """The use of one agent, turn by turn. *said* is the client's own count since the beginning of its session."""
 
     nested = {"turns": TurnUsage, "said": Tokens, "owed": Owed}  # noqa: RUF012
 
@@ -58,12 +58,12 @@ USAGE: Kind[Usage] = Kind("usage", Usage, key="agent", logins="own")
 
 
 def all_usage(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Usage]:
-    """The use of every agent that `teams` started."""
-    return [found for found, _ in store.scan(team, USAGE, problems)]
+    """Return the use of every agent that `teams` started."""
+    return [usage for usage, _ in store.scan(team, USAGE, problems)]
 
 
 def usage_of(store: Store, team: str, agent: str) -> Usage:
-    """The use of that agent."""
+    """Return the use of that agent."""
     try:
         return store.get(team, USAGE, agent)[0]
     except errors.NotFound:
@@ -71,7 +71,7 @@ def usage_of(store: Store, team: str, agent: str) -> Usage:
 
 
 def total_tokens(turns: Iterable[TurnUsage]) -> int:
-    """All tokens that these turns are known to have taken."""
+    """Return the number of tokens that these turns are known to have used."""
     return sum(each.total for turn in turns for each in turn.tokens or ())
 
 
@@ -84,7 +84,9 @@ def record_usage(
     began: str,
     owes: Callable[[TurnUsage], Sequence[Owed]],
 ) -> TurnUsage:
-    """Add a turn that is over to what its agent took; with it goes what is to be told of that."""
+    """Add a turn that is over to the use of its agent. *owes* makes the notices that follow from it, in the same
+    commit.
+    """
     now = teams.now(store)
     seconds = (parse_rfc3339(now) - parse_rfc3339(began)).total_seconds()
     counted, alone = tokens_in(profile, printed, session.model), of_turn_in(profile, printed)
@@ -130,8 +132,8 @@ _WARNED_AT = 0.8
 
 
 class Budget:
-    """The limit of tokens and those used: of the team if *of* is empty, else of the agent or run of that name. The use
-    of *uncounted* turns is unknown.
+    """The limit of tokens and those used: of the team if *of* is empty, else of the agent or run with that name. The
+    use of *uncounted* turns is unknown.
     """
 
     def __init__(self, of: str, limit: int, taken: int, uncounted: int) -> None:
@@ -155,17 +157,17 @@ class Budget:
         return f"teams set {SETTING} TOKENS{f' --for {self.of}' if self.of else ''}"
 
     def to_document(self) -> dict[str, Any]:
-        """The budget as JSON: `of` is the agent or run, or null for the team."""
+        """Return the budget as JSON. `of` is the agent or run, or null for the team."""
         return {"of": self.of or None, "limit": self.limit, "taken": self.taken, "uncounted": self.uncounted}
 
 
 def of_team(store: Store, team: Team) -> list[Budget]:
-    """All budgets that were set."""
+    """Return all budgets that are set."""
     return list(_with_taken(store, team, _limits(team)))
 
 
 def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None:
-    """The first budget that keeps the agent from another turn; None if it may have one.
+    """Return the first budget that forbids the agent another turn; None if it may have one.
 
     Raises:
         DamagedRecord: A budget applies, but the agent's usage can't be read.
@@ -178,7 +180,7 @@ def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None
 
 
 def change(store: Store, team_name: str, caller: Caller | None, of: str, word: str) -> int:
-    """Give the budget of one agent or one run another limit; 0 for none.
+    """Set the budget of one agent or one run; 0 removes it.
 
     Raises:
         InvalidValue: There is no such agent or run, or the limit is not a valid number of tokens.
@@ -199,9 +201,8 @@ def change(store: Store, team_name: str, caller: Caller | None, of: str, word: s
 
 
 def warnings(store: Store, team_name: str, session: Session, took: TurnUsage) -> list[Owed]:
-    """The notices to the leader and the person about budgets that the turn brought near their limit, or to it.
-
-    The names of the notices are made from budget and limit, so that each is told once.
+    """Return the notices to the leader and the human about budgets of which the turn reached 80 or 100 %. Their uids
+    are made from budget and limit, so that each is sent once.
     """
     team = teams.get(store, team_name)
     now = total_tokens([took])
@@ -221,7 +222,7 @@ def warnings(store: Store, team_name: str, session: Session, took: TurnUsage) ->
 
 
 def _limits(team: Team) -> dict[str, int]:
-    """The limits that were set, by whose they are; the team's own under an empty name."""
+    """Return the limits that are set, by agent or run; the team's own under an empty name."""
     whole = int(settings.value(team, SETTING))
     return {**({"": whole} if whole else {}), **{of: int(limit) for of, limit in (team.budgets or {}).items()}}
 
@@ -231,7 +232,7 @@ def _concerning(team: Team, agent: str, run: str) -> dict[str, int]:
 
 
 def _with_taken(store: Store, team: Team, limits: dict[str, int]) -> Iterator[Budget]:
-    """The budgets with what was taken of each; what can't be read is not counted."""
+    """Yield the budgets with what is used of each. Records that can't be read are not counted."""
     taken = all_usage(store, team.name, []) if limits else []
     for of, limit in limits.items():
         turns = [turn for each in taken for turn in each.turns if of in ("", each.agent, turn.run)]

@@ -1,4 +1,4 @@
-"""End the session of an agent, and find its present state: done, failed or lost."""
+"""End the session of an agent, and settle sessions whose keeper is gone."""
 
 from __future__ import annotations
 
@@ -26,30 +26,45 @@ _LINGER = 5.0
 
 
 def current(store: Store, team: str, agent: str) -> Session | None:
-    """The agent's session, settled as lost first if its keeper is gone; None if `teams` did not start the agent."""
+    """Return the agent's session, settled as lost if its keeper is gone; None if `teams` did not start the agent."""
     session = find(store, team, agent)
     return session if session is None else _settled(store, team, session)
 
 
+def started(store: Store, team: str, agent: str) -> Session:
+    """Return the session of an agent that `teams` started, settled as lost if its keeper is gone.
+
+    Raises:
+        AgentNotFound: `teams` started no agent of that name.
+    """
+    if session := current(store, team, agent):
+        return session
+    joined = teams.get(store, team).member(agent) is not None
+    ask = f"It joined by itself. To ask it to end: teams request-shutdown {agent}"
+    raise errors.AgentNotFound(
+        f"teams started no agent {agent!r} in team {team}", ask if joined else "See: teams list-agents"
+    )
+
+
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Session]:
-    """All sessions, lost ones settled."""
+    """Return all sessions of the team, lost ones settled."""
     return [_settled(store, team, session) for session, _ in store.scan(team, SESSION, problems)]
 
 
 def children(store: Store, team: str, agent: str) -> list[Session]:
-    """The sessions that the agent started itself."""
+    """Return the sessions that the agent started, lost ones settled."""
     sessions = [session for session, _ in store.scan(team, SESSION, []) if session.caller == agent]
     return [_settled(store, team, session) for session in sessions]
 
 
 def of_run(store: Store, team: str, run: str) -> list[Session]:
-    """The sessions of one run, in the order of their start."""
+    """Return the sessions of one run in the order of their start, lost ones settled."""
     return sorted((s for s in all_of(store, team, []) if s.run == run), key=lambda s: s.created_at)
 
 
-def set_alarm(store: Store, team: str, found: Iterable[Session], alarm: Alarm) -> None:
-    """Have the alarm ring when one of these sessions may be lost: nobody says so."""
-    if not (going := [session for session in found if not session.ended]):
+def set_alarm(store: Store, team: str, sessions: Iterable[Session], alarm: Alarm) -> None:
+    """Have the alarm ring when one of these sessions may have become lost, since nothing else reports that."""
+    if not (going := [session for session in sessions if not session.ended]):
         return
     silence = teams.get(store, team).silence
     for session in going:
@@ -61,9 +76,8 @@ def set_alarm(store: Store, team: str, found: Iterable[Session], alarm: Alarm) -
 
 
 def is_lost(store: Store, team: str, session: Session) -> bool:
-    """Whether the session is going on by its record, and no process has it: its keeper is gone, or its machine silent.
-
-    A keeper on another machine can't be looked at; it says every now and then that its agent is alive.
+    """Whether the session is not ended but no process holds it: its keeper is gone, or its machine is silent. A keeper
+    on another machine can't be looked at, but reports regularly that its agent is alive.
     """
     if session.unstarted and not session.ended:
         by = find(store, team, session.unstarted)
@@ -80,7 +94,7 @@ def is_lost(store: Store, team: str, session: Session) -> bool:
 
 
 def _keeper_is_on_its_way(store: Store, team: str, session: Session) -> bool:
-    """Whether who started the keeper is gone, and could not say any more that this has the session: it takes that."""
+    """Whether a keeper was started that does not hold the session yet, because the process that started it is gone."""
     if session.state != "starting" or session.outcome or session.host != store.host:
         return False
     named = {"TEAMS_HOME": store.root, "TEAMS_TEAM": team, "TEAMS_AGENT_ID": session.agent}
@@ -88,7 +102,7 @@ def _keeper_is_on_its_way(store: Store, team: str, session: Session) -> bool:
 
 
 def frozen_keeper(session: Session) -> int | None:
-    """The id of the session's keeper, if that is a process of this machine which stands still, as after SIGSTOP."""
+    """Return the process id of the session's keeper, if it runs on this machine and is stopped, as by SIGSTOP."""
     pid = session.keeper_pid
     if pid is None or processes.has_ended(pid, session.keeper_started, session.keeper_boot) is not False:
         return None
@@ -96,36 +110,36 @@ def frozen_keeper(session: Session) -> int | None:
 
 
 def _settled(store: Store, team: str, session: Session) -> Session:
-    """The session, settled if it is lost, or given back if nobody sits in its place any more. On a disk that can't be
-    written it stays until somebody can.
+    """Return the session, settled if it is lost, and given back if nobody sits in its place any more. If the store
+    can't be written, it stays as it is.
     """
     if not session.taken_by and not is_lost(store, team, session):
         return session
     try:
         if not session.taken_by:
             return settle_lost(store, team, session.agent)
-        from teams_cli.agents.seats import takeovers
+        from teams_cli.agents.seats import sitting
 
-        return takeovers.give_back(store, team, session) if takeovers.is_over(store, team, session) else session
+        return sitting.give_back(store, team, session) if sitting.is_over(store, team, session) else session
     except errors.TeamsError:
         return session
 
 
 def settle_lost(store: Store, team: str, agent: str) -> Session:
-    """End a session whose keeper is gone: end what the client left, and tell the caller, once."""
+    """End a session whose keeper is gone: end the processes of its client, and notify its caller once."""
     session, _ = store.get(team, SESSION, agent)
     if not is_lost(store, team, session):
         return session
     silent = session.keeper_lives
     from teams_cli.agents import logs
 
-    # A keeper that was killed may not have noted the turn that it had started.
+    # A killed keeper may not have recorded the turn that it had started.
     ends = (logs.end_of_turn(store, team, agent, turn, logs.END) for turn in (session.turns + 1, session.turns))
     last_words = next(filter(None, ends), "")
     why = f"its machine is silent, {session.host}" if silent else "the process that ran it was killed"
 
     def lose(found: Session) -> Session:
-        if found.ended or found.outcome or found.held != session.held:  # another has taken it meanwhile
+        if found.ended or found.outcome or found.held != session.held:  # another process took it meanwhile
             return found
         return found.having(outcome="lost", failure=f"{why}: {last_words}" if last_words and not silent else why)
 
@@ -137,10 +151,10 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
     return finish(store, team, lost, "lost")
 
 
-def linger(found: list[Session]) -> None:
-    """Wait until the keepers of sessions that are done are gone: the last that they do is to resume others."""
+def linger(sessions: list[Session]) -> None:
+    """Wait until the keepers of ended sessions are gone: the last thing that they do is to resume others."""
     give_up = time.monotonic() + _LINGER
-    while any(s.ended and s.keeper_lives and not s.taken_by for s in found) and time.monotonic() < give_up:
+    while any(s.ended and s.keeper_lives and not s.taken_by for s in sessions) and time.monotonic() < give_up:
         time.sleep(0.005)
 
 
@@ -154,15 +168,13 @@ def finish(
     exit_status: int | None = None,
     earlier: Sequence[str] = (),
 ) -> Session:
-    """End this generation of the session: its output, or why there is none, goes to the caller, exactly once, unless
-    mail resumed it and was answered by mail. *earlier* is what its turns before the last said.
+    """End this generation of the session. Its caller gets the output, or why there is none, exactly once, unless mail
+    resumed the agent and it answered by mail. *earlier* are the outputs of its turns before the last.
 
-    First what came of it is written down, then the message is stored, under a uid of the generation, and only then is
-    the session done. Whoever finds it half-way, after a crash, goes on from what is written down.
+    First the outcome is stored, then the message under a uid of the generation, and only then is the session done.
+    After a crash in between, whoever finds it continues from what is stored.
     """
-    from teams_cli.agents import (
-        outputs,
-    )
+    from teams_cli.agents import outputs
 
     def settle(found: Session) -> Session:
         if found.ended or found.generation != session.generation or found.outcome:
@@ -185,14 +197,14 @@ def finish(
         history.note(store, team, session.agent, f"session {after.outcome}", generation=after.generation)
         if sent and outputs.is_waited_for(settled):
             messages.wake_up(store, team, [after.caller], sent, after.agent)
-        with suppress(errors.TeamsError):  # it ended all the same
+        with suppress(errors.TeamsError):  # the session has ended all the same
             _tell_team(store, teams.get(store, team), after)
     return after
 
 
 def _tell_team(store: Store, team: Team, ended: Session) -> None:
-    """Free the tasks kept for an agent that nothing resumes. Of one that finished tell the others, once, where its work
-    is; the agent that started it has its output.
+    """Free the tasks that are reserved for an agent that nothing resumes. When an agent with a branch completes, tell
+    the other members once where its work is.
     """
     if ended.outcome in ("stopped", "lost"):
         assigning.free_all(store, team, ended.agent, f"{ended.agent} was {ended.outcome}")
@@ -213,7 +225,7 @@ def _tell_team(store: Store, team: Team, ended: Session) -> None:
 
 
 def lapse(store: Store, team: str, session: Session) -> None:
-    """End a generation that found nothing to do, as if it had not been."""
+    """Undo the start of a generation that found nothing to do."""
 
     def change(found: Session) -> Session:
         if found.ended or found.generation != session.generation:
@@ -224,6 +236,8 @@ def lapse(store: Store, team: str, session: Session) -> None:
 
 
 def unfinished(store: Store, team: str, agent: str) -> tuple[list[str], list[str]]:
-    """Why the agent may not finish yet: who is still at work for it, and its unread messages. Both empty: it may."""
+    """Return why the agent may not finish yet: the agents that still work for it, and its unread messages. It may if
+    both are empty.
+    """
     going = [session.agent for session in children(store, team, agent) if not session.ended]
     return going, [f"msg-{number}" for number in inboxes.unread(store, team, agent)]

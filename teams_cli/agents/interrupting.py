@@ -1,4 +1,4 @@
-"""Interrupting, pausing and stopping agents that were started, and having them begin again."""
+"""Interrupt, pause, stop and restart agents that were started."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from teams_cli import errors, processes
 from teams_cli.agents import ending, resuming, sessions, waking
-from teams_cli.agents.seats import rousing, sitting, takeovers, terminals
+from teams_cli.agents.seats import rousing, sitting, terminals
 from teams_cli.agents.sessions import BEGIN_AGAIN, SESSION, Session
 from teams_cli.clients import permissions
 from teams_cli.clients.seats import GONE
@@ -61,9 +61,8 @@ def interject(
             f"{agent} was not started by teams, so it can't be interrupted",
             f"Send it a message: teams send-message {agent} …",
         )
-    if session.ended and session.outcome == "stopped":
-        raise errors.WrongState(f"{agent} was stopped", "Start another: teams run-agent …")
-    takeovers.refuse_taken(session)
+    sitting.refuse_stopped(session)
+    sitting.refuse_taken(session)
     message = messages.send(store, team_name, caller, agent, body, wake=False)
     try:
         _interrupt(store, team, caller, message, environ)
@@ -76,7 +75,7 @@ def interject(
 
 
 def _interrupt(store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str]) -> bool:
-    """Have the message be the next turn of its recipient; whether that ends one that is going on."""
+    """Make the message the next turn of its recipient; returns whether that ends a running turn."""
 
     def ask(session: Session) -> Session:
         if session.taken_by:
@@ -102,13 +101,13 @@ def deliver_interruptions(
     fyi: bool = False,
     ack_by: str | None = None,
 ) -> tuple[Message, bool]:
-    """Send a message, and interrupt what its recipient is doing if that is to be done *now*; None: as the team's
-    setting `delivery` says. The message and whether a turn was ended for it.
+    """Send a message, and interrupt what its recipient is doing if *now*; None means as the team's setting `delivery`
+    says. Returns the message, and whether a turn was ended for it.
 
     The message is stored in any case. An agent that `teams` did not start, or that was stopped, can't be interrupted.
 
     Raises:
-        NotAllowed: The caller may not send it, or not interject where that was asked for; nothing is stored.
+        NotAllowed: The caller may not send it, or asked to interject and may not; nothing is stored.
         AgentNotFound, InvalidValue, UidTaken: As for sending.
     """
     team = teams.get(store, team_name)
@@ -120,12 +119,12 @@ def deliver_interruptions(
     message = messages.send(store, team_name, caller, to, body, uid, fyi, wake=False, ack_by=ack_by)
     try:
         return message, _hand_in(store, team, caller, message, environ, now)
-    except (errors.StorageFailed, errors.Busy):  # it is read with what comes next
+    except (errors.StorageFailed, errors.Busy):  # it is delivered with the next message
         return message, False
 
 
 def _hand_in(store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str], now: bool) -> bool:
-    """Have the recipient take a stored message, *now* or next; whether that ends a turn."""
+    """Deliver a stored message, *now* or with the next turn; returns whether that ends a running turn."""
     session = ending.current(store, team.name, message.to)
     if session is None or (session.ended and session.outcome == "stopped"):
         return False
@@ -136,7 +135,9 @@ def _hand_in(store: Store, team: Team, caller: Caller, message: Message, environ
 
 
 def _may_interject(store: Store, team_name: str, caller: Caller, to: str, by_setting: bool) -> bool:
-    """Whether the caller may interrupt. One that only the setting lets do so may send all the same."""
+    """Whether the caller may interrupt. If only the setting asks for it, a caller who may not still sends the
+    message.
+    """
     try:
         require(store, team_name, caller, "interject", to)
     except errors.NotAllowed:
@@ -147,7 +148,7 @@ def _may_interject(store: Store, team_name: str, caller: Caller, to: str, by_set
 
 
 def stop_unattended(store: Store, team: str, caller: Caller | None, agent: str, environ: Mapping[str, str]) -> bool:
-    """End the client of an agent that was opened where nobody sits; False if it has none on this machine.
+    """End the client of an agent that was opened detached; False if it has none on this machine.
 
     Raises:
         Conflict: The agent did not end in time.
@@ -170,22 +171,22 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patien
     """
     caller = require(store, team_name, caller, "stop-agent", agent).caller
     name = caller.name
-    refuse_unstarted(store, team_name, agent)
+    ending.started(store, team_name, agent)
 
     before, after = _ask_to_stop(store, team_name, agent, name)
     if before is not after:
         history.note(store, team_name, name, "agent stopped", agent=agent)
-    if after.ended:  # nothing of it goes on that would have to be waited for
+    if after.ended:  # nothing runs that it would have to wait for
         return after
 
     def stopped() -> bool:
         session = sessions.find(store, team_name, agent)
         if session is not None and not session.ended and (pid := ending.frozen_keeper(session)):
-            processes.kill(pid)  # it would never hear that its agent is to end
+            processes.kill(pid)  # a stopped process never learns that its agent is to end
         session = ending.current(store, team_name, agent)
         if session is None:
             return True
-        # One that ended by itself just then is stopped after that.
+        # If it just ended by itself, it is marked as stopped now.
         return session.ended and _ask_to_stop(store, team_name, agent, name)[1].outcome == "stopped"
 
     if not pace.sleep_until(store, team_name, stopped, patience):
@@ -196,7 +197,7 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patien
 
 
 def _ask_to_stop(store: Store, team: str, agent: str, by: str) -> tuple[Session, Session]:
-    """Have a session that goes on end, and one that ended never go on; it before and after."""
+    """Have a running session end, and an ended one never resume; returns it before and after."""
 
     def ask(session: Session) -> Session:
         if not session.ended:
@@ -219,10 +220,10 @@ def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Se
     """
     caller = require(store, team_name, caller, "pause-agent", agent).caller
     name = caller.name
-    refuse_unstarted(store, team_name, agent)
+    ending.started(store, team_name, agent)
 
     def ask(session: Session) -> Session:
-        refuse_stopped(session)
+        sitting.refuse_stopped(session)
         if session.pause_asked or session.state == "paused":
             return session
         return session.having(state="paused" if session.ended else session.state, pause_asked=f"{name} paused it")
@@ -236,20 +237,20 @@ def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Se
 def take_over(
     store: Store, team: str, caller: Caller | None, agent: str, client: str, environ: Mapping[str, str]
 ) -> Session:
-    """Have a headless agent rest, once its turn is over, and this process hold its session: a person sits down there.
+    """Have an agent rest once its turn is over, and this process hold its session, because a person takes its place.
 
     Raises:
         AgentNotFound: `teams` started no such agent.
-        WrongState: Nobody can sit in its place; says why.
+        WrongState: Nobody can take its place; says why.
     """
-    rested = takeovers.check(store, team, ending.current(store, team, agent), agent, client).state == "paused"
+    rested = sitting.check(store, team, ending.started(store, team, agent), client).state == "paused"
     try:
         pause(store, team, caller, agent)
         waking.wait_for(store, team, agent)
-        return takeovers.hold(store, team, agent, caller.name if caller else HUMAN, os.getpid(), rested)
+        return sitting.hold(store, team, agent, caller.name if caller else HUMAN, os.getpid(), rested)
     except BaseException:
         if not rested:
-            with suppress(errors.TeamsError):  # no news beside why nobody took it over
+            with suppress(errors.TeamsError):  # the first error is the one to report
                 session = resume(store, team, caller, agent)
                 if caller:
                     wake(store, team, caller, session, environ)
@@ -257,8 +258,8 @@ def take_over(
 
 
 def give_back(store: Store, team: str, session: Session, caller: Caller | None, environ: Mapping[str, str]) -> None:
-    """Have an agent that this process took over go on by itself, with the mail that waits for it."""
-    takeovers.give_back(store, team, session)
+    """Have an agent that this process took over continue by itself, with the mail that waits for it."""
+    sitting.give_back(store, team, session)
     waking.wake(store, teams.get(store, team), caller.config if caller else None, [session.agent], HUMAN, environ)
 
 
@@ -270,11 +271,11 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> S
         WrongState: The agent was stopped, or taken over into a terminal.
     """
     standing = require(store, team_name, caller, "resume-agent", agent)
-    refuse_unstarted(store, team_name, agent)
+    ending.started(store, team_name, agent)
 
     def go_on(session: Session) -> Session:
-        refuse_stopped(session)
-        takeovers.refuse_taken(session)
+        sitting.refuse_stopped(session)
+        sitting.refuse_taken(session)
         rested = resuming.going_on(session)
         return rested.having(failure=None) if session.state == "paused" and rested.outcome == "completed" else rested
 
@@ -285,28 +286,10 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> S
 
 
 def wake(store: Store, team_name: str, caller: Caller, session: Session, environ: Mapping[str, str]) -> Session:
-    """The session of an agent that was let go on, as it is once it was given the mail that waited for it."""
+    """Give a resumed agent the mail that waited for it; returns its session after that."""
     if session.ended:
         waking.wake(store, teams.get(store, team_name), caller.config, [session.agent], caller.name, environ)
     return sessions.find(store, team_name, session.agent) or session
-
-
-def refuse_unstarted(store: Store, team: str, agent: str) -> None:
-    """Refuse to deal with an agent that `teams` did not start."""
-    if ending.current(store, team, agent) is None:
-        joined = teams.get(store, team).member(agent) is not None
-        hint = (
-            f"It joined by itself. To ask it to end: teams request-shutdown {agent}"
-            if joined
-            else "See: teams list-agents"
-        )
-        raise errors.AgentNotFound(f"teams started no agent {agent!r} in team {team}", hint)
-
-
-def refuse_stopped(session: Session) -> None:
-    """Refuse to have an agent go on that was stopped."""
-    if session.stop_asked or (session.ended and session.outcome == "stopped"):
-        raise errors.WrongState(f"{session.agent} was stopped", "Start another: teams run-agent …")
 
 
 def restart(
@@ -323,8 +306,7 @@ def restart(
         InvalidValue: The uid is not valid.
     """
     standing = require(store, team, caller, "restart-agent", agent)
-    refuse_unstarted(store, team, agent)
-    level = sessions.get(store, team, agent).permissions or permissions.LEVELS[-1]
+    level = ending.started(store, team, agent).permissions or permissions.LEVELS[-1]
     permissions.refuse_more(environ, level, f"restart an agent that may do more ({level})")
     body = _words(store, team, standing.caller.name, agent, fresh)
     told: Message | None = None
@@ -335,15 +317,15 @@ def restart(
         if asked and session.restarted == asked:
             told = _last_told(store, team, session)
             return session
-        refuse_stopped(session)
-        takeovers.refuse_taken(session)
+        sitting.refuse_stopped(session)
+        sitting.refuse_taken(session)
         again = resuming.going_on(session)
         again = again if again.fresh or not fresh else again.having(fresh=True)
         again = again.having(restarted=asked) if asked else again
         told = None if session.interjected <= session.delivered else _last_told(store, team, session)
         if told or again.begins_again:
             return again
-        uid = f"{agent}~{BEGIN_AGAIN}-{session.generation}-{session.turns}"  # one for each turn that it is after
+        uid = f"{agent}~{BEGIN_AGAIN}-{session.generation}-{session.turns}"  # one for each turn
         return owing(
             again,
             Owed(to=agent, message=body, uid=uid, by=standing.caller.name, about=BEGIN_AGAIN, event="restart-asked"),
@@ -354,20 +336,22 @@ def restart(
         history.note(store, team, standing.caller.name, "agent restarted", agent=agent, fresh=fresh or None)
     message = told or _tell(store, team, after, body)
     if after.ended and after.interrupted:
-        with suppress(errors.TeamsError):  # the waker of its machine looks for those that are to go on
+        with suppress(errors.TeamsError):  # the waker of its machine resumes it later
             waking.wake(store, standing.team, standing.caller.config, [agent], standing.caller.name, environ)
     return message
 
 
 def _last_told(store: Store, team: str, session: Session) -> Message | None:
-    """The message by which the agent began again last, or is to, if nobody interjected since."""
+    """Return the message of the last restart that was not delivered or is the last interjection; None if there is
+    none.
+    """
     last = store.fetch(team, MESSAGE, [session.interjected], [])
     return last[0] if last and last[0].about == BEGIN_AGAIN else None
 
 
 def _tell(store: Store, team: str, session: Session, body: str) -> Message:
-    """Send what the session owes: the message by which its agent begins again. One that can't be sent now has no number
-    yet, and is sent by whoever comes next.
+    """Send the message of the restart that the session owes. If it can't be sent now, it has no number yet, and a later
+    command sends it.
     """
     sent: dict[str, Message] = {}
     deliver(store, team, SESSION, session, sent)

@@ -1,8 +1,8 @@
-"""The keeper: a small process, one for each agent, that runs its client turn by turn until nothing is left to do.
+"""The keeper: a small process for each agent, which runs its client turn by turn until nothing is left to do.
 
-After every turn it waits for what the agent started itself; while there is unread mail, the next turn gets it; only
-then is the agent done, and its output goes to its caller. It finds out from the environment whose keeper it is. This
-is a front end: it reads the environment, and its standard error is the agent's log.
+After each turn it waits for the agents that its agent started. While there is unread mail, the next turn gets it. Then
+the agent is done, and its caller gets the output. The environment names the agent. This module is a program: it reads
+the environment, and its standard error is the agent's log.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from teams_cli import errors, processes
 from teams_cli.agents import background, budgets, ending, limited, logs, overlaps, resuming, sessions, waking
 from teams_cli.agents.budgets import Budget
 from teams_cli.agents.sessions import SESSION, Session
+from teams_cli.agents.shell import ending as ending_of
 from teams_cli.agents.turns import ClientProcess, Reason, Turn
 from teams_cli.clients import output, permissions, profiles
 from teams_cli.membership import joining
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 _BEAT = 30.0
 _SAID = 4096
-"""Characters of what a failed client printed in which the reason is looked for."""
+"""The characters at the end of a failed client's output in which the reason is looked for."""
 
 
 def main() -> None:
@@ -55,7 +56,7 @@ def main() -> None:
 
 
 class Keeper:
-    """The keeper of one agent's session."""
+    """Keeps one agent's session."""
 
     def __init__(self, store: Store, team: str, session: Session, user: Config) -> None:
         self.store = store
@@ -68,7 +69,7 @@ class Keeper:
         self.overlaps = overlaps.Teller(store, team, session.agent)
 
     def keep(self) -> None:
-        """Run turns until nothing is left to do, then tell the caller."""
+        """Run turns until nothing is left to do, then notify the caller."""
         try:
             self._prepare()
             self._keep()
@@ -83,7 +84,7 @@ class Keeper:
         self.beat = min(_BEAT, teams.get(self.store, self.team).silence / 4)
         self.profile = profiles.get(self.session.harness, self.config, self.session.acp_command)
         self.confined = permissions.is_confined(self.profile, self.session.permissions)
-        # In a secure team, a new token: only the hash of the last one was kept.
+        # Only the hash of its token is stored, so in a secure team it gets a new one.
         token = joining.renew_token(self.store, self.team, self.agent)
         self.environment = {**os.environ, **({"TEAMS_TOKEN": token} if token else {})}
         if self.session.turns and not self.session.session_known:
@@ -103,7 +104,7 @@ class Keeper:
                 return self._revive()
 
     def _work(self, batch: list[Message]) -> bool:
-        """Run one turn and wait for what it started; whether the agent goes on then, or ended otherwise."""
+        """Run one turn, and wait for the agents that it started; returns whether to continue."""
         turn = None
         if not (reason := self._to_stop()):
             if budget := budgets.used_up(self.store, self.team, self.agent, self.session.run):
@@ -124,9 +125,11 @@ class Keeper:
         return reason is None
 
     def _failed(self, turn: Turn, batch: list[Message]) -> bool:
-        """End as failed, unless its provider gives no more for now: then rest, wait, or take another client."""
+        """End as failed. If the provider's limit is the reason, do what the setting onLimit says instead: end, wait, or
+        take another client.
+        """
         last_words = logs.end_of_turn(self.store, self.team, self.agent, self._now().turns, logs.END)
-        why = f"{turn.ending}{': ' + last_words if last_words else ''}"
+        why = f"{ending_of(turn.status)}{': ' + last_words if last_words else ''}"
         until = limited.until(self.store, self._failure(turn)) if self.profile.has_provider else None
         if until is None:
             self._end("failed", why, turn.status)
@@ -153,7 +156,7 @@ class Keeper:
         self._state("running")
 
     def _take_client(self, harness: str) -> None:
-        """Go on in a new session of another client, which is given the prompt anew."""
+        """Continue with another client in a new session, which gets the prompt again."""
         self.profile = profiles.get(harness, self.config)
         other = {"harness": harness, "model": None, "acp_command": None}
         self.session = self.session.having(**other)
@@ -168,7 +171,9 @@ class Keeper:
         self._change(lambda session: session.having(**fresh))
 
     def _rest(self, budget: Budget) -> bool:
-        """End without another turn: with what the agent has said, or, where it has not begun, as a failure."""
+        """End without another turn, because a budget is used up: with the last output, or as failed if there was no
+        turn.
+        """
         if self._now().turns:
             self._end("completed", None, 0)
         else:
@@ -176,7 +181,7 @@ class Keeper:
         return False
 
     def _guard(self, batch: list[Message]) -> bool:
-        """Whether the loop guard has the agent rest instead of taking the batch; never after an interjection."""
+        """Whether the loop guard has the agent rest instead of taking these messages; never after an interjection."""
         session = self._now()
         if session.pause_asked or session.interrupted:
             return not session.interrupted
@@ -187,7 +192,7 @@ class Keeper:
         return False
 
     def _revive(self) -> None:
-        """Start over if mail came in at the last moment: whoever sent it may have seen the session still running."""
+        """Start over if mail came at the last moment, whose sender may have seen the session still running."""
         mail = self._batch()
         if mail:
             team = teams.get(self.store, self.team)
@@ -209,7 +214,7 @@ class Keeper:
         return None
 
     def _end(self, outcome: Outcome, failure: str | None, status: int | None) -> None:
-        """End the session, and resume its caller, if that is idle, to take the output."""
+        """End the session. Its caller, if idle, is resumed to take the output."""
         output = self.outputs[-1] if self.outputs else "" if outcome == "completed" else None
         earlier = [text for text in self.outputs[:-1] if text != self.outputs[-1]]
         ending.finish(self.store, self.team, self.session, outcome, failure, output, status, earlier)
@@ -217,7 +222,7 @@ class Keeper:
             logs.sweep(self.store, self.team, self.agent)
 
     def _batch(self) -> list[Message]:
-        """The messages that the next turn is for, in the order of arrival; what it owes the agent is among them."""
+        """Return the messages for the next turn in the order of arrival, those that the session owes included."""
         session = self._now()
         if session.owed:
             notices.settle(self.store, self.team, SESSION.also_closed, self.agent)
@@ -229,10 +234,10 @@ class Keeper:
         return self.store.get(self.team, SESSION, self.agent)[0]
 
     def _provide_worktree(self) -> None:
-        """Have a worktree for the turn, where it was merged or removed since the last.
+        """Make the worktree again if it was removed since the last turn.
 
         Raises:
-            OSError: There can be none; why is in the text.
+            OSError: That is not possible; the text says why.
         """
         if self.session.worktree and not os.path.isdir(self.session.worktree):
             from teams_cli.agents import worktrees
@@ -245,7 +250,7 @@ class Keeper:
     def _turn(self, batch: list[Message]) -> Turn:
         if self._now().fresh and not self.session.fresh:
             self._begin_anew()
-        started_with = self.session  # what its record says by now may be another's words
+        started_with = self.session  # others may have changed the record since
         session = self._now().having(
             prompt=started_with.prompt,
             directory=started_with.directory,
@@ -271,9 +276,7 @@ class Keeper:
         return turn
 
     def _note_turn(self, batch: list[Message]) -> None:
-        """Note the turn with the messages that the client was given, then that they are read: a keeper that is killed
-        between the two loses none.
-        """
+        """Record the turn with its messages, then that they are read. In this order, a killed keeper loses none."""
         last = max((message.number for message in batch), default=0)
 
         def change(session: Session) -> Session:
@@ -287,7 +290,7 @@ class Keeper:
         inboxes.mark_read(self.store, self.team, self.agent, {message.number for message in batch}, turn)
 
     def _note_usage(self, turn: Turn, began: str) -> None:
-        """Count what the turn took. It took that in any case, so that failing here is no failure of the agent."""
+        """Record the use of the turn. A failure here is no failure of the agent."""
         session = self._now()
         try:
             budgets.record_usage(
@@ -303,7 +306,7 @@ class Keeper:
             sys.stderr.write(f"the tokens of turn {session.turns} were not counted: {problem.message}\n")
 
     def _learn_session(self, printed: str) -> None:
-        """Note the session id that the client printed, if it makes one itself."""
+        """Record the session id that the client printed, if it makes one itself."""
         session_id = output.session_id_in(self.profile, printed)
         if session_id and sessions.is_session_id(session_id):
             self.session = self.session.having(session_id=session_id, session_known=True)
@@ -319,18 +322,22 @@ class Keeper:
         return self._to_stop()
 
     def _look(self) -> None:
-        """Now and then, while the client runs: say that the agent is alive, and look whether its children are."""
+        """From time to time while the client runs: record that the agent is alive, and settle lost children."""
         agents.saw(self.store, self.team, self.agent, every=self.beat)
         self.overlaps.look()
         ending.children(self.store, self.team, self.agent)
 
     def _failure(self, turn: Turn) -> str:
-        """The client's own message about a failed turn; the output of its tools may quote any error."""
+        """Return the client's own message about a failed turn. Its whole output is no help: tools may have printed any
+        error.
+        """
         errors_printed = logs.of_turn(self.store, self.team, self.agent, self._now().turns, "err", _SAID)
         return f"{output.failure_in(self.profile, turn.printed)[-_SAID:]}\n{errors_printed}"
 
     def _wait_for_children(self) -> Reason | None:
-        """Block until what the agent started is done, or it has to take a text at once; or why it is to stop."""
+        """Block until the agents that it started are done, or a message interrupts; returns why it is to stop, if
+        so.
+        """
 
         def settled() -> bool:
             going = not all(child.ended for child in ending.children(self.store, self.team, self.agent))
@@ -349,7 +356,9 @@ class Keeper:
         return self._to_stop()
 
     def _is_asked(self) -> bool:
-        """Whether an agent that it started, or a question, waits for it: they would wait for each other without end."""
+        """Whether a question, or a message of an agent that it started, waits for it: both would wait for each other
+        forever.
+        """
         own = {child.agent for child in ending.children(self.store, self.team, self.agent)}
         return any(
             message.type == "question" or (message.from_ in own and message.type != "output")
@@ -362,7 +371,9 @@ class Keeper:
         return True
 
     def _change(self, change: Callable[[Session], Session]) -> Session:
-        """Change the session, in a closed team too: what was begun there comes to its end. As it is then."""
+        """Change the session, also in a closed team, where running agents still come to their end; returns it after
+        that.
+        """
         return update(self.store, self.team, SESSION.also_closed, self.agent, change)[1]
 
 

@@ -1,4 +1,4 @@
-"""Rate-limited agents: they rest until their provider accepts requests again, and do not count as failed."""
+"""Rate-limited agents: they rest until their provider accepts requests again."""
 
 from __future__ import annotations
 
@@ -14,11 +14,6 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks import claims
 from teams_cli.teams import history, settings, teams
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
-
 SETTING = "onLimit"
 
 WAIT, RELEASE = "wait", "release"
@@ -27,26 +22,27 @@ CHOICES = (WAIT, RELEASE, settings.OFF)
 """The possible values, besides the name of another harness."""
 
 
-def until(store: Store, said: str) -> str | None:
-    """When the provider gives more again, by what a failed client said; None if it failed otherwise."""
-    end = limited_until(said, store.now().astimezone())
+def until(store: Store, printed: str) -> str | None:
+    """Return when the provider accepts requests again, from what a failed client printed; None if it failed for another
+    reason.
+    """
+    end = limited_until(printed, store.now().astimezone())
     return rfc3339(end.replace(microsecond=0) + timedelta(seconds=1)) if end else None
 
 
 def is_limited(store: Store, session: Session) -> bool:
-    """Whether its provider gives the agent nothing now."""
+    """Whether its provider refuses the agent now."""
     return session.limited_until is not None and parse_rfc3339(session.limited_until) > store.now()
 
 
 def on_limit(store: Store, team: str) -> str:
-    """The setting: `wait`, `release`, the name of another harness, or empty if it is not set."""
+    """Return the setting: `wait`, `release`, the name of another harness, or empty if it is not set."""
     return str(settings.value(teams.get(store, team), SETTING))
 
 
 def note(store: Store, team_name: str, session: Session, until: str, given: list[int]) -> str:
-    """Note the limit, with the mail of the turn that did not take place; what that means in words.
-
-    The leader is told, unless the agent is its own and ends with this: then it hears of that.
+    """Record the limit on the session, with the messages of the turn that did not take place. Returns the consequence
+    in words. The leader is notified, unless the agent is its own and ends now: then it gets the output.
     """
     team = teams.get(store, team_name)
     choice = on_limit(store, team_name)

@@ -1,4 +1,4 @@
-"""Resuming sessions that are done, and the guard against agents that resume each other without end."""
+"""Resume sessions that are done, and stop agents that resume each other without end."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ _RESUMABLE = ("completed", "failed", "lost")
 
 
 def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = False) -> Session | None:
-    """Get an idle session out of `done`, for a message from *by*; only who gets it starts its keeper, others get None.
+    """Take an idle session out of `done`, for a message from *by*. Only the process that gets the session starts its
+    keeper; others get None.
 
-    A stopped agent stays so, as does one whose budget is used up; one that failed is not resumed by the output of what
-    it started. When the loop guard speaks, both agents are paused instead, and the leader is told.
+    A stopped agent is not resumed, nor one whose budget is used up or whose provider limits it; one that failed is not
+    resumed by the output of an agent that it started. If the loop guard forbids it, both agents are paused and the
+    leader is notified.
     """
     reason = ""
 
@@ -38,11 +40,9 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
         reason = ""
         if session.state != "done" or session.outcome not in (("completed",) if for_output else _RESUMABLE):
             return session
-        if session.stop_asked:  # it ended by itself at that moment
+        if session.stop_asked:  # it ended by itself before it could be stopped
             return session
-        if limited.is_limited(store, session):  # its mail waits
-            return session
-        if budgets.used_up(store, team, agent, session.run):  # its mail waits; raising the budget resumes it
+        if limited.is_limited(store, session) or budgets.used_up(store, team, agent, session.run):  # its mail waits
             return session
         if not session.interrupted and (reason := too_often(store, team, session, by)):
             return session
@@ -66,11 +66,11 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
 
 
 def too_often(store: Store, team: str, session: Session, by: str) -> str:
-    """Why the session shall not be resumed once more: *by* did as often as `max_resumes_per_hour` says, or all did ten
-    times that, and no task made progress. Empty while it may.
+    """Return why the session must not be resumed again; empty while it may: *by* resumed it `max_resumes_per_hour`
+    times, or all senders ten times that, and no task made progress meanwhile.
 
-    Agents that answer each other without end cost money and get nowhere. What an agent starts itself is counted
-    together: it may start another one in each turn. The human may always.
+    Agents that answer each other without end cost money and get nowhere. The agents that it started itself count as one
+    sender, because it may start another one in each turn. The human may always resume it.
     """
     limit = int(settings.value(teams.get(store, team), "max_resumes_per_hour"))
     lately = [resume for resume in session.resumes if seconds_since(resume.at, store.now()) < _HOUR]
@@ -95,20 +95,20 @@ def _many(resumes: list[Resume], names: set[str], limit: int) -> bool:
 
 
 def _count(resumes: list[Resume], names: set[str]) -> int:
-    """How many turns these had the agent take: several of them may have been in one."""
+    """Return in how many turns messages of these senders resumed it; several may have come in one turn."""
     return len({resume.at for resume in resumes if resume.by in names})
 
 
 def noted(session: Session, senders: Iterable[str], at: str) -> Session:
-    """The session with one more turn for the messages of these."""
+    """Return the session with one more turn, for messages of these senders."""
     return session.having(resumes=[*session.resumes, *(Resume(at=at, by=name) for name in senders)][-_REMEMBERED:])
 
 
 def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> None:
-    """Have both rest once they are done, keeping their mail, until somebody interjects; tell the leader.
+    """Have both agents rest once they are done, and keep their mail, until somebody interjects; notify the leader.
 
-    Each may pause the other at the same moment. So whoever does begins with the same one, and the notice is named after
-    where that one stands: however many owe it, it is told once.
+    Two processes may pause the pair at once, so all begin with the same agent, and the uid of the notice is made from
+    its state: the leader gets the notice once.
     """
     pair = sorted(name for name in (agent, by) if sessions.find(store, team, name))
     resume = ", ".join(f"`teams interject {name} TEXT`" for name in pair)
@@ -135,12 +135,12 @@ def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> Non
 
 
 def unpaused(session: Session) -> Session:
-    """The session as one that is done and may be resumed."""
+    """Return the session as one that is done and may be resumed."""
     return session.having(state="done", resumes=[], pause_asked=None, outcome=session.outcome or "completed")
 
 
 def going_on(session: Session) -> Session:
-    """The session as one that somebody lets go on: it rests no more, nor will, and the guard counts anew."""
+    """Return the session without its pause, present or asked for; the loop guard counts anew."""
     if session.state == "paused":
         return unpaused(session)
     return session.having(pause_asked=None, resumes=[]) if session.pause_asked else session

@@ -1,11 +1,11 @@
-"""Sessions: the life of an agent that `teams` started; what it is doing, whose it is, and how it ended.
+"""Sessions: the life of an agent that `teams` started: its state, its process, and its outcome.
 
     starting → running ⇄ waiting → done → starting → …
                                   ↘ paused
 
-One process has the session all the time: first the one that starts it, then its keeper. The keeper alone leaves
-`running` and `waiting`; whoever finds it gone settles the session as lost. Only one process gets a session out of
-`done`, so a session is never resumed twice.
+At any time one process holds the session: first the one that starts it, then its keeper. Only the keeper leaves
+`running` and `waiting`; a process that finds the keeper gone settles the session as lost. Only one process can take a
+session out of `done`, so it is never resumed twice.
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ if TYPE_CHECKING:
 
 
 BEGIN_AGAIN = "begin-again"
-"""The `about` of the notice with which an agent begins again."""
+"""The `about` of the message that restarts an agent."""
 
 
 class Resume(Record):
-    """A time when a message resumed the session."""
+    """A time when a message resumed the session, and its sender."""
 
     at: Time
     by: Name
 
 
 class Session(Record):
-    """One agent that was started. `caller` gets its output; `run` is shared by all that one `run-agent` led to.
+    """One agent that was started. `caller` gets its output; `run` is the same for all agents that one `run-agent` led
+    to.
 
-    A *fresh* one begins its client's session anew with the next turn. In *restarted* is who last had it begin again,
-    and, behind a ~, under which name of that request. One that is *unstarted* was started by that agent inside a
-    sandbox, and is to be started outside, by its keeper. In the place of one that is *taken_by* somebody, that person
-    sits in a terminal. The *checkout* is noted when its worktree is removed: the next turn has a new worktree of that.
+    *fresh* means that the next turn begins a new session of the client. *restarted* is who last asked for a restart,
+    and behind a ~ the uid of that request. *unstarted* is the agent that started this one inside a sandbox; its keeper,
+    outside, is to start it. *taken_by* is the person who sits in its place in a terminal. *checkout* is where its
+    worktree comes from, from which a removed one is made again.
     """
 
     nested = {"resumes": Resume, "owed": Owed}  # noqa: RUF012
@@ -99,49 +100,49 @@ class Session(Record):
 
     @property
     def outcome_or_state(self) -> str:
-        """Its outcome if it has one, else its state."""
+        """Its outcome, or its state while it has none."""
         return self.outcome or self.state
 
     @property
     def interrupted(self) -> bool:
-        """Whether somebody interjected, or had it begin again, and the text was not delivered yet."""
+        """Whether an interjection or a restart was not delivered yet."""
         return self.interjected > self.delivered or self.begins_again is not None
 
     @property
     def begins_again(self) -> Owed | None:
-        """What the agent is still to be told that is to begin again; None if it is not, or was told."""
+        """The message of a restart that was not sent yet; None if there is none."""
         return next((told for told in self.owed or () if told.about == BEGIN_AGAIN), None)
 
     def paid(self, told: Owed, number: int) -> Session:
-        """The session once a notice was sent that it owed: one that has its agent begin again is its next turn."""
+        """Return the session after a notice that it owed was sent. The message of a restart becomes its next turn."""
         if told.about != BEGIN_AGAIN:
             return self
         return self.having(interjected=max(self.interjected, number))
 
     @property
     def tag(self) -> str:
-        """What the processes of its clients carry in their environment; those of the next generation another."""
+        """A mark in the environment of its client's processes, another one in each generation."""
         return f"{self.run}.{self.agent}.{self.generation}"
 
     def kept_by(self, pid: int, host: str = "") -> Session:
-        """The session in the hands of that process, on the machine called so."""
+        """Return the session held by that process, on the machine with that name."""
         from teams_cli import processes
 
         started = processes.process_started(pid) or None
         return self.having(keeper_pid=pid, keeper_started=started, keeper_boot=processes.pid_scope(host))
 
     def starts(self, session: Session) -> bool:
-        """Whether this is still the start of that generation of the session."""
+        """Whether it is still at the start of the same generation as *session*."""
         return self.state == "starting" and self.generation == session.generation
 
     @property
     def held(self) -> tuple[int, int | None, str | None]:
-        """The generation of the session, and the process that holds it."""
+        """Its generation, and the process that holds it."""
         return self.generation, self.keeper_pid, self.keeper_started
 
     @property
     def host(self) -> str:
-        """The machine where its keeper runs, and its client's own session is; empty where there is only one."""
+        """The machine of its keeper and of its client's session; empty if there is only one machine."""
         from teams_cli import processes
 
         return processes.host_of(self.keeper_boot)
@@ -153,7 +154,7 @@ class Session(Record):
 
     @property
     def keeper_lives(self) -> bool:
-        """Whether the process that has the session, or had it last, is there; True where that can't be known."""
+        """Whether the process that holds it, or held it last, exists. If that is unknown, whether it has not ended."""
         if self.keeper_pid is None:
             return False
         from teams_cli import processes
@@ -163,7 +164,7 @@ class Session(Record):
 
 
 def of_client(agent: str, client: str, session_id: str, directory: str, at: str, turns: int = 1) -> Session:
-    """The session of a client that nobody keeps, as those are that `teams` keeps: to be copied, never to be resumed."""
+    """Return a session for a client that `teams` does not keep, so that it can be copied; it is never resumed."""
     return Session(
         agent=agent,
         caller=agent,
@@ -190,7 +191,7 @@ def new_id() -> str:
 
 
 def find(store: Store, team: str, agent: str) -> Session | None:
-    """The agent's session; None if it was not started by `teams`."""
+    """Return the agent's session; None if `teams` did not start the agent."""
     try:
         return store.get(team, SESSION, agent)[0]
     except errors.NotFound:
@@ -198,16 +199,16 @@ def find(store: Store, team: str, agent: str) -> Session | None:
 
 
 def was_stopped(store: Store, team: str, agent: str) -> bool:
-    """Whether the agent was started by `teams` and stopped: nothing resumes it, and it reads no mail."""
+    """Whether `teams` started the agent and it was stopped: nothing resumes it, and it reads no mail."""
     session = find(store, team, agent)
     return session is not None and session.ended and session.outcome == "stopped"
 
 
 def get(store: Store, team: str, agent: str) -> Session:
-    """The agent's session.
+    """Return the agent's session.
 
     Raises:
-        NotFound: It was not started by `teams`.
+        NotFound: `teams` did not start the agent.
     """
     return store.get(team, SESSION, agent)[0]
 
@@ -216,7 +217,7 @@ def take(store: Store, team: str, agent: str) -> Session:
     """Make this process the keeper of the session.
 
     Raises:
-        Conflict: Another has it, or it is not to be started.
+        Conflict: Another process holds it, or it is not to be started.
     """
 
     def change(session: Session) -> Session:
@@ -228,23 +229,23 @@ def take(store: Store, team: str, agent: str) -> Session:
 
 
 def hand_on(store: Store, team: str, session: Session, pid: int) -> None:
-    """Give a session that is starting into the hands of the process that will be its keeper."""
+    """Hand a starting session to the process that will be its keeper."""
     kept = SESSION.also_closed
     update(store, team, kept, session.agent, lambda now: now.kept_by(pid, store.host) if now.starts(session) else now)
 
 
 def leave_to(store: Store, team: str, session: Session, agent: str) -> None:
-    """Leave a session that is starting to the keeper of that agent."""
+    """Leave a starting session to the keeper of that agent."""
     update(store, team, SESSION, session.agent, lambda now: now.having(unstarted=agent) if now.starts(session) else now)
 
 
 def left_to(store: Store, team: str, agent: str) -> list[Session]:
-    """The sessions that wait for the keeper of that agent to start them."""
+    """Return the sessions that wait for the keeper of that agent to start them."""
     return [found for found, _ in store.scan(team, SESSION, []) if found.unstarted == agent and not found.ended]
 
 
 def take_over(store: Store, team: str, session: Session) -> Session | None:
-    """Have this process start a session that was left to it; None if it is started, or over."""
+    """Have this process start a session that was left to it; None if it was started or ended meanwhile."""
 
     def change(found: Session) -> Session:
         if found.state != "starting" or found.outcome or found.unstarted != session.unstarted:
@@ -258,11 +259,10 @@ def take_over(store: Store, team: str, session: Session) -> Session | None:
 
 
 def waiting_numbers(store: Store, team: str, session: Session) -> list[int]:
-    """The numbers of the messages that the next turn is for: the unread ones, and an interjection in any case.
-
-    With them comes what a turn was given that did not end by itself, as far as the agent did not handle it.
+    """Return the numbers of the messages for the next turn: unread ones, an undelivered interjection, and those that a
+    turn was given that did not end by itself, unless the agent has handled them.
     """
-    from teams_cli.messages import inboxes  # not for those who only look whether there is a session
+    from teams_cli.messages import inboxes  # slow to import, and not needed to read a session
     from teams_cli.messages.messages import MESSAGE
 
     numbers = set(inboxes.unread(store, team, session.agent))
@@ -280,12 +280,14 @@ _ID = _FIRST | frozenset("-.")
 
 
 def is_session_id(text: str) -> bool:
-    """Whether a client's id of a session can stand among the words of a command without being an option or a path."""
+    """Whether a client's session id is safe in a command line: neither an option nor a path."""
     return bool(text) and text[0] in _FIRST and _ID.issuperset(text)
 
 
 def note_started_here(store: Store, team: str, session: Session) -> None:
-    """Keep what the agent is started with, on this machine; an id of its session beside those before."""
+    """Record on this machine how the agent was started, and each id of its session. Only needed for stores on other
+    machines.
+    """
     if store.host:
         directory = f"{store.root}/started/{team}"
         digest, ids = _known(store, team, session.agent)
@@ -298,29 +300,34 @@ def note_started_here(store: Store, team: str, session: Session) -> None:
 
 
 def check_started_here(store: Store, team: str, session: Session) -> None:
-    """Raises NotAllowed: The session's record is not what this machine started the agent with."""
+    """Refuse a session whose record differs from how this machine started the agent.
+
+    Raises:
+        NotAllowed: It differs, or its session id is not valid.
+    """
     if not is_session_id(session.session_id):
         why = f"the session id {session.session_id[:60]!r} of {session.agent} is not valid"
-        raise errors.NotAllowed(why, "See who changed it (teams history), and start another agent: teams run-agent")
-    if not is_started_here(store, team, session):
+    elif not is_started_here(store, team, session):
         why = f"the record of {session.agent} in {store.address} differs from how this machine started it"
-        raise errors.NotAllowed(why, "See who changed it (teams history), and start another agent: teams run-agent")
+    else:
+        return
+    raise errors.NotAllowed(why, "See who changed it (teams history), and start another agent: teams run-agent")
 
 
 def is_started_here(store: Store, team: str, session: Session) -> bool:
-    """Whether this machine started the agent with what the record of its session says."""
+    """Whether this machine started the agent as the record of its session says."""
     if not store.host:
         return is_session_id(session.session_id)
     digest, ids = _known(store, team, session.agent)
     if not is_session_id(session.session_id):
         return False
     if not (session.model or session.permissions) and digest == _hash(_of_old(session)):
-        return True  # noted by a version that kept no ids
+        return True  # recorded by a version that kept no ids
     return digest == _digest(session) and session.session_id in ids
 
 
 def _known(store: Store, team: str, agent: str) -> tuple[str, list[str]]:
-    """The digest that was noted, and the ids; an empty one if nothing was."""
+    """Return the recorded digest and session ids; an empty digest if nothing was recorded."""
     try:
         digest, *ids = disk.read_file(f"{store.root}/started/{team}/{agent}").decode().split("\n")
     except FileNotFoundError:
@@ -338,18 +345,20 @@ def _of_old(session: Session) -> list[object]:
     return [session.prompt, session.directory, session.harness, session.variables]
 
 
-def _hash(said: list[object]) -> str:
+def _hash(values: list[object]) -> str:
     import json
     from hashlib import sha256
 
-    return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 _KEYS = ("client", "sessionId", "directory", "host")
 
 
 def note_told(store: Store, team: str, agent: str, client: str, session_id: str, directory: str) -> None:
-    """Note where the agent's client has its session, unless `teams` keeps one of that agent."""
+    """Record where the agent's client has its session, as the client reported it, unless `teams` keeps a session of the
+    agent.
+    """
     place = dict(zip(_KEYS, (client, session_id, directory, store.host), strict=True))
     before = presence.load(store, team, agent).client
     if not is_session_id(session_id) or (before and place.items() <= before.items()):
@@ -362,7 +371,9 @@ def note_told(store: Store, team: str, agent: str, client: str, session_id: str,
 
 
 def find_told(store: Store, team: str, agent: str) -> Session | None:
-    """The session that the agent's client told of on this machine, and not another in its name; None if it did not."""
+    """Return the session that the agent's client reported on this machine; None if there is none, or if another program
+    wrote it.
+    """
     noted = presence.load(store, team, agent).client
     if not noted or noted.get("host", "") != store.host or not all(isinstance(noted.get(key), str) for key in _KEYS):
         return None
@@ -370,6 +381,6 @@ def find_told(store: Store, team: str, agent: str) -> Session | None:
     return session if is_started_here(store, team, session) else None
 
 
-def _session(agent: str, told: dict[str, Any]) -> Session:
-    at = str(told.get("at"))
-    return of_client(agent, str(told["client"]), str(told["sessionId"]), str(told["directory"]), at)
+def _session(agent: str, noted: dict[str, Any]) -> Session:
+    client, session_id, directory = (str(noted[key]) for key in _KEYS[:3])
+    return of_client(agent, client, session_id, directory, str(noted.get("at")))

@@ -1,8 +1,9 @@
-"""Starting agents, and waking those that are idle."""
+"""Start agents."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 
 from teams_cli import environment, errors, names, processes, text
 from teams_cli.agents import budgets, ending, isolation, sessions
@@ -26,48 +27,38 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = 50
 _STARTING = 30.0
-"""Seconds after which a member whose launcher is not known is taken for one that nobody starts."""
+"""Seconds after which a member that nobody is known to start counts as never started."""
 
 
+@dataclass
 class StartRequest:
-    """The agent to start: its prompt and its options.
-
-    It inherits *environ* (when it is resumed, that of whoever does); *variables* are its own, and are kept.
+    """The agent to start: its prompt and its options. It inherits *environ* now, and that of whoever resumes it later;
+    *variables* are its own, and are kept.
     """
 
-    def __init__(
-        self,
-        prompt: str,
-        *,
-        environ: Mapping[str, str],
-        agent: str | None = None,
-        description: str | None = None,
-        harness: str | None = None,
-        type: str | None = None,
-        worktree: bool = False,
-        answer: str | None = None,
-        model: str | None = None,
-        acp_command: str | None = None,
-        permissions: Permissions | None = None,
-        directory: str = ".",
-        variables: Mapping[str, str] | None = None,
-    ) -> None:
-        self.prompt = prompt
-        self.environ = environ
-        self.agent = agent
-        self.description = description
-        self.harness = harness
-        self.type = type
-        self.worktree = worktree
-        self.answer = answer
-        self.model = model
-        self.acp_command = acp_command
-        self.permissions = permissions
-        self.directory = os.path.abspath(directory)
-        self.variables = variables
+    prompt: str
+    environ: Mapping[str, str] = field(kw_only=True)
+    agent: str | None = None
+    description: str | None = None
+    harness: str | None = None
+    type: str | None = None
+    worktree: bool = False
+    answer: str | None = None
+    model: str | None = None
+    acp_command: str | None = None
+    permissions: Permissions | None = None
+    directory: str = "."
+    variables: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        self.directory = os.path.abspath(self.directory)
 
     def check(self) -> None:
-        """Raises InvalidValue: The prompt is blank or too long, the name can't be one, the directory is not there."""
+        """Refuse values that can't be used.
+
+        Raises:
+            InvalidValue: The prompt is blank or too long, the name is not valid, or the directory does not exist.
+        """
         text.checked(self.prompt, "prompt", text.MAX_RESULT)
         if "\0" in self.prompt:
             raise errors.InvalidValue("the prompt has a NUL character", "Remove it.")
@@ -126,7 +117,9 @@ def spawn(store: Store, team_name: str, caller: Caller | None, request: StartReq
 
 
 def _take_after(request: StartRequest, own: Session) -> None:
-    """Unless it says another, the agent has the harness, its command and the model of the one that starts it."""
+    """Unless the request names a harness, take the harness, its command and the model of the agent that starts this
+    one.
+    """
     if request.harness is None:
         request.harness = own.harness
         request.acp_command = request.acp_command or own.acp_command
@@ -138,7 +131,7 @@ def _new_run(team: str) -> str:
 
 
 def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run: str, depth: int) -> Session:
-    """Register the agent, so that it can be written to; then start its keeper."""
+    """Register the agent, so that messages can be sent to it, then start its keeper."""
     request.check()
     harness = request.harness or str(settings.value(team, "harness"))
     profile = profiles.get(harness, caller.config, request.acp_command)
@@ -183,7 +176,7 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
         )
         sessions.note_started_here(store, team.name, draft)
         session = _created(store, team.name, draft.kept_by(os.getpid(), store.host))
-    except SetupFailed:  # there never was such an agent, and the next may be called so
+    except SetupFailed:  # the name stays free for the next agent
         _remove(store, team.name, member)
         raise
     except BaseException:
@@ -196,13 +189,13 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
 
 
 def _never_ran(store: Store, team: Team, agent: str) -> bool:
-    """Whether the agent's launcher was killed before a keeper had it: its name can be used again."""
+    """Whether the agent's launcher was killed before a keeper took over: its name can be used again."""
     session = ending.current(store, team.name, agent)
     return session is not None and session.outcome == "lost" and session.turns == 0
 
 
 def _created(store: Store, team: str, draft: Session) -> Session:
-    """The session, stored; in the place of one that never ran."""
+    """Store the session, in place of one that never ran."""
 
     def change(session: Session) -> Session:
         if session is draft:
@@ -215,16 +208,15 @@ def _created(store: Store, team: str, draft: Session) -> Session:
 
 
 def _join(store: Store, team: Team, caller: Caller, request: StartRequest) -> tuple[Member, str]:
-    """Make the agent a member, as the leader's or its sibling's work, not its own."""
+    """Make the agent a member, started by the caller."""
     asked = None if request.agent is None else Caller(request.agent, config=caller.config)
     role = roles.role_for(request.type, team, caller.config) if request.type else None
-    specialty = None if role else request.type
     member, token = joining.join(
         store,
         team.name,
         asked,
         role,
-        specialty,
+        None if role else request.type,
         answer=request.answer,
         started_by=caller.name,
         launcher=processes.identity(os.getpid(), store.host),
@@ -248,7 +240,7 @@ def _repository(store: Store, team: Team, request: StartRequest) -> str:
 
 
 def _worktree(store: Store, team: Team, agent: str, top: str, request: StartRequest, port: int) -> tuple[str, str]:
-    """Make a worktree, with all that the team says it needs; where that fails there is none."""
+    """Make a worktree and prepare it as the team wants; if that fails, remove it."""
     from teams_cli.agents import worktrees
 
     path, branch = worktrees.add(store.root, team.name, agent, top)
@@ -262,21 +254,20 @@ def _worktree(store: Store, team: Team, agent: str, top: str, request: StartRequ
 
 
 def clear_away(store: Store, team: Team) -> Team:
-    """Remove members whose launcher died before it started them: there is nobody behind them, and their names are
-    free again. The team as it is then.
+    """Remove members whose launcher died before it started them, so that their names are free. Returns the team after
+    that.
     """
     for member in team.members:
         if _was_never_started(store, team, member):
             team = _remove(store, team.name, member)
-            reason = "it was never started"
-            history.note(store, team.name, member.agent_id, "member left", reason=reason)
+            history.note(store, team.name, member.agent_id, "member left", reason="it was never started")
     return team
 
 
 def _was_never_started(store: Store, team: Team, member: Member) -> bool:
     if not member.active or not member.started_by or sessions.find(store, team.name, member.agent_id):
         return False
-    if member.launcher is None:  # of a version that did not say so
+    if member.launcher is None:  # written by a version that did not record it
         return seconds_since(member.joined_at or team.created_at, store.now()) > _STARTING
     ended = processes.identified_has_ended(member.launcher)
     return presence.is_silent(store, team, member.agent_id, member.joined_at) if ended is None else ended

@@ -1,4 +1,4 @@
-"""Clients: one run of a harness's program, watched, interrupted when asked, and cleaned up after."""
+"""Turns: one run of a client's program, from its start until nothing of it is left. It is interrupted if asked."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 _PAUSE = 0.03
 _LOOK = 5.0
 _ASK_AGAIN = 10.0
-"""Seconds after which it is asked whether to stop though nothing was heard of."""
+"""Seconds after which it asks again whether to stop, even if no change was reported."""
 _GOODBYE = 5.0
 _PARENT_DEATH = 1
 
 
 @dataclass
 class Reason:
-    """Why the agent is to end; *own* when it wants to, and so may end by itself first."""
+    """Why the agent is to end. *own*: it asked for that itself, so it gets time to finish."""
 
     text: str
     own: bool = False
@@ -46,7 +46,7 @@ class Reason:
 
 @dataclass
 class Turn:
-    """How one run of the client ended. *stopped* says why it was to end; *interrupted*, that a text is to follow."""
+    """How one run of the client ended. *stopped* is why it was ended; *interrupted* is whether a message follows."""
 
     status: int
     printed: str
@@ -54,18 +54,13 @@ class Turn:
     interrupted: bool
     stopped: Reason | None
 
-    @property
-    def ending(self) -> str:
-        """Its exit status, or the signal that ended it."""
-        return f"exit status {self.status}" if self.status >= 0 else f"ended by signal {-self.status}"
-
     def output(self, profile: Profile) -> str:
-        """The answer in what was printed, not longer than a result may be."""
+        """Return the answer in what was printed, at most as long as a result may be."""
         return logs.clipped(output.output_in(profile, self.printed), MAX_RESULT, self.path)
 
 
 class ClientProcess:
-    """One process of the harness's client."""
+    """One process of the client."""
 
     def __init__(
         self,
@@ -95,10 +90,10 @@ class ClientProcess:
             self.environment.update(TEAMS_RESUME="1", TEAMS_MESSAGES_FILE=self.input)
 
     def start(self) -> None:
-        """Start the client in the agent's directory, with what it is to work on.
+        """Start the client in the agent's directory, with its prompt or its messages as input.
 
         Raises:
-            OSError: It can't be started; what and where is in the text.
+            OSError: It can't be started; the text says which program, and in which directory.
         """
         values = {"prompt": self.session.prompt, "session_id": self.session.session_id, "agent": self.session.agent}
         values |= profiles.of_place(self.store.root, self.store.variables)
@@ -137,7 +132,9 @@ class ClientProcess:
         return "\n\n".join(parts).encode()
 
     def wait(self, to_stop: Callable[[], Reason | None], look: Callable[[], None]) -> Turn:
-        """Block until the client ended by itself, or was interrupted or stopped; nothing of it is left then."""
+        """Block until the client has ended by itself, or was interrupted or stopped. None of its processes is left
+        then.
+        """
         watch = self.store.watch(self.team)
         ended = _open_process(self.process.pid)
         try:
@@ -153,7 +150,7 @@ class ClientProcess:
     def _watch(
         self, ended: int | None, watch: Watch, to_stop: Callable[[], Reason | None], look: Callable[[], None]
     ) -> tuple[bool, Reason | None]:
-        """Wait for the end, or bring it about; whether it was interrupted, and why it was to stop."""
+        """Wait for the end, or cause it; returns whether the client was interrupted, and why it was stopped."""
         reason, looked, patience = None, time.monotonic(), 0.0
         asked_at = float("-inf")
         while not self._ended(ended, 0):
@@ -161,7 +158,8 @@ class ClientProcess:
             ask = reason is None and now - asked_at >= _ASK_AGAIN
             if ask and (reason := to_stop()):
                 patience = now + (_GOODBYE if reason.own else 0)
-            interrupted = ask and reason is None and self._asked_to_interrupt()
+            session = sessions.find(self.store, self.team, self.session.agent) if ask and reason is None else None
+            interrupted = session is not None and session.interrupted
             if interrupted or (reason and now >= patience):
                 self._interrupt()
                 return interrupted, reason
@@ -173,10 +171,6 @@ class ClientProcess:
                 asked_at = float("-inf")
         return False, reason
 
-    def _asked_to_interrupt(self) -> bool:
-        session = sessions.find(self.store, self.team, self.session.agent)
-        return session is not None and session.interrupted
-
     def _ended(self, descriptor: int | None, timeout: float) -> bool:
         if descriptor is not None:
             return bool(select.select([descriptor], [], [], timeout)[0])
@@ -184,7 +178,9 @@ class ClientProcess:
         return self.process.poll() is not None
 
     def _wait_for_either(self, ended: int | None, watch: Watch) -> bool:
-        """Block until the client ends or something changes in the team, a second at the most; whether it may have."""
+        """Block until the client ends or something changes in the team, a second at most; returns whether one may have
+        happened.
+        """
         changes = watch.fileno()
         if changes is None or ended is None:
             self._ended(ended, _PAUSE)
@@ -193,11 +189,11 @@ class ClientProcess:
             if changes not in select.select([ended, changes], [], [], 1.0)[0]:
                 return bool(watch.slow)
             watch.wait(0)
-        self._ended(ended, _PAUSE)  # changes come in flocks: look once for all of them
+        self._ended(ended, _PAUSE)  # several changes often come together: look once for all
         return True
 
     def _interrupt(self) -> None:
-        """The profile's ladder of signals for the client; what it left behind is ended afterwards."""
+        """Send the client the signals of its profile, one after the other, until it ends."""
         for name, patience in self.profile.interrupt:
             try:
                 os.killpg(self.process.pid, getattr(signal, f"SIG{name}"))
@@ -211,7 +207,7 @@ class ClientProcess:
 
 
 def delivered(batch: list[Message]) -> str:
-    """A batch of messages as the next user turn of a client."""
+    """Return messages as the text of the client's next turn."""
     quoted = [messages.quote(message) + messages.how_to_answer(message) for message in batch]
     if len(quoted) == 1:
         return quoted[0]
@@ -219,7 +215,7 @@ def delivered(batch: list[Message]) -> str:
 
 
 def _open_process(pid: int) -> int | None:
-    """A descriptor that becomes readable when the process ends; None if the system has none."""
+    """Return a descriptor that becomes readable when the process ends; None if the system has none."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
@@ -227,17 +223,19 @@ def _open_process(pid: int) -> int | None:
 
 
 def as_client(keeper: int) -> Callable[[], None]:
-    """Prepare the client's process before it starts: it ends when the supervisor ends, and takes all signals."""
+    """Return a function for the new process of a client, to be called before its program starts: it resets signals, and
+    has the client killed when its keeper dies.
+    """
     import ctypes
 
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
 
     def prepare() -> None:
         for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_DFL)  # a shell has those it starts with `&` ignore some
+            signal.signal(number, signal.SIG_DFL)  # commands started with `&` ignore some signals
         if prctl is not None:
             prctl(_PARENT_DEATH, signal.SIGKILL)
-            if os.getppid() != keeper:  # it was too late to be told
+            if os.getppid() != keeper:  # the keeper died before this was set
                 os.kill(os.getpid(), signal.SIGKILL)
 
     return prepare

@@ -1,4 +1,4 @@
-"""Waking agents: resume those that are done when there is something for them, and wait for what is under way."""
+"""Wake agents: resume idle ones when they have mail, and wait for those that are at work."""
 
 from __future__ import annotations
 
@@ -33,9 +33,8 @@ def wake(
     environ: Mapping[str, str],
     for_output: bool = False,
 ) -> list[str]:
-    """Resume those of the recipients of a stored message that are idle; their names.
-
-    Those of another machine are left to the waker there, those that sit in terminals to the waker here.
+    """Resume those recipients of a stored message that are idle; returns their names. Agents of another machine are
+    left to the waker there, and clients in terminals to the waker here.
     """
     background.start_for_terminals(store, team.name, environ)
     woken = []
@@ -43,35 +42,30 @@ def wake(
         session = ending.current(store, team.name, agent) if team.member(agent) else None
         if session and session.host not in ("", store.host):
             continue
-        if session and session.ended and sessions.waiting_numbers(store, team.name, session):
-            opened = resuming.reopen(store, team.name, agent, sender, for_output)
-            if opened:
-                start_keeper(store, team.name, opened, config, environ)
-                woken.append(agent)
+        if not (session and session.ended and sessions.waiting_numbers(store, team.name, session)):
+            continue
+        if opened := resuming.reopen(store, team.name, agent, sender, for_output):
+            start_keeper(store, team.name, opened, config, environ)
+            woken.append(agent)
     return woken
 
 
 def wake_all_with_mail(store: Store, team: Team, config: Config | None, environ: Mapping[str, str]) -> list[str]:
-    """Resume every agent that is idle and has mail, as once a budget was raised; their names."""
-    waiting = [
-        (session.agent, sessions.waiting_numbers(store, team.name, session))
-        for session, _ in store.scan(team.name, sessions.SESSION, [])
-        if session.ended
-    ]
+    """Resume every idle agent with mail, for example after a budget was raised; returns their names."""
+    ended = [session for session, _ in store.scan(team.name, sessions.SESSION, []) if session.ended]
     return [
-        agent
-        for agent, numbers in waiting
-        for first in store.fetch(team.name, MESSAGE, numbers[:1], [])
-        if wake(store, team, config, [agent], first.from_, environ)
+        session.agent
+        for session in ended
+        for first in store.fetch(team.name, MESSAGE, sessions.waiting_numbers(store, team.name, session)[:1], [])
+        if wake(store, team, config, [session.agent], first.from_, environ)
     ]
 
 
 def wakes(
     store: Store, config: Config | None, environ: Mapping[str, str], problems: list[errors.TeamsError]
 ) -> Callable[[str, Sequence[str], Message, str], None]:
-    """The function that a store calls after a message was appended: it resumes idle recipients.
-
-    The message is stored, so that failing here is no failure of who sent it: it is added to *problems*.
+    """Return the function that a store calls after a message was appended: it resumes idle recipients. The message is
+    stored, so a failure to wake is no failure to send: it is added to *problems*.
     """
 
     def appended(team_name: str, recipients: Sequence[str], message: Message, by: str) -> None:
@@ -85,7 +79,7 @@ def wakes(
 
 
 def wait_for_run(store: Store, team: str, run: str, look: Callable[[list[Session]], None]) -> list[Session]:
-    """Block until all sessions of a run are done, also those that it led to; *look* is shown them at every change."""
+    """Block until all sessions of a run are done, those that it led to included. *look* gets them at every change."""
     of_run: list[Session] = []
 
     def settled() -> bool:
@@ -115,7 +109,7 @@ def wait_for(store: Store, team: str, agent: str) -> Session:
 
 
 def main() -> None:
-    """Resume idle agents of this machine as mail comes for them, until the team is closed."""
+    """Resume idle agents of this machine when mail comes for them, until the team is closed."""
     store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
 
     def begin() -> Callable[[], bool]:
@@ -125,8 +119,8 @@ def main() -> None:
 
 
 def _look(store: Store, name: str, user: Config, environ: Mapping[str, str], tried: dict[str, int]) -> bool:
-    """Resume and rouse those that have mail, noting in *tried* up to which; whether there is nothing more to do here:
-    the team is closed or gone, or nobody else uses the store and no client is in a terminal.
+    """Resume or rouse the agents that have mail; *tried* holds the newest message for which each was. Returns whether
+    nothing is left to do here: the team is closed, or nobody else uses the store and no client is in a terminal.
     """
     team = teams.get(store, name)
     for session in ending.all_of(store, name, []) if store.host else ():
@@ -140,7 +134,7 @@ def _look(store: Store, name: str, user: Config, environ: Mapping[str, str], tri
 
 
 def _tell(store: Store, team: Team, user: Config, environ: Mapping[str, str], to: str, body: str, uid: str) -> None:
-    """Give a member a notice, and resume it if it is idle; those in terminals are looked at next."""
+    """Notify a member, and resume it if it is idle. Clients in terminals are looked at next."""
     messages.notify(store, team.name, to, body, uid, also_closed=True)
     wake(store, team, user, [to], names.SYSTEM, environ)
 
@@ -152,10 +146,9 @@ def _resume(
         return
     numbers = sessions.waiting_numbers(store, team.name, session)
     if session.outcome == "failed" and max(numbers, default=0) <= tried.get(session.agent, 0):
-        return  # it can't be started; trying on without end helps nobody
+        return  # it can't be started: wait for newer mail
     tried[session.agent] = max(numbers, default=0)
-    mail = store.fetch(team.name, messages.MESSAGE, numbers, [])
-    if mail:
+    if mail := store.fetch(team.name, messages.MESSAGE, numbers, []):
         only_outputs = all(message.type == "output" for message in mail)
         wake(store, team, user, [session.agent], mail[0].from_, environ, only_outputs)
 

@@ -1,4 +1,6 @@
-"""Sitting down: how a client in a terminal becomes a member, and takes over from an agent that runs without one."""
+"""Sitting down: how a client in a terminal becomes a member, and how it takes over from an agent that `teams` keeps.
+That agent rests while a person sits in its place, and then continues by itself.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,17 @@ import os
 
 from teams_cli import errors, extensions, processes
 from teams_cli.agents import sessions
+from teams_cli.agents.resuming import unpaused
 from teams_cli.agents.seats import bindings, terminals
 from teams_cli.agents.seats.bindings import Binding
-from teams_cli.agents.seats.takeovers import hold
 from teams_cli.agents.seats.terminals import TERMINAL, Terminal
-from teams_cli.agents.sessions import Session
+from teams_cli.agents.sessions import SESSION, Session
+from teams_cli.clients.seats import GONE
 from teams_cli.membership import joining
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
-from teams_cli.store.retrying import upsert
+from teams_cli.store.retrying import update, upsert
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.permission import Caller
 
@@ -27,8 +30,8 @@ if TYPE_CHECKING:
 
 
 class Arrival:
-    """What a client that starts says of itself. *caller* is who it is told to be, None if nobody told it; *secrets*
-    is what only this machine may know: how to reach its socket, in what environment its own commands are run.
+    """A client that starts in a terminal. *caller* is who it was told to be, None if nobody told it. *secrets* only
+    this machine may know: how to reach its socket, and the environment for its own commands.
     """
 
     def __init__(
@@ -60,7 +63,8 @@ class Arrival:
 
 
 def sit_down(store: Store, team: str, arrival: Arrival) -> Binding | None:
-    """Make the client a member, or find the member that it is; None for one that `teams` started and keeps.
+    """Make the client a member, or find the member that it is. Returns None for a client that `teams` started and
+    keeps.
 
     Raises:
         TeamNotFound: There is no such team.
@@ -88,7 +92,9 @@ def sit_down(store: Store, team: str, arrival: Arrival) -> Binding | None:
 
 
 def _returning(store: Store, team: str, arrival: Arrival) -> Caller | None:
-    """Who had this process, or this session, before: it is the same agent. One session in two terminals is two."""
+    """Return the agent that had this process or this session before, which is the same agent. The same session in two
+    terminals is two agents.
+    """
     here = bindings.of_process(store.root, arrival.pid)
     if here and here.team == team:
         return Caller(here.agent, token=here.token)
@@ -100,8 +106,8 @@ def _returning(store: Store, team: str, arrival: Arrival) -> Caller | None:
 
 
 def _has_place(store: Store, team: str, name: str, pid: int) -> bool:
-    """Whether the client may sit down under that name: not while a keeper runs one. An agent that `teams` keeps, and
-    that rests, is taken over by it: nobody resumes it as long as its person sits there.
+    """Whether the client may sit down under that name: not while a keeper runs a client for it. An agent that `teams`
+    keeps and that rests is taken over: nobody resumes it while its person sits there.
     """
     session = sessions.find(store, team, name)
     if session is None:
@@ -115,7 +121,7 @@ def _has_place(store: Store, team: str, name: str, pid: int) -> bool:
 
 
 def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
-    """Note where the agent sits now; what it was woken for before stays noted."""
+    """Record where the agent sits now. What it was woken for before stays recorded."""
     now = teams.now(store)
     place: dict[str, Any] = {
         "client": arrival.client,
@@ -143,9 +149,7 @@ def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
 
 
 def note_session(store: Store, team: str, terminal: Terminal) -> None:
-    """Keep on this machine which session may be copied, or gone on with; of an agent that `teams` keeps beside what it
-    was started with.
-    """
+    """Record on this machine which session may be copied or continued."""
     kept = sessions.find(store, team, terminal.agent)
     if kept is None:
         sessions.note_started_here(store, team, as_session(terminal))
@@ -154,12 +158,12 @@ def note_session(store: Store, team: str, terminal: Terminal) -> None:
 
 
 def to_reopen(store: Store, team: str, agent: str, client: str) -> Terminal | None:
-    """The terminal in which the agent sat, if its client is gone and its session can be opened here; None if it never
-    sat in one.
+    """Return the terminal in which the agent sat, if its client is gone and its session can be opened here; None if it
+    never sat in one.
 
     Raises:
-        WrongState: Its client is there still, is another one, sat on another machine, or said no session.
-        NotAllowed: This machine does not know the session that its record says.
+        WrongState: Its client still runs, is another one, is on another machine, or reported no session.
+        NotAllowed: Its record names a session that this machine does not know.
     """
     terminal = terminals.find(store, team, agent)
     if terminal is None:
@@ -183,26 +187,26 @@ def to_reopen(store: Store, team: str, agent: str, client: str) -> Terminal | No
 
 
 def stand_up(store: Store, team: str, agent: str, source: str) -> None:
-    """The client is gone: note it, and forget what only it needed. Its name is its session's still."""
+    """Record that the client is gone, and remove what only it needed. Its session keeps its name."""
     terminal = terminals.find(store, team, agent)
     if terminal is None:
         return
     terminals.end(store, team, agent, terminal.pid, source)
     bindings.release(store.root, terminal.pid)
     bell = bindings.kept(store.root, team, agent, "bell")
-    if not bindings.is_locked(f"{bell}.lock"):  # else the next client of the agent is about to join
+    if not bindings.is_locked(f"{bell}.lock"):  # otherwise the next client of the agent is about to join
         for path in (bell, f"{bell}.lock"):
             disk.discard(path)
 
 
 def as_session(terminal: Terminal) -> Session:
-    """The session of a client in a terminal, to be copied."""
+    """Return the session of a client in a terminal, so that it can be copied."""
     said, where = terminal.session_id or "", terminal.directory
     return sessions.of_client(terminal.agent, terminal.client, said, where, terminal.joined_at, terminal.turns)
 
 
 def secrets_of(store: Store, team: str, agent: str) -> dict[str, Any]:
-    """The secrets that only this machine has of the terminal; empty if it is on another machine."""
+    """Return the secrets of the terminal that this machine has; empty if it is on another machine."""
     try:
         with open(bindings.kept(store.root, team, agent, "json"), encoding="utf-8") as file:
             return dict(json.load(file))
@@ -211,7 +215,7 @@ def secrets_of(store: Store, team: str, agent: str) -> dict[str, Any]:
 
 
 def may_sit(store: Store, team: str) -> bool:
-    """Whether there is such a team, and it is open."""
+    """Whether the team exists and is open."""
     try:
         return teams.get(store, team).state != "closed"
     except errors.TeamsError:
@@ -219,22 +223,114 @@ def may_sit(store: Store, team: str) -> bool:
 
 
 def unattended_agents(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
-    """The agents of the team whose clients run so on this machine."""
+    """Return the agents of the team whose clients run on this machine with nobody in front of them."""
     look = extensions.provided("agents of unattended clients")
     return list(look(store, team, environ)) if look else []
 
 
 def end_all_unattended(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
-    """End those of a team at which nobody looks; the agents whose clients are left."""
+    """End the detached clients of a team that nobody looks at; returns the agents whose clients remain."""
     end_them = extensions.provided("end unattended clients")
     return list(end_them(store, team, environ)) if end_them else []
 
 
 def end_unattended(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool:
-    """End the agent's, even if somebody looks; False if it has none here.
+    """End the detached client of the agent, even if somebody looks at it; False if it has none here.
 
     Raises:
-        Conflict: The agent did not end in time.
+        Conflict: The client did not end in time.
     """
     end_it = extensions.provided("end an unattended client")
     return bool(end_it and end_it(store, team, agent, environ))
+
+
+def check(store: Store, team: str, session: Session, client: str) -> Session:
+    """Return the session, if a person can continue it in that client on this machine.
+
+    Raises:
+        WrongState: It belongs to another client or machine, has no known session yet, was stopped, or is taken over.
+    """
+    agent = session.agent
+    if session.harness != client:
+        there = f"teams open {session.harness} --resume {agent}"
+        raise errors.WrongState(f"{agent} runs in {session.harness}, not in {client}", there)
+    if session.host not in ("", store.host):
+        raise errors.WrongState(f"{agent} is on another machine, {session.host}", "Take it over there.")
+    refuse_stopped(session)
+    refuse_taken(session)
+    if not session.turns or not session.session_known:
+        raise errors.WrongState(f"{agent} has no known session yet", "Try again after its first turn.")
+    sessions.check_started_here(store, team, session)
+    return session
+
+
+def refuse_taken(session: Session) -> None:
+    """Refuse to act on an agent in whose place a person sits, or is about to.
+
+    Raises:
+        WrongState: A person does.
+    """
+    if session.taken_by:
+        raise errors.WrongState(
+            f"{session.agent} was taken over by {session.taken_by}, in a terminal",
+            "It continues when that client ends. Until then send it a message: teams send-message …",
+        )
+
+
+def hold(store: Store, team: str, agent: str, by: str, pid: int, rested: bool) -> Session:
+    """Have that process hold the session, which rests. If it *rested* before, it also rests afterwards.
+
+    Raises:
+        WrongState: The session was taken over or continued meanwhile.
+    """
+
+    def change(session: Session) -> Session:
+        refuse_taken(session)
+        if not session.ended or session.outcome == "stopped":
+            raise errors.WrongState(f"{agent} has continued in the meantime", "Try again.")
+        held = session.kept_by(pid, store.host).having(state="paused", taken_by=by)
+        return held if rested else held.having(pause_asked=_reason(by))
+
+    after = update(store, team, SESSION, agent, change)[1]
+    history.note(store, team, by, "agent taken over", agent=agent)
+    return after
+
+
+def is_over(store: Store, team: str, session: Session) -> bool:
+    """Whether nobody sits in the place of the agent any more, or is about to."""
+    if not session.taken_by or session.host not in ("", store.host):
+        return False
+    terminal = terminals.find(store, team, session.agent)
+    if terminal and terminal.state != GONE and terminal.has_ended is not True:
+        return False
+    return processes.has_ended(session.keeper_pid or 0, session.keeper_started, session.keeper_boot) is not False
+
+
+def give_back(store: Store, team: str, session: Session) -> Session:
+    """Have the agent continue by itself with its next mail, in the session that its person used last."""
+    terminal = terminals.find(store, team, session.agent)
+    theirs = terminal and terminal.client == session.harness and terminal.joined_at >= (session.ended_at or "")
+    last = (terminal.session_id if terminal and theirs else None) or session.session_id
+
+    def change(found: Session) -> Session:
+        if found.taken_by != session.taken_by or found.keeper_pid != session.keeper_pid:
+            return found
+        mine = found.pause_asked == _reason(found.taken_by or "") and found.state == "paused"
+        freed = unpaused(found) if mine else found
+        return freed.having(taken_by=None, session_id=last if sessions.is_session_id(last) else found.session_id)
+
+    before, after = update(store, team, SESSION.also_closed, session.agent, change)
+    if before is not after:
+        history.note(store, team, session.taken_by or session.agent, "agent given back", agent=session.agent)
+    return after
+
+
+def _reason(by: str) -> str:
+    """Return why the session rests, by which this pause is told from others."""
+    return f"{by} took it over"
+
+
+def refuse_stopped(session: Session) -> None:
+    """Refuse to resume an agent that was stopped."""
+    if session.stop_asked or (session.ended and session.outcome == "stopped"):
+        raise errors.WrongState(f"{session.agent} was stopped", "Start another: teams run-agent …")

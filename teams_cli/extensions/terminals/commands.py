@@ -6,7 +6,7 @@ import sys
 
 from teams_cli import errors
 from teams_cli.agents import ending
-from teams_cli.agents.seats import sitting, takeovers
+from teams_cli.agents.seats import sitting
 from teams_cli.clients import known
 from teams_cli.commands.call import Call, Service
 from teams_cli.commands.declaration import Command, argument, option, switch, table
@@ -65,7 +65,7 @@ def _open(
             raise errors.WrongState(f"{resume} runs in a detached terminal", f"See: teams attach {resume}")
         if opened := _reopened(call, client, resume, wrap, options):
             return Service(_OPENING, "", {"opened": opened})
-        takeovers.check(call.store, call.team, ending.current(call.store, call.team, resume), resume, client)
+        sitting.check(call.store, call.team, ending.started(call.store, call.team, resume), client)
         return Service(_OPENING, "", {"taking": TakingOver(call, client, resume, wrap, options)})
     wish = OpenRequest(client, options, call.directory, agent=_named(call, agent_id), wrap=wrap)
     opened = opening.prepare(call.store, call.team, wish, call.config, call.environ)
