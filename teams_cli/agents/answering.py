@@ -1,7 +1,7 @@
-"""Shadow agents: a copy of each agent asked, with its whole history, answers a question while the agent works on.
+"""Answers in place of a busy agent: a copy of it with its whole history, or a command that it named, answers a question
+while it works on. Agents with neither get the question in their inbox.
 
-A process of its own collects the answers of one question: a front end, started by whoever asks and outliving it. Agents
-that can't be copied are asked through their inbox.
+A process of its own collects the answers to one question. It outlives the command that asked.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from threading import Lock, Thread
+from threading import Lock
 
 from teams_cli import errors, extensions, processes, text
 from teams_cli.agents import logs, sessions, waking
@@ -34,7 +34,6 @@ from teams_cli.teams.teams import Member, Team
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import IO
 
     from teams_cli.agents.sessions import Session
 
@@ -42,14 +41,12 @@ if TYPE_CHECKING:
 SHADOW = "TEAMS_SHADOW"
 SHORT = 500
 _PRINTED = 8 << 20
-"""Bytes of what a copy prints that are looked at."""
-_DRAINED = 0.5
-"""Seconds in which what a process has printed comes through the pipe."""
+"""The bytes of output that are read of a copy."""
 
 
 class Shadow:
-    """One copy of an agent: a process that is given the question and prints the answer. Of one that *may be gone* it is
-    not known whether there is still anything to copy: if it fails, the agent itself is asked.
+    """Something that answers in place of an agent: a process that is given the question and prints the answer. With
+    *may_be_gone*, nobody knows whether there is still something to copy: if it fails, the agent itself is asked.
     """
 
     may_be_gone = False
@@ -62,7 +59,7 @@ class Shadow:
         self.tag = f"{question.id}.{member.agent_id}.{os.getpid()}"
 
     def run(self, patience: float) -> tuple[str, bool]:
-        """The answer, or the reason for none; and whether it failed. All processes that it started are ended."""
+        """Return the answer, or the reason for none, and whether it failed. All its processes are ended."""
         try:
             done = self._process(patience)
         except subprocess.TimeoutExpired:
@@ -81,19 +78,19 @@ class Shadow:
         return done.returncode != 0
 
     def said(self, done: subprocess.CompletedProcess[str]) -> str:
-        """The answer in what it printed."""
+        """Return the answer in its output."""
         return done.stdout
 
     def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
         raise NotImplementedError
 
     def environment(self) -> dict[str, str]:
-        """The environment of the copy: it has its agent's place, but none of its rights."""
+        """Return the environment of the copy: it knows its agent's team, but has none of its rights."""
         return {**environments.unnamed(self.environ), SHADOW: "1", processes.TAG: self.tag}
 
 
 class AnswerCommand(Shadow):
-    """A command that the agent named to answer in its place: the question as JSON on its standard input."""
+    """A command that the agent named to answer in its place. It gets the question as JSON on its standard input."""
 
     def __init__(
         self, store: Store, question: Question, member: Member, environ: Mapping[str, str], session: Session | None
@@ -117,42 +114,25 @@ class AnswerCommand(Shadow):
 def run_to_end(
     words: list[str], given: str, environment: dict[str, str], directory: str, patience: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run the copy to its end. What it leaves in the background is not waited for, though it holds the pipes."""
-    with tempfile.TemporaryFile() as source:
+    """Run the copy to its end, with *given* as its input; returns the beginning of its output. Processes that it leaves
+    behind are not waited for.
+
+    Raises:
+        subprocess.TimeoutExpired: It takes longer than *patience* seconds.
+        OSError: It can't be started.
+    """
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         source.write(given.encode(errors="replace"))
         source.seek(0)
         process = subprocess.Popen(
-            words,
-            stdin=source,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-            cwd=directory,
-            start_new_session=True,
+            words, stdin=source, stdout=out, stderr=err, env=environment, cwd=directory, start_new_session=True
         )
-    assert process.stdout is not None and process.stderr is not None
-    out, err = _Beginning(process.stdout), _Beginning(process.stderr)
-    status = process.wait(patience)
-    return subprocess.CompletedProcess(words, status, out.text(), err.text())
-
-
-class _Beginning(Thread):
-    """Reads all that comes through a pipe, and keeps the beginning."""
-
-    def __init__(self, pipe: IO[bytes]) -> None:
-        super().__init__(daemon=True)
-        self.pipe = pipe
-        self.kept = bytearray()
-        self.start()
-
-    def run(self) -> None:
-        while data := os.read(self.pipe.fileno(), 1 << 16):
-            self.kept += data[: _PRINTED - len(self.kept)]
-
-    def text(self) -> str:
-        """The output until the process ended."""
-        self.join(_DRAINED)
-        return bytes(self.kept).decode(errors="replace")
+        status = process.wait(patience)
+        printed = []
+        for file in (out, err):
+            file.seek(0)
+            printed.append(file.read(_PRINTED).decode(errors="replace"))
+        return subprocess.CompletedProcess(words, status, *printed)
 
 
 _LOOK_AGAIN = 0.2
@@ -173,8 +153,8 @@ def main() -> None:
 
 
 def start(store: Store, question: Question, environ: dict[str, str]) -> int | None:
-    """Ask at once whom nothing can be copied of; collect of the others, in a process that outlives the one who asks.
-    Its id; None if there is nothing to collect.
+    """Put the question into the inbox of agents that nothing can answer for, and start a process that collects the
+    other answers. Returns its id; None if there is nothing to collect.
     """
     team = teams.get(store, question.team_name)
     if all([_asked_at_once(store, question, member) for member in _asked(question, team)]):
@@ -185,8 +165,8 @@ def start(store: Store, question: Question, environ: dict[str, str]) -> int | No
 
 
 def is_cut_off(store: Store, question: Question) -> bool:
-    """Whether a process that collected the answers, and ended, was killed before it was done, by its log: done, it
-    leaves none, or says so at the end.
+    """Whether the process that collected the answers was killed before it was done. When it is done, it leaves no log,
+    or one that ends with a mark.
     """
     try:
         return not logs.read(logs.path_of(store, question.team_name, question.id), len(_DONE)).endswith(_DONE)
@@ -199,20 +179,22 @@ def _asked(question: Question, team: Team) -> list[Member]:
 
 
 def _asked_at_once(store: Store, question: Question, member: Member) -> bool:
-    """Whether the member has the question in its inbox now; one with a session, a terminal or a command is copied."""
+    """Whether the member now has the question in its inbox. One with a session, a terminal or a command is asked by the
+    process.
+    """
     name = member.agent_id
     ways = (sessions.find, terminals.find, sessions.find_told)
     try:
         if member.answer or any(find(store, question.team_name, name) for find in ways):
             return False
         _ask_itself(store, question, member)
-    except errors.TeamsError:  # the question is asked: the process tries it again
+    except errors.TeamsError:  # the process tries it again
         return False
     return True
 
 
 def collect(store: Store, team_name: str, key: str, user: Config) -> None:
-    """Have all who were asked answer, at most `max_shadows` at once; each answer is recorded as it comes."""
+    """Have all who were asked answer, at most `max_shadows` at once. Each answer is recorded as it comes."""
     question = questions.get(store, team_name, key)
     team = teams.get(store, team_name)
     at_once = int(settings.value(team, "max_shadows"))
@@ -223,11 +205,11 @@ def collect(store: Store, team_name: str, key: str, user: Config) -> None:
 
 
 def _ask(store: Store, question: Question, member: Member, user: Config, writing: Lock) -> None:
-    """Have one member's shadow answer, or ask the member itself; whatever goes wrong is its answer."""
+    """Have one member's copy answer, or ask the member itself. An unexpected error is recorded as its answer."""
     try:
         session = sessions.find(store, question.team_name, member.agent_id)
         if session and not sessions.is_started_here(store, question.team_name, session):
-            session = None  # of another machine, or not as it was started here: what it says is not for us to run
+            session = None  # of another machine, or changed by others: nothing in it may be run
         copy_of = extensions.provided("a copy of an agent")
         fork: Shadow | None = copy_of(store, question, member, session, user) if copy_of else None
         here = member.answer_host in (None, store.host or None)
@@ -243,13 +225,13 @@ def _ask(store: Store, question: Question, member: Member, user: Config, writing
         content, failed = f"the fork failed: {error}", True
     try:
         _insist(store, question, lambda: _record(store, question, member.agent_id, content, failed, writing))
-    except errors.TeamsError as error:  # it answered by itself meanwhile
+    except errors.TeamsError as error:  # the agent answered by itself meanwhile
         _complain(f"{member.agent_id}: {error.message}\n")
 
 
 def _insist(store: Store, question: Question, write: Callable[[], None]) -> None:
-    """Write it down, again while that can't be done and the question's time is not over: an answer that was given is
-    waited for.
+    """Call *write*, and repeat it while the store is busy and the question's time is not over: somebody waits for the
+    answer.
     """
     complaints = logs.Complaints()
     while True:
@@ -269,10 +251,13 @@ def _complain(line: str) -> None:
 
 
 def _record(store: Store, question: Question, name: str, content: str, failed: bool, writing: Lock) -> None:
-    """Record the answer, and let the agent know what was said in its name; that wakes nobody. The answers to one
-    question are recorded one at a time: they would be in each other's way.
+    """Record the answer, and tell the agent what was said in its name, which wakes nobody. Answers to one question are
+    recorded one at a time, since they change the same record.
     """
-    content = _cut(content)
+    data = content.encode(errors="replace")
+    if len(data) > text.MAX_MESSAGE:
+        note = f"\n[cut: the answer has {len(data)} bytes]"
+        content = data[: text.MAX_MESSAGE - len(note)].decode(errors="ignore") + note
     given = Answer(responder=name, content=content, at=teams.now(store), failed=failed or None)
     with writing:
         answering.record(store, question.team_name, question.id, given)
@@ -286,17 +271,8 @@ def _record(store: Store, question: Question, name: str, content: str, failed: b
     messages.notify(store, question.team_name, name, body, f"{question.id}-told~{name}", "info")
 
 
-def _cut(content: str) -> str:
-    """The answer, not longer than an answer may be; what was cut off is said."""
-    data = content.encode(errors="replace")
-    if len(data) <= text.MAX_MESSAGE:
-        return content
-    note = f"\n[cut: the answer has {len(data)} bytes]"
-    return data[: text.MAX_MESSAGE - len(note)].decode(errors="ignore") + note
-
-
 def _ask_itself(store: Store, question: Question, member: Member) -> None:
-    """Put the question into the inbox of an agent that can't be copied, which resumes one that is idle."""
+    """Put the question into the inbox of an agent that can't be copied. It is resumed if it is idle."""
     waits = "" if question.asker_pid is None else f"{question.from_} is BLOCKED waiting for your answer. "
     how = f"({waits}Answer within {length(question.timeout)}: teams answer {question.id} TEXT)"
     body = f"{question.question}\n{how}\n{asking.how_deep(question.depth)}"

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 MAX_NAMED = 20
 
 _MOST_RECALLED, _RECALLED, _SHOWN = 10, 201, 2001
-"""How many messages a glance has; characters of one shown before, and of a new one, an ellipsis among them."""
+"""The number of messages in a glance; the characters shown of one that was shown before, and of a new one."""
 _STATUS = 101
-"""Characters of what another is at, with an ellipsis."""
+"""The characters shown of another agent's status."""
 
 _HINT = "ACTION REQUIRED: Announce yourself to the other agents: "
 HINT = f'{_HINT}teams announce "what you are working on"'
@@ -56,10 +56,9 @@ def payload(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -
 
 
 def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | None:
-    """The text of `payload`, for a client that appends it to every call of its model.
-
-    It marks nothing as read, is bounded, and names tools, since it passes for the result of one. What the agent has in
-    its context already is only recalled. None if nobody is there and nothing waits.
+    """Return the same as `payload` for a client that appends it to each call of its model; None if nobody is there and
+    nothing waits. It marks nothing as read, is short, and names tools, because it looks like the result of one.
+    Messages that the agent has in its context already are shortened.
     """
     there = others(store, team_name, caller.name)[:MAX_NAMED]
     mail = reading.read(store, team_name, caller, Selection(limit=_MOST_RECALLED), [])
@@ -97,7 +96,7 @@ def _broadcast(
 
 
 def introduction(store: Store, team: str, name: str, config: Config | None) -> str:
-    """A text for the start of a session: the agent's name, and the other agents."""
+    """Return a text for the start of a session: the agent's name, and the other agents."""
     peers = others(store, team, name)
     of_team = teams.get(store, team)
     member = of_team.member(name)
@@ -115,7 +114,7 @@ def introduction(store: Store, team: str, name: str, config: Config | None) -> s
 
 
 def others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:
-    """The other members in the order of joining, idle ones too."""
+    """Return a row for each other member, idle ones included, in the order of joining."""
     team = teams.get(store, team_name)
     working = {*(task.owner for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS)), *team.inside_clients()}
     rows = []

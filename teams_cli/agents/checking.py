@@ -1,4 +1,4 @@
-"""Checking: before a task counts as completed its check is run, on what its owner committed."""
+"""Checks: before a task counts as completed, its check runs on what its owner committed."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 _MOST_LEFT = 50
 _LONG = 120.0
-"""Seconds after which the leader hears of a check that still runs; half of those that it may take, if that is less."""
+"""Seconds after which the leader hears of a running check; half of the setting checkTimeout if that is less."""
 
 
 class Workplace:
-    """The place where a check runs: in *directory*, the environment made from *environ*; *as_it_is* where what is
-    there counts, committed or not.
+    """The place where a check runs: the directory, and the environment. With *as_it_is*, uncommitted files count
+    too.
     """
 
     def __init__(self, directory: str, environ: Mapping[str, str], as_it_is: bool = False) -> None:
@@ -58,15 +58,16 @@ def change_task(
     place: Workplace,
     files: Sequence[evidence.File] = (),
 ) -> Task:
-    """Change a task as `changes.change_task` does; what is to be completed is checked first, which may take its time.
+    """Change a task as `changes.change_task` does, but run its check first if it is to be completed, which may take
+    long.
 
-    The check is run in the owner's worktree, else in the directory that the task names, else in the checkout that the
-    caller is in, else in that in which it was set.
+    The check runs in the owner's worktree, else in the directory that the task names, else in the checkout around the
+    caller, else in the checkout where the check was set.
 
     Raises:
-        CheckFailed: The check failed: the task stays in progress, and what came of it is noted there.
-        Conflict: Something is not committed, so that it would not be what is checked; or, once, nobody has it, or the
-            owner has not seen a change of the task.
+        CheckFailed: The check failed. The task stays in progress, and the outcome is recorded there.
+        Conflict: Some files are not committed, so that they would not be checked; or, once for each claim, nobody else
+            has the work, or the owner has not seen a change of the task.
     """
     if edit.status == "completed" or files:
         standing = require(store, team_name, caller, "update-task", word)
@@ -97,7 +98,7 @@ def change_task(
 
 
 def _submitted(store: Store, at: Standing, edit: Edit, place: Workplace) -> str | None:
-    """The commit that is to be reviewed: the one that was checked, else that of the checkout in which its owner is."""
+    """Return the commit that is to be reviewed: the checked one, else that of the owner's checkout."""
     if edit.checked:
         return edit.checked.commit
     checkout = checkouts.at(checkouts.worktree_of(store, at.team.name, at.name) or place.directory)
@@ -117,7 +118,7 @@ def _checked(store: Store, at: Standing, task: Task, edit: Edit, place: Workplac
 
 
 class _Examination:
-    """The check of a task, run for *by*, whose leases are kept meanwhile."""
+    """The check of a task, run for *by*, whose leases are renewed meanwhile."""
 
     def __init__(self, store: Store, team: Team, task: Task, by: str, place: Workplace) -> None:
         self.store = store
@@ -129,9 +130,9 @@ class _Examination:
         self.has_told = False
 
     def made(self, worktree: str) -> Check:
-        """What comes of it in that worktree on its commit; without one in the directory that the task names, as it is,
-        else in the checkout that the place is in, on its commit, or that the check was set in; in the place, if both
-        are in none.
+        """Return the outcome of the check: in that worktree on its commit; without a worktree in the directory that the
+        task names, as it is, or on the commit of the checkout around the place, or of the one where it was set; outside
+        of git in the place.
         """
         directory = worktree or self.task.check_in or self._place()
         if not os.path.isdir(directory):
@@ -149,14 +150,14 @@ class _Examination:
         return check.having(commit=checkout.head) if checkout and not dirty else check
 
     def _place(self) -> str:
-        """Where it is run that has no place of its own: never outside of all checkouts what was set in one."""
+        """Return where a check without a place of its own runs: if it was set in a checkout, never outside of one."""
         if self.place.as_it_is or environment.checkout_around(self.place.directory):
             return self.place.directory
         return self.task.check_from or self.place.directory
 
     def _on_commit(self, checkout: Checkout) -> Check:
-        """In the checkout, which has to be as it was committed: where others may be at work too, or git was told not to
-        see what is not, on the commit alone.
+        """Run it in the checkout, whose files must be those of the commit. If others may work there too, or git was
+        told not to see some files, run it in a checkout of the commit alone.
         """
         last = checks.of(self.task)
         names = work.uncommitted(checkout, last.left if last else None)
@@ -174,14 +175,14 @@ class _Examination:
         raise errors.Conflict(f"somebody committed in {checkout.top} during the check", "Complete the task again.")
 
     def _apart(self, checkout: Checkout, names: list[str]) -> Check:
-        """On the commit alone; a failure says which files were no part of that."""
+        """Run it in a checkout of the commit alone. If it fails, the output says which files were left out."""
         top, otherwise = checkout.top, f"{self.task.id} was not checked"
         with (
             own_place(self.store.root, self.team.name, top) as path,
             tree(self.team, top, checkout.head, path, self.place.environ, otherwise) as lacking,
         ):
             check = self._run(path)
-        named = sorted(names, key=lambda name: name not in (self.task.check or ""))  # what it is about comes first
+        named = sorted(names, key=lambda name: name not in (self.task.check or ""))  # files of the check come first
         left_out = f"; left out, because not committed: {text.listed(named)}" if names else ""
         remark = f"[run on the commit only{left_out}; to include ignored files: the setting worktree.copy]"
         remark = f"{remark}\n{lacking}" if lacking else remark
@@ -193,17 +194,15 @@ class _Examination:
         return run(self.store, self.team, self.task.check or "", place, self.by, self._beat)
 
     def _beat(self) -> float:
-        """Keep the leases; says after how many seconds to do so next."""
+        """Renew the leases; returns the seconds until the next time."""
         pause = min(presence.every(self.team), 15.0, self._told_in())
-        try:
+        with suppress(errors.TeamsError):  # the next one may succeed
             leases.renew(self.store, self.team, presence.load(self.store, self.team.name, self.by))
-        except errors.TeamsError:  # the next one may do it
-            return pause
         return pause
 
     def _told_in(self) -> float:
-        """In how many seconds the leader hears that the check runs for long, told once: who waits for the task can't
-        see why it takes its time.
+        """Tell the leader once that the check runs for long, since waiting members can't see that; returns the seconds
+        until that is due.
         """
         seconds = time.monotonic() - self.began
         left = min(_LONG, float(settings.value(self.team, "checkTimeout")) / 2) - seconds
@@ -227,13 +226,14 @@ class _Examination:
 
 
 def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: str, options: str) -> None:
-    """Refuse a completion in a worktree, once for each claim, while files are not committed there, and once for each
-    agent, while nobody else has its branch.
+    """Refuse a completion in a worktree, once for each claim while files are not committed there, and once for each
+    agent while nobody else has its branch.
 
-    A check names the commit that it passed on, and a workflow's report names what its agents left: these are let be.
+    Tasks with a check or of a workflow are let pass: a check names its commit, and the report of a workflow names its
+    branches.
 
     Raises:
-        Conflict: There is such work; said again, the task is completed as it is.
+        Conflict: There is such work. Repeating the command completes the task as it is.
     """
     top = environment.checkout_around(checkouts.worktree_of(store, standing.team.name, standing.name) or directory)
     checkout = checkouts.at(top) if not (task.check or task.step) and environment.is_worktree(top) else None
@@ -257,7 +257,7 @@ def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: st
 
 
 def _is_alone(standing: Standing, task: Task, checkout: Checkout) -> bool:
-    """Whether what is committed there is neither on the main checkout's branch nor pushed, and nothing lands it."""
+    """Whether the commits there are neither on the main checkout's branch nor pushed, and no landing will take them."""
     if task.review_by or task.landing or settings.lands_by_itself(standing.team):
         return False
     from teams_cli.agents import git, merging
@@ -270,7 +270,11 @@ def _is_alone(standing: Standing, task: Task, checkout: Checkout) -> bool:
 
 
 def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:
-    """Raises Conflict: Something in the worktree is not committed."""
+    """Refuse a worktree with uncommitted changes.
+
+    Raises:
+        Conflict: There are some.
+    """
     if names:
         raise errors.Conflict(
             f"{worktree} has uncommitted changes: {text.listed(names)}; {task.id} was not changed",
@@ -281,16 +285,15 @@ def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:
 def run(
     store: Store, team: Team, command: str, place: Workplace, by: str, meanwhile: Callable[[], float] | None = None
 ) -> Check:
-    """Run the command of a check to its end, or to the end of the team's patience; what came of it.
-
-    *meanwhile* is called again and again; it says after how many seconds to do so next.
+    """Run the command of a check until it ends or the setting checkTimeout is over; returns the outcome. *meanwhile* is
+    called again and again, and returns the seconds until the next call.
     """
     from teams_cli.agents import shell  # most tasks have no check
 
     mark = os.urandom(8).hex()
     environ = {**environments.unnamed(place.environ), "PYTHONDONTWRITEBYTECODE": "1", processes.CHECK: mark}
     patience = float(settings.value(team, "checkTimeout"))
-    try:  # under a shell of its own: one that kills its parent kills that, and not this command
+    try:  # a check that kills its parent kills this extra shell
         running = shell.ShellCommand(f"sh -c {shlex.quote(command)}; exit $?", place.directory, environ)
     except OSError as error:
         raise errors.TaskFailed(f"the check can't be run: {error.strerror}", f"Is {place.directory} there?") from None
@@ -306,9 +309,11 @@ def run(
         output += f"\n[ended after {patience:g} seconds: the setting checkTimeout]"
     elif status < 0:
         output += f"\n[ended by signal {-status}: a check must not kill the process that runs it]"
-    said, at = _end(output), teams.now(store)
-    took = round(time.monotonic() - began) or None
-    return Check(command=command, status=status, seconds=took, output=said, by=by, at=at, directory=place.directory)
+    if len(output) > checks.MAX_OUTPUT:  # keep the end, in whole lines
+        end = output[-checks.MAX_OUTPUT :]
+        output = "…" + (end.partition("\n")[2] or end)
+    took, at = round(time.monotonic() - began) or None, teams.now(store)
+    return Check(command=command, status=status, seconds=took, output=output, by=by, at=at, directory=place.directory)
 
 
 def _wait(running: ShellCommand, patience: float, meanwhile: Callable[[], float] | None) -> bool:
@@ -323,23 +328,15 @@ def _wait(running: ShellCommand, patience: float, meanwhile: Callable[[], float]
     return True
 
 
-def _end(output: str) -> str:
-    """The end of the output, in whole lines where it is cut."""
-    if len(output) <= checks.MAX_OUTPUT:
-        return output
-    kept = output[-checks.MAX_OUTPUT :]
-    return "…" + (kept.partition("\n")[2] or kept)
-
-
-def note_failed(store: Store, team: Team, task: Task, found: Check) -> None:
-    """Note on the task that its check failed, if it is still that claim's."""
+def note_failed(store: Store, team: Team, task: Task, check: Check) -> None:
+    """Record on the task that its check failed, if its claim is still the same."""
 
     def change(now: Task) -> Task:
         if (now.status, now.claim) != (task.status, task.claim):
-            assigning.refuse_stranger(now, found.by)
+            assigning.refuse_stranger(now, check.by)
             return now
-        how = f"exit status {found.status}"
-        return now.having(checked=found.to_json()).noted(teams.now(store), found.by, "check failed", how)
+        how = f"exit status {check.status}"
+        return now.having(checked=check.to_json()).noted(teams.now(store), check.by, "check failed", how)
 
     update(store, team.name, TASK, task.id, change)
-    history.note(store, team.name, found.by, "check failed", task=task.id, commit=found.commit, status=found.status)
+    history.note(store, team.name, check.by, "check failed", task=task.id, commit=check.commit, status=check.status)

@@ -1,7 +1,5 @@
-"""Notifying: running the person's commands for events outside the program.
-
-An event is something that is so and was not: a question waits, a task failed, all tasks are settled. Which were told is
-noted before a command runs, so that none is told twice, whatever is killed.
+"""Notifications: run the human's commands for events such as a waiting question, a failed task, or the end of all
+tasks. An event is recorded before its command runs, so that it is never reported twice, whatever is killed.
 """
 
 from __future__ import annotations
@@ -38,18 +36,18 @@ if TYPE_CHECKING:
 
 WAITING, FAILED, SETTLED = EVENTS = ("waiting", "failed", "settled")
 LONGEST = 60.0
-"""Seconds that a command of the person may take."""
+"""Seconds that a command of the human may take."""
 _TEXT = 300
 _LETTERS = ("plain", "reply", "broadcast", "answer", "output")
 
 
 def is_wanted(team: Team) -> bool:
-    """Whether any event of the team is to be told."""
+    """Whether any event of the team has a command."""
     return team.state != "closed" and any(_command(team, event) for event in EVENTS)
 
 
 def so_now(store: Store, team: Team) -> dict[str, Event]:
-    """The present events worth a notification, each under a key of its own."""
+    """Return the present events, each under a key of its own."""
     events = [*_questions(store, team), *_plans(store, team), *_letters(store, team)]
     rows = list(tasks.all_of(store, team.name, []))
     events += [*_reviews(rows), *_failures(rows), *_failed_agents(store, team), *_settled(team, rows)]
@@ -57,21 +55,21 @@ def so_now(store: Store, team: Team) -> dict[str, Event]:
 
 
 def take_news(store: Store, team: Team) -> list[Event]:
-    """The events since the last call; they are not returned again."""
+    """Return the events since the last call, and record them as reported."""
     now = so_now(store, team)
     news: list[str] = []
 
     def change(person: presence.Agent) -> presence.Agent:
         told_before = set(person.notified or ())
-        news[:] = [word for word in now if word not in told_before]
+        news[:] = [key for key in now if key not in told_before]
         return person if told_before == set(now) else person.having(notified=sorted(now) or None)
 
     upsert(store, team.name, presence.AGENT, HUMAN, presence.Agent(agent=HUMAN), change)
-    return [now[word] for word in news]
+    return [now[key] for key in news]
 
 
 def tell(store: Store, team: Team, events: list[Event], environ: Mapping[str, str]) -> None:
-    """Run the person's commands for these events, each once for all that are its; a failure is told to the person."""
+    """Run the human's commands for these events, each once for all its events. The human is notified of a failure."""
     by_command: dict[str, list[Event]] = {}
     for event in events:
         if command := _command(team, event["event"]):
@@ -84,12 +82,12 @@ def tell(store: Store, team: Team, events: list[Event], environ: Mapping[str, st
 
 
 def document(team: str, events: list[Event], at: str) -> Event:
-    """The JSON on the standard input of the command."""
+    """Return the JSON on the standard input of the command."""
     return {"team": team, "at": at, "text": "\n".join(event["text"] for event in events), "events": events}
 
 
 def run(command: str, given: Event, environ: Mapping[str, str]) -> str:
-    """Run a command of the person with that as JSON on its standard input; why it failed, empty if it did not."""
+    """Run a command of the human with that JSON on its standard input; returns why it failed, empty if it did not."""
     try:
         done = subprocess.run(
             ["sh", "-c", command],
@@ -166,7 +164,7 @@ def _failed_agents(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
 
 
 def _settled(team: Team, rows: list[Task]) -> Iterator[tuple[str, Event]]:
-    """The event that all tasks have ended, or are blocked by a task that ended without success."""
+    """Yield the event that all tasks have ended, or are blocked by one that ended without success."""
     stuck = dependencies.stuck_tasks(rows)
     if rows and all(task.status in FINISHED or task.id in stuck for task in rows):
         counts = {status: sum(task.status == status for task in rows) for status in tasks.STATUSES}
@@ -176,23 +174,25 @@ def _settled(team: Team, rows: list[Task]) -> Iterator[tuple[str, Event]]:
 
 
 def environment(store: Store, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a person's command: that of the caller, and which store the team is in."""
+    """Return the environment of a command of the human: that of the caller, and which store the team is in."""
     kept = {key: value for key, value in environ.items() if key not in ("TEAMS_AGENT_ID", "TEAMS_TOKEN")}
     return {**kept, "PATH": kept.get("PATH", os.defpath), **store.variables}
 
 
 REST = 1.0
-"""Seconds for more to happen, which is told with the first."""
+"""Seconds to wait for more events, which are reported with the first."""
 
 
 def start(store: Store, team: Team, environ: Mapping[str, str]) -> None:
-    """Start the notifier of the team, if it is wanted and there is none; not from inside a client's sandbox."""
+    """Start the notifier of the team, if an event has a command and it does not run. Not from inside a client's
+    sandbox.
+    """
     if is_wanted(team):
         NOTIFIER.start(store, team.name, environ, environment(store, environ))
 
 
 def main() -> None:
-    """Tell what happens, until nobody wants to know or the team is closed."""
+    """Report events until none has a command or the team is closed."""
     store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
     NOTIFIER.attend(store, team, lambda: partial(_look, store, team, os.environ), sys.stderr.write)
 

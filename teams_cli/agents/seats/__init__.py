@@ -1,13 +1,13 @@
-"""Seats: the clients that people sit in front of, as members of a team; their states, and how they are woken."""
+"""Seats: clients that people sit in front of, as members of a team; their states, and how they are woken."""
 
 import os
 
 
 def terminals_directory(root: str) -> str:
-    """The directory of this machine's terminals; it exists only after a client has joined from one."""
+    """Return the directory of this machine's terminals. It exists once a client has joined from one."""
     return f"{root}/terminals"
 
 
 def is_seated(root: str, team: str) -> bool:
-    """Whether any client of the team ever sat in a terminal of this machine."""
+    """Whether a client of the team ever sat in a terminal of this machine."""
     return os.path.isdir(f"{terminals_directory(root)}/teams/{team}")

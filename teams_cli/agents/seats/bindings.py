@@ -1,8 +1,8 @@
-"""Find the member in whose terminal a process runs: small files of this machine, by the client's process and thread.
+"""Find the member in whose terminal a process runs, from small files of this machine, by process and thread id.
 
-A client that joined was not started by us, so the commands that its tools run don't carry its name in their
-environment; and the shared daemon of Codex runs the tools of every terminal in the environment of the first. Imports
-next to nothing: hooks and commands look here before anything is loaded.
+A client that joined was not started by `teams`, so the commands of its tools do not have its name in their environment,
+and the shared daemon of Codex runs the tools of every terminal in the environment of the first. Hooks and commands ask
+here before anything else is loaded, so this module imports almost nothing.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 THREAD = "CODEX_THREAD_ID"
 DAEMON = b"app-server"
-"""The word by which the daemon is known that runs the tools and hooks of all terminals of a user, Codex's."""
+"""The word in the command line of the daemon of Codex, which runs the tools and hooks of all terminals of a user."""
 DIRECTORIES = "directories"
-"""The file in the root that says which directories belong to which team, one a line."""
+"""The file in the root that says which directory belongs to which team, one a line."""
 _PLAIN = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")
 _LONGEST = 128
 _BETWEEN = ("sh", "dash", "bash", "zsh", "fish", "env", "ash", "busybox")
@@ -29,7 +29,7 @@ _FAR_UP = 32
 
 
 class Binding:
-    """The client's name and team; its *token*, if the team requires tokens."""
+    """The name and team of a client's member, and its *token* if the team requires tokens."""
 
     def __init__(self, team: str, agent: str, token: str = "") -> None:
         self.team = team
@@ -38,21 +38,22 @@ class Binding:
 
 
 def of_thread(root: str, thread: str) -> Binding | None:
-    """The member that uses this thread, or None."""
+    """Return the member that uses this thread; None if there is none."""
     return _read(f"{terminals_directory(root)}/threads/{thread}", "") if is_plain(thread) else None
 
 
 def of_process(root: str, pid: int) -> Binding | None:
-    """The member of the client with that process id, if it is the process that joined."""
+    """Return the member whose client has that process id, if it is the process that joined."""
     started, _ = stat_of(pid)
     return _read(f"{terminals_directory(root)}/processes/{pid}", started) if started else None
 
 
 def around(root: str, environ: Mapping[str, str], is_named: bool = False) -> Binding | None:
-    """The member in whose terminal this process runs: that of its thread, else of the nearest client above it.
+    """Return the member in whose terminal this process runs: that of its thread, else of the nearest client above it.
 
-    What has a thread is its thread's alone: the process above may be a daemon, which another terminal started. So the
-    thread beats a name in the environment; for one that *is_named* there, nothing else does.
+    A process with a thread belongs to that thread alone, because the client above it may be a daemon that another
+    terminal started. So a thread takes precedence over a name in the environment; if there is such a name (*is_named*),
+    nothing else does.
     """
     if environ.get("TEAMS_SHADOW"):
         return None
@@ -62,13 +63,13 @@ def around(root: str, environ: Mapping[str, str], is_named: bool = False) -> Bin
 
 
 def above(root: str, pid: int) -> Binding | None:
-    """The member of the nearest process that joined, from that one upward."""
+    """Return the member of the nearest process that joined, from *pid* upward."""
     client = client_above(root, pid)
     return client and client[1]
 
 
 def client_above(root: str, pid: int) -> tuple[int, Binding] | None:
-    """The nearest process, from that one upward, that joined, and whose it is."""
+    """Return the nearest process that joined, from *pid* upward, with its member."""
     for ancestor in upward(pid):
         if binding := of_process(root, ancestor):
             return ancestor, binding
@@ -76,14 +77,15 @@ def client_above(root: str, pid: int) -> tuple[int, Binding] | None:
 
 
 def nearest_client(pid: int) -> int:
-    """That process, or the nearest above it that is no shell between a client and what it runs; 0 if there is none."""
+    """Return the nearest process, from *pid* upward, that is no shell between a client and its commands; 0 if there is
+    none.
+    """
     return next((ancestor for ancestor in upward(pid) if name_of(ancestor) not in _BETWEEN), 0)
 
 
 def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | None:
-    """The member below whose client that client runs, having been started by it; None for a client of its own.
-
-    A program of ours that goes on by itself, as the keeper of an agent, starts clients of their own.
+    """Return the member whose client started that client; None for an independent one. A client that a background
+    program of `teams` started, such as a keeper, is independent.
     """
     if not os.path.isdir(terminals_directory(root)) or not client or of_process(root, client):
         return None
@@ -98,7 +100,7 @@ def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | N
 
 
 def has_another_client(root: str, binding: Binding, client: int) -> bool:
-    """Whether a process is the client of that agent, and it is not this one."""
+    """Whether another process than *client* is the client of that agent."""
     try:
         pids = [int(name) for name in os.listdir(f"{terminals_directory(root)}/processes") if name.isdigit()]
     except OSError:
@@ -115,7 +117,7 @@ def is_below(pid: int, word: bytes) -> bool:
 
 
 def upward(pid: int) -> Iterator[int]:
-    """That process, its parent, and so on."""
+    """Yield that process, its parent, and so on."""
     for _ in range(_FAR_UP):
         if pid <= 1:
             return
@@ -124,7 +126,7 @@ def upward(pid: int) -> Iterator[int]:
 
 
 def name_of(pid: int) -> str:
-    """The name of a process's program, in at most 15 characters."""
+    """Return the name of a process's program, at most 15 characters."""
     try:
         with open(f"/proc/{pid}/comm", "rb") as file:
             return file.read().decode(errors="replace").strip()
@@ -133,7 +135,9 @@ def name_of(pid: int) -> str:
 
 
 def stat_of(pid: int) -> tuple[str, int]:
-    """When the process started, in ticks since the start of the machine, and its parent; empty if there is none."""
+    """Return when the process started, in ticks since the machine started, and its parent; empty and 0 if there is
+    none.
+    """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -143,7 +147,7 @@ def stat_of(pid: int) -> tuple[str, int]:
 
 
 def bind(root: str, binding: Binding, pid: int, thread: str = "") -> None:
-    """Note whose that process is, and that thread if the client has such."""
+    """Record the member of that process, and of that thread if the client has one."""
     place = terminals_directory(root)
     started = stat_of(pid)[0]
     if started:
@@ -153,7 +157,9 @@ def bind(root: str, binding: Binding, pid: int, thread: str = "") -> None:
 
 
 def bind_alone(root: str, binding: Binding, pid: int) -> None:
-    """Note whose that process is where nobody sits in front of it, and forget those that ended: nobody says so."""
+    """Record the member of that process of a detached client, and forget processes that have ended, which nothing else
+    reports.
+    """
     bind(root, binding, pid)
     for name in os.listdir(f"{terminals_directory(root)}/processes"):
         if name.isdigit() and not stat_of(int(name))[0]:
@@ -161,24 +167,26 @@ def bind_alone(root: str, binding: Binding, pid: int) -> None:
 
 
 def release(root: str, pid: int, thread: str = "") -> None:
-    """Forget a process that ended. A thread is kept: it may be resumed, and is then whose it was."""
+    """Forget a process that ended, and that thread if given. Without, the thread is kept: it may be resumed by its
+    member.
+    """
     _discard(f"{terminals_directory(root)}/processes/{pid}")
     if thread and is_plain(thread):
         _discard(f"{terminals_directory(root)}/threads/{thread}")
 
 
 def kept(root: str, team: str, agent: str, what: str) -> str:
-    """The path of a file of that agent's terminal: its doorbell, or the secrets of this machine."""
+    """Return the path of a file of that agent's terminal, such as its doorbell or its secrets."""
     return f"{terminals_directory(root)}/teams/{team}/{agent}.{what}"
 
 
 def note_state(root: str, team: str, agent: str, state: str) -> None:
-    """Have the state lie where the wrapper of the client sees it at once."""
+    """Write the state to a file where the wrapper of the client sees it at once."""
     _replace(kept(root, team, agent, "state"), state.encode())
 
 
 def bind_directory(root: str, path: str, team: str) -> None:
-    """Have clients that start in the directory belong to the team; with no team, to none any more."""
+    """Have clients that start in the directory join the team; with an empty team, none."""
     bound = bound_directories(root)
     bound.pop(path, None)
     if team:
@@ -189,7 +197,7 @@ def bind_directory(root: str, path: str, team: str) -> None:
 
 
 def team_here(root: str, path: str) -> str:
-    """The team that the directory was bound to, or the nearest above it; empty if none was."""
+    """Return the team of the directory, or of the nearest one above it that has a team; empty if none has."""
     bound = bound_directories(root)
     while path not in bound and path != os.path.dirname(path):
         path = os.path.dirname(path)
@@ -197,7 +205,7 @@ def team_here(root: str, path: str) -> str:
 
 
 def bound_directories(root: str) -> dict[str, str]:
-    """The linked directories, each with its team."""
+    """Return the linked directories, each with its team."""
     try:
         with open(f"{root}/{DIRECTORIES}", encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read().splitlines()
@@ -224,7 +232,7 @@ def is_locked(path: str) -> bool:
 
 
 def is_plain(word: str) -> bool:
-    """Whether the word can be the name of a file."""
+    """Whether the text is safe as the name of a file."""
     return 0 < len(word) <= _LONGEST and _PLAIN.issuperset(word)
 
 
@@ -246,7 +254,7 @@ def _write(place: str, name: str, started: str, binding: Binding) -> None:
 
 
 def _replace(path: str, data: bytes) -> None:
-    """Have the file hold just that, in one step; others see the one before or this."""
+    """Replace the content of the file in one step: readers see the old one or the new one."""
     directory, _, name = path.rpartition("/")
     temp = f"{directory}/.{name}.{os.getpid()}"
     descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -1,5 +1,5 @@
-"""The ways to wake a client, and to interrupt one: each gives it one constant line to take a turn for, and says whether
-it was taken.
+"""The ways to wake and to interrupt a client: each gives it one constant line as its next turn, and returns whether the
+client took it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ _PATIENCE = 20.0
 
 
 def wake(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> str:
-    """Wake the client by the first of its ways that takes the hint, and say which; empty if none did.
-
-    A bell is tried for every client: our wrapper listens there too.
+    """Wake the client by the first of its ways that works, and return it; empty if none did. The bell is tried for
+    every client, because our wrapper listens there too.
     """
     client = _Client(root, team, terminal, secrets)
     ways = (BELL, *(way for way in (client.seat.ways if client.seat else ()) if way != BELL))
@@ -37,7 +36,7 @@ def wake(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -
 
 
 def way_to_stop(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> str:
-    """The first of the ways to interrupt the client that is within reach; empty if none is."""
+    """Return the first of its ways to be interrupted that is within reach; empty if none is."""
     client = _Client(root, team, terminal, secrets)
     return next((way for way in (client.seat.stops if client.seat else ()) if client.is_within_reach(way)), "")
 
@@ -71,14 +70,14 @@ class _Client:
         return self._write({"priority": "now"} if instead else {}) if way == SOCKET else self._post()
 
     def is_within_reach(self, way: str) -> bool:
-        """Whether it can be interrupted by that way."""
-        if way == BELL:  # our wrapper waits at the bell too, but only types
+        """Whether it can be interrupted by that way now."""
+        if way == BELL:  # our wrapper, which also listens there, can only type
             return is_heard(self.bell) and Doorbell(self.bell).client() > 0
         if way == CONTROL:
             return bool(self.daemon) and lines.is_there(self.daemon)
         from teams_cli.agents.seats import terminals
 
-        # With some words in its command line the client asks its person about what comes by its socket.
+        # With some options the client asks its person before it takes messages from its socket.
         holds = self.seat.socket.holds if self.seat and self.seat.socket else frozenset()
         return bool(self.socket) and holds.isdisjoint(terminals.words_of(self.pid)) and lines.is_there(self.socket)
 
@@ -149,8 +148,8 @@ _LAST, _MASKED = 0x80, 0x80
 
 
 def start_turn(address: str, thread: str, text: str, instead: bool = False) -> bool:
-    """Have the daemon start a turn of that thread with the text, *instead* of the one that runs if so asked; whether it
-    said that it did.
+    """Have the daemon start a turn of that thread with the text, *instead* of the running one if so asked; returns
+    whether it confirmed.
     """
     try:
         with lines.connected(address, _CONTROL_PATIENCE) as line:
@@ -170,7 +169,7 @@ def start_turn(address: str, thread: str, text: str, instead: bool = False) -> b
 
 
 class _Control:
-    """The connection. Whatever is not as it should be is a ValueError."""
+    """A WebSocket connection to the daemon. Everything unexpected raises ValueError."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
@@ -183,7 +182,7 @@ class _Control:
             raise ValueError("it does not speak WebSocket")
 
     def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Call a method, and wait for its result."""
+        """Call a method, and return its result."""
         self._asked += 1
         self.say({"id": self._asked, "method": method, "params": params})
         while True:
@@ -193,12 +192,12 @@ class _Control:
                     raise ValueError(f"{method} was refused")
                 return dict(answer.get("result") or {})
 
-    def say(self, said: Mapping[str, Any]) -> None:
+    def say(self, message: Mapping[str, Any]) -> None:
         """Send a message."""
-        self._send(_TEXT, json.dumps(said).encode())
+        self._send(_TEXT, json.dumps(message).encode())
 
     def _send(self, kind: int, data: bytes) -> None:
-        """Send a frame, masked, as what a client sends has to be."""
+        """Send a frame, masked, as clients must."""
         size = len(data)
         if size < 126:
             head = struct.pack(">BB", _LAST | kind, _MASKED | size)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 LINE = "[teams] You have messages. If they are not shown now, run: teams read-messages"
 """The only text that wakes a client. It never contains what others wrote."""
 MAIL, STOP, LEAVE = b"m", b"s", b"l"
-"""What is rung for: there is mail; the client is to be interrupted, because there is; nobody is to wait any more."""
+"""The reasons to ring: there is mail; the client is to be interrupted because there is mail; listeners are to leave."""
 
 
 class Doorbell:
-    """The bell of one terminal, while we are the one who hears it."""
+    """The bell of one terminal, as its listener has it."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -28,7 +28,7 @@ class Doorbell:
         self._pipe = -1
 
     def take(self, client: int = 0) -> bool:
-        """Become the one who hears it, for the client with that process id; False if somebody is."""
+        """Become its listener, for the client with that process id; False if another process is."""
         os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
         lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -44,12 +44,12 @@ class Doorbell:
         except FileExistsError:
             if not stat.S_ISFIFO(os.lstat(self.path).st_mode):
                 raise
-        # Opened for both, so that it has no end; earlier rings are forgotten with their listener.
+        # Opened for reading and writing, so that it never ends. Rings for an earlier listener are gone.
         self._pipe = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
         return True
 
     def client(self) -> int:
-        """The process id of the client for which somebody hears it; 0 if that is not known."""
+        """Return the process id of the client for which somebody listens; 0 if unknown."""
         try:
             with open(f"{self.path}.lock", encoding="ascii") as file:
                 return int(file.read() or 0)
@@ -57,20 +57,20 @@ class Doorbell:
             return 0
 
     def is_dismissed(self, client: int) -> bool:
-        """Whether nobody is to wait any more for the client with that process id."""
+        """Whether listeners for the client with that process id are to leave."""
         return client > 0 and self.client() == -client
 
     def fileno(self) -> int:
-        """The descriptor on which `select` wakes when it rings."""
+        """Return the descriptor that becomes readable when it rings."""
         return self._pipe
 
     def wait(self, seconds: float) -> bytes:
-        """The reasons for which it was rung within *seconds*; empty if it was not."""
+        """Return the reason for which it rings within *seconds*; empty if it does not."""
         ready, _, _ = select.select([self._pipe], [], [], seconds)
         return self.heard() if ready else b""
 
     def heard(self) -> bytes:
-        """The reasons for which it was rung since the last call."""
+        """Return the most important reason for which it rang since the last call; empty if it did not."""
         try:
             rings = os.read(self._pipe, 4096)
         except BlockingIOError:
@@ -78,7 +78,7 @@ class Doorbell:
         return next((what for what in (LEAVE, STOP) if what in rings), rings[:1])
 
     def close(self) -> None:
-        """Hear it no more."""
+        """Stop listening."""
         for descriptor in (self._pipe, self._lock):
             if descriptor >= 0:
                 os.close(descriptor)
@@ -86,10 +86,10 @@ class Doorbell:
 
 
 def ring(path: str, what: bytes = MAIL) -> bool:
-    """Ring; False if nobody hears it."""
+    """Ring it; False if nobody listens."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:  # no pipe, or nobody who reads
+    except OSError:  # there is no pipe, or nobody reads
         return False
     try:
         return os.write(descriptor, what) == len(what)
@@ -100,13 +100,13 @@ def ring(path: str, what: bytes = MAIL) -> bool:
 
 
 def is_heard(path: str) -> bool:
-    """Whether somebody waits for it to ring."""
+    """Whether somebody listens."""
     return ring(path, b"")
 
 
 def dismiss(directory: str, client: str) -> None:
-    """Stop every process that waits at a doorbell for this kind of client, now and after later turns. A
-    wrapper, which serves its person, stays.
+    """Stop all listeners for this kind of client, now and after later turns. Our wrapper, which serves its person,
+    stays.
     """
     for bell in _of_kind(directory, client):
         _admit(bell, False)
@@ -114,7 +114,7 @@ def dismiss(directory: str, client: str) -> None:
 
 
 def readmit(directory: str, client: str) -> None:
-    """Have those wait again, from their next turn on, who were told not to."""
+    """Let listeners that were dismissed return after the next turn."""
     for bell in _of_kind(directory, client):
         _admit(bell, True)
 
@@ -127,7 +127,7 @@ def _of_kind(directory: str, client: str) -> Iterator[str]:
 
 
 def _admit(bell: str, admitted: bool) -> None:
-    """Note for the client that has the bell whether one may wait beside it: its process id is negative if not."""
+    """Record whether the client with that bell may have a listener: if not, its process id is stored negative."""
     pid = abs(Doorbell(bell).client())
     try:
         descriptor = os.open(f"{bell}.lock", os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -138,7 +138,7 @@ def _admit(bell: str, admitted: bool) -> None:
 
 
 def _client_of(bell: str) -> str:
-    """The kind of client that has the bell; empty where nobody noted that."""
+    """Return the kind of client that has the bell; empty if it was not recorded."""
     try:
         with open(f"{bell.removesuffix('.bell')}.json", encoding="utf-8") as file:
             return str(json.load(file).get("client") or "")

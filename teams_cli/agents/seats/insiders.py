@@ -1,4 +1,4 @@
-"""Agents inside a client: which member each is, by the ids that the client gives our hooks, kept on this machine."""
+"""Agents inside a client (subagents): which member each is, by the ids that the client gives our hooks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from teams_cli.agents.seats.bindings import Binding
 
 ARGUMENT = "_agent_id"
-"""The argument by which our plugin of OpenCode says which agent inside it calls a tool of our server."""
+"""The argument by which our plugin of OpenCode says which subagent calls a tool of our server."""
 _CALL = ".call"
 
 
 class Insider:
-    """The record of one agent inside the client of *parent*."""
+    """The record of one subagent of the client of *parent*."""
 
     def __init__(self, root: str, team: str, parent: str, agent_id: str) -> None:
         self.root = root
@@ -26,22 +26,22 @@ class Insider:
         self._path = f"{self._directory}/{parent}.{_plain(agent_id)}.json"
 
     def read(self) -> tuple[str, str] | None:
-        """The member's name and token; None before it began, and after it ended."""
+        """Return the member's name and token; None before it began, and after it ended."""
         return _read(self._path)
 
     def keep(self, agent: str, token: str) -> None:
-        """Note who it is."""
+        """Record its member."""
         os.makedirs(self._directory, 0o700, exist_ok=True)
         data = json.dumps({"agent": agent, "token": token}).encode()
         disk.commit(disk.write_temp(f"{self.root}/tmp", data), self._path)
 
     def note_call(self, tool_use_id: str) -> None:
-        """Note that it is about to make this call of a tool: our server is told no more than the id of the call."""
+        """Record that it is about to make this call of a tool: our server learns only the id of the call."""
         with suppress(FileExistsError, FileNotFoundError):
             os.link(self._path, f"{self._directory}/{_plain(tool_use_id)}{_CALL}")
 
     def forget(self) -> None:
-        """Forget who it is, and which calls it made."""
+        """Remove the record, and those of its calls."""
         with suppress(FileNotFoundError), os.scandir(self._directory) as entries:
             own = os.stat(self._path).st_ino
             for entry in entries:
@@ -51,7 +51,7 @@ class Insider:
 
 
 def caller(root: str, parent: Binding, agent_id: str, tool_use_id: str) -> tuple[str, str] | None:
-    """The agent inside the parent's client that has this id, or made this call: its name and token; None for none."""
+    """Return the name and token of the subagent with this id, or that made this call; None if there is none."""
     if agent_id:
         return Insider(root, parent.team, parent.agent, agent_id).read()
     return _read(f"{root}/subagents/{parent.team}/{_plain(tool_use_id)}{_CALL}") if tool_use_id else None

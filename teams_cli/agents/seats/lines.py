@@ -1,7 +1,8 @@
-"""The line between a detached terminal and one who looks at it: a Unix socket in a directory of its user alone.
+"""The connection between a detached terminal and a person who looks at it, over a Unix socket; and what the client in
+it prints and is typed.
 
-What goes over it are frames: a letter that says what it is, its length, and so many bytes. Unknown ones are
-passed over.
+The connection carries frames: a letter for their kind, a length, and that many bytes. Frames of unknown kinds are
+ignored.
 """
 
 from __future__ import annotations
@@ -21,16 +22,18 @@ if TYPE_CHECKING:
 
 
 KEYS, SIZE, OUTPUT, END = b"k", b"s", b"o", b"e"
-"""What is typed, the size of the terminal of who looks; what is to be shown, the exit status of the client."""
+"""Kinds of frames: typed keys, the size of the viewer's terminal, output to show, the exit status of the client."""
 CLOSE, LOOKED_AT = b"c", b"l"
-"""The client is to end: with any data even if somebody looks; the answer that somebody does, and it goes on."""
+"""Kinds of frames: end the client (with any data, even if somebody looks); the answer that somebody looks, so it
+continues.
+"""
 _HEAD = struct.Struct(">cI")
 _SIZES = struct.Struct(">HH")
 _CHUNK = 1 << 16
 
 
 class Line:
-    """One end of it; never waits for the other."""
+    """One end of the connection. It never waits for the other end."""
 
     def __init__(self, line: socket.socket) -> None:
         line.setblocking(False)
@@ -40,21 +43,21 @@ class Line:
         self.is_open = True
 
     def fileno(self) -> int:
-        """The descriptor for `select`."""
+        """Return the descriptor for `select`."""
         return self._line.fileno()
 
     @property
     def waits(self) -> int:
-        """The bytes that the other end has not taken yet."""
+        """The number of bytes that the other end has not taken yet."""
         return len(self._out) if self.is_open else 0
 
     def send(self, kind: bytes, data: bytes) -> None:
-        """Say that, as soon as the other end takes it."""
+        """Send a frame as soon as the other end takes it."""
         self._out += _HEAD.pack(kind, len(data)) + data
         self.flush()
 
     def flush(self) -> None:
-        """Send what waits, as far as it is taken."""
+        """Send waiting bytes, as many as are taken."""
         try:
             while self._out and self.is_open:
                 del self._out[: self._line.send(self._out)]
@@ -64,7 +67,9 @@ class Line:
             self.is_open = False
 
     def heard(self) -> list[tuple[bytes, bytes]]:
-        """What the other end said since the last time; it is not open any more once that is gone."""
+        """Return the frames that arrived since the last call. The line is not open any more once the other end is
+        gone.
+        """
         try:
             data = self._line.recv(_CHUNK)
         except BlockingIOError:
@@ -86,12 +91,14 @@ class Line:
         return kind, data
 
     def close(self) -> None:
-        """Be there no more."""
+        """Close it."""
         self._line.close()
 
 
 def listen(path: str) -> socket.socket:
-    """Where those who want to look call. Goes to the directory of it: the addresses of sockets are short."""
+    """Return a socket on which viewers connect. Changes to its directory, because addresses of sockets must be
+    short.
+    """
     os.chdir(os.path.dirname(path))
     name = os.path.basename(path)
     door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -107,7 +114,7 @@ def listen(path: str) -> socket.socket:
 
 
 def call(path: str) -> Line | None:
-    """The line to the terminal there; None if there is none."""
+    """Return the line to the terminal there; None if there is none."""
     try:
         return Line(connected(path))
     except OSError:
@@ -115,7 +122,7 @@ def call(path: str) -> Line | None:
 
 
 def is_there(path: str) -> bool:
-    """Whether anything listens there."""
+    """Whether a process listens there."""
     try:
         connected(path).close()
     except OSError:
@@ -124,7 +131,7 @@ def is_there(path: str) -> bool:
 
 
 def connected(path: str, patience: float | None = None) -> socket.socket:
-    """The connection to what listens there, however long the path is; it waits for so many seconds at most."""
+    """Return a connection to the socket at that path, of any length. Waits at most *patience* seconds for each step."""
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         line.settimeout(patience)
@@ -138,8 +145,8 @@ def connected(path: str, patience: float | None = None) -> socket.socket:
 
 @contextmanager
 def _short(path: str) -> Iterator[str]:
-    """The same place by a path that is short enough for a socket. Where the system tells nobody of its open files, that
-    takes going to the directory.
+    """For a `with` block, yield a path to the same place that is short enough for a socket. Without /proc, this changes
+    the directory.
     """
     place = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -153,12 +160,12 @@ def _short(path: str) -> Iterator[str]:
 
 
 def pack_size(rows: int, columns: int) -> bytes:
-    """The size of a terminal, as it is said."""
+    """Return the size of a terminal as the data of a frame."""
     return _SIZES.pack(rows, columns)
 
 
 def unpack_size(data: bytes) -> tuple[int, int] | None:
-    """The rows and columns; None if that is no size."""
+    """Return rows and columns; None if the data is no size."""
     return _SIZES.unpack(data) if len(data) == _SIZES.size else None
 
 
@@ -168,15 +175,16 @@ _QUERY, _STATE = b"7501;?", b"7501;"
 _SAID: dict[bytes, TerminalState] = {b"idle": IDLE, b"done": IDLE, b"working": WORKING, b"blocked": PERMISSION}
 _LONGEST = 4096
 _ANSWERS = b"cRntyIO"
-"""The ends of what terminals say by themselves: what they are, where the cursor is, whether they have the focus."""
+"""The last bytes of what terminals send by themselves: their type, the place of the cursor, whether they have the
+focus.
+"""
 _CLEARS = (b"\r", b"\x03", b"\x15")
-"""Enter, Ctrl-C and Ctrl-U: after these alone nothing is left of what was typed."""
+"""Enter, Ctrl-C and Ctrl-U: after one of these alone, the input line is empty."""
 
 
 class Reports:
-    """The output of a client: `feed` gives what the terminal is to be shown, and keeps what was said.
-
-    *titles* says by which character in the window's title the client means which state.
+    """Reads the state of a client from its output, which `feed` passes on. States come by OSC 7501, or by a character
+    in the title of the window that *titles* maps to a state.
     """
 
     def __init__(self, titles: Mapping[str, TerminalState]) -> None:
@@ -184,12 +192,12 @@ class Reports:
         self._open = b""
         self.state: TerminalState | None = None
         self.said: list[TerminalState] = []
-        """What it said since this was emptied, in order: a short turn may be over within one look."""
+        """The states since this was last emptied, in order: a short turn may begin and end between two looks."""
         self.asked = False
         self.pastes = False
 
     def feed(self, data: bytes) -> bytes:
-        """Look at what the client prints next; what of it the terminal is to be shown."""
+        """Read what the client prints next; returns the part that the terminal is to show."""
         if b"?2004" in data:
             self.pastes = data.rfind(b"?2004h") > data.rfind(b"?2004l")
         if not self._open and b"\x1b]" not in data and not data.endswith(b"\x1b"):
@@ -197,7 +205,7 @@ class Reports:
         return b"".join(self._parts(self._open + data))
 
     def _parts(self, data: bytes) -> Iterator[bytes]:
-        """What is to be shown, with what is asked of us taken out; an unfinished command is kept for the next time."""
+        """Yield what is to be shown, without queries to us. An unfinished sequence is kept for the next call."""
         self._open = b""
         place = 0
         while (start := data.find(b"\x1b]", place)) >= 0:
@@ -216,13 +224,13 @@ class Reports:
             yield rest
 
     def _keep(self, rest: bytes) -> Iterator[bytes]:
-        if len(rest) > _LONGEST:  # no command is that long
+        if len(rest) > _LONGEST:  # no sequence is that long
             yield rest
         else:
             self._open = rest
 
     def _look(self, said: bytes) -> bool:
-        """Take note of a command; whether it was for us alone."""
+        """Record a state; returns whether the sequence was a query to us, which is not shown."""
         if said == _QUERY:
             self.asked = True
             return True
@@ -240,7 +248,7 @@ class Reports:
 
 
 def _end_of(data: bytes, start: int) -> tuple[int, int]:
-    """Where a command that began at *start* ends, and where what follows begins; -1 if it is not all there."""
+    """Return where a sequence that began at *start* ends, and where the next part begins; -1 if its end is missing."""
     bell, string = data.find(b"\x07", start), data.find(b"\x1b\\", start)
     if bell >= 0 and (string < 0 or bell < string):
         return bell, bell + 1
@@ -248,7 +256,7 @@ def _end_of(data: bytes, start: int) -> tuple[int, int]:
 
 
 def plain(data: bytes) -> str:
-    """The text in what was printed, without the commands to the terminal, each of which becomes a blank."""
+    """Return the text in terminal output. Each control sequence becomes a blank."""
     text = bytearray()
     place = 0
     while place < len(data):
@@ -259,8 +267,8 @@ def plain(data: bytes) -> str:
 
 
 class Typing:
-    """The input of a client: whether the line has something that a person typed. What the terminal says by itself is
-    not typed; any key but Enter may fill the line: history, completion.
+    """Tells whether the input line of a client holds something that a person typed. What the terminal sends by itself
+    is not typed. Any key but Enter may fill the line, for example from the history.
     """
 
     def __init__(self) -> None:
@@ -268,25 +276,21 @@ class Typing:
         self.at = 0.0
 
     def feed(self, data: bytes, now: float) -> None:
-        """Look at what comes from the terminal next."""
+        """Read what comes from the terminal next."""
         typed = typed_in(data)
         if not typed:
             return
         self.at = now
-        self.is_dirty = not (typed in _CLEARS or _is_sent(typed))
+        breaks_line = typed.endswith((b"\x1b\r", b"\\\r"))
+        self.is_dirty = not (typed in _CLEARS or (typed.endswith(b"\r") and not breaks_line))
 
     def quiet_for(self, now: float) -> float:
-        """The seconds since the last key."""
+        """Return the seconds since the last key."""
         return now - self.at
 
 
-def _is_sent(typed: bytes) -> bool:
-    """Whether the typed bytes end with an Enter that submits the line, not one that only breaks it."""
-    return typed.endswith(b"\r") and not typed.endswith((b"\x1b\r", b"\\\r"))
-
-
 def typed_in(data: bytes) -> bytes:
-    """What of it a person typed: all but the terminal's own answers, the mouse, and the focus."""
+    """Return the part that a person typed: without the terminal's own answers, mouse and focus reports."""
     typed = bytearray()
     place = 0
     while place < len(data):
@@ -299,7 +303,7 @@ def typed_in(data: bytes) -> bytes:
 
 
 def _sequence(data: bytes, start: int) -> int:
-    """Where the key, or the command of the terminal, that begins at *start* ends."""
+    """Return where the key or the control sequence that begins at *start* ends."""
     if data[start] != ESC or start + 1 >= len(data):
         return start + 1
     kind = data[start + 1 : start + 2]

@@ -1,4 +1,4 @@
-"""When a client in a terminal is woken for its messages, or interrupted, and what the waker does about it."""
+"""Decide when a client in a terminal is woken for its messages or interrupted, and do it."""
 
 from __future__ import annotations
 
@@ -29,19 +29,18 @@ if TYPE_CHECKING:
 
 
 AGAIN = (1, 4, 20)
-"""After how many times `wakeAgainAfter` a client is woken again that did not read what it was woken for."""
+"""Multiples of the setting `wakeAgainAfter` after which a client that did not read its messages is woken again."""
 SOON, SOON_TRIES = 1.0, 10
-"""Seconds after which a client that nothing could wake is tried again, and how often: what waits beside it starts anew
-with the end of each turn, and may not be there yet.
+"""Seconds after which a client that nothing could wake is tried again, and how often: its listener starts anew after
+each turn, and may not be there yet.
 """
 _REMEMBERED = 500
 _HOUR = 3600.0
 
 
 def is_due(terminal: Terminal, state: str, unread: Sequence[int], now: datetime, again_after: float) -> bool:
-    """Whether to wake the client now: it is idle and has mail, which it was not woken for, or long ago.
-
-    Whatever comes while it was woken and has not read is read with the rest: one wake for any number of messages.
+    """Whether to wake the client now: it is idle and has mail for which it was not woken yet, or long ago. All mail
+    that arrives until it reads is read together, so one waking is enough.
     """
     if state != IDLE or not unread:
         return False
@@ -55,7 +54,7 @@ def is_due(terminal: Terminal, state: str, unread: Sequence[int], now: datetime,
 
 
 def unreached(terminal: Terminal, state: str, unread: Sequence[int], now: datetime, again_after: float) -> list[int]:
-    """The messages whose senders are to be told that their recipient is gone, or was woken each time and reads not."""
+    """Return the messages whose senders are to be told that their recipient is gone, or was woken in vain."""
     untold = [number for number in unread if number > terminal.told_to]
     if state == GONE:
         return untold
@@ -65,14 +64,16 @@ def unreached(terminal: Terminal, state: str, unread: Sequence[int], now: dateti
 
 
 def again_after(team: Team) -> float:
-    """The seconds after which a client that did not read is woken once more."""
+    """Return the seconds after which a client that did not read is woken once more."""
     return float(settings.value(team, "wakeAgainAfter"))
 
 
 def note_waking(
     store: Store, team: str, terminal: Terminal, unread: Sequence[int], senders: Sequence[str]
 ) -> Terminal | None:
-    """Note that the client is woken now, for this mail; None if somebody did so first, or it is idle no more."""
+    """Record that the client is woken now, for this mail; None if another process did so first, or it is not idle any
+    more.
+    """
     now = teams.now(store)
     noted = [*terminal.wakings, *(Waking(at=now, by=name) for name in senders)][-_REMEMBERED:]
 
@@ -90,7 +91,7 @@ def note_waking(
 
 
 def note_heard(store: Store, team: str, terminal: Terminal, heard: bool) -> None:
-    """Note whether a way to wake the client took the hint."""
+    """Record whether one of its ways to be woken worked."""
 
     def change(terminal: Terminal) -> Terminal:
         unheard = 0 if heard else terminal.unheard + 1
@@ -100,7 +101,7 @@ def note_heard(store: Store, team: str, terminal: Terminal, heard: bool) -> None
 
 
 def note_told(store: Store, team: str, agent: str, number: int) -> None:
-    """Note up to which message the senders were told."""
+    """Record up to which message the senders were told."""
 
     def change(terminal: Terminal) -> Terminal:
         return terminal if terminal.told_to >= number else terminal.having(told_to=number)
@@ -109,13 +110,13 @@ def note_told(store: Store, team: str, agent: str, number: int) -> None:
 
 
 def lately(terminal: Terminal, by: str, now: datetime) -> int:
-    """The number of times that messages of *by* woke the client within the last hour."""
+    """Return how often messages of *by* woke the client within the last hour."""
     return sum(waking.by == by and seconds_since(waking.at, now) < _HOUR for waking in terminal.wakings)
 
 
 def look(store: Store, team: Team, tell: Tell, resume: Resume) -> bool:
-    """Do for each terminal of this machine what is due; whether any client is there. *tell* gives a member a notice,
-    under a uid, and wakes it; *resume* resumes an agent that `teams` keeps, if it rests and has mail.
+    """Do what is due for each terminal of this machine; returns whether any client is there. *tell* sends a member a
+    notice with a uid and wakes it; *resume* resumes an agent that `teams` keeps, if it rests and has mail.
     """
     anybody = False
     for terminal in terminals.all_of(store, team.name, []):
@@ -125,8 +126,8 @@ def look(store: Store, team: Team, tell: Tell, resume: Resume) -> bool:
 
 
 def _look_at(store: Store, team: Team, terminal: Terminal, tell: Tell, resume: Resume) -> bool:
-    """Do what is due for one terminal; whether its client is there, or about to be. In the place of one that is gone
-    the agent that `teams` keeps, if it does, goes on by itself.
+    """Do what is due for one terminal; returns whether its client is there or about to be. If the client is gone, the
+    agent that `teams` keeps continues by itself.
     """
     state = terminals.state_known(store, team, terminal)
     if state == GONE and terminal.state != GONE:
@@ -146,14 +147,14 @@ def _look_at(store: Store, team: Team, terminal: Terminal, tell: Tell, resume: R
 
 
 def _wake(store: Store, team: Team, terminal: Terminal, unread: Sequence[int], tell: Tell) -> None:
-    """Wake the client once for all that is unread, unless two wake each other without end."""
+    """Wake the client once for all unread mail, unless clients wake each other without end."""
     mail = store.fetch(team.name, MESSAGE, unread, [])
     senders = sorted({message.from_ for message in mail})
     if not terminal.woken_at or min(unread) > terminal.woken_to:
         if _is_loop(store, team, terminal, senders, tell):
             return
     else:
-        senders = []  # it is the same mail
+        senders = []  # for the same mail
     noted = note_waking(store, team.name, terminal, unread, senders)
     if noted is None:
         return
@@ -164,7 +165,7 @@ def _wake(store: Store, team: Team, terminal: Terminal, unread: Sequence[int], t
 
 
 def _is_loop(store: Store, team: Team, terminal: Terminal, senders: Sequence[str], tell: Tell) -> bool:
-    """Whether all who wrote did so more often within an hour than one may; the leader is told of it once."""
+    """Whether all senders woke the client too often within an hour; the leader is told once."""
     limit = int(settings.value(team, "max_resumes_per_hour"))
     free = [name for name in senders if name in (HUMAN, SYSTEM)]
     if free or not senders or any(lately(terminal, name, store.now()) < limit for name in senders):
@@ -178,7 +179,7 @@ def _is_loop(store: Store, team: Team, terminal: Terminal, senders: Sequence[str
 
 
 def _tell_senders(store: Store, team: Team, terminal: Terminal, state: str, numbers: Sequence[int], tell: Tell) -> None:
-    """Tell who wrote that the client was not reached; their messages wait all the same."""
+    """Tell the senders that the client was not reached. Their messages wait in its inbox."""
     why = f"its client ended at {terminal.since}" if state == GONE else f"it was woken {terminal.wakes} times"
     for message in store.fetch(team.name, MESSAGE, numbers, []):
         if message.from_ not in (SYSTEM, terminal.agent) and message.type != "output":
@@ -188,7 +189,7 @@ def _tell_senders(store: Store, team: Team, terminal: Terminal, state: str, numb
 
 
 def _tell_leader(store: Store, team: Team, terminal: Terminal, tell: Tell) -> None:
-    """Tell the leader of a member that waits for its person longer than the team wants to hear of, once."""
+    """Tell the leader once about a member that waits for its person longer than the team wants."""
     if seconds_since(terminal.since, store.now()) < float(settings.value(team, "tellPermissionAfter")):
         return
     wish = f" ({terminal.waits_for})" if terminal.waits_for else ""
@@ -207,10 +208,10 @@ def _tell_leader(store: Store, team: Team, terminal: Terminal, tell: Tell) -> No
 
 
 def way_to(store: Store, team: str, terminal: Terminal, state: str) -> str:
-    """The way to interrupt the client.
+    """Return the way to interrupt the client.
 
     Raises:
-        WrongState: It can't be interrupted, or asks its person for a permission; says why.
+        WrongState: It can't be interrupted, or waits for a permission; says why.
     """
     seat = known.get(terminal.client).seat
     hint = f"Send it a message: teams send-message {terminal.agent} …; it is shown at its next tool call, or when idle."
@@ -227,7 +228,9 @@ def way_to(store: Store, team: str, terminal: Terminal, state: str) -> str:
 
 
 def stop_for_mail(store: Store, team: str, terminal: Terminal, way: str) -> None:
-    """Have the client end what it does and take a turn for its mail; noted as a waking, so that none follows."""
+    """Have the client end what it does and take a turn for its mail. This is recorded as a waking, so that no other
+    follows.
+    """
     note_waking(store, team, terminal, inboxes.unread(store, team, terminal.agent), [])
     secrets = sitting.secrets_of(store, team, terminal.agent)
     note_heard(store, team, terminal, channels.stop(way, store.root, team, terminal, secrets))

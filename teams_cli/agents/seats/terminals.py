@@ -1,9 +1,9 @@
-"""Terminals: the clients that people sit in front of, as members of a team; what each is doing, and who says so.
+"""Terminals: the clients that people sit in front of, as members of a team; the state of each, and who reported it.
 
     idle ⇄ working ⇄ permission          gone, when its process ended; idle again when its session is resumed
 
-What was last said is kept with its time. Nothing is made of silence but doubt: `unknown` is a client that worked and
-was not heard of for long, and one that was woken and says nothing of a turn that it begins by that.
+The last report is kept with its time. Silence makes a state doubtful only: a client is `unknown` if it worked and was
+not heard of for long, or was woken and does not report when it begins a turn.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from teams_cli.agents.seats import bindings
 from teams_cli.clients import known
 from teams_cli.clients.seats import GONE, IDLE, PERMISSION, UNKNOWN, WORKING
 from teams_cli.clock import seconds_since
+from teams_cli.environment import of_process
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update
@@ -35,15 +36,15 @@ IN_TURN = (WORKING, PERMISSION)
 
 
 class Waking(Record):
-    """A time when a message of somebody woke the client."""
+    """A time when a message woke the client, and its sender."""
 
     at: Time
     by: Name
 
 
 class Terminal(Record):
-    """One client in a terminal. `wokenTo` is the number of the newest message that it was woken for, `toldTo` that of
-    the newest whose sender was told that it was not reached, `unheard` how often in a row nothing took the hint.
+    """One client in a terminal. `wokenTo` is the newest message that it was woken for, `toldTo` the newest whose sender
+    was told that it was not reached, and `unheard` how often in a row nothing could wake it.
     """
 
     nested = {"wakings": Waking}  # noqa: RUF012
@@ -75,17 +76,17 @@ class Terminal(Record):
 
     @property
     def host(self) -> str:
-        """The machine that it is on; empty where there is only one."""
+        """Its machine; empty if there is only one."""
         return processes.host_of(self.pid_boot)
 
     @property
     def has_ended(self) -> bool | None:
-        """Whether its process has ended; None where that can't be known."""
+        """Whether its process has ended; None if that can't be known here."""
         return processes.has_ended(self.pid, self.pid_started, self.pid_boot)
 
     @property
     def is_awaited(self) -> bool:
-        """Whether it was woken, and was not heard of since."""
+        """Whether it was woken, and not heard of since."""
         return bool(self.woken_at and not self.unheard and self.woken_at > self.heard_at)
 
 
@@ -93,7 +94,7 @@ TERMINAL: Kind[Terminal] = Kind("terminal", Terminal, key="agent", logins="own")
 
 
 def find(store: Store, team: str, agent: str) -> Terminal | None:
-    """The agent's terminal; None if it never sat in one."""
+    """Return the agent's terminal; None if it never sat in one."""
     try:
         return store.get(team, TERMINAL, agent)[0]
     except errors.NotFound:
@@ -101,18 +102,17 @@ def find(store: Store, team: str, agent: str) -> Terminal | None:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Terminal]:
-    """All terminals of the team, also those that are gone."""
+    """Return all terminals of the team, also those whose clients are gone."""
     return [terminal for terminal, _ in store.scan(team, TERMINAL, problems)]
 
 
 def of_session(store: Store, team: str, client: str, session_id: str) -> Terminal | None:
-    """The terminal in which that session of the client was last; None if it is new here."""
-    matching = (t for t in all_of(store, team, []) if (t.client, t.session_id) == (client, session_id))
-    return next(matching, None)
+    """Return the terminal in which that session of the client was last; None if it is new here."""
+    return next((t for t in all_of(store, team, []) if (t.client, t.session_id) == (client, session_id)), None)
 
 
 def state_of(store: Store, team: teams.Team, terminal: Terminal) -> str:
-    """The state as it is now: what is known of it, unless it was woken and may work by now."""
+    """Return the state as it is now, `unknown` if it was woken and may work by now."""
     state = state_known(store, team, terminal)
     if state == IDLE and terminal.is_awaited:
         client = known.find(terminal.client)
@@ -122,8 +122,8 @@ def state_of(store: Store, team: teams.Team, terminal: Terminal) -> str:
 
 
 def state_known(store: Store, team: teams.Team, terminal: Terminal) -> str:
-    """The last reported state, unless its process ended, or it worked and fell silent; with this it can be woken
-    again.
+    """Return the last reported state, unless its process ended, or it worked and fell silent. In an idle state it may
+    be woken again.
     """
     if terminal.state == GONE or terminal.has_ended:
         return GONE
@@ -143,7 +143,7 @@ class Report:
 
 
 def note(store: Store, team: str, agent: str, report: Report) -> Terminal:
-    """Note what was said of the client; nothing is written where that is known, and was heard just now."""
+    """Record a report about the client. Nothing is written if it is known, and the client was heard of just now."""
     now = teams.now(store)
 
     def change(terminal: Terminal) -> Terminal:
@@ -168,7 +168,7 @@ def note(store: Store, team: str, agent: str, report: Report) -> Terminal:
 
 
 def end(store: Store, team: str, agent: str, pid: int, source: str) -> None:
-    """Note that the client is gone, if it is still that process; its tasks are free from now on."""
+    """Record that the client is gone, if it still is that process. Its tasks are free from now on."""
 
     def change(terminal: Terminal) -> Terminal:
         if terminal.pid != pid or terminal.state == GONE:
@@ -182,7 +182,7 @@ def end(store: Store, team: str, agent: str, pid: int, source: str) -> None:
 
 
 def describe(store: Store, team: teams.Team, terminal: Terminal, row: dict[str, Any]) -> None:
-    """Add to the row of a listed agent what is known of its terminal; its state is the agent's."""
+    """Add what is known of its terminal to the row of a listed agent."""
     state = state_of(store, team, terminal)
     if row["state"] != "stopped":
         row["state"] = state
@@ -201,27 +201,15 @@ def _since(terminal: Terminal, state: str) -> str:
 
 
 _SHOWN = (
-    "client",
-    "version",
-    "sessionId",
-    "directory",
-    "pid",
-    "tty",
-    "way",
-    "state",
-    "since",
-    "source",
-    "heardAt",
-    "waitsFor",
-    "wokenAt",
+    *("client", "version", "sessionId", "directory", "pid", "tty", "way"),
+    *("state", "since", "source", "heardAt", "waitsFor", "wokenAt"),
 )
 _EPOCH_BITS = 80
 
 
 def process(seat: Seat, session_id: str) -> int:
-    """The client that runs the hook which we are; 0 if it can't be told.
-
-    Of one whose tools and hooks a daemon runs, that is the terminal which the session belongs to, not the daemon.
+    """Return the client that runs this hook; 0 if unknown. If a daemon runs its hooks, that is the terminal with the
+    session, not the daemon.
     """
     client = bindings.nearest_client(os.getppid())
     if client and seat.daemon and seat.daemon.word in words_of(client):
@@ -230,18 +218,18 @@ def process(seat: Seat, session_id: str) -> int:
 
 
 def words_of(pid: int) -> list[str]:
-    """The command line of a process."""
-    return [word.decode(errors="replace") for word in _read(pid, "cmdline").split(b"\0")[:-1]]
+    """Return the command line of a process."""
+    return [word.decode(errors="replace") for word in of_process(pid, "cmdline")[:-1]]
 
 
 def variables_of(pid: int) -> dict[str, str]:
-    """The environment that a process was started with, if it is ours to know."""
-    pairs = (entry.decode(errors="replace").partition("=") for entry in _read(pid, "environ").split(b"\0") if entry)
+    """Return the environment that a process was started with; empty if it belongs to another user."""
+    pairs = (entry.decode(errors="replace").partition("=") for entry in of_process(pid, "environ") if entry)
     return {name: value for name, _, value in pairs}
 
 
 def terminal_of(pid: int) -> str:
-    """The terminal that a process reads from, as `/dev/pts/3`; empty if from none."""
+    """Return the terminal that a process reads from, such as `/dev/pts/3`; empty if it reads from none."""
     try:
         path = os.readlink(f"/proc/{pid}/fd/0")
     except OSError:
@@ -250,7 +238,7 @@ def terminal_of(pid: int) -> str:
 
 
 def program_of(pid: int) -> list[str]:
-    """The words that start the client's program, without what it was asked to do."""
+    """Return the words that start the client's program, without its arguments."""
     words = words_of(pid)
     try:
         program = os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")
@@ -261,8 +249,8 @@ def program_of(pid: int) -> list[str]:
 
 
 def _behind_daemon(daemon: Daemon, its_pid: int, session_id: str) -> int:
-    """The terminal of a session that a shared daemon runs: the one that names it, else the youngest that was there
-    when the session was made and has none.
+    """Return the terminal of a session that a shared daemon runs: the one that names it, else the youngest that existed
+    when the session was made.
     """
     rivals = [pid for pid in _terminals(daemon, os.path.basename(program_of(its_pid)[0])) if pid != its_pid]
     named = [pid for pid in rivals if session_id in words_of(pid)]
@@ -281,7 +269,7 @@ def _terminals(daemon: Daemon, program: str) -> Iterator[int]:
 
 
 def started_at(pid: int) -> float:
-    """When a process was started, in seconds since 1970; 0 if there is none."""
+    """Return when a process was started, in seconds since 1970; 0 if there is none."""
     started = bindings.stat_of(pid)[0]
     if not started:
         return 0.0
@@ -291,7 +279,7 @@ def started_at(pid: int) -> float:
 
 
 def _made_at(session_id: str) -> float:
-    """When a session with an id that tells it (RFC 9562, version 7) was made; 0 for others."""
+    """Return when a session was made, if its id tells (UUID version 7, RFC 9562); else 0."""
     digits = session_id.replace("-", "")
     if len(digits) != 32 or digits[12] != "7":
         return 0.0
@@ -299,11 +287,3 @@ def _made_at(session_id: str) -> float:
         return (int(digits, 16) >> _EPOCH_BITS) / 1000
     except ValueError:
         return 0.0
-
-
-def _read(pid: int, what: str) -> bytes:
-    try:
-        with open(f"/proc/{pid}/{what}", "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
