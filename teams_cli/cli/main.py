@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from teams_cli.commands.call import Call, Service
+    from teams_cli.commands.call import Call, Service, Words
     from teams_cli.commands.declaration import Command
 
 
@@ -226,7 +226,7 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
         from teams_cli.commands.call import Outcome, Service, Stream
 
         if isinstance(answer, Service):
-            call.show = lambda document: _print(command, document, as_json, "")
+            call.show = lambda document: _print(command, document, as_json, None)
             return serve(call, answer)
         if isinstance(answer, Outcome):
             status, parts = answer.status, [answer.document]
@@ -246,7 +246,7 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
     return status
 
 
-def _print(command: Command, document: Any, as_json: bool, words: str) -> None:
+def _print(command: Command, document: Any, as_json: bool, words: Words | None) -> None:
     from teams_cli.cli import output
 
     streams.written(lambda: output.answer(command, document, as_json, sys.stdout, words))

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, TextIO
 
+    from teams_cli.commands.call import Words
     from teams_cli.commands.declaration import Command
 
 
-def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: str = "") -> None:
+def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: Words | None = None) -> None:
     """Print the document that a command answers with; for a person by other *words* than usual, if given."""
     if as_json:
         out.write(dumps(document) + "\n")
@@ -24,11 +25,10 @@ def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: s
     if not is_fancy(out):
         _tell(_bounded(command, document, words), out)
         return
-    from teams_cli.cli.show import parts
     from teams_cli.cli.tables import draw
 
     plain: list[str] = []
-    for part in parts(command, document, words):
+    for part in _parts(command, document, words):
         if isinstance(part, str):
             plain.append(part)
         else:
@@ -42,7 +42,7 @@ _MOST = 20_000
 """Bytes of an answer that goes to a program: the shells of clients keep 10 to 30 KB."""
 
 
-def _bounded(command: Command, document: Any, words: str) -> list[str]:
+def _bounded(command: Command, document: Any, words: Words | None) -> list[str]:
     """The lines of the answer. Where they are more than a client keeps, what others wrote in it ends sooner, with the
     command that shows it whole, and lists have fewer rows; one of mere lines ends with the newest.
     """
@@ -73,16 +73,23 @@ _ROOM = 200
 """Bytes for how to get the rest."""
 
 
-def _lines(command: Command, document: Any, words: str) -> tuple[list[str], bool]:
+def _lines(command: Command, document: Any, words: Words | None) -> tuple[list[str], bool]:
     """The answer in plain lines, and whether it has a table."""
-    from teams_cli.cli.show import parts
+    shown = _parts(command, document, words)
+    if all(isinstance(part, str) for part in shown):
+        return list(shown), False
     from teams_cli.cli.tables import aligned
 
     plain: list[str] = []
-    shown = parts(command, document, words)
     for part in shown:
         plain += [part] if isinstance(part, str) else aligned(part)
-    return plain, any(not isinstance(part, str) for part in shown)
+    return plain, True
+
+
+def _parts(command: Command, document: Any, words: Words | None) -> list[Any]:
+    how = words or command.words
+    assert how, f"{command.name} declares no words"
+    return how(document)
 
 
 def _tell(lines: list[str], out: TextIO) -> None:

@@ -8,9 +8,9 @@ from datetime import datetime
 from rich.cells import cell_len
 from rich.text import Text
 
-from teams_cli.cli.show import state
-from teams_cli.cli.show.inspection import reach_in_short
 from teams_cli.clock import length
+from teams_cli.commands.inspection import reach_in_short
+from teams_cli.commands.phrases import agent_state
 from teams_cli.tasks.tasks import FINISHED
 from teams_cli.teams import history
 from teams_cli.text import safe
@@ -153,12 +153,12 @@ def _agents(frame: Frame, width: int, chosen: str, most: int) -> list[Line]:
     rows = frame["agents"]
     lines = [_heading(f"Agents ({len(rows)})" if rows else "Agents: none")]
     names = min(_NAME, max((cell_len(row["name"]) for row in rows), default=0))
-    states = max((len(state(row)) for row in rows), default=0)
+    states = max((len(agent_state(row)) for row in rows), default=0)
     for row in rows:
         line = Text("> " if row["name"] == chosen else "  ", style="bold cyan")
         line.append_text(_padded(safe(row["name"]), names, "reverse" if row["name"] == chosen else "default"))
         style = _STATES.get(row["trouble"] or row["state"], "default")
-        line.append("  ").append_text(_padded(state(row), states, style))
+        line.append("  ").append_text(_padded(agent_state(row), states, style))
         line.append(f"  {row['queueDepth']:>3} unread  " if row["queueDepth"] else " " * 13, style="dim")
         line.append(safe(_flat(row["why"] or row["status"] or "")), style="red" if _is_bad(row) else "default")
         lines.append(_cut(line, width))

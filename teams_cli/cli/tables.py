@@ -9,14 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any, TextIO
 
-
-class Table:
-    """Rows under headings; in plain text aligned columns, on a terminal a table."""
-
-    def __init__(self, columns: list[str], rows: list[list[str]], empty: str = "") -> None:
-        self.columns = columns
-        self.rows = rows
-        self.empty = empty
+    from teams_cli.commands.phrases import Table
 
 
 def aligned(table: Table) -> Iterable[str]:

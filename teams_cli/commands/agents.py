@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from teams_cli import errors
+from teams_cli import errors, text
 from teams_cli.agents import ending, interrupting, logs, outputs, sessions, starting, waking
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.starting import StartRequest
@@ -12,6 +12,7 @@ from teams_cli.clients import known, permissions
 from teams_cli.commands import console
 from teams_cli.commands.call import Call, Outcome, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.phrases import present
 from teams_cli.messages import reading
 from teams_cli.messages.messages import Message
 from teams_cli.teams import presence, teams
@@ -20,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
+
+    from teams_cli.commands.phrases import Parts
 
 _RUN = """Start an agent, wait until it is done, and print its output.
 
@@ -275,6 +278,77 @@ _ORDER = (
 _TO = argument("AGENT", "The agent.", name="to")
 
 
+def words_of_run(done: dict[str, Any]) -> Parts:
+    if "state" in done:
+        return _start_lines(done)
+    lines = words_of_ended(done)
+    if len(done.get("agents", ())) > 1:
+        lines += ["", *(line for agent in done["agents"] for line in _summary_lines(agent))]
+    return lines
+
+
+def _start_lines(session: dict[str, Any]) -> Parts:
+    tree = f", in {session['worktree']} on {session['branch']}" if "worktree" in session else ""
+    return [f"{session['agent']}: started{tree} ({session['description']})"]
+
+
+def words_of_ended(done: dict[str, Any]) -> Parts:
+    """How an agent ended, and what came out."""
+    if done["outcome"] == "completed":
+        output = _output_lines(done)
+        return [f"{done['agent']}: completed{'' if output else ' without output'}", *output]
+    head = f"{done['agent']}: {done['outcome']}: {done['failure']}"
+    return present(head, *_output_lines(done), done.get("hint"))
+
+
+def _output_lines(agent: dict[str, Any]) -> list[str]:
+    """What the agent said at the end of its turns, the last at the end."""
+    return [line for said in (*agent.get("earlier", ()), agent.get("output")) for line in text.quoted(said)]
+
+
+def _summary_lines(agent: dict[str, Any]) -> Parts:
+    tree = f", in {agent['worktree']}" if agent["worktree"] else ""
+    head = f"{agent['name']}: {agent['outcome']} after {agent['turns']} turn(s){tree} ({agent['description']})"
+    return [head, *(f"  → {status}" for status in agent["statusHistory"])]
+
+
+def words_of_resting(done: dict[str, Any]) -> Parts:
+    how = f"resumed ({done['state']})"
+    if done["paused"]:
+        how = "paused" if done["state"] == "paused" else "will pause after its turn"
+    return [f"{done['agent']}: {how}"]
+
+
+def words_of_recalled(document: dict[str, Any]) -> Parts:
+    lines: Parts = []
+    for agent in document["agents"]:
+        lines.append(f"{agent['name']}: {agent['state'] or 'not started by teams'}")
+        lines += [f"  → {entry['status']}" for entry in agent["statusHistory"]]
+        lines += [*_output_lines(agent), *text.quoted(agent.get("failure"))]
+    return lines or ["no agents"]
+
+
+def words_of_printed(document: dict[str, Any]) -> Parts:
+    return [*text.quoted("\n".join(document["lines"]))]
+
+
+def words_of_interjected(message: dict[str, Any]) -> Parts:
+    return [f"{message['id']}: sent to {message['to']}, interrupting"]
+
+
+def words_of_restarted(message: dict[str, Any]) -> Parts:
+    told = f", notified by {message['id']}" if message.get("id") else ""
+    return [f"{message['to']}: restarted{told}"]
+
+
+def words_of_may_finish(done: dict[str, Any]) -> Parts:
+    if done["mayFinish"]:
+        return [f"{done['agent']}: may finish"]
+    waits = [f"{name} still works for it" for name in done["waitForSessions"]]
+    unread = [f"unread: {', '.join(done['unread'])}"] if done["unread"] else []
+    return [f"{done['agent']}: may not finish yet: {'; '.join([*waits, *unread])}"]
+
+
 COMMANDS = table(
     "Agents",
     Command(
@@ -283,7 +357,7 @@ COMMANDS = table(
         *_ORDER,
         switch("--detach", "Do not wait for the agent.", seldom=True),
         doc=_RUN,
-        words="agents:run",
+        words=words_of_run,
         long=True,
         adding=True,
         daily=True,
@@ -297,7 +371,7 @@ COMMANDS = table(
         *_ORDER,
         switch("--wait", "Wait until it is done, and print its output.", seldom=True),
         doc=starting.spawn,
-        words="agents:run",
+        words=words_of_run,
         long=True,
         adding=True,
         daily=True,
@@ -311,7 +385,7 @@ COMMANDS = table(
         argument("AGENT", "The agent.", name="to", called="to"),
         argument("TEXT", "The text.", name="text", also="message", text=True),
         doc=interrupting.interject,
-        words="agents:interjected",
+        words=words_of_interjected,
         answers=Message,
         held="to text",
         example='interject bob "Stop: the design has changed"',
@@ -322,7 +396,7 @@ COMMANDS = table(
         _pause,
         _TO,
         doc=interrupting.pause,
-        words="agents:resting",
+        words=words_of_resting,
         held="to",
         example="pause-agent bob",
         also="pause",
@@ -332,7 +406,7 @@ COMMANDS = table(
         _resume,
         _TO,
         doc=interrupting.resume,
-        words="agents:resting",
+        words=words_of_resting,
         held="to",
         example="resume-agent bob",
         also="resume continue unpause",
@@ -344,7 +418,7 @@ COMMANDS = table(
         switch("--fresh", "Begin in a new session of its client."),
         option("--uid", "Your own id for this restart: repeating it has no effect.", seldom=True),
         doc=interrupting.restart,
-        words="agents:restarted",
+        words=words_of_restarted,
         answers=Message,
         held="to fresh uid",
         example="restart-agent bob --fresh",
@@ -355,7 +429,7 @@ COMMANDS = table(
         _stop,
         _TO,
         doc=interrupting.stop,
-        words="agents:ended",
+        words=words_of_ended,
         long=True,
         held="to",
         example="stop-agent bob",
@@ -368,7 +442,7 @@ COMMANDS = table(
         switch("--output", "With a name: also its output."),
         doc=_RECALL,
         reads=True,
-        words="agents:recalled",
+        words=words_of_recalled,
         daily=True,
         held="of output",
         example="recall bob --output",
@@ -386,7 +460,7 @@ COMMANDS = table(
         switch("--follow -f", "Continue until it is done.", at_shell=True),
         doc=_LOGS,
         reads=True,
-        words="agents:printed",
+        words=words_of_printed,
         held="of lines follow",
         example="logs bob --follow",
     ),
@@ -396,7 +470,7 @@ COMMANDS = table(
         switch("--look", "Only say what is left to do, and refuse nothing; for a hook of a client."),
         doc=_BEFORE,
         reads=True,
-        words="agents:may_finish",
+        words=words_of_may_finish,
         held="look",
         example="before-complete",
     ),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from teams_cli.teams.presence import OnceTold
 
     T = TypeVar("T")
+    Words = Callable[[Any], list[Any]]
 
     class Person(Protocol):
         """The person at the terminal, as the console sees them."""
@@ -100,8 +101,8 @@ class Call:
         self.begin_answer: Callable[[Any], bool] = lambda document: False
         """Shows a document before a wait, if the rest of the answer can follow on it: then True."""
         self.problems: list[errors.TeamsError] = []
-        self.words = ""
-        """How the answer is told to a person, where that depends on what was asked: a function below `cli.show`."""
+        self.words: Words | None = None
+        """The function that turns the answer into lines for a person, if it is not the command's own."""
         self.more = ""
         """A line about what a list left out, and how to get it."""
         self.room = 0

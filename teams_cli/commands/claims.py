@@ -7,9 +7,10 @@ import time
 from teams_cli import errors
 from teams_cli.clock import length
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.commands.task_documents import taken, to_document
+from teams_cli.commands.phrases import ago, clock_time, is_old, present, time_left
+from teams_cli.commands.task_documents import line, taken, to_document, words_of_claimed, words_of_claimed_knowing
 from teams_cli.messages import events
-from teams_cli.messages.messages import Message
+from teams_cli.messages.messages import Message, quote_bounded
 from teams_cli.tasks import choosing, claims
 from teams_cli.tasks.tasks import FREED, Task
 from teams_cli.teams import presence, teams
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
+    from teams_cli.commands.phrases import Parts
     from teams_cli.views.concerns import Wanted
 
     Found = dict[str, Any]
@@ -36,7 +38,7 @@ def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
         return taken(call, choosing.claim_next(call.store, call.team, call.caller))
     claimed = claims.claim(call.store, call.team, call.caller, task)
     if not any(note.what == "edited" and note.by != call.agent for note in claimed.notes):
-        call.words = "tasks:claimed_knowing"  # who names it has read it, as it still is
+        call.words = words_of_claimed_knowing  # who names it has read it, as it still is
     return taken(call, claimed)
 
 
@@ -75,7 +77,7 @@ def _claimed_in_time(call: Call, wait: float) -> Task:
 def _release(call: Call, task: str, reason: str | None, force: bool) -> Any:
     released = claims.release(call.store, call.team, call.caller, task, reason, force)
     if claims.tells_why(released):
-        call.words = "tasks:given_back"
+        call.words = words_of_given_back
     return to_document(call, released)
 
 
@@ -160,7 +162,7 @@ def _unless_closed(call: Call, find: Callable[[], Found]) -> Found:
 def _in_time(call: Call, document: dict[str, Any], wait: float, find: Callable[[], Found]) -> Found:
     """What *find* waits for; if it does not come, the answer says that the time has run out, and the next step."""
     if call.begin_answer(document):  # whatever ends the wait, that the change is made was said
-        call.words = "messages:came"
+        call.words = words_of_came
         call.problems += call.note_told()  # or the wait would end with what was just said
     try:
         return find()
@@ -227,6 +229,58 @@ def _is_shown_with(message: dict[str, Any], task: Task) -> bool:
     return about == task.id and event in (events.TASK_LOST, events.TASK_RELEASED, events.TASK_EDITED)
 
 
+def words_of_released(task: dict[str, Any]) -> list[str]:
+    """Show a task that is free again, and who had it, if that was another."""
+    last = task["notes"][-1]
+    return line(task, f", taken from {last['owner']}" if "owner" in last else "")
+
+
+def words_of_given_back(task: dict[str, Any]) -> list[str]:
+    """Show a task that its owner gave back, saying why."""
+    return [*line(task), "the leader is notified why; others are offered it first"]
+
+
+def words_of_beat(done: dict[str, Any]) -> Parts:
+    ends: dict[str, list[str]] = {}
+    for task in done["tasks"]:
+        end = f"{time_left(task['leaseExpiresAt'])}, until {clock_time(task['leaseExpiresAt'])}"
+        ends.setdefault(end, []).append(task["id"])
+    kept = [f"{', '.join(ids)}: {end}" for end, ids in ends.items()]
+    return [f"{done['agent']}: seen {ago(done['lastSeen'])}{'' if kept else ', has no task'}", *kept]
+
+
+def words_of_came(news: dict[str, Any]) -> Parts:
+    """What concerns the caller, each with what follows; and the task that it has now."""
+    lines = mail_lines(news)
+    for each in news.get("happened", ()):
+        lines += [each["text"], *present(_step(each["next"]))]
+    if "claimed" in news:
+        return lines + words_of_claimed(news["claimed"])
+    lines += present(news.get("standing"))
+    if not any(each["next"] for each in [*news.get("messages", ()), *news.get("happened", ())]):
+        lines += present(_step(news.get("next")))
+    return lines
+
+
+def mail_lines(news: dict[str, Any]) -> Parts:
+    lines: Parts = []
+    for message in news.get("messages", ()):
+        lines += [*_received(message), *present(_step(message["next"]))]
+    if "moreMessages" in news:
+        lines.append(f"{news['moreMessages']} more messages: teams read-messages")
+    return lines
+
+
+def _received(document: dict[str, Any]) -> list[str]:
+    about = f" answers {document['replyTo']}" if "replyTo" in document else ""
+    old = f", {ago(document['timestamp'])}" if is_old(document["timestamp"]) else ""
+    return [f"{document['id']}{about}{old}", *quote_bounded(Message.from_json(document))]
+
+
+def _step(command: str | None) -> str | None:
+    return f"next: {command}" if command else None
+
+
 COMMANDS = table(
     "Tasks",
     Command(
@@ -236,7 +290,7 @@ COMMANDS = table(
         switch("--next", "The best task that is ready for you."),
         option("--wait", "With --next: how long to wait for a task or a message.", metavar="SECONDS"),
         doc=claims.claim,
-        words="tasks:claimed",
+        words=words_of_claimed,
         answers=Task,
         long=True,
         sleeps=True,
@@ -263,7 +317,7 @@ COMMANDS = table(
         option("--reason", "Why, for the record.", text=True),
         switch("--force", "Even if its owner is at work.", seldom=True),
         doc=claims.release,
-        words="tasks:released",
+        words=words_of_released,
         answers=Task,
         held="task reason force",
         example='release-task 7 --reason "it needs a decision"',
@@ -277,7 +331,7 @@ COMMANDS = table(
         option("--for", "How long you will be silent.", metavar="SECONDS", name="silent_for"),
         doc=claims.heartbeat,
         changes=False,
-        words="tasks:beat",
+        words=words_of_beat,
         repeatable=True,
         daily=True,
         held="task note silent_for",

@@ -232,6 +232,36 @@ _SCOPE = (
 )
 
 
+def words_of_change(done: dict[str, Any]) -> list[str]:
+    if "commands" in done:
+        said = "would run" if done["planned"] else "ran" if done["changed"] else "not needed"
+        lines = [f"{said}: {command}" for command in done["commands"]]
+        return [*lines, f"next: {done['next']}"] if "next" in done else lines
+    if not done["diff"]:
+        return [f"{file['path']}: nothing to change" for file in done["files"]]
+    asked = done.get("asked", False)
+    lines = [line for file in done["files"] for line in _file_lines(file, asked)]
+    return [*lines, f"next: {done['next']}"] if "next" in done else lines
+
+
+def _file_lines(file: dict[str, Any], asked: bool) -> list[str]:
+    """What became of the file, with how, unless that was shown when it was asked about."""
+    lines: list[str] = [] if asked else file["diff"].splitlines()
+    if asked and not file["changed"]:
+        lines.append(f"{file['path']}: left as it is")
+    if file["changed"]:
+        lines.append(f"{file['path']}: changed" + (f"; before: {file['backup']}" if file["backup"] else ""))
+    return lines
+
+
+def words_of_hooked(said: Any) -> list[str]:
+    return [str(said)]
+
+
+def words_of_here(document: dict[str, Any]) -> list[str]:
+    return [f"{document['directory']}: {document['team'] or 'belongs to no team'}"]
+
+
 COMMANDS = table(
     "Connect",
     Command(
@@ -241,7 +271,7 @@ COMMANDS = table(
         doc=_HOOK,
         changes=False,
         at_shell=True,
-        words="inspection:hooked",
+        words=words_of_hooked,
         held="client",
         example="hook claude",
     ),
@@ -258,7 +288,7 @@ COMMANDS = table(
         in_team=False,
         changes=False,
         at_shell=True,
-        words="inspection:change",
+        words=words_of_change,
         example="install claude",
         also="setup connect client clients",
     ),
@@ -270,7 +300,7 @@ COMMANDS = table(
         in_team=False,
         changes=False,
         at_shell=True,
-        words="inspection:change",
+        words=words_of_change,
         example="uninstall claude",
         also="disconnect",
     ),
@@ -283,7 +313,7 @@ COMMANDS = table(
         in_team=False,
         changes=False,
         at_shell=True,
-        words="inspection:here",
+        words=words_of_here,
         example="here alpha",
     ),
 )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from teams_cli.commands.call import Call
+    from teams_cli.commands.call import Call, Words
 
 
 _IN_OTHER_SYSTEMS = {key: f"{key}_id" for key in ("task", "plan", "agent", "message", "shutdown")}
@@ -177,8 +177,8 @@ class Command:
     `name=a,b` it may give these values, of `name=.` its own alone, of `name/` paths below the directory it works in;
     of `name>` too, which are written, so not at `ask`.
     """
-    words = ""
-    """The function below `cli.show`, or in an extension, that tells the document to a person."""
+    words: Words | None = None
+    """The function that turns the document into lines and tables for a person."""
     answers: Any = None
     """The record, or the list of records, that the document is."""
     gist: Sequence[str] = ()
@@ -332,13 +332,12 @@ class Command:
                     refused.message = f"{refused.message} ({', '.join(ids[: ids.index(key)])}: done)"
                 raise
             documents += document if isinstance(document, list) else [getattr(document, "document", document)]
-            if not isinstance(document, list) and not call.words.startswith(EACH):
-                call.words = f"{EACH}{call.words or self.words}"
+        words = call.words or self.words
+        if words and not isinstance(document, list):  # each is told as if it were alone
+            call.words = lambda documents: [part for each in documents for part in words(each)]
         return documents
 
 
-EACH = "each "
-"""What the words of an answer begin with that has several documents, each told as if it were alone."""
 _OURS = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EBADF, errno.EPIPE)
 """What the system says of a mistake in this program, or of a reader that has gone."""
 
@@ -349,13 +348,6 @@ def _after_a_change(failure: errors.TeamsError) -> errors.OutcomeUnknown:
     if isinstance(failure, errors.StorageFailed) and failure.hint:  # what refuses the disk stays so
         hint = f"{failure.hint} What is done stays done: a repeat does the rest."
     return errors.OutcomeUnknown(f"something was changed, then this failed: {failure.message}", hint)
-
-
-def named(place: str) -> Callable[..., Any]:
-    """The function that is called `package.module:function` below the program."""
-    module, _, function = place.partition(":")
-    value: Callable[..., Any] = getattr(__import__(f"teams_cli.{module}", fromlist=[function]), function)
-    return value
 
 
 def table(group: str, *commands: Command) -> dict[str, Command]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from teams_cli import errors
+from teams_cli import errors, text
 from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.phrases import Table, agent_state, ago, present
 from teams_cli.messages import reading
-from teams_cli.messages.messages import Message
+from teams_cli.messages.messages import Message, quote, quote_bounded
 from teams_cli.messages.reading import Reading, Selection
 from teams_cli.names import HUMAN, number_of
 from teams_cli.teams.permission import require
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
+    from teams_cli.commands.phrases import Parts
     from teams_cli.questions.questions import Question
     from teams_cli.teams.teams import Team
 
@@ -213,6 +215,109 @@ def _answer_question(call: Call, question: Question, message: str, text: str) ->
     }
 
 
+def words_of_read(messages: list[dict[str, Any]]) -> Parts:
+    """What is new in full; of what was read before and is still open a line each."""
+    new = [line for message in messages if not message.get("readBefore") for line in _message(message, is_bounded=True)]
+    before = [
+        f"  {message['id']} from {message['from']}, {ago(message['timestamp'])}: "
+        + text.clipped_line(message["message"], _SHORT)
+        for message in messages
+        if message.get("readBefore")
+    ]
+    if before:
+        before.insert(0, "still open (`teams reply ID TEXT`, or `teams ack`; in full: `teams read-messages --all`):")
+    return [*(new or ["no new messages" if before else "no messages"]), *before]
+
+
+_SHORT = 72
+
+
+def _message(document: dict[str, Any], is_bounded: bool = False) -> list[str]:
+    about = f", answers {document['replyTo']}" if "replyTo" in document else ""
+    done = ", handled" if document.get("handledAt", "") > document.get("readAt", "") else ""
+    is_wanted = "ackBy" in document and "reach" not in document and not done
+    wanted = f", to acknowledge: teams ack {document['id']}" if is_wanted else ""
+    head = f"{document['id']}, {ago(document['timestamp'])}{about}{done}{wanted}"
+    message = Message.from_json(document)
+    return [head, *(quote_bounded(message) if is_bounded else quote(message).split("\n"))]
+
+
+def words_of_sent_before(documents: list[dict[str, Any]]) -> Parts:
+    rows = []
+    for document in documents:
+        short = text.clipped_line(document["message"], _TITLE)
+        late = " OVERDUE" if document.get("overdue") else ""
+        rows += [
+            [document["id"], each["name"], how_far(each) + late, ago(document["timestamp"]), short]
+            for each in document["reach"]
+        ]
+    return [Table(["message", "to", "state", "age", "text"], rows, "nothing sent")]
+
+
+_TITLE = 48
+
+
+def how_far(each: dict[str, Any]) -> str:
+    """How far it got with one recipient: the state in words, and in which of its turns the agent was shown it."""
+    turn = f" (turn {each['turn']})" if "turn" in each else ""
+    return f"{each['state'].replace('_', ' ')}{turn}"
+
+
+def words_of_reached(document: dict[str, Any]) -> Parts:
+    rows = [
+        [to["name"], how_far(to), *(ago(to.get(key)) for key in ("shownAt", "readAt", "handledAt"))]
+        for to in document["reach"]
+    ]
+    late = [f"overdue: it should have been acknowledged {ago(document['ackBy'])}"] if document.get("overdue") else []
+    return [*_message(document), Table(["to", "state", "shown", "read", "handled"], rows, "nobody"), *late]
+
+
+def words_of_replied(answer: dict[str, Any]) -> Parts:
+    original = answer["repliedTo"]
+    if "question" in answer:
+        return [f"{answer['question']}: answered to {answer['to']}; {original['id']} is handled"]
+    return [f"{answer['id']}: sent to {answer['to']}; {original['id']} is handled"]
+
+
+def words_of_agents(document: dict[str, Any]) -> Parts:
+    rows = [
+        [
+            agent["name"] + (" (you)" if agent["name"] == document["self"] else ""),
+            agent["role"],
+            agent_state(agent),
+            str(agent["queueDepth"]),
+            ago(agent["lastSeen"]),
+            text.listed(agent.get("tasks", ()), 3) or "-",
+            agent["status"] or "-",
+        ]
+        for agent in document["agents"]
+    ]
+    waits = [(agent["name"], agent.get("terminal", {}).get("waitsFor")) for agent in document["agents"]]
+    trees = [(agent["name"], agent.get("session", {}).get("worktree")) for agent in document["agents"]]
+    return [
+        Table(["agent", "role", "state", "unread", "last seen", "tasks", "status"], rows, "no agents"),
+        *(f"{name} works in {tree}" for name, tree in trees if tree),
+        *(f"{name} waits for a permission: {wish}" for name, wish in waits if wish),
+    ]
+
+
+def words_of_attention(payload: dict[str, Any]) -> Parts:
+    state = payload["state"]
+    output = state["output"]
+    lines: Parts = [state["title"]]
+    lines += [output["hint"]] if "hint" in output else []
+    for agent in output["agents"]:
+        tree = f" (in {agent['worktree']})" if "worktree" in agent else ""
+        lines.append(f"{agent['name']}{' (idle)' if agent['idle'] else ''}: {agent['status'] or '-'}{tree}")
+    for message in output["messages"]:
+        lines += [f"#{message['id']}", f'[From agent "{message["from"]}"]:', *text.quoted(message["content"], "| ")]
+    return [*lines, *present(output.get("more"))]
+
+
+def words_of_handled(done: dict[str, Any]) -> Parts:
+    return [f"handled: {', '.join(done['handled']) or 'nothing was open'}"]
+
+
 COMMANDS = table(
     "Messages",
     Command(
@@ -225,7 +330,7 @@ COMMANDS = table(
         option("--wait", "How long to wait for a message.", metavar="SECONDS"),
         option("--limit", "Show at most N.", type=int, least=1, metavar="N", default=20, seldom=True),
         doc=_READ,
-        words="messages:read",
+        words=words_of_read,
         answers=list[Message],
         long=True,
         sleeps=True,
@@ -247,7 +352,7 @@ COMMANDS = table(
         _show,
         argument("ID", "The message: 7, #7 or msg-7.", name="message"),
         doc=_SHOW,
-        words="messages:reached",
+        words=words_of_reached,
         reads=True,
         whole=True,
         held="message",
@@ -261,7 +366,7 @@ COMMANDS = table(
         switch("--open", "Only messages that somebody still has to handle."),
         option("--limit", "Show at most the newest N.", type=int, least=1, metavar="N", default=20),
         doc=_SENT,
-        words="messages:sent_before",
+        words=words_of_sent_before,
         answers=list[Message],
         reads=True,
         held="to open limit",
@@ -274,7 +379,7 @@ COMMANDS = table(
         argument("ID", "The message: 7, #7 or msg-7.", name="message"),
         _TEXT,
         doc=reading.reply,
-        words="messages:replied",
+        words=words_of_replied,
         answers=Message,
         adding=True,
         held="message text",
@@ -294,7 +399,7 @@ COMMANDS = table(
             else_all=True,
         ),
         doc=_ACK,
-        words="messages:handled",
+        words=words_of_handled,
         repeatable=True,
         daily=True,
         held="message",
@@ -306,7 +411,7 @@ COMMANDS = table(
         _list_agents,
         doc=_LIST,
         reads=True,
-        words="messages:agents",
+        words=words_of_agents,
         daily=True,
         held="",
         example="list-agents",
@@ -316,7 +421,7 @@ COMMANDS = table(
         "attend",
         _attend,
         doc=_ATTEND,
-        words="messages:attention",
+        words=words_of_attention,
         adding=True,
         quiet=True,
         held="",

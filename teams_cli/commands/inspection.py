@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import Counter
 from functools import partial
 
-from teams_cli import __version__, environment, errors, extensions
+from teams_cli import __version__, environment, errors, extensions, text
 from teams_cli.agents import budgets, limited, logs, notifying, sessions, waking
 from teams_cli.clients import known, profiles
+from teams_cli.clock import length
 from teams_cli.commands import console
 from teams_cli.commands.call import Call, Outcome, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.inbox import how_far
+from teams_cli.commands.phrases import Table, agent_state, clock_time, counts_of
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
     from typing import Any
+
+    from teams_cli.commands.phrases import Parts
 
 
 _HISTORY = """List every change of the team with its actor, oldest first; with --follow, also each new change.
@@ -262,6 +268,134 @@ def _events(call: Call, kinds: tuple[str, ...], command: str | None, once: bool)
             return
 
 
+def _entry(entry: dict[str, Any]) -> str:
+    return f"{clock_time(str(entry.get('at')))}  {history.line(entry)}"
+
+
+def words_of_changes(entries: Any) -> Parts:
+    return [_entry(entries)] if isinstance(entries, dict) else [_entry(entry) for entry in entries]
+
+
+def words_of_doctor(document: dict[str, Any]) -> Parts:
+    if not document["findings"]:
+        return [f"{document['root']}: healthy"]
+    lines = []
+    for item, following in zip(document["findings"], [*document["findings"][1:], {}], strict=True):
+        lines.append(f"{item['level']}: {item['where']}: {item['what']}")
+        if (remedy := _remedy(item)) and remedy != _remedy(following):
+            lines.append(f"  {remedy}")
+    return [*lines]
+
+
+def _remedy(finding: dict[str, Any]) -> str:
+    """What is to be done, said once behind all findings that have it in common."""
+    return "" if finding.get("level") in (None, "fixed") else str(finding["remedy"] or "")
+
+
+def words_of_settings(document: dict[str, Any]) -> Parts:
+    call = [[what, str(said["value"] or "-"), said["source"], ""] for what, said in document["call"].items()]
+    rows = [[row["key"], str(row["value"]), row["source"], row["help"]] for row in document["settings"]]
+    return [Table(["setting", "value", "from", "what it is"], call + rows)]
+
+
+def words_of_set_to(done: dict[str, Any]) -> Parts:
+    return [f"{done['key']}: {done['value']} ({done.get('for') or done['source']})"]
+
+
+def words_of_version(document: dict[str, Any]) -> Parts:
+    return [f"teams {document['version']} on Python {document['python']}; the teams are in {document['store']}"]
+
+
+_SHORT = 100
+"""Characters of a text that a row has."""
+
+
+def words_of_frame(frame: dict[str, Any]) -> Parts:
+    """Show the whole team at a glance."""
+    closed = ", closed" if frame["state"] == "closed" else ""
+    waiting = [[row["id"], row["from"], text.clipped_line(row["text"], _SHORT)] for row in frame["waiting"]]
+    failed = [
+        [row["id"], row["status"], str(row["waiting"] or "-"), text.clipped_line(row["reason"], _SHORT)]
+        for row in frame["failed"]
+    ]
+    tasks = [
+        [
+            task["id"],
+            "blocked" if task["status"] == "pending" and task["blocked"] else task["status"],
+            task["priority"],
+            task.get("owner", "-"),
+            task["title"],
+        ]
+        for task in frame["tasks"]
+    ]
+    return [
+        f"team {frame['team']} (leader {frame['leader']}{closed})",
+        _course(frame["course"]),
+        *([f"waits for you: {len(waiting)}"] if waiting else []),
+        Table(["what", "from", "text"], waiting),
+        *([f"failed: {len(failed)}"] if failed else []),
+        Table(["task", "status", "blocks", "reason"], failed),
+        f"agents: {len(frame['agents'])}",
+        Table(["agent", "role", "state", "unread", "status"], [_agent(row) for row in frame["agents"]], "no agents"),
+        f"tasks: {counts_of(frame['taskCounts'])}",
+        *([f"longest chain of tasks: {', '.join(path)}"] if (path := frame["course"]["criticalPath"]) else []),
+        Table(["task", "status", "priority", "owner", "title"], tasks),
+        "messages:" if frame["messages"] else "no messages",
+        Table(["message", "at", "from", "to", "text"], [_message(message) for message in frame["messages"]]),
+    ]
+
+
+def words_of_happened(document: dict[str, Any]) -> Parts:
+    """What happened, each with what to do about it."""
+    lines: Parts = []
+    for event in document["events"]:
+        lines.append(f"{event['event']}: {event['text']}")
+        lines += [f"next: {event['next']}"] if "next" in event else []
+    return lines
+
+
+def _course(course: dict[str, Any]) -> str:
+    """How far the work is and when it may be done, in a line."""
+    reviewed = f", {course['inReview']} in review" if course["inReview"] else ""
+    done = f"{course['done']} of {course['total']} done"
+    counts = f"{done}, {course['inProgress']} in progress{reviewed}, {course['ready']} ready"
+    held = f" (blocking {course['heldUp']})" if course["heldUp"] else ""
+    estimate = course["estimate"]
+    left = f"{length(estimate['fromSeconds'])} to {length(estimate['toSeconds'])} left" if estimate else ""
+    end = f"about {left}" if left else f"no estimate: {course['noEstimate']}"
+    return f"{course['percent']} %: {counts}, {course['blocked']} blocked, {course['failed']} failed{held}; {end}"
+
+
+def _agent(row: dict[str, Any]) -> list[str]:
+    status = text.clipped_line(row["why"] or row["status"] or "-", _SHORT)
+    return [row["name"], row["role"], agent_state(row), str(row["queueDepth"]), status]
+
+
+def _message(message: dict[str, Any]) -> list[str]:
+    return [
+        message["id"],
+        clock_time(message["timestamp"]),
+        message["from"],
+        message["to"] + reach_in_short(message),
+        text.clipped_line(message["message"], _SHORT),
+    ]
+
+
+def reach_in_short(message: dict[str, Any]) -> str:
+    """How far the message got with those it was sent to; empty where that is not told."""
+    counts = Counter(how_far(each) for each in message.get("reach", ()))
+    words = list(counts) if sum(counts.values()) == 1 else [f"{count} {state}" for state, count in counts.items()]
+    said = [*words, *(["not acknowledged in time"] if message.get("overdue") else [])]
+    return f" ({', '.join(said)})" if said else ""
+
+
+def words_of_watched(frame_or_changes: dict[str, Any]) -> Parts:
+    """The first frame whole, then only what changed."""
+    if "changes" in frame_or_changes:
+        return [f"{clock_time(str(entry.get('at')))}  {history.line(entry)}" for entry in frame_or_changes["changes"]]
+    return words_of_frame(frame_or_changes)
+
+
 COMMANDS = table(
     "Inspect",
     Command(
@@ -272,7 +406,7 @@ COMMANDS = table(
         switch("--follow", "Continue with new changes until interrupted.", at_shell=True),
         doc=_HISTORY,
         reads=True,
-        words="inspection:changes",
+        words=words_of_changes,
         newest_last=True,
         held="since limit follow",
         example="history --since 10m",
@@ -290,7 +424,7 @@ COMMANDS = table(
         in_team=False,
         changes=False,
         at_shell=True,
-        words="inspection:doctor",
+        words=words_of_doctor,
         example="doctor",
         also="check health fsck diagnose supervisor waker",
     ),
@@ -307,7 +441,7 @@ COMMANDS = table(
         switch("--user", "Change your default for new teams.", at_shell=True),
         option("--for", "With `budget`: the agent or run that it limits.", name="of", metavar="AGENT|RUN"),
         doc=_SET,
-        words="inspection:set_to",
+        words=words_of_set_to,
         repeatable=True,
         for_person=True,
         example="set staleAfterSeconds 600",
@@ -318,7 +452,7 @@ COMMANDS = table(
         _settings,
         doc=_SETTINGS,
         reads=True,
-        words="inspection:settings",
+        words=words_of_settings,
         held="",
         example="settings",
         also="get-settings list-settings show-settings",
@@ -330,7 +464,7 @@ COMMANDS = table(
         in_team=False,
         changes=False,
         at_shell=True,
-        words="inspection:version",
+        words=words_of_version,
         held="",
         example="version",
     ),
@@ -341,7 +475,7 @@ COMMANDS = table(
         doc=_WATCH,
         changes=False,
         at_shell=True,
-        words="inspection:watched",
+        words=words_of_watched,
         example="watch",
         also="top monitor",
     ),
@@ -356,7 +490,7 @@ COMMANDS = table(
         doc=_ON,
         changes=False,
         at_shell=True,
-        words="inspection:happened",
+        words=words_of_happened,
         example='on failed --run "notify-send teams"',
         also="trigger when notify notification notifications",
     ),

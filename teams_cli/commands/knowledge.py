@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from teams_cli import errors
+from teams_cli import errors, text
 from teams_cli.commands import task_documents
 from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.phrases import Table, age, ago, clock_time, length_of
+from teams_cli.commands.task_documents import lines_of_pages
 from teams_cli.names import each_name
-from teams_cli.tasks import agreements
+from teams_cli.tasks import agreements, overviews
 from teams_cli.teams import history, pages, roles, teams
 from teams_cli.teams.pages import Page
 from teams_cli.teams.permission import standing_of
-from teams_cli.views import brief, search
+from teams_cli.views import brief, search, steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
+    from teams_cli.commands.phrases import Parts
+
+    Lines = list[tuple[str, int]]
 
 
 _WHOAMI = """Show your name, role and type in the team, where the teams are kept, and the source of each value."""
@@ -79,7 +84,7 @@ def _share(call: Call, key: str, body: str | None, if_version: int | None, remov
 def _shared(call: Call, key: str | None) -> Any:
     team = call.load_team()
     if key is None:
-        call.words = "questions:pages"
+        call.words = words_of_pages
         return [page.to_row() for page in pages.all_of(call.store, team.name, call.problems)]
     page = pages.get(call.store, team.name, key)
     if call.caller is not None and standing_of(team, call.caller):
@@ -118,6 +123,178 @@ def _search(
     return search.search(call.store, team, wanted, places, limit or _HITS, call.problems)
 
 
+def words_of_page_changed(page: dict[str, Any]) -> Parts:
+    if "text" not in page:
+        return [f"{page['key']}: removed"]
+    return [f"{page['key']}: version {page['version']}", *lines_of_pages(page)]
+
+
+def words_of_agreed(page: dict[str, Any]) -> Parts:
+    """Show an agreement, with who has confirmed it."""
+    named = text.listed([page["author"], *page.get("agreed", ())])
+    return [f"{page['key']}: version {page['version']}, agreed to by {named}", *text.quoted(page["text"])]
+
+
+def words_of_page(page: dict[str, Any]) -> Parts:
+    head = f"{page['key']}: version {page['version']} by {page['author']}, {ago(page['updatedAt'])}"
+    return [head, *text.quoted(page["text"])]
+
+
+def words_of_pages(pages: list[dict[str, Any]]) -> Parts:
+    rows = [[page["key"], str(page["version"]), page["author"], age(page["updatedAt"]), page["line"]] for page in pages]
+    return [Table(["page", "version", "by", "age", "begins"], rows, "no pages")]
+
+
+def words_of_hits(hits: list[dict[str, Any]]) -> Parts:
+    """Each hit with where it is; of a task also what it is called."""
+    rows = [[hit["in"], hit["id"], hit["from"] or "-", clock_time(hit["at"]), _text(hit)] for hit in hits]
+    return [Table(["in", "id", "from", "at", "text"], rows)] if rows else ["nothing was found"]
+
+
+def _text(hit: dict[str, Any]) -> str:
+    title = hit.get("title")
+    return hit["text"] if hit["in"] == "tasks" or not title else f"{hit['text']} ({title})"
+
+
+def words_of_who(document: dict[str, Any]) -> Parts:
+    root = f"root: {document['root']} ({document['sources']['root']})"
+    if document["agentId"] is None:
+        return ["unknown: name yourself with --as AGENT or TEAMS_AGENT_ID; a person is `human`", root]
+    role = document["role"] or ("no member" if document["team"] else _several(document))
+    team = f" of team {document['team']}" if document["team"] else ""
+    about = text.quoted(document.get("about"))
+    return [f"{document['agentId']}: {role}{team}", *about, root]
+
+
+def words_of_brief(document: dict[str, Any]) -> Parts:
+    """Show where an agent is in at most 1,500 characters: what is least needed gives way."""
+    if "members" not in document:
+        return [*_outside(document), f"next: {document['next']}"]
+    lines = [*_mine(document), *_waiting(document), *_others(document)]
+    last = f"next: {document['next']}" if document["next"] else overviews.DONE
+    head = (
+        f"{document['agent']}: {document['role'] or 'no member'} of team {document['team']}"
+        f" (leader {document['leader']}, {text.counted(document['members'], 'member')})"
+    )
+    while lines and len(head) + len(last) + sum(len(line) + 1 for line, _ in lines) + 2 > _MOST:
+        lines.remove(max(lines, key=lambda pair: (pair[1], len(pair[0]))))
+    return [head, *(line for line, _ in lines), *last.split("\n")]  # a command of several lines is pasted as it is
+
+
+_MOST = 1500
+
+
+_SEEN, _NEEDED, _USEFUL, _EXTRA = range(4)
+"""What gives way last: it counts as read, or is shown once."""
+
+
+def _outside(document: dict[str, Any]) -> list[str]:
+    if document["team"]:
+        return [f"{document['agent']}: team {document['team']} does not exist yet"]
+    is_open = document["teams"] and "memberOf" not in document
+    known = f"; teams: {', '.join(document['teams'][:20])}" if is_open else ""
+    return [f"{document['agent']}: {_several(document)}{known}"]
+
+
+def _several(document: dict[str, Any]) -> str:
+    """Of which teams an agent is a member that named none, and how it chooses."""
+    if document.get("memberOf"):
+        return f"a member of {', '.join(document['memberOf'][:20])}; choose with --team NAME or TEAMS_TEAM"
+    return "in no team"
+
+
+def _mine(document: dict[str, Any]) -> Lines:
+    lines: Lines = []
+    if "closed" in document:
+        by = f" by {document['closedBy']}" if document.get("closedBy") else ""
+        when = ago(document["closed"]["at"])
+        lines.append((f"the team was closed{by} {when}: you are done", _NEEDED))
+    lines += [(line, _NEEDED) for line in text.quoted(document.get("about"))]
+    lines += [(line, _SEEN) for line in text.quoted(document.get("rules"), "| ")]
+    for task in document["myTasks"]:
+        lines.append((f"yours: {task['id']} {task['title']}{_state(task)}", _NEEDED))
+        lines += [(f"  {done['id']} ({done['owner']}): {done['result']}", _USEFUL) for done in task["results"]]
+    if document["myTaskCount"] > len(document["myTasks"]):
+        lines.append((f"your tasks: {document['myTaskCount']}: teams get-tasks --owner {document['agent']}", _NEEDED))
+    lines += [(f"{page['text']} ({steps.read_page(page['key'])})", _NEEDED) for page in document.get("pages", ())]
+    if document.get("morePages"):
+        lines.append((f"{document['morePages']} more pages changed: teams shared", _NEEDED))
+    return lines + [(line, _SEEN) for line in document["news"]]
+
+
+def _state(task: dict[str, Any]) -> str:
+    """What has to be known of one's task: how long the claim lasts, what it waits for, how it stands with its plan."""
+    soon = ": any `teams` command renews it" if task.get("leaseEndsSoon") else ""
+    facts = [f"{length_of(task['leaseSeconds'])} left{soon}"] if task["leaseSeconds"] is not None else []
+    if task["waitsFor"]:
+        facts.append(f"waits for {', '.join(task['waitsFor'])}")
+    if task["plan"]:
+        facts.append(f"plan {task['plan']}" if task["planId"] is None else f"{task['planId']} {task['plan']}")
+    return f" ({'; '.join(facts)})" if facts else ""
+
+
+def _waiting(document: dict[str, Any]) -> Lines:
+    least = "at least " if document.get("moreUnread") else ""
+    lines: list[str | None] = [
+        f"asked to shut down: {document['shutdown']}" if document["shutdown"] else None,
+        f"unread: {least}{document['unread']} ({', '.join(document['unreadFrom'])})" if document["unread"] else None,
+        _first("read, still open", document["unhandled"], document["unhandledCount"], "teams read-messages --peek"),
+        *(
+            f"overdue: {late['id']} is not acknowledged by {', '.join(late['waitsFor'])}"
+            for late in document["overdue"]
+        ),
+        _first("questions to you", document["questions"], document["questionCount"], "teams get-questions"),
+        _first("plans waiting for you", document["plans"], document["planCount"], "teams get-plans --open"),
+        *(f"  {plan['id']} of {plan['from']}: {plan['plan']}" for plan in document["proposed"]),
+    ]
+    return [(line, _NEEDED) for line in lines if line]
+
+
+def _first(what: str, named: list[str], count: int, rest: str) -> str | None:
+    """The first of what waits, and how many more with the command that lists them; None if there is nothing."""
+    more = f" and {count - len(named)} more: {rest}" if count > len(named) else ""
+    return f"{what}: {', '.join(named)}{more}" if named else None
+
+
+def _others(document: dict[str, Any]) -> Lines:
+    lines: Lines = []
+    for status in ("completed", "failed"):
+        ended = [_end(each, document["leads"]) for each in document["finished"] if each["status"] == status]
+        if ended:
+            lines.append((f"{status}: {_named(ended)}", _NEEDED))
+    if document["stale"] and document["leads"]:
+        lines.append((f"checked on commits that did not land: {', '.join(document['stale'][:_MOST_STALE])}", _NEEDED))
+    if document["stuck"]:
+        lines.append((f"blocked by failed tasks: {', '.join(document['stuck'][:5])}", _USEFUL))
+    if document["moreChanges"]:
+        lines.append((f"{document['moreChanges']} other changes: teams history --since {document['since']}", _EXTRA))
+    counts = ", ".join(f"{count} {status}" for status, count in document["tasks"].items()) or "none"
+    return [*lines, (f"tasks: {counts}; ready: {document['ready']}", _USEFUL)]
+
+
+def _end(task: dict[str, Any], leads: bool) -> str:
+    """A task that ended, by whom; for who leads also whether it was checked, and who accepted it."""
+    facts = [task["by"]]
+    if leads:
+        facts += ["checked"] if task.get("checked") else []
+        facts += [f"accepted by {task['acceptedBy']}"] if "acceptedBy" in task else []
+    return f"{task['id']} ({', '.join(facts)})"
+
+
+def _named(ended: list[str]) -> str:
+    """All of them; where they are many, by their numbers alone, or how many."""
+    if len(whole := ", ".join(ended)) <= _SHORT:
+        return whole
+    numbers = ", ".join(each.partition(" ")[0].removeprefix("task-") for each in ended)
+    return numbers if len(numbers) <= 2 * _SHORT else f"{len(ended)} tasks: teams get-tasks"
+
+
+_SHORT = 300
+
+
+_MOST_STALE = 10
+
+
 COMMANDS = (
     table(
         "Teams",
@@ -126,7 +303,7 @@ COMMANDS = (
             _whoami,
             doc=_WHOAMI,
             reads=True,
-            words="teams:who",
+            words=words_of_who,
             outside=True,
             held="",
             example="whoami",
@@ -137,7 +314,7 @@ COMMANDS = (
             _brief,
             doc=brief.brief,
             changes=False,
-            words="teams:brief",
+            words=words_of_brief,
             daily=True,
             quiet=True,
             held="",
@@ -164,7 +341,7 @@ COMMANDS = (
             ),
             switch("--remove", "Remove the page.", seldom=True),
             doc=pages.share,
-            words="questions:page_changed",
+            words=words_of_page_changed,
             answers=Page,
             held="key body if_version remove",
             example='share api "GET /users gives a list" --if-version 2',
@@ -176,7 +353,7 @@ COMMANDS = (
             argument("KEY", "The name of the page.", name="key", required=False),
             doc=_SHARED,
             reads=True,
-            words="questions:page",
+            words=words_of_page,
             held="key",
             example="shared api",
             also="pages get-pages list-pages read-page show-page page shared-page shared-pages",
@@ -188,7 +365,7 @@ COMMANDS = (
             option("--text", "Who changes what; `-` reads it from standard input.", text=True),
             option("--version", "Confirm it only if this is still its version.", type=int, metavar="N", seldom=True),
             doc=agreements.agree,
-            words="questions:agreed",
+            words=words_of_agreed,
             answers=Page,
             held="tasks text version",
             example='agree 1,2 --text "ann: Editor.edit; bob: Editor.open"',
@@ -207,7 +384,7 @@ COMMANDS = (
             option("--limit", f"At most N; the default is {_HITS}.", type=int, least=1, metavar="N"),
             doc=_SEARCH,
             reads=True,
-            words="inspection:hits",
+            words=words_of_hits,
             held="words places sender since limit",
             example="search parser --in results",
             also="find grep",

@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 
-from teams_cli import errors, extensions
+from teams_cli import errors, extensions, text
+from teams_cli.commands.phrases import Table, age, clock_time, present
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from teams_cli.commands.call import Call
+    from teams_cli.commands.phrases import Parts
     from teams_cli.store.pace import Alarm
 
 _EVERY = 30.0
@@ -42,3 +45,71 @@ def tending(call: Call) -> Callable[[Alarm], None]:
             alarm.ring_in(due - time.monotonic())
 
     return tend
+
+
+def words_of_landing_asked(landing: dict[str, Any]) -> Parts:
+    """Show a landing with the command that follows."""
+    step = f"next: teams wait --landing {landing['id']}"
+    return [*landing_over(landing), *([step] if landing["state"] in ("queued", "checking") else [])]
+
+
+def landing_over(landing: dict[str, Any]) -> Parts:
+    """How it stands; of one that came back all that its owner has to know."""
+    what = f"{landing['id']}: {landing['state']}, {landing['task']} onto {landing['onto']}"
+    check = landing.get("checked") or {}
+    at = f" is {landing['merge'][:_COMMIT]}" if landing["state"] == "landed" and "merge" in landing else ""
+    return present(
+        what + at,
+        *_conflict(landing),
+        f"check: {check['command']}: exit status {check['status']}" if check.get("status") else None,
+        *(text.quoted(check["output"]) if check.get("status") else ()),
+        *text.quoted(landing.get("reason")),
+        f"pull request: {landing['url']}" if "url" in landing else None,
+        f"to fix it: git merge {landing['onto']}, edit, commit" if landing["state"] == "red" else None,
+    )
+
+
+def _conflict(landing: dict[str, Any]) -> list[str]:
+    """The places in which it conflicts, with whose work, and what to do."""
+    if not landing.get("files"):
+        return []
+    from teams_cli.agents import regions  # dear, and few landings conflict
+
+    onto, against = landing["onto"], landing.get("against")
+    cause = f" with {against['owner']}'s {against['task']}, landed {clock_time(against['at'])}" if against else ""
+    known = {place["file"]: place for place in landing.get("places") or ()}
+    places = [regions.in_words(known[name]) if name in known else name for name in landing["files"]]
+    how = f"to fix it: git merge {onto}, resolve, commit"
+    return [f"conflict{cause} in:", *(f"  {place}" for place in places), how]
+
+
+def words_of_landings(landings: list[dict[str, Any]]) -> Parts:
+    columns = ["landing", "state", "task", "owner", "commit", "onto", "age", "about"]
+    return [Table(columns, [_landing_row(landing) for landing in landings], "no landings")]
+
+
+_COMMIT = 10
+
+
+def _landing_row(landing: dict[str, Any]) -> list[str]:
+    check = landing.get("checked") or {}
+    about = text.listed(landing.get("files", ())) or landing.get("reason") or ""
+    if landing["state"] == "red":
+        about = f"{check.get('command')}: exit status {check.get('status')}"
+    return [
+        landing["id"],
+        landing["state"],
+        landing["task"],
+        landing.get("owner", "-"),
+        landing["head"][:_COMMIT],
+        landing["onto"],
+        age(landing["createdAt"]),
+        about or landing["title"],
+    ]
+
+
+def words_of_landing(landings: list[dict[str, Any]]) -> Parts:
+    """Show a landing in full."""
+    (landing,) = landings
+    names = ("title", "owner", "branch", "repository", "head", "base", "merge", "check", "createdAt", "endedAt")
+    return [*landing_over(landing), *(f"{name}: {landing[name]}" for name in names if name in landing)]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from teams_cli import errors
+from teams_cli import errors, text
 from teams_cli.commands.call import Attempt
 from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.phrases import present
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN, each_name
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
+    from teams_cli.commands.phrases import Parts
     from teams_cli.teams.teams import Team
 
 
@@ -173,6 +175,23 @@ _TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name=
 _UID = option("--uid", "Your own id for this message: sending again with it adds nothing.")
 
 
+def words_of_sent(message: dict[str, Any]) -> Parts:
+    to = ", ".join(message.get("recipients") or [message["to"]])
+    unread = ", ".join(message.get("notReadBy", ()))
+    done = ", ".join(message.get("mayNotRead", ()))
+    late = message.get("keptFor", ())
+    return present(
+        f"{message['id']}: sent to {to}",
+        f"kept until {text.listed(late)} {'joins' if len(late) == 1 else 'join'}" if late else None,
+        f"{unread} was stopped and will not read it; see: teams list-agents" if unread else None,
+        f"{done}: was notified that all work is done, and may not read it" if done else None,
+    )
+
+
+def words_of_announced(agent: dict[str, Any]) -> Parts:
+    return [f"{agent['name']}: {agent['status']}"]
+
+
 COMMANDS = table(
     "Messages",
     Command(
@@ -185,7 +204,7 @@ COMMANDS = table(
         switch("--ack-required", "Notify me if it is not handled within the setting `ack_timeout`.", seldom=True),
         _UID,
         doc=messages.send,
-        words="messages:sent",
+        words=words_of_sent,
         answers=Message,
         adding=True,
         daily=True,
@@ -203,7 +222,7 @@ COMMANDS = table(
         _TEXT,
         _UID,
         doc=messages.broadcast,
-        words="messages:sent",
+        words=words_of_sent,
         answers=Message,
         adding=True,
         daily=True,
@@ -216,7 +235,7 @@ COMMANDS = table(
         _announce,
         argument("STATUS", "What you are working on.", name="status", text=True, called="text"),
         doc=presence.announce,
-        words="messages:announced",
+        words=words_of_announced,
         repeatable=True,
         held="status",
         example='announce "writing the tests"',

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from teams_cli import errors
+from teams_cli import errors, text
 from teams_cli.agents import sessions
 from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.phrases import Table, age, present
+from teams_cli.commands.task_documents import landed_line
 from teams_cli.membership import shutdowns
 from teams_cli.membership.shutdowns import Shutdown
 from teams_cli.names import each_name, is_id, is_number
@@ -12,12 +14,14 @@ from teams_cli.tasks import plans, reviews
 from teams_cli.tasks.plans import Plan
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import pages, teams
+from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
+    from teams_cli.commands.phrases import Parts
 
 _SHOW = """Show a plan in full, with the decision.
 
@@ -126,6 +130,57 @@ _SHUTDOWN = argument(
 )
 
 
+def words_of_reviewed(task: dict[str, Any]) -> Parts:
+    """Show a task whose review has ended."""
+    return landed_line(task, "")
+
+
+def words_of_proposed(plan: dict[str, Any]) -> Parts:
+    """Show a plan that waits, and what came while its author waited for the decision."""
+
+    if "happened" not in plan:
+        return words_of_decided(plan)
+    from teams_cli.commands import claims
+
+    return [*words_of_decided(plan), *claims.words_of_came(plan)]
+
+
+def words_of_decided(plan: dict[str, Any]) -> Parts:
+    task = f" for {plan['task']}" if "task" in plan else ""
+    by = f" by {plan['decidedBy']}" if "decidedBy" in plan else ""
+    return [f"{plan['id']}: {plan['status']}{by}, from {plan['from']}{task}"]
+
+
+def words_of_plans(plans: list[dict[str, Any]]) -> Parts:
+    """A line each: `show-plan` has the words."""
+    rows = []
+    for plan in plans:
+        begin = text.clipped_line(plan["plan"], _SHORT)
+        rows.append([plan["id"], plan["status"], plan["from"], plan.get("task", "-"), age(plan["createdAt"]), begin])
+    return [Table(["plan", "status", "from", "task", "age", "plan"], rows, "no plans")]
+
+
+_SHORT = 60
+
+
+def words_of_plan(plan: dict[str, Any]) -> Parts:
+    rest = [f"{name}: {plan[name]}" for name in ("note", "feedback", "revises") if plan.get(name)]
+    return [*words_of_decided(plan), *text.quoted(plan["plan"]), *rest]
+
+
+def words_of_shutdown(request: dict[str, Any] | list[dict[str, Any]]) -> Parts:
+    if isinstance(request, list):
+        return [line for each in request for line in words_of_shutdown(each)]
+    released = request.get("releasedTasks")
+    return present(
+        f"{request['id']}: {request['status']}, for {request['agent']}, asked by {request['requestedBy']}",
+        f"reason: {request['reason']}" if "reason" in request else None,
+        f"answer: {request['answer']}" if "answer" in request else None,
+        f"released: {', '.join(released)}" if released else None,
+        steps.after_shutdown(request["agent"]) if request["status"] == "approved" else None,
+    )
+
+
 COMMANDS = table(
     "Tasks",
     Command(
@@ -135,7 +190,7 @@ COMMANDS = table(
         switch("--accept", "Accept the work."),
         option("--reject", "Reject the work, for this reason.", metavar="WHY", text=True),
         doc=reviews.review,
-        words="tasks:reviewed",
+        words=words_of_reviewed,
         answers=Task,
         held="task accept reject",
         example='review-task 7 --reject "the tests cover nothing"',
@@ -155,7 +210,7 @@ COMMANDS = table(
         option("--revises", "The plan that this one replaces.", metavar="PLAN"),
         option("--wait", "Then wait for the decision, or whatever else concerns you.", metavar="SECONDS", seldom=True),
         doc=plans.propose,
-        words="messages:proposed",
+        words=words_of_proposed,
         answers=Plan,
         long=True,
         sleeps=True,
@@ -171,7 +226,7 @@ COMMANDS = table(
         switch("--open", "Only plans that wait for a decision."),
         doc=_GET,
         reads=True,
-        words="questions:plans",
+        words=words_of_plans,
         answers=list[Plan],
         held="open",
         example="get-plans --open",
@@ -183,7 +238,7 @@ COMMANDS = table(
         _PLAN,
         doc=_SHOW,
         reads=True,
-        words="questions:plan",
+        words=words_of_plan,
         answers=Plan,
         held="plan",
         example="show-plan 2",
@@ -196,7 +251,7 @@ COMMANDS = table(
         option("--note --feedback", "A note to its author.", text=True),
         option("--share", "Also share the plan as this page.", metavar="KEY", name="page", seldom=True),
         doc=plans.approve,
-        words="questions:decided",
+        words=words_of_decided,
         answers=Plan,
         daily=True,
         for_person=True,
@@ -211,7 +266,7 @@ COMMANDS = table(
         argument("FEEDBACK", "What the author should change.", name="feedback", text=True, required=False, needed=True),
         option("--feedback", "The same text, as an option.", text=True, name="feedback_option", at_shell=True),
         doc=plans.reject,
-        words="questions:decided",
+        words=words_of_decided,
         answers=Plan,
         daily=True,
         for_person=True,
@@ -225,7 +280,7 @@ COMMANDS = table(
         argument("AGENT", "The members.", name="to", many=True),
         option("--reason", "Why.", text=True),
         doc=shutdowns.request,
-        words="questions:shutdown",
+        words=words_of_shutdown,
         answers=Shutdown | list[Shutdown],
         daily=True,
         held="to reason",
@@ -238,7 +293,7 @@ COMMANDS = table(
         _SHUTDOWN,
         doc=shutdowns.approve,
         changes=False,
-        words="questions:shutdown",
+        words=words_of_shutdown,
         answers=Shutdown,
         daily=True,
         moves=True,
@@ -260,7 +315,7 @@ COMMANDS = table(
         argument("REASON", "Why not.", name="reason", text=True, required=False, needed=True),
         option("--reason", "The same text, as an option.", text=True, name="reason_option", at_shell=True),
         doc=shutdowns.reject,
-        words="questions:shutdown",
+        words=words_of_shutdown,
         answers=Shutdown,
         daily=True,
         held="shutdown reason reason_option",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from teams_cli import errors, processes
+from teams_cli import errors, processes, text
 from teams_cli.commands import console
 from teams_cli.commands.call import Call, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from teams_cli.commands.phrases import Parts
     from teams_cli.records.types import Depth
 
 
@@ -174,6 +175,54 @@ def _answered(call: Call, asked: Question, collecting: _Collecting) -> Question:
     return questions.get(call.store, call.team, asked.id)
 
 
+def words_of_result(document: dict[str, Any]) -> Parts:
+    lines: Parts = [f"{document['requestId']}: {document['status']}"]
+    lines += [document["note"]] if "note" in document else []
+    for answer in document["responses"]:
+        lines.append(f"{answer['responder_id']}{' (failed)' if answer.get('failed') else ''}:")
+        lines += text.quoted(answer["content"], "| ")
+    for answer in document.get("human_qa_history", ()) if document["status"] == "deferred" else ():
+        lines += [f"the human was asked: {answer['question']}", f"and answered: {answer['answer']}"]
+    if document["status"] == "deferred":
+        lines.append(document["human_qa_note"])
+    if document["status"] == "timeout":
+        lines.append(f"late answers are sent to you, and kept: teams show-question {document['requestId']}")
+    return lines
+
+
+def words_of_asked(question: dict[str, Any]) -> Parts:
+    answered = {answer["responder"] for answer in question["answers"]}
+    missing = question["waitingFor"] or [name for name in question["to"] if name not in answered]
+    waits = f", no answer from {', '.join(missing)}" if missing else ""
+    return [f"{question['id']}: {question['status']}, from {question['from']}{waits}: {question['question']}"]
+
+
+def words_of_answered(question: dict[str, Any]) -> Parts:
+    """Show the question, and whether the answer was too late for its asker to wait for it."""
+    late = any(answer.get("late") for answer in question["answers"][-1:])
+    return [*words_of_asked(question), *(["your answer is late: it is kept, and sent to the asker"] if late else [])]
+
+
+def words_of_whole(question: dict[str, Any]) -> Parts:
+    answers = [
+        f"{answer['responder']}: {answer['content']}{' (late)' if answer.get('late') else ''}"
+        for answer in question["answers"]
+    ]
+    return [*words_of_asked(question), *answers]
+
+
+def words_of_questions(questions: list[dict[str, Any]]) -> Parts:
+    return [line for question in questions for line in words_of_asked(question)] or ["no questions"]
+
+
+def words_of_settled(done: dict[str, Any]) -> Parts:
+    return [f"{done['id']}: {done['status']}"]
+
+
+def words_of_information(info: dict[str, Any]) -> Parts:
+    return [info["message"]]
+
+
 COMMANDS = table(
     "Questions",
     Command(
@@ -186,7 +235,7 @@ COMMANDS = table(
         option("--depth", "How deep the answers should go.", choices=("low", "medium", "high"), seldom=True),
         switch("--human", "Ask the human, whatever the setting."),
         doc=_ASK,
-        words="questions:result",
+        words=words_of_result,
         long=True,
         adding=True,
         daily=True,
@@ -204,7 +253,7 @@ COMMANDS = table(
         _ID,
         argument("TEXT", "The answer.", name="text", also="answer", text=True),
         doc=answering.answer,
-        words="questions:answered",
+        words=words_of_answered,
         answers=Question,
         adding=True,
         daily=True,
@@ -219,7 +268,7 @@ COMMANDS = table(
         _skip,
         _ID,
         doc=answering.skip,
-        words="questions:asked",
+        words=words_of_asked,
         for_person=True,
         held="question",
         example="skip-question 3",
@@ -231,7 +280,7 @@ COMMANDS = table(
         _ID,
         doc=_SHOW,
         reads=True,
-        words="questions:whole",
+        words=words_of_whole,
         answers=Question,
         held="question",
         example="show-question 3",
@@ -244,7 +293,7 @@ COMMANDS = table(
         switch("--mine", "Only questions that wait for your answer."),
         doc=_GET,
         reads=True,
-        words="questions:questions",
+        words=words_of_questions,
         answers=list[Question],
         held="open mine",
         example="get-questions --mine",
@@ -257,7 +306,7 @@ COMMANDS = table(
         doc=_HUMAN,
         changes=False,
         at_shell=True,
-        words="questions:settled",
+        words=words_of_settled,
         example="human",
         also="console",
     ),
@@ -267,7 +316,7 @@ COMMANDS = table(
         argument("TEXT", "Any text.", name="text", text=True, required=False, called="answer"),
         doc=_RESPOND,
         changes=False,
-        words="questions:information",
+        words=words_of_information,
         held="text",
         example="respond-to-broadcast",
     ),

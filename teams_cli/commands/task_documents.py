@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from teams_cli import errors
+from teams_cli import errors, text
 from teams_cli.clock import seconds_since
+from teams_cli.commands.phrases import ago, present, time_left
 from teams_cli.tasks import dependencies, leases, tasks
 from teams_cli.tasks.tasks import IN_PROGRESS, Note, Task
 from teams_cli.teams import presence
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
+    from teams_cli.commands.phrases import Parts
 
 
 _A_WHILE = 60.0
@@ -123,3 +125,132 @@ def refuse_stopped(call: Call, owner: str) -> None:
 
     if sessions.was_stopped(call.store, call.team, owner):
         raise errors.WrongState(f"{owner} was stopped", "Choose another member, or start one: teams run-agent …")
+
+
+def line(task: dict[str, Any], more: str = "") -> list[str]:
+    by = f" by {task['owner']}" if "owner" in task else f", for {task['assignee']}" if "assignee" in task else ""
+    by += ", who has yet to join" if task.get("assigneeExpected") else ""
+    waits = f", blocked by {text.listed(task['openBlockers'])}" if task["openBlockers"] else ""
+    return [f"{task['id']}: {task['status']}{by}{waits}{more}: {task['title']}"]
+
+
+def words_of_claimed(task: dict[str, Any]) -> Parts:
+    """Show a task with all that its owner has to know."""
+    return _claimed(task, text_lines(task))
+
+
+def words_of_claimed_knowing(task: dict[str, Any]) -> Parts:
+    """Show a task to who has read what it says."""
+    return _claimed(task, [])
+
+
+def _claimed(task: dict[str, Any], content: Parts) -> Parts:
+    others = [blocker for blocker in task.get("blockers", ()) if blocker.get("owner") != task.get("owner")]
+    done = [blocker for blocker in others if blocker.get("result") or blocker["status"] == "completed"]
+    return [
+        *line(task),
+        *content,
+        *_taken_over(task),
+        *lines_of_pages(task),
+        *([f"touches: {', '.join(task['touches'])}"] if task.get("touches") else []),
+        *(f"{one['agent']} changes {one['region']} ({one['task']})" for one in task.get("meets", ())),
+        *_check(task),
+        *after_line(task),
+        *(_came_to(blocker) for blocker in done),
+        *(_plan(task.get("approvedPlan"), task.get("owner")) if task.get("planRequired") else []),
+        f"{time_left(task['leaseExpiresAt'])}, renewed by any `teams` command; "
+        f"to release it: teams release-task {task['id']}",
+    ]
+
+
+def text_lines(task: dict[str, Any]) -> Parts:
+    return present(*text.quoted(task.get("description")), f"run: {task['run']}" if "run" in task else None)
+
+
+def after_line(task: dict[str, Any]) -> list[str]:
+    """The tasks that have to be completed before this one."""
+    return [f"completes after: {text.listed(task['openAfter'])}"] if task.get("openAfter") else []
+
+
+def _check(task: dict[str, Any]) -> Parts:
+    """What completing it runs; in a checkout, without what nobody has committed."""
+    if "check" not in task:
+        return []
+    on = " on committed work" if "checkFrom" in task and "checkIn" not in task else ""
+    return [f"check, run{on} when you complete it (if it fails, the task stays yours): {task['check']}"]
+
+
+def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
+    """The plan that was approved for the task, to who did not propose it; or that it needs one."""
+    if approved is None:
+        return ["needs a plan that the leader approves: a few lines on what you will do, and how"]
+    if approved["from"] == owner:
+        return [f"your {approved['id']} is approved: go on with it (teams show-plan {approved['id']})"]
+    noted = f", with the note: {approved['note']}" if "note" in approved else ""
+    head = f"{approved['id']} of {approved['from']} is approved: go on with it{noted}"
+    return [head, *text.quoted(approved["plan"])]
+
+
+def _taken_over(task: dict[str, Any]) -> Parts:
+    """Who had the task before, what was heard of that one last, and what it left."""
+    before, files = task.get("takenOver"), task.get("uncommitted", ())
+    left: Parts = [
+        f"uncommitted: {file['path']}, changed {ago(file['changedAt'])}{' by ' + file['by'] if file['by'] else ''}"
+        for file in files
+    ]
+    if before is None:
+        return left
+    if before["from"] == task.get("owner"):
+        return [f"it was yours before, until {before['reason'].partition(',')[0]}", *left]
+    heard = f", last heard of {ago(before['lastHeard'])}" if "lastHeard" in before else ""
+    doing = f", doing: {before['status']}" if "status" in before else ""
+    why = f" ({before['reason']})" if before["how"] == "released" and "reason" in before else ""
+    if left:
+        look = ""
+    elif "worktree" in before:
+        look = f": nothing is uncommitted in {before['worktree']}; its commits are on the branch there"
+    else:
+        look = ": look for uncommitted work"
+    return [f"it was {before['from']}'s{heard}{doing}{why}{look}", *left]
+
+
+_CLIPPED = 1200
+"""Characters of a result that who claims is told: most are whole."""
+
+
+def _came_to(blocker: dict[str, Any]) -> str:
+    """What the task came to, or how that begins."""
+    result = text.clipped_line(blocker.get("result") or "(none given)", _CLIPPED)
+    more = f" (teams show-task {blocker['id']})" if result.endswith("…") else ""
+    by = f" ({blocker['owner']})" if "owner" in blocker else ""
+    return f"result of {blocker['id']}{by}: {result}{more}"
+
+
+def landed_line(task: dict[str, Any], more: str) -> list[Any]:
+    """The line of a task, and what became of its landing, if that was just asked for."""
+    landing = task.get("lands")
+    if landing is None:
+        return line(task, more)
+    if landing["state"] == "landed":
+        return line(task, f"{more}, landed on {landing['onto']} as {landing.get('merge', landing['head'])[:10]}")
+    if landing["state"] in ("queued", "checking"):
+        ahead = f" behind {landing['ahead']} more" if landing.get("ahead") else ""
+        how = "being checked" if landing["state"] == "checking" else f"queued{ahead}"
+        return line(task, f"{more}, not landed yet: {landing['id']} is {how}")
+    from teams_cli.commands import landing_queue
+
+    return [*line(task, ", not landed"), *landing_queue.landing_over(landing)]
+
+
+_UNTOLD = 5
+
+
+def lines_of_pages(document: dict[str, Any]) -> Parts:
+    """The first of the pages that the reader has not seen, each with the command that shows it."""
+    pages = document.get("pages", [])
+    lines: Parts = [
+        f"page {page['key']} (version {page['version']} by {page['author']}): {page['line']}: "
+        f"teams shared {page['key']}"
+        for page in pages[:_UNTOLD]
+    ]
+    return [*lines, f"{len(pages) - _UNTOLD} more pages: teams shared"] if len(pages) > _UNTOLD else lines

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import errors
+from teams_cli import errors, text
+from teams_cli.clock import SystemClock
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.commands.task_documents import refuse_stopped, to_document, with_blockers, with_lease, with_plan
+from teams_cli.commands.phrases import Table, age, ago, length_of, present, time_left
+from teams_cli.commands.task_documents import (
+    after_line,
+    line,
+    refuse_stopped,
+    text_lines,
+    to_document,
+    with_blockers,
+    with_lease,
+    with_plan,
+)
 from teams_cli.names import each_name, id_of
 from teams_cli.tasks import checks, dependencies, leases, tasks
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import datetime
     from typing import Any
 
     from teams_cli.commands.call import Call
+    from teams_cli.commands.phrases import Parts
 
 
 _MANY = (
@@ -138,7 +151,7 @@ def _show(call: Call, task: str, short: bool) -> Any:
     current = leases.current(call.store, team, tasks.get(call.store, team.name, task))
     document = with_plan(call, current, with_blockers(call, to_document(call, current)))
     if short:
-        call.words = "tasks:standing"
+        call.words = words_of_standing
         return {key: value for key, value in document.items() if key not in _LONG}
     if call.caller:
         from teams_cli.tasks import editing
@@ -173,14 +186,14 @@ def _get_evidence(call: Call, task: str, file: str | None, out: str | None) -> A
     content = evidence.content(call.store, call.team, attached)
     document = {**attached.to_json(), "task": owner.id}
     if out is None:
-        call.words = "tasks:attachment"
+        call.words = words_of_attachment
         try:
             return {**document, "text": content.decode()}
         except UnicodeDecodeError:
             from base64 import b64encode
 
             return {**document, "base64": b64encode(content).decode()}
-    call.words = "tasks:attachment_written"
+    call.words = words_of_attachment_written
     path = os.path.join(call.directory, out)
     try:
         with open(path, "xb") as new:
@@ -190,6 +203,177 @@ def _get_evidence(call: Call, task: str, file: str | None, out: str | None) -> A
             f"{path} can't be written: {error.strerror}", "Give the name of a new file."
         ) from None
     return {**document, "path": path}
+
+
+def words_of_rows(tasks: list[dict[str, Any]]) -> Parts:
+    columns = ["task", "status", "priority", "owner", "blocked by", "lease", "age", "title"]
+    now = SystemClock().now()
+    table_rows = [_row(task, now) for task in tasks]
+    if any("check" in task or "reviewBy" in task for task in tasks):
+        columns.insert(-1, "verified by")
+        for row, task in zip(table_rows, tasks, strict=True):
+            row.insert(-1, _rests_on(task))
+    return [Table(columns, table_rows, "no tasks")]
+
+
+def _rests_on(task: dict[str, Any]) -> str:
+    """How the work was verified, in a few words."""
+    check, review = task.get("checked"), task.get("reviewed")
+    parts = []
+    if check:
+        parts.append("stale check" if check.get("stale") else "check failed" if check["status"] else "checked")
+    elif "check" in task:
+        parts.append("check not run yet")
+    if task["status"] == "in_review":
+        parts.append(f"review by {task['reviewBy']}")
+    elif review:
+        parts.append(f"{review['verdict']} by {review['by']}")
+    if "landing" in task:
+        parts.append(task["landing"])
+    return ", ".join(parts) or ("unverified" if task["status"] == "completed" else "-")
+
+
+def _row(task: dict[str, Any], now: datetime) -> list[str]:
+    return [
+        task["id"],
+        _status(task),
+        task["priority"],
+        _whose(task) or "-",
+        text.listed(task["openBlockers"], _NAMED) or "-",
+        time_left(task["leaseExpiresAt"]) if "leaseExpiresAt" in task else "-",
+        age(task["createdAt"], now),
+        task["title"],
+    ]
+
+
+_NAMED = 2
+"""Blockers that a row names."""
+
+
+def _whose(task: dict[str, Any]) -> str | None:
+    """The owner of a task, or the assignee of one that nobody has claimed."""
+    return f"for {task['assignee']}" if "assignee" in task else task.get("owner")
+
+
+def _status(task: dict[str, Any]) -> str:
+    return "blocked" if task["status"] == "pending" and task["blocked"] else str(task["status"])
+
+
+def words_of_created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
+    """Show what was created, with what completing it will rest on: all of it for one, that it is there for many."""
+    if not isinstance(task, list):
+        return [f"{part}{_given(task, in_full=True)}" for part in line(task)]
+    return [f"{part}{_given(one, in_full=False)}" for one in task for part in line(one)]
+
+
+def _given(task: dict[str, Any], in_full: bool) -> str:
+    facts = {
+        "check": task.get("check"),
+        "touches": " ".join(task.get("touches", ())),
+        "review by": task.get("reviewBy"),
+        "plan": "required" if task.get("planRequired") else None,
+    }
+    named = [f"{key} {text.clipped_line(value, _SHORT)}" if in_full else key for key, value in facts.items() if value]
+    return f" ({', '.join(named)})" if named else ""
+
+
+_SHORT = 60
+
+
+def words_of_standing(task: dict[str, Any]) -> Parts:
+    """What changes: how it stands, with whom, how long, with what it waits for, and what came out."""
+    lease = f", {time_left(task['leaseExpiresAt'])}" if "leaseExpiresAt" in task else ""
+    plan = task.get("planId")
+    blockers = text.listed([f"{one['id']} ({one['status']})" for one in task.get("blockers", ())], _MOST_NAMED)
+    return [
+        f"{task['id']}: {task['title']}",
+        *present(
+            f"status: {_status(task)}{lease}",
+            f"owner: {_whose(task)}" if _whose(task) else None,
+            f"blocked by: {blockers}" if blockers else None,
+            *after_line(task),
+            f"plan: {task['plan']}{f' (teams show-plan {plan})' if plan else ''}" if "plan" in task else None,
+        ),
+        *_proof(task),
+        *(["result:", *text.quoted(task["result"])] if task.get("result") else []),
+    ]
+
+
+_MOST_NAMED = 100
+
+
+def _proof(task: dict[str, Any]) -> Parts:
+    """What its owner's word that it is done rests on."""
+    check, review = task.get("checked"), task.get("reviewed")
+    place = f" (in {task['checkIn']})" if "checkIn" in task else ""
+    run = f"check: {task['check']}{place}" if "check" in task else None
+    if check:
+        on = f" on {check['commit'][:10]}" if "commit" in check else ""
+        how = "passed" if check["status"] == 0 else f"failed (exit status {check['status']})"
+        took = f" in {length_of(check['seconds'])}" if check.get("seconds") else ""
+        run = f"check: {check['command']}: {how}{took}{on} {ago(check['at'])}{', stale' if check.get('stale') else ''}"
+    why = f": {review['reason']}" if review and "reason" in review else ""
+    verdict = f": {review['verdict']} by {review['by']}{why}" if review else ""
+    commit = f", commit {task['submitted'][:10]}" if "submitted" in task else ""
+    return present(
+        run,
+        *(text.quoted(check["output"]) if check and check["status"] else ()),
+        f"review by: {task['reviewBy']}{commit}{verdict}" if "reviewBy" in task else None,
+        *(
+            f"attached: {file['name']}, {file['size']} bytes, {file['sha256'][:12]}: "
+            f"teams get-evidence {task['id']} {file['id']}"
+            for file in task.get("evidence", ())
+        ),
+        f"landing: {task['landing']}" if "landing" in task else None,
+    )
+
+
+def words_of_whole(task: dict[str, Any]) -> Parts:
+    said = task.get("description", "")
+    notes = [f"{ago(note['at'])}  {note['what']} by {note['by']}{_because(note, said)}" for note in task["notes"]]
+    said = {
+        "priority": task["priority"],
+        "requires": ", ".join(task["require"]),
+        "touches": ", ".join(task.get("touches", ())),
+        "imported from": _source(task["source"]) if "source" in task else "",
+    }
+    facts = [f"{name}: {value}" for name, value in said.items() if value]
+    return [*words_of_standing(task), *facts, *text_lines(task), *notes]
+
+
+def _source(source: dict[str, Any]) -> str:
+    """Where it was imported from."""
+    url = f", {source['url']}" if "url" in source else ""
+    return f"{source['from']}, {source['id']}{url}{', foreign text' if source.get('foreign') else ''}"
+
+
+def _because(note: dict[str, Any], description: str) -> str:
+    """What the note changed or added, and why; an addition that the description has is clipped."""
+    added = note.get("added")
+    if added and note["what"] == "edited" and added.strip("\n") in description:
+        added = text.clipped_line(added, _SHORT)
+    parts = [", ".join(note.get("changed", ())), added, note.get("reason")]
+    reason = "; ".join(" ".join(part.split()) for part in parts if part)
+    return f": {reason}" if reason else ""
+
+
+def words_of_attachments(files: list[dict[str, Any]]) -> Parts:
+    rows = [
+        [file["id"], file["name"], str(file["size"]), file["by"], age(file["at"]), file["sha256"]] for file in files
+    ]
+    return [Table(["attachment", "file", "bytes", "by", "age", "sha256"], rows, "no attachments")]
+
+
+def words_of_attachment(one: dict[str, Any]) -> Parts:
+    head = f"{one['id']} {one['name']}: {one['size']} bytes, attached to {one['task']} by {one['by']} {ago(one['at'])}"
+    if "text" not in one:
+        return [head, f"not text: teams get-evidence {one['task']} {one['id']} --out FILE"]
+    rest = f"[cut; the whole: teams get-evidence {one['task']} {one['id']} --out FILE]"
+    return [head, *text.bounded(text.quoted(one["text"]), text.MOST_LETTER, rest)]
+
+
+def words_of_attachment_written(one: dict[str, Any]) -> Parts:
+    return [f"{one['path']}: {one['size']} bytes, sha256 {one['sha256']}"]
 
 
 COMMANDS = table(
@@ -240,7 +424,7 @@ COMMANDS = table(
         ),
         option("--review-by", "The role or member that must accept the work.", metavar="WHO", seldom=True),
         doc=tasks.create,
-        words="tasks:created",
+        words=words_of_created,
         answers=Task,
         adding=True,
         daily=True,
@@ -262,7 +446,7 @@ COMMANDS = table(
         option("--limit", "Show at most N.", type=int, least=1, metavar="N", seldom=True),
         doc=_GET,
         reads=True,
-        words="tasks:rows",
+        words=words_of_rows,
         answers=list[Task],
         gist=("id", "title", "status", "priority", "owner", "openBlockers"),
         daily=True,
@@ -282,7 +466,7 @@ COMMANDS = table(
         switch("--short", "Only status, owner, lease, blockers and result.", seldom=True),
         doc=_SHOW,
         reads=True,
-        words="tasks:whole",
+        words=words_of_whole,
         answers=Task,
         daily=True,
         held="task short",
@@ -302,7 +486,7 @@ COMMANDS = table(
         option("--out", "Write the file to this new path.", metavar="FILE", at_shell=True),
         doc=_GET_EVIDENCE,
         reads=True,
-        words="tasks:attachments",
+        words=words_of_attachments,
         gist=("id", "name", "size", "by"),
         held="task file out>",
         example="get-evidence 7 report.txt",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 
-from teams_cli import errors
+from teams_cli import errors, text
 from teams_cli.agents import logs
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.phrases import Table, ago, counts_of, present
 from teams_cli.membership import joining, leaving
+from teams_cli.names import HUMAN
 from teams_cli.tasks import tasks
 from teams_cli.teams import role_definitions, settings, teams
 from teams_cli.teams.teams import MEMBER, Team
@@ -17,6 +19,8 @@ from teams_cli.views import conditions, steps
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from teams_cli.commands.phrases import Parts
 
 
 PRIVATE = ("tokenHash", "launcher")
@@ -146,6 +150,72 @@ def _define(
     return {"name": name, **definition}
 
 
+def words_of_created(team: dict[str, Any]) -> Parts:
+    return present(
+        f"{team['name']}: created; its leader is {team['leader']}",
+        f"token of {team['leader']}: {team['token']}" if "token" in team else None,
+        f"token of human: {team['humanToken']}" if "humanToken" in team else None,
+        steps.LEADING if team["leader"] != HUMAN else None,
+    )
+
+
+def words_of_teams(rows: list[dict[str, Any]]) -> Parts:
+    table = [
+        [
+            row["name"],
+            row["leader"],
+            str(row["memberCount"]),
+            counts_of(row["taskCounts"]),
+            ago(row["createdAt"]),
+            row["state"],
+        ]
+        for row in rows
+    ]
+    return [Table(["team", "leader", "members", "tasks", "created", "state"], table, "no teams")]
+
+
+def words_of_team(team: dict[str, Any]) -> Parts:
+    rows = [
+        [
+            member["agentId"],
+            member["role"],
+            member.get("agentType", ""),
+            member.get("agentName", ""),
+            "stopped" if "stoppedBy" in member else "left" if "leftAt" in member else "member",
+        ]
+        for member in team["members"]
+    ]
+    head = f"{team['name']} ({team['state']}), led by {team['leader']}, created {ago(team['createdAt'])}"
+    roles = [f"role {name} extends {role['extends']}" for name, role in team["roles"].items()]
+    members = Table(["agent", "role", "type", "name", "state"], rows, "no members")
+    return [*present(head, *text.quoted(team.get("description"))), members, *roles]
+
+
+def words_of_joined(member: dict[str, Any]) -> Parts:
+    from teams_cli.commands.task_documents import words_of_claimed
+
+    return present(
+        f"{member['agentId']}: in team {member['team']} as {member['role']}",
+        f"token: {member['token']}" if "token" in member else None,
+        "rules of the team:" if "rules" in member else None,
+        *text.quoted(member.get("rules"), "| "),
+        *(words_of_claimed(member["claimed"]) if "claimed" in member else ()),
+    )
+
+
+def words_of_left(done: dict[str, Any]) -> Parts:
+    freed = done["releasedTasks"]
+    return present(f"{done['agentId']}: left team {done['team']}", f"released: {', '.join(freed)}" if freed else None)
+
+
+def words_of_role(role: dict[str, Any]) -> Parts:
+    return [f"{role['name']}: extends {role['extends']}"]
+
+
+def words_of_led(team: dict[str, Any]) -> Parts:
+    return [f"{team['leader']} leads team {team['name']}"]
+
+
 COMMANDS = table(
     "Teams",
     Command(
@@ -155,7 +225,7 @@ COMMANDS = table(
         option("--description", "The purpose of the team.", text=True),
         switch("--secure", "Require a token from every member."),
         doc=joining.spawn_team,
-        words="teams:created",
+        words=words_of_created,
         adding=True,
         outside=True,
         moves=True,
@@ -169,7 +239,7 @@ COMMANDS = table(
         switch("--all", "List closed teams too."),
         doc=_DISCOVER,
         reads=True,
-        words="teams:teams",
+        words=words_of_teams,
         outside=True,
         held="all",
         example="discover-teams",
@@ -181,7 +251,7 @@ COMMANDS = table(
         argument("NAME", "The team, instead of --team.", name="team_name", required=False),
         doc=_SHOW,
         reads=True,
-        words="teams:team",
+        words=words_of_team,
         held="team_name=.",
         example="show-team demo",
         also="info team leader",
@@ -197,7 +267,7 @@ COMMANDS = table(
         option("--wait", "How long to wait for the team.", metavar="SECONDS"),
         switch("--claim", "Also claim a task; with --wait, as soon as a task is ready."),
         doc=joining.join,
-        words="teams:joined",
+        words=words_of_joined,
         long=True,
         sleeps=True,
         repeatable=True,
@@ -216,7 +286,7 @@ COMMANDS = table(
         _leave,
         doc=leaving.leave,
         changes=False,
-        words="teams:left",
+        words=words_of_left,
         moves=True,
         held="",
         example="leave-team",
@@ -227,7 +297,7 @@ COMMANDS = table(
         _hand_over,
         argument("AGENT", "The new leader.", name="to"),
         doc=leaving.hand_over,
-        words="teams:led",
+        words=words_of_led,
         moves=True,
         held="to",
         example="hand-over bob",
@@ -244,7 +314,7 @@ COMMANDS = table(
         option("--description", "The purpose of the team.", text=True),
         option("--workflow", "The workflow whose steps members of the role do themselves.", metavar="WORKFLOW"),
         doc=role_definitions.define,
-        words="teams:role",
+        words=words_of_role,
         repeatable=True,
         moves=True,
         example="define-role scout --allow create-task --skill search",

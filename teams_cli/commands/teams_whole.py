@@ -12,12 +12,16 @@ from teams_cli.agents import keeping, pruning, worktrees
 from teams_cli.commands import teams
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.phrases import present
 from teams_cli.membership import joining
+from teams_cli.names import HUMAN
 from teams_cli.store import opening
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from teams_cli.commands.phrases import Parts
 
 
 def _close(call: Call, force: bool) -> Any:
@@ -131,6 +135,79 @@ def _roster(call: Call, file: str | None) -> str:
     return roster.place(call.directory) if file is None else os.path.join(call.directory, file)
 
 
+def words_of_copied(done: dict[str, Any]) -> Parts:
+    counts = ", ".join(f"{count} {name}" for name, count in done["copied"].items())
+    return present(
+        f"{done['team']}: copied to {done['to']} ({counts or 'it was there already'})",
+        f"closed here; continue there: teams brief --team {done['team']} --store …",
+    )
+
+
+_END = {"work": "merge", "empty": "remove"}
+
+
+def words_of_closed(team: dict[str, Any]) -> Parts:
+    person = " --as human" if team.get("closedBy") == HUMAN else ""
+    left = [
+        f"{tree['agent']} left {tree['path']}: "
+        f"teams worktree {_END.get(tree['state'], 'diff')} {tree['agent']} --team {team['name']}{person}"
+        for tree in team.get("worktrees", ())
+    ]
+    ended = [f"{name}: its detached client was ended" for name in team.get("endedClients", ())]
+    watched = [client_left(team["name"], name) + person for name in team.get("leftClients", ())]
+    return [f"{team['name']}: closed; to reopen it: teams restore-team {team['name']}{person}", *ended, *watched, *left]
+
+
+def client_left(team: str, name: str) -> str:
+    """What is said of a detached client that somebody looks at."""
+    return f"{name}: somebody watches its client, which goes on; to end it: teams stop-agent {name} --team {team}"
+
+
+def words_of_restored(team: dict[str, Any]) -> Parts:
+    return [f"{team['name']}: open"]
+
+
+def words_of_addresses(done: dict[str, Any]) -> Parts:
+    return [f"{agent}: {address}" for agent, address in done["addresses"].items()]
+
+
+def words_of_pruned(rows: list[dict[str, Any]]) -> Parts:
+    lines: Parts = [
+        f"{row['ref']}: {_said(row)}, kept work"
+        if "ref" in row
+        else f"{row['team']}: {_said(row)}, closed {row['closedAt']}"
+        for row in rows
+    ]
+    if any(not row["removed"] and not row["kept"] for row in rows):
+        lines.append("Nothing was removed. To remove them: teams prune --yes")
+    return lines or ["no team was closed that long ago"]
+
+
+def _said(row: dict[str, Any]) -> str:
+    return "removed" if row["removed"] else f"kept ({row['kept']})" if row["kept"] else "would be removed"
+
+
+def words_of_risen(done: dict[str, Any]) -> Parts:
+    return present(
+        f"{done['team']}: {'created' if done['created'] else 'exists'}; its leader is {done['leader']}",
+        *(f"{member['name']}: {member['state']}, {member['role']}{_kept(member)}" for member in done["members"]),
+        f"pages: {', '.join(done['pages'])}" if done["pages"] else None,
+        f"tasks: {', '.join(done['tasks'])}" if done["tasks"] else None,
+    )
+
+
+def _kept(member: dict[str, Any]) -> str:
+    return f" (not {member['said']}: members keep their role)" if "said" in member else ""
+
+
+def words_of_ended(done: dict[str, Any]) -> Parts:
+    return present(
+        f"{done['team']}: closed",
+        f"stopped: {', '.join(done['stopped'])}" if done["stopped"] else None,
+        *(client_left(done["team"], name) for name in done.get("leftClients", ())),
+    )
+
+
 COMMANDS = table(
     "Teams",
     Command(
@@ -139,7 +216,7 @@ COMMANDS = table(
         switch("--force", "Close the team even while work is going on."),
         doc=closing.close,
         changes=False,
-        words="teams:closed",
+        words=words_of_closed,
         moves=True,
         held="",
         example="close-team",
@@ -150,7 +227,7 @@ COMMANDS = table(
         _restore,
         argument("NAME", "The team, instead of --team.", name="team_name", required=False),
         doc=closing.restore,
-        words="teams:restored",
+        words=words_of_restored,
         example="restore-team demo",
         also="reopen-team open-team",
     ),
@@ -167,12 +244,12 @@ COMMANDS = table(
         doc=copying.copy,
         changes=False,
         at_shell=True,
-        words="teams:copied",
+        words=words_of_copied,
         example="copy-team demo --to postgresql://localhost/teams",
         also="move-team migrate-team database",
     ),
     Command(
-        "set-up-roles", _set_up, doc=joining.set_up, at_shell=True, words="teams:addresses", example="set-up-roles"
+        "set-up-roles", _set_up, doc=joining.set_up, at_shell=True, words=words_of_addresses, example="set-up-roles"
     ),
     Command(
         "prune",
@@ -188,7 +265,7 @@ COMMANDS = table(
         example="prune --older-than 7",
         changes=False,
         at_shell=True,
-        words="teams:pruned",
+        words=words_of_pruned,
         also=dict.fromkeys(("delete-team", "remove-team"), "close-team; and later: teams prune"),
     ),
     Command(
@@ -198,7 +275,7 @@ COMMANDS = table(
         doc=_UP,
         at_shell=True,
         repeatable=True,
-        words="teams:risen",
+        words=words_of_risen,
         example="up",
         also="start-team bring-up",
     ),
@@ -209,7 +286,7 @@ COMMANDS = table(
         doc=_DOWN,
         at_shell=True,
         repeatable=True,
-        words="teams:ended",
+        words=words_of_ended,
         example="down",
         also="stop-team bring-down",
     ),

@@ -7,7 +7,8 @@ import os
 from teams_cli import environment, errors, extensions
 from teams_cli.commands.call import Attempt
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.commands.task_documents import refuse_stopped, to_document
+from teams_cli.commands.phrases import length_of
+from teams_cli.commands.task_documents import landed_line, refuse_stopped, to_document, words_of_claimed
 from teams_cli.names import each_name
 from teams_cli.tasks import changes, checks, editing, tasks
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
+    from teams_cli.commands.phrases import Parts
 
 
 def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any) -> Any:
@@ -124,6 +126,44 @@ def _note(call: Call, task: str, text: str) -> Any:
 _ID = argument("ID", "The task: 7, #7 or task-7.", name="task")
 
 
+def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
+    """Show a task with what of it changed just now and is not in its line; or several."""
+    if isinstance(task, list):
+        return [part for one in task for part in words_of_updated(one)]
+    changed = [
+        key
+        for note in task["notes"]
+        if note["what"] == "edited" and note["at"] == task.get("updatedAt")
+        for key in note.get("changed", ())
+    ]
+    words = {
+        "priority": f"priority {task['priority']}",
+        "description": "description changed",
+        "check": f"check: {task.get('check')}",
+        "reviewBy": f"review by {task.get('reviewBy')}",
+    }
+    more = words_of_claimed(task["claimed"]) if "claimed" in task else []
+    took = task.get("checked", {}).get("seconds")
+    passed = f", its check passed{f' in {length_of(took)}' if took else ''}" if "checked" in task else ""
+    passed = passed if task["status"] == "completed" else ""
+    shown = landed_line(task, passed + "".join(f", {words[key]}" for key in words if key in changed))
+    return [*shown, *_edited_unseen(task), *more]
+
+
+def _edited_unseen(task: dict[str, Any]) -> Parts:
+    """How to go on where another had edited what is completed."""
+    if "unseenEditBy" not in task:
+        return []
+    amend = f"teams update-task {task['id']} --result TEXT"
+    return [f"{task['unseenEditBy']} had edited it (shown now): if your work lacks the change, fix it, then: {amend}"]
+
+
+def words_of_noted(task: dict[str, Any]) -> list[str]:
+    """Say that the note was added, and to which task."""
+    by = f" by {task['owner']}" if "owner" in task else ""
+    return [f"note added to {task['id']} ({task['status']}{by}): {task['title']}"]
+
+
 COMMANDS = table(
     "Tasks",
     Command(
@@ -159,7 +199,7 @@ COMMANDS = table(
         doc=changes.change_task,
         long=True,
         sleeps=True,
-        words="tasks:updated",
+        words=words_of_updated,
         answers=Task | list[Task],
         daily=True,
         held=(
@@ -190,7 +230,7 @@ COMMANDS = table(
         _ID,
         argument("TEXT", "The note.", name="text", text=True),
         doc=editing.note,
-        words="tasks:noted",
+        words=words_of_noted,
         answers=Task,
         adding=True,
         held="task text",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from teams_cli import errors
+from teams_cli import errors, text
 from teams_cli.commands.declaration import Command, option, switch, table
+from teams_cli.commands.phrases import counts_of, present
 from teams_cli.names import each_name
 from teams_cli.teams.permission import standing_of
 from teams_cli.views import steps
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
+    from teams_cli.commands.phrases import Parts
     from teams_cli.views.conditions import Condition
 
 
@@ -164,6 +166,60 @@ def _mail(call: Call) -> dict[str, Any]:
     return {"messages": documents, **({"moreMessages": left} if left else {})}
 
 
+def words_of_waited(news: dict[str, Any]) -> Parts:
+    from teams_cli.commands import claims
+
+    if "happened" in news:
+        return claims.words_of_came(news)
+    lines: Parts = []
+    if "task" in news:
+        lines += _task(news["task"])
+    if "landing" in news:
+        from teams_cli.commands import landing_queue
+
+        lines += landing_queue.landing_over(news["landing"])
+    if "plan" in news:
+        lines += _plan(news["plan"])
+    lines += claims.mail_lines(news)
+    if "ready" in news:
+        lines.append(f"ready: {text.listed(news['ready'], _MOST_NAMED)}")
+    lines += present(news.get("settled"))
+    if "taskCounts" in news:
+        lines += _settled(news)
+    if "outcome" in news:
+        from teams_cli.commands import agents
+
+        lines += agents.words_of_ended(news)
+    elif "agent" in news:
+        lines.append(f"{news['agent']}: nothing in progress")
+    return lines
+
+
+def _task(task: dict[str, Any]) -> Parts:
+    from teams_cli.tasks.tasks import Task
+
+    by = f" by {task['owner']}" if task.get("owner") else ""
+    why = Task.from_json(task).why_ended
+    rest = f"[cut; the whole: teams show-task {task['id']}]"
+    result = text.bounded(text.quoted(task.get("result")), text.MOST_LETTER, rest)
+    return present(f"{task['id']}: {task['status']}{by}{f': {why}' if why else ''}", *result)
+
+
+def _plan(plan: dict[str, Any]) -> Parts:
+    why = plan.get("feedback") or plan.get("note")
+    return [f"{plan['id']}: {plan['status']} by {plan['decidedBy']}{f': {why}' if why else ''}"]
+
+
+def _settled(news: dict[str, Any]) -> Parts:
+    return present(
+        f"settled: {counts_of(news['taskCounts'])}",
+        f"stuck: {text.listed(news['stuck'], _MOST_NAMED)}" if news["stuck"] else None,
+    )
+
+
+_MOST_NAMED = 20
+
+
 COMMANDS = table(
     "Agents",
     Command(
@@ -200,7 +256,7 @@ COMMANDS = table(
         option("--timeout", "How long to wait; by default for ever.", metavar="SECONDS"),
         doc=_WAIT,
         changes=False,
-        words="messages:waited",
+        words=words_of_waited,
         long=True,
         sleeps=True,
         daily=True,

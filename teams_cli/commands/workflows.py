@@ -6,16 +6,18 @@ import os
 import sys
 from contextlib import ExitStack
 
-from teams_cli import errors
+from teams_cli import errors, text
 from teams_cli.clients import permissions as levels
 from teams_cli.commands.call import Call, Outcome
 from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.phrases import Table
 from teams_cli.teams.permission import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from teams_cli.commands.phrases import Parts
     from teams_cli.records.types import Permissions
     from teams_cli.runs.conduct import RunRequest
 
@@ -207,6 +209,25 @@ def _check(call: Call, workflow: str, harness: str) -> Any:
 
 _HARNESS = option("--harness", "The client of the workers.", default="shell")
 
+
+def words_of_workflow_run(done: dict[str, Any]) -> Parts:
+    return [*text.quoted(done["text"]), f"status: {done['status']}; team: {done['team']}; report: {done['report']}"]
+
+
+def words_of_workflows(rows: list[dict[str, Any]]) -> Parts:
+    table = [[row["name"], row["pattern"], row["description"], row["path"]] for row in rows]
+    return [Table(["workflow", "pattern", "description", "path"], table, "no workflows")]
+
+
+def words_of_workflow_checked(workflow: dict[str, Any]) -> Parts:
+    tasks = text.counted(len(workflow["tasks"]), "task")
+    agents = text.counted(workflow["agents"], "agent")
+    return [
+        f"{workflow['name']}: valid; {workflow['pattern']} pattern, {tasks}, {agents}",
+        *(f"  --var {name}={'…' if default is None else default}" for name, default in workflow["variables"].items()),
+    ]
+
+
 COMMANDS = table(
     "Workflows",
     Command(
@@ -223,7 +244,7 @@ COMMANDS = table(
         doc=_RUN,
         changes=False,
         at_shell=True,
-        words="inspection:workflow_run",
+        words=words_of_workflow_run,
         example="run code-review",
         also="run-workflow start-workflow workflow",
     ),
@@ -234,7 +255,7 @@ COMMANDS = table(
         in_team=False,
         changes=False,
         at_shell=True,
-        words="inspection:workflows",
+        words=words_of_workflows,
         example="list-workflows",
         also="workflows",
     ),
@@ -247,7 +268,7 @@ COMMANDS = table(
         in_team=False,
         changes=False,
         at_shell=True,
-        words="inspection:workflow_checked",
+        words=words_of_workflow_checked,
         example="check-workflow release.md",
         also="validate-workflow validate lint",
     ),

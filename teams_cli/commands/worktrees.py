@@ -5,6 +5,7 @@ from __future__ import annotations
 from teams_cli import errors, text
 from teams_cli.agents import checkouts, keeping, overlaps, worktrees
 from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.phrases import Table
 from teams_cli.views import spending
 
 TYPE_CHECKING = False
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
+    from teams_cli.commands.phrases import Parts
 
 
 _WORKTREE = """List the worktrees of agents, show the changes of one, merge it, remove it, or restore it.
@@ -34,7 +36,7 @@ def _worktree(call: Call, action: str, of: str | None, force: bool, kept: bool) 
     if kept:
         if action != "list":
             raise errors.WrongUsage("--kept needs list", "Write: teams worktree list --kept")
-        call.words = "agents:kept_work"
+        call.words = words_of_kept_work
         return [one.to_json() for one in keeping.all_of(call.store, call.said_team)]
     if action == "list":
         return [tree.to_json() for tree in worktrees.all_of(call.store, call.load_team().name)]
@@ -81,6 +83,76 @@ def _usage(call: Call, by: str) -> Any:
     return spending.spent(call.store, call.load_team(), by, call.problems)
 
 
+def words_of_worktrees(document: Any) -> Parts:
+    if isinstance(document, list):
+        rows = []
+        for row in document:
+            holds = "may hold work" if row["state"] == "unknown" else row["state"]
+            rows.append([row["agent"], holds, str(row["commits"]), str(row["uncommitted"]), row["path"]])
+        more = [f"{row['agent']}: {', '.join(row['holds'])}" for row in document if _is_more(row)]
+        return [Table(["agent", "holds", "commits", "uncommitted", "path"], rows, "no worktrees"), *more]
+    if "diff" in document:
+        return words_of_patch(document, "nothing")
+    kept = [f"kept as {document['kept']}: teams worktree restore {document['kept']}"] if document.get("kept") else []
+    if document["state"] == "merged":
+        merged = f"{document['branch']}: merged into {document['onto']} as {document['commit'][:10]}"
+        return [f"{merged}; worktree and branch removed", *kept]
+    if document["state"] == "restored":
+        return [f"{document['path']}: restored, on {document['branch']}"]
+    nothing = f"nothing to merge into {document['onto']}; " if "onto" in document else ""
+    return [f"{document['path']}: {nothing}removed, with {document['branch']}", *kept]
+
+
+def words_of_kept_work(kept: list[dict[str, Any]]) -> Parts:
+    rows = [[work["ref"], work["at"], ", ".join(work["holds"]) or "no changes"] for work in kept]
+    return [Table(["kept", "at", "holds"], rows, "no kept work")]
+
+
+def _is_more(row: dict[str, Any]) -> bool:
+    """Whether it holds other things than its commits and files."""
+    return any(what.partition(" ")[2].rstrip("s") not in ("commit", "uncommitted file") for what in row["holds"])
+
+
+def words_of_overlaps(overlaps: list[dict[str, Any]]) -> Parts:
+    rows = []
+    for overlap in overlaps:
+        places = [":".join(filter(None, (each["file"], ",".join(each["symbols"])))) for each in overlap["places"]]
+        rows.append([" ".join(overlap["agents"]), " ".join(overlap["branches"]), text.listed(places, 20)])
+    return [Table(["agents", "branches", "conflict in"], rows, "nobody's changes conflict")]
+
+
+def words_of_patch(document: dict[str, Any], nothing: str = "nothing there") -> Parts:
+    return document["diff"].rstrip("\n").split("\n") if document["diff"] else [f"{document['agent']} changed {nothing}"]
+
+
+_HEADS = ["turns", "input", "cached", "output", "total", "time"]
+
+
+def words_of_spent(document: dict[str, Any]) -> Parts:
+    by = document["by"]
+    rows = [_row(row[by], row) for row in document["rows"]]
+    if rows:
+        rows.append(_row("total", document["total"]))
+    lines: Parts = [Table([by, *_HEADS], rows, "no started agent has finished a turn yet")]
+    if document["coordination"] is not None:
+        lines.append(f"coordination (turns that only handled messages): {document['coordination']:.0%} of the tokens")
+    lines += [_budget(each) for each in document["budgets"]]
+    return lines
+
+
+def _row(name: str, row: dict[str, Any]) -> list[str]:
+    turns = f"{row['turns']} ({row['uncounted']} unknown)" if row["uncounted"] else str(row["turns"])
+    counts = ["unknown" if row[kind] is None else f"{row[kind]:,}" for kind in ("input", "cached", "output", "total")]
+    return [name, turns, *counts, f"{row['seconds']:.0f} s"]
+
+
+def _budget(budget: dict[str, Any]) -> str:
+    share = budget["taken"] / budget["limit"]
+    unknown = f"; the tokens of {budget['uncounted']} turns are unknown" if budget["uncounted"] else ""
+    whose = budget["of"] or "the team"
+    return f"budget of {whose}: {budget['taken']:,} of {budget['limit']:,} tokens ({share:.0%}){unknown}"
+
+
 COMMANDS = table(
     "Agents",
     Command(
@@ -100,7 +172,7 @@ COMMANDS = table(
         example="worktree diff bob",
         changes=False,
         at_shell=True,
-        words="agents:worktrees",
+        words=words_of_worktrees,
         also={"merge merge-agent": "worktree merge AGENT"},
     ),
     Command(
@@ -116,7 +188,7 @@ COMMANDS = table(
         ),
         doc=_DIFF,
         reads=True,
-        words="agents:patch",
+        words=words_of_patch,
         held="of paths",
         example="diff bob src/x.py",
         also="show-diff get-diff",
@@ -126,7 +198,7 @@ COMMANDS = table(
         _overlaps,
         doc=overlaps.of_team,
         reads=True,
-        words="agents:overlaps",
+        words=words_of_overlaps,
         held="",
         example="overlaps",
         also="conflict conflicts get-overlaps",
@@ -137,7 +209,7 @@ COMMANDS = table(
         option("--by", "One row for each agent, task or model.", choices=spending.BY, default="agent"),
         doc=_USAGE,
         reads=True,
-        words="agents:spent",
+        words=words_of_spent,
         held="by",
         example="usage --by model",
         also="tokens cost costs budget spend spending",

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import teams_cli
 from teams_cli import commands, errors, extensions
-from teams_cli.cli.show import place_of
-from teams_cli.commands.declaration import named
 from teams_cli.errors import TeamsError
 from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
@@ -184,9 +182,6 @@ def test_every_answer_can_be_told_in_words() -> None:
     assert all(callable(command.run) for command in commands.every().values())
     silent = {command.name for command in commands.every().values() if not command.words}
     assert silent == {"mcp"} & commands.every().keys()
-    assert all(
-        callable(named(place_of(command.words))) for name, command in commands.every().items() if name not in silent
-    )
 
 
 def test_every_status_is_that_of_the_contract() -> None:

@@ -1,4 +1,4 @@
-"""A command is its work, its declaration, its words and a row in two tables. All else derives from these."""
+"""A command is its work, its declaration with its words, and a row in two tables. All else derives from these."""
 
 from __future__ import annotations
 
@@ -40,6 +40,10 @@ def _hurry(call, task):
     return to_document(call, hurrying.hurry(call.store, call.team, call.caller, task))
 
 
+def words_of_hurried(task):
+    return [f"{task['id']}: comes first now"]
+
+
 COMMANDS = table(
     "Tasks",
     Command(
@@ -49,20 +53,14 @@ COMMANDS = table(
         doc=hurrying.hurry,
         example="hurry-task 7",
         want="put one before all others",
-        words="hurrying:hurried",
+        words=words_of_hurried,
         answers=Task,
         repeatable=True,
         daily=True,
     ),
 )
 '''
-WORDS = '''"""Hurrying in words."""
-
-
-def hurried(task):
-    return [f"{task['id']}: comes first now"]
-'''
-FILES = {"tasks/hurrying.py": OPERATION, "commands/hurrying.py": DECLARATION, "cli/show/hurrying.py": WORDS}
+FILES = {"tasks/hurrying.py": OPERATION, "commands/hurrying.py": DECLARATION}
 
 
 ROWS = {

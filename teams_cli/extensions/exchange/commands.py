@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from teams_cli.cli.tables import Table
     from teams_cli.commands.call import Call
+    from teams_cli.commands.phrases import Table
     from teams_cli.extensions.exchange.items import Item
 
     Parts = list[str | Table]
@@ -108,7 +108,7 @@ def _export(call: Call, format: str, out: str | None) -> Any:
     except OSError as error:
         hint = "Give the name of a new file."
         raise errors.InvalidValue(f"{path} can't be written: {error.strerror}", hint) from None
-    call.words = "extensions.exchange.commands:written"
+    call.words = written
     return {"team": team.name, "format": format, "path": path}
 
 
@@ -154,7 +154,7 @@ COMMANDS = table(
         option("--milestone", "For a tracker: issues of this milestone.", metavar="NAME"),
         option("--issue", "For a tracker: only this issue.", type=int, metavar="N", many=True),
         doc=_IMPORT,
-        words="extensions.exchange.commands:imported",
+        words=imported,
         example="import github --label ready",
         repeatable=True,
         at_shell=True,
@@ -167,7 +167,7 @@ COMMANDS = table(
         option("--format", f"{', '.join(exporting.FORMATS)}.", choices=exporting.FORMATS, default="jsonl"),
         option("--out", "Write the file to this new path.", metavar="FILE"),
         doc=_EXPORT,
-        words="extensions.exchange.commands:exported",
+        words=exported,
         whole=True,
         example="export --format markdown --out team.md",
         changes=False,

@@ -90,7 +90,7 @@ COMMANDS = table(
         _show,
         argument("FILE", f"{', '.join(NAMES)}.", name="name", choices=NAMES),
         doc=_SCHEMA,
-        words="extensions.exchange.schemas:shown",
+        words=shown,
         example="schema teams.yaml",
         in_team=False,
         reads=True,

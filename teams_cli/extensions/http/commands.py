@@ -32,6 +32,10 @@ def _serve(call: Call, port: int, private: bool, browse: bool) -> Any:
     return Service("extensions.http.server", "http", {"port": port, "private": private, "browse": browse})
 
 
+def _serving(server: dict[str, Any]) -> list[str]:
+    return [f"{server['url']}/#token={server['token']}"]
+
+
 COMMANDS = table(
     "Connect",
     Command(
@@ -46,7 +50,7 @@ COMMANDS = table(
         in_team=False,
         changes=False,
         at_shell=True,
-        words="inspection:serving",
+        words=_serving,
         example="serve",
         also="board graph timeline dashboard web ui gui server",
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from teams_cli import errors
+from teams_cli.commands import landing_queue
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.extensions.landing import lander, queueing
 from teams_cli.tasks import landings
@@ -75,7 +76,7 @@ def _get(call: Call, landing: str | None, open: bool, limit: int | None) -> Any:
     team = call.load_team()
     call.try_to(lambda: lander.start(call.store, team.name, call.environ))
     if landing is not None:
-        call.words = "tasks:landing"
+        call.words = landing_queue.words_of_landing
         return [landings.to_document(landings.get(call.store, team.name, landing))]
     rows = [one for one in landings.all_of(call.store, team.name, call.problems) if not (open and one.over)]
     return [landings.to_document(one) for one in rows[-(limit or len(rows)) :]]
@@ -101,7 +102,7 @@ COMMANDS = table(
         ),
         switch("--no-wait", "Answer at once, instead of after up to two seconds.", seldom=True),
         doc=queueing.land,
-        words="tasks:landing_asked",
+        words=landing_queue.words_of_landing_asked,
         answers=Landing,
         repeatable=True,
         held="task no_wait",
@@ -116,7 +117,7 @@ COMMANDS = table(
         option("--limit", "Show at most the newest N.", type=int, metavar="N"),
         doc=_GET,
         reads=True,
-        words="tasks:landings",
+        words=landing_queue.words_of_landings,
         answers=list[Landing],
         gist=("id", "task", "state", "onto", "owner", "files"),
         held="landing open limit",

@@ -207,6 +207,10 @@ def _end(store: Store, team: str, agent: str, environ: Mapping[str, str], watche
     return ended
 
 
+def _opened(document: dict[str, Any]) -> list[str]:
+    return [f"{document['agent']}: opened"]
+
+
 COMMANDS = table(
     "Connect",
     Command(
@@ -222,7 +226,7 @@ COMMANDS = table(
         doc=_OPEN,
         changes=False,
         at_shell=True,
-        words="inspection:opened",
+        words=_opened,
         for_person=True,
         example="open claude -- --model opus",
     ),
@@ -233,7 +237,7 @@ COMMANDS = table(
         doc=_ATTACH,
         changes=False,
         at_shell=True,
-        words="inspection:opened",
+        words=_opened,
         example="attach bob",
     ),
 )

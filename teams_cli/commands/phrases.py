@@ -1,35 +1,27 @@
-"""Answers in words: the function of each command's declaration turns its document into lines."""
+"""Parts of answers in words: tables, times, states, counts."""
 
 from __future__ import annotations
 
 from teams_cli.clock import SystemClock, parse_rfc3339, seconds_since
-from teams_cli.commands.declaration import EACH, Command, named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
-    from teams_cli.cli.tables import Table
-
-    Parts = list[str | Table]
+    Parts = list["str | Table"]
 
 _OLD = 60
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
-def parts(command: Command, document: Any, words: str = "") -> Parts:
-    """The lines and tables that tell the answer of the command; by other *words* than usual, if given."""
-    how = named(place_of((words or command.words).removeprefix(EACH)))
-    if words.startswith(EACH):
-        return [part for each in document for part in how(each)]
-    shown: Parts = how(document)
-    return shown
+class Table:
+    """Rows under headings; in plain text aligned columns, on a terminal a table."""
 
-
-def place_of(words: str) -> str:
-    """The function that tells an answer: an extension may have it beside its commands."""
-    return words if words.startswith("extensions.") else f"cli.show.{words}"
+    def __init__(self, columns: list[str], rows: list[list[str]], empty: str = "") -> None:
+        self.columns = columns
+        self.rows = rows
+        self.empty = empty
 
 
 def present(*lines: str | None) -> Parts:
@@ -52,7 +44,7 @@ def age(at: str, now: datetime | None = None) -> str:
     return length_of(seconds_since(at, now or SystemClock().now()))
 
 
-def moment(at: str | None) -> str:
+def clock_time(at: str | None) -> str:
     """A time by the clock of this machine: `14:05:09` if it is today's, else with its date; a dash for none."""
     if at is None:
         return "-"
@@ -64,13 +56,13 @@ def moment(at: str | None) -> str:
     return then.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
 
 
-def state(agent: dict[str, Any]) -> str:
+def agent_state(agent: dict[str, Any]) -> str:
     """How a listed agent is, in a word; of one that its provider limits, also until when."""
     said = str(agent.get("trouble") or agent["state"])
-    return f"{said} until {moment(agent['limitedUntil'])}" if said == "limited" else said
+    return f"{said} until {clock_time(agent['limitedUntil'])}" if said == "limited" else said
 
 
-def left(moment: str) -> str:
+def time_left(moment: str) -> str:
     """`4 min left`, until that moment; a second less is no minute less."""
     return f"{length_of(1 - seconds_since(moment, SystemClock().now()))} left"
 
