@@ -79,6 +79,9 @@ def _run(words: list[str]) -> int:
         if said := completing.answer(os.environ):
             streams.written(lambda: print(said[0]))
             return said[1]
+        from teams_cli.cli import typer_app
+
+        return typer_app.run(words)
     if words == ["--version"]:
         streams.written(lambda: print(f"teams {__version__}"))
         return 0
@@ -87,35 +90,23 @@ def _run(words: list[str]) -> int:
 
         streams.written(lambda: print(guide.page(), end=""))
         return 0
+    if words[:1] in (["--install-completion"], ["--show-completion"]):
+        from teams_cli.cli import typer_app
+
+        return typer_app.run(words)
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
-    if words == ["--all", "--help"]:
-        call = _note_alive(words)
-        streams.written(lambda: _help(None, call, whole=True))
-        return 0
+    before_text = words[: words.index("--")] if "--" in words else words
+    if not words or _HELP.intersection(before_text):
+        return _help(words)
     from teams_cli.cli.parse import parse
 
-    parsed = parse(words)
-    return execute(*parsed) if parsed else _look_closer(words)
-
-
-def _look_closer(words: list[str]) -> int:
-    """Help, or a mistake, or a way of writing that only Typer knows."""
-    from teams_cli import commands
-
-    call = _note_alive(words)
-    command = commands.find(words[0]) if words else None
-    words = [command.name, *words[1:]] if command else words
-    if words and command is None and not words[0].startswith("-"):
-        from teams_cli.cli import mistakes
-
-        raise mistakes.unknown(words[0], [word for word in words[1:] if word not in _HELP])
-    if "_TEAMS_COMPLETE" not in os.environ and (not words or _HELP.intersection(words)):
-        streams.written(lambda: _help(command, call))
-        return 0 if words else errors.WrongUsage.status
-    from teams_cli.cli.typer_app import run_with_typer
-
-    return run_with_typer(words, execute)
+    try:
+        command, values = parse(words)
+    except errors.WrongUsage:
+        _note_alive(words)
+        raise
+    return execute(command, values)
 
 
 def _note_alive(words: list[str]) -> Call | None:
@@ -147,19 +138,28 @@ def _note_alive(words: list[str]) -> Call | None:
         return None
 
 
-def _help(command: Command | None, call: Call | None, whole: bool = False) -> int:
-    """Show the help of a command, of the most used, or of the *whole* program: in boxes to people."""
+def _help(words: list[str]) -> int:
+    """Show the help of a command, of the most used, or of all with `--all`: in boxes to people."""
+    from teams_cli import commands
     from teams_cli.cli import guide
 
-    off = set() if command else guide.off_in_team(call)
-    if not sys.stdout.isatty():
-        about_all = guide.all_commands if whole else guide.guide
-        print(guide.of_command(command) if command else about_all(off), end="")
-        return 0
-    from teams_cli.cli import boxes
+    call = _note_alive(words)
+    whole = words[:1] == ["--all"]
+    name = "" if whole or not words or words[0] in _HELP else words[0]
+    command = commands.find(name) if name else None
+    if name and command is None:
+        from teams_cli.cli import mistakes
 
-    boxes.show(command, sys.stdout, off, whole)
-    return 0
+        raise mistakes.unknown(name, [word for word in words[1:] if word not in _HELP])
+    off = set() if command else guide.off_in_team(call)
+    if sys.stdout.isatty():
+        from teams_cli.cli import typer_app
+
+        streams.written(lambda: typer_app.show_help(command, off, whole))
+    else:
+        about_all = guide.all_commands if whole else guide.guide
+        streams.written(lambda: print(guide.of_command(command) if command else about_all(off), end=""))
+    return 0 if words else errors.WrongUsage.status
 
 
 def execute(command: Command, values: dict[str, Any]) -> int:

@@ -13,14 +13,13 @@ _ALIKE = 0.75
 _CALLED_ALIKE = 0.85
 """The same for what commands are called elsewhere: there are many such words, and short ones."""
 _NOUNS = {"task", "tasks", "team", "teams", "agent", "agents", "message", "messages", "plan", "plans"}
-_TEXTS = {"TEXT", "TITLE", "QUESTION", "PROMPT", "STATUS", "WHY"}
-_ASSIGNEE = {"--assign", "--assignee", "--assigned-to", "--to"}
+_ASSIGNEE = ("--assign", "--assignee", "--assigned-to", "--to")
 _FOR = {"create-task": "--for", "update-task": "--owner"}
 """The option by which a task is given to somebody."""
-
+_TEXTS = {"TEXT", "TITLE", "QUESTION", "PROMPT", "STATUS", "WHY"}
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from teams_cli.commands.declaration import Command, Parameter
@@ -113,77 +112,51 @@ def _near(word: str, known: Mapping[str, str]) -> str:
     return found[0] if found else ""
 
 
-def assigned(command: Command, words: Iterable[str]) -> errors.WrongUsage | None:
-    """The refusal of an option that there is not, where whom a task is for has another."""
-    right = _FOR.get(command.name)
-    wrong = next((word for word in words if word.partition("=")[0] in _ASSIGNEE), None)
-    if right is None or wrong is None:
-        return None
-    return errors.WrongUsage(
-        f"no such option: {wrong.partition('=')[0]}", f"Write: teams {command.name} … {right} AGENT"
-    )
-
-
-def unquoted(command: Command, values: Mapping[str, Any], rest: str) -> errors.WrongUsage | None:
-    """The refusal of words too many, where the last of the command's is a text: its quotes were forgotten."""
-    if not command.places or not command.places[-1].text:
-        return None
-    *before, text = command.places
-    words = [str(values.get(parameter.name)) for parameter in before]
-    first = str(values.get(text.name))
-    said = f"{command.name} takes one {text.metavar}, but got more words: {rest}"
-    if not before and _is_task(first) and "--task" in command.options:
-        return errors.WrongUsage(said, f'Write: teams {command.name} "{rest}" --task {first}')
-    whole = f'"{first} {rest}"'
-    return errors.WrongUsage(
-        said,
-        f"Put the {text.metavar} in quotes: teams {' '.join([command.name, *words, whole])}",
-    )
-
-
-def dashed(command: Command, words: Iterable[str]) -> errors.WrongUsage | None:
-    """The refusal of what looks like an option, where it can be the text that the command takes."""
-    if not any(place.text for place in command.places):
-        return None
-    for word in words:
-        if word.startswith("-") and (" " in word or not word.startswith("--")) and word not in command.options:
-            shown = f'"{word}"' if " " in word else word
-            near = _beginning_with(f"-{word}", command) if len(word) == 2 else []
-            meant = f"Did you mean {near[0]}? " if near else ""
-            return errors.WrongUsage(
-                f"{shown} looks like an option, but {command.name} has no such option",
-                f"{meant}Put a text that starts with a dash last, after `--`: teams {command.name} … -- {shown}",
-            )
-    return None
-
-
-def no_option(command: Command, word: str, words: list[str]) -> errors.WrongUsage:
-    """The refusal of an option that there is not: it shows the command with the one that was meant, else names those of
-    the command.
+def no_option(command: Command, flag: str, words: list[str]) -> errors.WrongUsage:
+    """The refusal of an option that the command does not have. It names the option or argument that was meant, or says
+    how to write a text that begins with a dash, or lists the options of the command.
     """
-    said = f"{command.name} has no option {word}"
-    name = word.removeprefix("--")
-    if any(
-        name in (place.name, place.metavar.lower(), *_PLACES.get(place.metavar, "").split()) for place in command.places
-    ):
-        return errors.WrongUsage(said, f"Write: teams {command.whole_usage}")
+    word = next(each for each in words if each.startswith(flag))
+    if any(place.text for place in command.places) and (" " in word or not word.startswith("--")):
+        return _dashed(command, word)
+    refused = f"{command.name} has no option {flag}"
+    if flag in _ASSIGNEE and command.name in _FOR:
+        return errors.WrongUsage(refused, f"Write: teams {command.name} … {_FOR[command.name]} AGENT")
+    name = flag.removeprefix("--")
+    if any(name in (place.name, place.metavar.lower(), *_PLACES.get(place.metavar, "")) for place in command.places):
+        return errors.WrongUsage(refused, f"Write: teams {command.whole_usage}")
     same = [how for how, others in _OPTIONS.items() if name in others.split() and how.split()[0] in command.options]
-    near = same or get_close_matches(word, command.options, 1, _ALIKE) or _beginning_with(word, command)
-    own = [parameter.flags[0] for parameter in command.own if not parameter.positional]
-    others = f"It has: {', '.join(own) or 'none of its own'}. See: teams help {command.name}"
+    near = same or get_close_matches(flag, command.options, 1, _ALIKE) or _beginning_with(flag, command)
     if not near:
-        return errors.WrongUsage(said, others)
-    meant = [part for each in words for part in ([*near[0].split()] if each.partition("=")[0] == word else [each])]
-    return errors.WrongUsage(said, f"Did you mean {near[0]}? Write: teams {shlex.join([command.name, *meant])}")
+        own = [parameter.flags[0] for parameter in command.own if not parameter.positional]
+        has = f"It has: {', '.join(own) or 'none of its own'}. See: teams help {command.name}"
+        return errors.WrongUsage(refused, has)
+    meant = [part for each in words for part in (near[0].split() if each.partition("=")[0] == flag else [each])]
+    return errors.WrongUsage(refused, f"Did you mean {near[0]}? Write: teams {shlex.join([command.name, *meant])}")
+
+
+def _dashed(command: Command, word: str) -> errors.WrongUsage:
+    """The refusal of what looks like an option, where it can be the text that the command takes."""
+    shown = f'"{word}"' if " " in word else word
+    near = _beginning_with(f"-{word}", command) if len(word) == 2 else []
+    meant = f"Did you mean {near[0]}? " if near else ""
+    return errors.WrongUsage(
+        f"{shown} looks like an option, but {command.name} has no such option",
+        f"{meant}Put a text that starts with a dash last, after `--`: teams {command.name} … -- {shown}",
+    )
 
 
 def _beginning_with(word: str, command: Command) -> list[str]:
-    """The command's own option that begins so; none where several do."""
-    found = [parameter.flags[0] for parameter in command.own if parameter.flags[0].startswith(word)]
-    return found if len(found) == 1 else []
+    """The only option of the command itself that begins with the word."""
+    options = [parameter.flags[0] for parameter in command.own if parameter.flags[0].startswith(word)]
+    return options if len(options) == 1 else []
 
 
-_PLACES = {"ID": "id task task-id message-id", "TEXT": "message body content", "TO": "agent recipient"}
+_PLACES = {
+    "ID": ("id", "task", "task-id", "message-id"),
+    "TEXT": ("message", "body", "content"),
+    "TO": ("agent", "recipient"),
+}
 """The options that some words of a command are taken for."""
 _OPTIONS = {
     "--status completed": "done complete completed finish finished",
@@ -191,31 +164,48 @@ _OPTIONS = {
     "--description": "desc body details text",
     "--blocked-by": "depends-on depends deps needs blockers",
     "--timeout": "seconds for time wait",
-    "--owner AGENT": "mine me agent assignee",
+    "--owner AGENT": "mine me agent",
     "--wait": "timeout seconds",
     "--next": "any best",
 }
 """For each option, as written here, the names that other tools use for it."""
 
 
-def missing(command: Command, said: str) -> errors.WrongUsage:
-    """The refusal of a command without a word that it needs: it shows one that has all."""
-    return errors.WrongUsage(said, f"Write, for example: teams {command.example}")
+def not_alone(flag: str) -> errors.WrongUsage:
+    """The refusal of a switch with a value."""
+    return errors.WrongUsage(f"{flag} takes no value", f"Write: {flag}")
 
 
-def without_value(command: Command, flag: str) -> errors.WrongUsage | None:
-    """The refusal of an option without its value: it shows how it is written, and what it may be."""
-    option = command.options.get(flag)
-    if option is None or option.flag:
-        return None
-    choices = f", which is one of: {', '.join(option.choices)}" if option.choices else ""
-    return errors.WrongUsage(f"{flag} needs {option.metavar}", f"Write: {flag}{option.placeholder}{choices}")
+def without_value(parameter: Parameter) -> errors.WrongUsage:
+    """The refusal of an option without its value."""
+    return errors.WrongUsage(f"{parameter.flags[0]} needs {parameter.metavar}", f"Write: {_written_with(parameter)}")
 
 
-def too_many(command: Command, rest: str) -> errors.WrongUsage:
-    """The refusal of words too many: it shows how many the command takes; a word alone may be meant for an option, or
-    for the team.
-    """
+def _written_with(parameter: Parameter) -> str:
+    """The option with its value: an example of a number, or the values that are allowed."""
+    flag = parameter.flags[0]
+    if parameter.choices:
+        return f"{flag}{parameter.placeholder}, which is one of: {', '.join(parameter.choices)}"
+    if parameter.duration:
+        return f"{flag} 60, or {flag} 5m"
+    return f"{flag}{parameter.placeholder}" if parameter.type is str else f"{flag} 60"
+
+
+def wrong_value(parameter: Parameter, value: str) -> errors.WrongUsage:
+    """The refusal of a value that is not a number, or not one of the choices. It names the choice that was meant."""
+    if not parameter.choices:
+        how = "Give a number." if parameter.positional else f"Write: {_written_with(parameter)}"
+        return errors.WrongUsage(f"{parameter.flags[0]} takes a number, not {value!r}", how)
+    near = _same(parameter, value) or get_close_matches(value.lower(), parameter.choices, 1)
+    meant = f"Did you mean {near[0]}? " if near else ""
+    allowed = f"{meant}It takes: {', '.join(parameter.choices)}"
+    return errors.WrongUsage(f"{value!r} is not a value of {parameter.shown}", allowed)
+
+
+def too_many(command: Command, values: Mapping[str, Any], rest: str) -> errors.WrongUsage:
+    """The refusal of too many words. A text may lack its quotes; one word may be meant for an option, or the team."""
+    if command.places and command.places[-1].text:
+        return _unquoted(command, values, rest)
     option = _option_for(command, rest)
     is_team = not (command.places or option) and is_name(rest) and not rest.isdigit()
     team = f"; a team is named with --team {rest}" if is_team and "--team" in command.options else ""
@@ -224,24 +214,26 @@ def too_many(command: Command, rest: str) -> errors.WrongUsage:
     )
 
 
+def _unquoted(command: Command, values: Mapping[str, Any], rest: str) -> errors.WrongUsage:
+    *before, text = command.places
+    words = [str(values[parameter.name]) for parameter in before]
+    first = values[text.name]
+    refused = f"{command.name} takes one {text.metavar}, but got more words: {rest}"
+    if not before and _is_task(first) and "--task" in command.options:
+        return errors.WrongUsage(refused, f'Write: teams {command.name} "{rest}" --task {first}')
+    whole = " ".join([command.name, *words, f'"{first} {rest}"'])
+    return errors.WrongUsage(refused, f"Put the {text.metavar} in quotes: teams {whole}")
+
+
 def _option_for(command: Command, word: str) -> str:
-    """The option of the command that the word was meant for, as it is written; empty where it may be none."""
-    options = [parameter for parameter in command.own if not parameter.positional]
-    named = [f" {option.flags[0]}{option.placeholder}" for option in options if option.flags[0] == f"--{word}"]
-    chosen = [f" {option.flags[0]} {same}" for option in options for same in _same(option, word)]
-    waits = [option for option in options if option.flags[0] in ("--wait", "--timeout")]
-    lengths = [f" {option.flags[0]} {word}" for option in waits if word.isdigit()]
-    return next(iter([*named, *chosen, *lengths]), "")
-
-
-def no_number(parameter: Parameter, value: str) -> errors.WrongUsage:
-    """The refusal of a word where a number has to be."""
-    flag = parameter.flags[0]
-    example = f"{flag} 60, or {flag} 5m" if parameter.duration else f"{flag} 60"
-    return errors.WrongUsage(
-        f"{flag} takes a number, not {value!r}",
-        f"Write: {example}" if not parameter.positional else "Give a number.",
-    )
+    """The option of the command that the word was meant for, as it is written; empty if there is none."""
+    if option := command.options.get(f"--{word}"):
+        return f" {option.flags[0]}{option.placeholder}"
+    for option in command.own:
+        if not option.positional and (same := _same(option, word)):
+            return f" {option.flags[0]} {same[0]}"
+    waits = (flag for flag in ("--wait", "--timeout") if flag in command.options and word.isdigit())
+    return next((f" {flag} {word}" for flag in waits), "")
 
 
 _SAME = {
@@ -256,17 +248,6 @@ _SAME = {
     "low": "lowest minor p3",
 }
 """What some values are called elsewhere."""
-
-
-def no_choice(parameter: Parameter, value: str) -> errors.WrongUsage:
-    """The refusal of a word that is none of the choices: it names the one that was meant."""
-    near = _same(parameter, value) or get_close_matches(value.lower(), parameter.choices, 1)
-    said = ", ".join(parameter.choices)
-    named = parameter.usage if parameter.positional else parameter.flags[0]
-    return errors.WrongUsage(
-        f"{value!r} is not a value of {named}",
-        f"Did you mean {near[0]}? It takes: {said}" if near else f"It takes: {said}",
-    )
 
 
 def _same(parameter: Parameter, value: str) -> list[str]:

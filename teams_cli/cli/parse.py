@@ -1,8 +1,8 @@
-"""A strict parser for commands that are written without a mistake: 40 ms faster than Typer, which gets all others."""
+"""The parser of commands, from their declarations: 40 ms faster than Typer, and it knows which mistake was made."""
 
 from __future__ import annotations
 
-from teams_cli import commands
+from teams_cli import commands, errors
 from teams_cli.names import is_like_id
 
 TYPE_CHECKING = False
@@ -12,24 +12,23 @@ if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command, Parameter
 
 
-class _Unusual(Exception):
-    """Not for this parser: help, a mistake, or a way of writing that only Typer knows."""
+def parse(words: list[str]) -> tuple[Command, dict[str, Any]]:
+    """The command and the values of all its parameters.
 
-
-def parse(words: list[str]) -> tuple[Command, dict[str, Any]] | None:
-    """The command and the values of all its parameters; None for what Typer shall look at."""
-    command = commands.find(words[0]) if words else None
+    Raises:
+        WrongUsage: There is no such command, or it does not take these words. The error shows how to write it.
+    """
+    command = commands.find(words[0])
     if command is None:
-        return None
+        from teams_cli.cli import mistakes
+
+        raise mistakes.unknown(words[0], words[1:])
     values: dict[str, Any] = {parameter.name: parameter.default for parameter in command.parameters}
-    try:
-        places = _options(command, words[1:], values)
-        _arguments(command, places, values)
-    except (_Unusual, ValueError):
-        return None
+    places = _options(command, words[1:], values)
+    _arguments(command, places, values)
     for parameter in command.parameters:
-        if parameter.required and not values[parameter.name]:
-            return None
+        if parameter.required and values[parameter.name] in (None, ()):
+            raise errors.WrongUsage(f"{parameter.shown} is missing", f"Write, for example: teams {command.example}")
     return command, values
 
 
@@ -50,24 +49,24 @@ def _options(command: Command, words: list[str], values: dict[str, Any]) -> list
                 places.append(word)
                 before = None
             continue
-        flag, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
+        flag, equals, value = word.partition("=") if word.startswith("--") else (word[:2], word[2:], word[2:])
         parameter = flags.get(flag)
         if parameter is None or (parameter.flag and equals):
-            raise _Unusual
+            from teams_cli.cli import mistakes
+
+            raise mistakes.no_option(command, flag, words) if parameter is None else mistakes.not_alone(flag)
         if parameter.flag:
             values[parameter.name] = True
             before = None
         else:
             before = parameter if parameter.is_id else None
-            _put(values, parameter, value if equals else _next(rest))
+            following = value if equals else next(rest, None)
+            if following is None or (following in flags and not equals):
+                from teams_cli.cli import mistakes
+
+                raise mistakes.without_value(parameter)
+            _put(values, parameter, following)
     return places
-
-
-def _next(rest: Any) -> str:
-    value = next(rest, None)
-    if value is None or (value.startswith("-") and value != "-"):
-        raise _Unusual
-    return str(value)
 
 
 def _arguments(command: Command, places: list[str], values: dict[str, Any]) -> None:
@@ -80,11 +79,18 @@ def _arguments(command: Command, places: list[str], values: dict[str, Any]) -> N
         for _ in range(len(waiting) - behind if parameter.many else min(1, len(waiting))):
             _put(values, parameter, waiting.pop(0))
     if waiting:
-        raise _Unusual
+        from teams_cli.cli import mistakes
+
+        raise mistakes.too_many(command, values, " ".join(waiting))
 
 
 def _put(values: dict[str, Any], parameter: Parameter, word: str) -> None:
-    value = parameter.convert(word)
+    try:
+        value = parameter.convert(word)
+    except ValueError:
+        from teams_cli.cli import mistakes
+
+        raise mistakes.wrong_value(parameter, word) from None
     if parameter.many:
         values[parameter.name] = (*values[parameter.name], value)
     elif parameter.is_id and not parameter.positional and values[parameter.name]:

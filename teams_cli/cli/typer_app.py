@@ -1,108 +1,80 @@
-"""Typer over the same declarations: completion where we have none of our own, and good words for whoever mistyped."""
+"""Typer over the declarations: help on a terminal, and completion for shells that have none of our own."""
 
 from __future__ import annotations
 
 import inspect
-import os
 from enum import Enum
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from typer.main import get_click_type
 from typer.models import ParameterInfo
 
-from teams_cli import __version__, commands, errors
-from teams_cli.cli import guide, mistakes
-from teams_cli.cli.guide import told_of
-from teams_cli.commands.declaration import Command, Parameter
+from teams_cli import commands
+from teams_cli.cli import guide
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from teams_cli.commands.declaration import Command, Parameter
+
+_ABOUT = """Team coordination for AI coding agents: teams, tasks and messages as JSON files.
+
+Say who you are with --as or TEAMS_AGENT_ID, and where with --team or TEAMS_TEAM. Every command takes --json."""
 
 
-def run_with_typer(words: list[str], execute: Any) -> int:
-    """Parse and run as Typer does; its refusals become ours."""
-    command = commands.find(words[0]) if words and "_TEAMS_COMPLETE" not in os.environ else None
-    app = build([command] if command else list(commands.every().values()), execute)
-    try:
-        status = typer.main.get_command(app)(args=words, prog_name="teams", standalone_mode=False)
-    except errors.TeamsError:
-        raise
-    except Exception as error:
-        raise _as_refusal(error, words) from error
-    return status if isinstance(status, int) else 0
+def run(words: list[str]) -> int:
+    """Do what Typer does with these words, or with what a shell asks in the environment."""
+    app = _app()
+    for command in commands.every().values():
+        app.command(command.name, help=escape(guide.first_sentence(command)))(_function(command))
+    return _run(app, words)
 
 
-def _as_refusal(error: Any, words: list[str]) -> Exception:
-    """A mistake that Typer found, in our form; anything else as it is."""
-    if not hasattr(error, "format_message"):
-        return KeyboardInterrupt() if type(error).__name__ == "Abort" else error  # type: ignore[return-value]
-    command = commands.find(words[0]) if words else None
-    if command is not None and (meant := _meant(error, command, words[1:])):
-        return meant
-    return errors.WrongUsage(_said(error), f"See: teams {f'help {command.name}' if command else 'help'}")
+def show_help(command: Command | None, off: Collection[str], whole: bool) -> int:
+    """Draw the help of a command, of the most used, or of the *whole* program; *off* are groups that are off."""
+    if command:
+        app = _app()
+        app.command(command.name, help=escape(_help(command)))(_function(command))
+        return _run(app, [command.name, "--help"])
+    app = _app(help=_ABOUT, add_completion=whole, epilog="" if whole else guide.MORE)
+    for each in commands.every().values() if whole else guide.of_every_day(off):
+        about, box = (guide.first_sentence(each), guide.titled(each.group, off)) if whole else (each.want, "Commands")
+        app.command(each.name, help=escape(about), rich_help_panel=box)(lambda: None)
+    return _run(app, ["--help"])
 
 
-def _said(error: Any) -> str:
-    message = str(error.format_message()).rstrip(".")
-    return message[:1].lower() + message[1:]
-
-
-def _meant(error: Any, command: Command, words: list[str]) -> errors.WrongUsage | None:
-    """What is known to be meant by mistakes that many make."""
-    kind = type(error).__name__
-    if kind == "NoSuchOption":
-        known = mistakes.assigned(command, words) or mistakes.dashed(command, words)
-        return known or mistakes.no_option(command, error.option_name, words)
-    if kind == "MissingParameter":
-        return mistakes.missing(command, _said(error))
-    if kind == "BadOptionUsage":
-        return mistakes.without_value(command, error.option_name)
-    if kind == "BadParameter" and error.param is not None:
-        return _no_value(error, command)
-    _, too_many, rest = error.format_message().partition("unexpected extra argument")
-    rest = rest.partition(" (")[2].rstrip(".)")
-    return mistakes.unquoted(command, error.ctx.params, rest) or mistakes.too_many(command, rest) if too_many else None
-
-
-def _no_value(error: Any, command: Command) -> errors.WrongUsage | None:
-    """The refusal of a value that is not a number, or not one of the choices."""
-    found = next((p for p in command.own if p.name == error.param.name), None)
-    value = error.message.partition(" is not ")[0].strip("'")
-    if found is None or (found.type is str and not found.choices):
-        return None
-    return mistakes.no_choice(found, value) if found.choices else mistakes.no_number(found, value)
-
-
-def build(offered: list[Command], execute: Any) -> typer.Typer:
-    """The application with these commands."""
-    app = typer.Typer(
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
+def _app(**options: Any) -> typer.Typer:
+    app = typer.Typer(context_settings={"help_option_names": ["-h", "--help"]}, rich_markup_mode="rich", **options)
     app.callback()(_main)
-    for command in offered:
-        app.command(command.name, help=told_of(command)[0])(_function(command, execute))
     return app
+
+
+def _run(app: typer.Typer, words: list[str]) -> int:
+    status = typer.main.get_command(app)(args=words, prog_name="teams", standalone_mode=False)
+    return status if isinstance(status, int) else 0
 
 
 def _main(
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
     man: Annotated[bool, typer.Option("--man", help="Print the manual page, for `man -l -`.")] = False,
 ) -> None:
-    if version:
-        print(f"teams {__version__}")
-    if man:
-        print(guide.page(), end="")
-    if version or man:
-        raise typer.Exit
+    """The options without a command, which are answered before Typer is loaded."""
 
 
-def _function(command: Command, execute: Any) -> Any:
+def _help(command: Command) -> str:
+    """The docstring of a command, its exit statuses, and an example."""
+    text, refusals = guide.told_of(command)
+    paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
+    return "\n\n".join([*paragraphs, *refusals, f"Example: teams {command.example}"])
+
+
+def _function(command: Command) -> Callable[..., None]:
     """A function with the signature from which Typer reads the parameters of the command."""
 
-    def run(**values: Any) -> int:
-        for parameter in command.parameters:
-            if parameter.many:
-                values[parameter.name] = tuple(values[parameter.name] or ())
-        return int(execute(command, values))
+    def run() -> None: ...
 
     parameters = [_parameter(parameter) for parameter in command.parameters]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -113,23 +85,16 @@ def _function(command: Command, execute: Any) -> Any:
 def _parameter(parameter: Parameter) -> inspect.Parameter:
     hint: Any = bool if parameter.flag else parameter.type
     hint = list[hint] if parameter.many else hint
-    if not parameter.required and not parameter.flag and not parameter.many and parameter.default is None:
-        hint = hint | None
-    help = parameter.help
-    extra: dict[str, Any] = {"help": help, "metavar": parameter.metavar or None}
-    if parameter.duration:
-        extra.update(parser=lambda word: parameter.convert(str(word)))  # the default is a number
+    extra: dict[str, Any] = {"help": escape(parameter.help), "metavar": parameter.metavar or None}
     if parameter.choices:
-        extra.update(click_type=_choice(parameter.choices), metavar=None)
+        shown = get_click_type(
+            annotation=Enum("Choice", {c: c for c in parameter.choices}), parameter_info=ParameterInfo()
+        )
+        extra.update(click_type=shown, metavar=None)
     if parameter.positional:
         marker: Any = typer.Argument(show_default=False, **extra)
     else:
         marker = typer.Option(*parameter.flags, show_default=bool(parameter.default), **extra)
-    default: Any = inspect.Parameter.empty if parameter.required else (parameter.default if not parameter.many else [])
-    return inspect.Parameter(
-        parameter.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, marker]
-    )
-
-
-def _choice(choices: tuple[str, ...]) -> Any:
-    return get_click_type(annotation=Enum("Choice", {c: c for c in choices}), parameter_info=ParameterInfo())
+    default = inspect.Parameter.empty if parameter.required else parameter.default if not parameter.many else []
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(parameter.name, kind, default=default, annotation=Annotated[hint, marker])

@@ -106,6 +106,11 @@ class Parameter:
         return word if self.required or self.needed else f"[{word}]"
 
     @property
+    def shown(self) -> str:
+        """The parameter in an error: its first flag, or the word for its place."""
+        return self.usage if self.positional else self.flags[0]
+
+    @property
     def placeholder(self) -> str:
         """The text after its name: a blank and a word for its value, if it takes one."""
         return "" if self.positional or self.flag else f" {self.metavar}"
