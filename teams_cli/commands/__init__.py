@@ -11,17 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command
 
-GROUPS = (
-    "Teams",
-    "Tasks",
-    "Messages",
-    "Questions",
-    "Agents",
-    "Plans and shutdown",
-    "Workflows",
-    "Connect",
-    "Inspect",
-)
+GROUPS = ("Teams", "Tasks", "Messages", "Questions", "Agents", "Plans and shutdown", "Workflows", "Connect", "Inspect")
 """The parts of the help, in this order."""
 
 _LOOKING = ("get", "list", "show")

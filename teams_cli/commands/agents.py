@@ -247,12 +247,7 @@ def _recalled(call: Call, name: str, session: Session | None, output: bool) -> d
 def _before_complete(call: Call, look: bool = False) -> Any:
     going, unread = ending.unfinished(call.store, teams.get(call.store, call.team).name, call.agent)
     if look:
-        document = {
-            "agent": call.agent,
-            "mayFinish": not (going or unread),
-            "waitForSessions": going,
-            "unread": unread,
-        }
+        document = {"agent": call.agent, "mayFinish": not (going or unread), "waitForSessions": going, "unread": unread}
         return {**document, "resumePrompt": f"{len(unread)} unread: teams read-messages"} if unread else document
     reasons = [f"{name} still works for you" for name in going]
     reasons += [f"unread messages: {', '.join(unread)}"] if unread else []
@@ -358,9 +353,7 @@ COMMANDS = table(
         switch("--detach", "Do not wait for the agent.", seldom=True),
         doc=_RUN,
         words=words_of_run,
-        long=True,
-        adding=True,
-        daily=True,
+        traits="long adding daily",
         held="prompt agent_id description model permissions worktree cwd/ detach",
         example='run-agent "Review the last commit" --harness claude',
         also="start-agent launch launch-agent create-agent new-agent agent",
@@ -372,9 +365,7 @@ COMMANDS = table(
         switch("--wait", "Wait until it is done, and print its output.", seldom=True),
         doc=starting.spawn,
         words=words_of_run,
-        long=True,
-        adding=True,
-        daily=True,
+        traits="long adding daily",
         held="prompt agent_id description model permissions worktree cwd/ wait",
         example='spawn "Check the links" --harness claude',
         also="spawn-agent fork",
@@ -430,7 +421,7 @@ COMMANDS = table(
         _TO,
         doc=interrupting.stop,
         words=words_of_ended,
-        long=True,
+        traits="long",
         held="to",
         example="stop-agent bob",
         also="stop kill kill-agent terminate",
@@ -441,16 +432,11 @@ COMMANDS = table(
         argument("AGENT", "Only this agent.", name="of", required=False),
         switch("--output", "With a name: also its output."),
         doc=_RECALL,
-        reads=True,
         words=words_of_recalled,
-        daily=True,
+        traits="reads daily",
         held="of output",
         example="recall bob --output",
-        also={
-            "past-agents": "",
-            "output": "recall AGENT --output",
-            "show-agent": "recall AGENT --output",
-        },
+        also={"past-agents": "", "output": "recall AGENT --output", "show-agent": "recall AGENT --output"},
     ),
     Command(
         "logs",
@@ -459,8 +445,8 @@ COMMANDS = table(
         option("--lines -n", "How many of the last lines.", type=int, metavar="N", default=100),
         switch("--follow -f", "Continue until it is done.", at_shell=True),
         doc=_LOGS,
-        reads=True,
         words=words_of_printed,
+        traits="reads",
         held="of lines follow",
         example="logs bob --follow",
     ),
@@ -469,8 +455,8 @@ COMMANDS = table(
         _before_complete,
         switch("--look", "Only say what is left to do, and refuse nothing; for a hook of a client."),
         doc=_BEFORE,
-        reads=True,
         words=words_of_may_finish,
+        traits="reads",
         held="look",
         example="before-complete",
     ),

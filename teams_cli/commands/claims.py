@@ -6,7 +6,7 @@ import time
 
 from teams_cli import errors
 from teams_cli.clock import length
-from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.declaration import TASK, Command, argument, option, switch, table
 from teams_cli.commands.phrases import ago, clock_time, is_old, present, time_left
 from teams_cli.commands.task_documents import line, taken, to_document, words_of_claimed, words_of_claimed_knowing
 from teams_cli.messages import events
@@ -89,9 +89,6 @@ def _heartbeat(call: Call, task: str | None, note: str | None, silent_for: float
         "lastSeen": teams.now(call.store),
         "tasks": [{"id": task.id, "claim": task.claim, "leaseExpiresAt": task.lease_expires_at} for task in renewed],
     }
-
-
-_ID = argument("ID", "The task: 7, #7 or task-7.", name="task")
 
 
 def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
@@ -292,10 +289,7 @@ COMMANDS = table(
         doc=claims.claim,
         words=words_of_claimed,
         answers=Task,
-        long=True,
-        sleeps=True,
-        repeatable=True,
-        daily=True,
+        traits="long sleeps repeatable daily",
         held="task next wait",
         example="claim-task --next",
         want="claim a task, or the best that is ready: --next",
@@ -313,7 +307,7 @@ COMMANDS = table(
     Command(
         "release-task",
         _release,
-        _ID,
+        TASK,
         option("--reason", "Why, for the record.", text=True),
         switch("--force", "Even if its owner is at work.", seldom=True),
         doc=claims.release,
@@ -332,8 +326,7 @@ COMMANDS = table(
         doc=claims.heartbeat,
         changes=False,
         words=words_of_beat,
-        repeatable=True,
-        daily=True,
+        traits="repeatable daily",
         held="task note silent_for",
         example="heartbeat --for 30m",
         also="ping alive lease expire renew renew-lease keepalive keep-alive",

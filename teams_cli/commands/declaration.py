@@ -154,6 +154,7 @@ def switch(flags: str, help: str, **options: Any) -> Parameter:
     return Parameter(flags, help, flag=True, **options)
 
 
+TASK = argument("ID", "The task: 7, #7 or task-7.", name="task")
 JSON = switch("--json", "Answer with one JSON document.", name="as_json")
 ROOT = option("--root", "Where the teams are kept, instead of $TEAMS_HOME or the default.", metavar="DIR")
 STORE = option(
@@ -169,8 +170,8 @@ class Command:
     """One command: all that any face has to know of it.
 
     *run* takes a `Call` and the own parameters, and returns the document to answer with. Its help shows the *example*.
-    A word of *also* is no command; whoever types it is shown this one, or how to write it. `word/ID` is for a word
-    with a task behind it, and `word/TO` for one with an agent and more.
+    *traits* names the attributes below that are true. Whoever types a word of *also* is shown this command, or how to
+    write it. `word/ID` is a word with a task behind it, and `word/TO` a word with an agent and more behind it.
     """
 
     group = ""
@@ -227,7 +228,8 @@ class Command:
         doc: Callable[..., Any] | str,
         example: str,
         also: str | Mapping[str, str] = "",
-        **traits: Any,
+        traits: str = "",
+        **more: Any,
     ) -> None:
         self.name = name
         self.own = parameters
@@ -235,7 +237,7 @@ class Command:
         self.example = example
         synonyms = {also: ""} if isinstance(also, str) else also
         self.also = {word: how or self.usage for words, how in synonyms.items() for word in words.split()}
-        _take(self, traits)
+        _take(self, dict.fromkeys(traits.split(), True) | more)
         self.changes = self.changes and not self.reads
         self.run = run
 

@@ -63,13 +63,7 @@ it is not handled within the setting `ack_timeout`.
 
 
 def _read(
-    call: Call,
-    all: bool,
-    peek: bool,
-    from_: str | None,
-    since: str | None,
-    wait: float | None,
-    limit: int | None,
+    call: Call, all: bool, peek: bool, from_: str | None, since: str | None, wait: float | None, limit: int | None
 ) -> Any:
     after = number_of(since, "msg") if since else 0
     selection = Selection(from_ or "", after, limit or 0, handled=all, room=call.room)
@@ -332,11 +326,7 @@ COMMANDS = table(
         doc=_READ,
         words=words_of_read,
         answers=list[Message],
-        long=True,
-        sleeps=True,
-        repeatable=True,
-        daily=True,
-        quiet=True,
+        traits="long sleeps repeatable daily quiet",
         held="all peek from_ since wait limit",
         example="read-messages",
         want="read your messages",
@@ -344,7 +334,7 @@ COMMANDS = table(
             (
                 "inbox read messages get-messages list-messages check-messages mail receive check-mail "
                 "check-inbox read-inbox read-mail get-mail list-msg msgs notice"
-            ): "",
+            ): ""
         },
     ),
     Command(
@@ -353,8 +343,7 @@ COMMANDS = table(
         argument("ID", "The message: 7, #7 or msg-7.", name="message"),
         doc=_SHOW,
         words=words_of_reached,
-        reads=True,
-        whole=True,
+        traits="reads whole",
         held="message",
         example="show-message 7",
         also="message-status delivered receipt",
@@ -368,7 +357,7 @@ COMMANDS = table(
         doc=_SENT,
         words=words_of_sent_before,
         answers=list[Message],
-        reads=True,
+        traits="reads",
         held="to open limit",
         example="sent --open",
         also="outbox sent-messages receipts delivery overdue",
@@ -381,7 +370,7 @@ COMMANDS = table(
         doc=reading.reply,
         words=words_of_replied,
         answers=Message,
-        adding=True,
+        traits="adding",
         held="message text",
         example='reply 12 "Use the second one"',
         want="answer a message",
@@ -400,8 +389,7 @@ COMMANDS = table(
         ),
         doc=_ACK,
         words=words_of_handled,
-        repeatable=True,
-        daily=True,
+        traits="repeatable daily",
         held="message",
         example="ack 12",
         also="acknowledge ack-message mark-read handle",
@@ -410,9 +398,8 @@ COMMANDS = table(
         "list-agents",
         _list_agents,
         doc=_LIST,
-        reads=True,
         words=words_of_agents,
-        daily=True,
+        traits="reads daily",
         held="",
         example="list-agents",
         also="agents member members list-members ps who",
@@ -422,8 +409,7 @@ COMMANDS = table(
         _attend,
         doc=_ATTEND,
         words=words_of_attention,
-        adding=True,
-        quiet=True,
+        traits="adding quiet",
         held="",
         example="attend",
         also="attention",

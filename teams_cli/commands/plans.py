@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.agents import sessions
-from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.declaration import TASK, Command, argument, option, switch, table
 from teams_cli.commands.phrases import Table, age, present
 from teams_cli.commands.task_documents import landed_line
 from teams_cli.membership import shutdowns
@@ -84,8 +84,7 @@ def _say_next_step(call: Call) -> None:
 def _review(call: Call, task: str, accept: bool, reject: str | None) -> Any:
     if accept == (reject is not None):
         raise errors.WrongUsage(
-            "give either --accept or --reject",
-            "Write: teams review-task ID --accept, or with --reject WHY",
+            "give either --accept or --reject", "Write: teams review-task ID --accept, or with --reject WHY"
         )
     from teams_cli.commands import task_documents, updates
 
@@ -186,7 +185,7 @@ COMMANDS = table(
     Command(
         "review-task",
         _review,
-        argument("ID", "The task: 7, #7 or task-7.", name="task"),
+        TASK,
         switch("--accept", "Accept the work."),
         option("--reject", "Reject the work, for this reason.", metavar="WHY", text=True),
         doc=reviews.review,
@@ -212,10 +211,7 @@ COMMANDS = table(
         doc=plans.propose,
         words=words_of_proposed,
         answers=Plan,
-        long=True,
-        sleeps=True,
-        adding=True,
-        daily=True,
+        traits="long sleeps adding daily",
         held="plan task revises wait",
         example='propose-plan "1. a test 2. the fix" --task 7',
         also="plan submit-plan create-plan",
@@ -225,9 +221,9 @@ COMMANDS = table(
         _get,
         switch("--open", "Only plans that wait for a decision."),
         doc=_GET,
-        reads=True,
         words=words_of_plans,
         answers=list[Plan],
+        traits="reads",
         held="open",
         example="get-plans --open",
         also="plans",
@@ -237,9 +233,9 @@ COMMANDS = table(
         _show,
         _PLAN,
         doc=_SHOW,
-        reads=True,
         words=words_of_plan,
         answers=Plan,
+        traits="reads",
         held="plan",
         example="show-plan 2",
         also="view-plan read-plan",
@@ -253,8 +249,7 @@ COMMANDS = table(
         doc=plans.approve,
         words=words_of_decided,
         answers=Plan,
-        daily=True,
-        for_person=True,
+        traits="daily for_person",
         held="plan note page",
         example="approve-plan 3",
         also="accept-plan approve",
@@ -268,8 +263,7 @@ COMMANDS = table(
         doc=plans.reject,
         words=words_of_decided,
         answers=Plan,
-        daily=True,
-        for_person=True,
+        traits="daily for_person",
         held="plan feedback feedback_option",
         example='reject-plan 3 "The tests come first"',
         also="decline-plan reject",
@@ -282,7 +276,7 @@ COMMANDS = table(
         doc=shutdowns.request,
         words=words_of_shutdown,
         answers=Shutdown | list[Shutdown],
-        daily=True,
+        traits="daily",
         held="to reason",
         example='request-shutdown bob --reason "the work is done"',
         also="shutdown shut-down dismiss end-agent kick remove-member remove-agent",
@@ -295,8 +289,7 @@ COMMANDS = table(
         changes=False,
         words=words_of_shutdown,
         answers=Shutdown,
-        daily=True,
-        moves=True,
+        traits="daily moves",
         held="shutdown",
         example="approve-shutdown",
         also="accept-shutdown",
@@ -317,7 +310,7 @@ COMMANDS = table(
         doc=shutdowns.reject,
         words=words_of_shutdown,
         answers=Shutdown,
-        daily=True,
+        traits="daily",
         held="shutdown reason reason_option",
         example='reject-shutdown "two tasks are mine"',
         also="decline-shutdown",

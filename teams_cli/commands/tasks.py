@@ -6,7 +6,7 @@ import os
 
 from teams_cli import errors, text
 from teams_cli.clock import SystemClock
-from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.declaration import TASK, Command, argument, option, switch, table
 from teams_cli.commands.phrases import Table, age, ago, length_of, present, time_left
 from teams_cli.commands.task_documents import (
     after_line,
@@ -160,7 +160,6 @@ def _show(call: Call, task: str, short: bool) -> Any:
     return document
 
 
-_ID = argument("ID", "The task: 7, #7 or task-7.", name="task")
 _GET_EVIDENCE = """List the files attached to a task, or show one of them as it was attached.
 
 Its digest is checked first. A file that is not text is written with `--out`.
@@ -395,13 +394,7 @@ COMMANDS = table(
             seldom=True,
         ),
         option("--agree-with", "Agree with the owner of this task first.", metavar="ID", many=True, seldom=True),
-        option(
-            "--run",
-            "A command that does the task, without a model.",
-            metavar="COMMAND",
-            text=True,
-            seldom=True,
-        ),
+        option("--run", "A command that does the task, without a model.", metavar="COMMAND", text=True, seldom=True),
         switch("--plan-required", "The leader must approve a plan first.", seldom=True),
         option("--for", "Assign it to this member.", metavar="AGENT", name="keep_for"),
         option(
@@ -426,15 +419,11 @@ COMMANDS = table(
         doc=tasks.create,
         words=words_of_created,
         answers=Task,
-        adding=True,
-        daily=True,
-        for_person=True,
+        traits="adding daily for_person",
         held="title description priority blocked_by after require touches agree_with plan_required keep_for review_by",
         example='create-task "Write the parser" --blocked-by 3',
         want="add a task (--blocked-by ID), or several (--from FILE)",
-        also={
-            "add-task new-task make-task task todo add new create subtask": "create-task TITLE",
-        },
+        also={"add-task new-task make-task task todo add new create subtask": "create-task TITLE"},
     ),
     Command(
         "get-tasks",
@@ -445,11 +434,10 @@ COMMANDS = table(
         switch("--blocked", "Only pending tasks with open blockers.", seldom=True),
         option("--limit", "Show at most N.", type=int, least=1, metavar="N", seldom=True),
         doc=_GET,
-        reads=True,
         words=words_of_rows,
         answers=list[Task],
         gist=("id", "title", "status", "priority", "owner", "openBlockers"),
-        daily=True,
+        traits="reads daily",
         held="status owner ready blocked limit",
         example="get-tasks --ready",
         want="list the tasks",
@@ -462,13 +450,12 @@ COMMANDS = table(
     Command(
         "show-task",
         _show,
-        _ID,
+        TASK,
         switch("--short", "Only status, owner, lease, blockers and result.", seldom=True),
         doc=_SHOW,
-        reads=True,
         words=words_of_whole,
         answers=Task,
-        daily=True,
+        traits="reads daily",
         held="task short",
         example="show-task 7",
         want="a task with its result",
@@ -481,13 +468,13 @@ COMMANDS = table(
     Command(
         "get-evidence",
         _get_evidence,
-        argument("ID", "The task: 7, #7 or task-7.", name="task"),
+        TASK,
         argument("NAME", "The file to show: its name, or evidence-3.", name="file", required=False),
         option("--out", "Write the file to this new path.", metavar="FILE", at_shell=True),
         doc=_GET_EVIDENCE,
-        reads=True,
         words=words_of_attachments,
         gist=("id", "name", "size", "by"),
+        traits="reads",
         held="task file out>",
         example="get-evidence 7 report.txt",
         also="evidence read-evidence attachment attachments",

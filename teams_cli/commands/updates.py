@@ -6,7 +6,7 @@ import os
 
 from teams_cli import environment, errors, extensions
 from teams_cli.commands.call import Attempt
-from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.declaration import TASK, Command, argument, option, switch, table
 from teams_cli.commands.phrases import length_of
 from teams_cli.commands.task_documents import landed_line, refuse_stopped, to_document, words_of_claimed
 from teams_cli.names import each_name
@@ -123,9 +123,6 @@ def _note(call: Call, task: str, text: str) -> Any:
     return to_document(call, noted)
 
 
-_ID = argument("ID", "The task: 7, #7 or task-7.", name="task")
-
-
 def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     """Show a task with what of it changed just now and is not in its line; or several."""
     if isinstance(task, list):
@@ -186,22 +183,13 @@ COMMANDS = table(
         option("--reason", "Why, for the record.", metavar="TEXT", text=True),
         switch("--next", "Then claim the next task."),
         option("--wait", "With --next: how long to wait for a task.", metavar="SECONDS"),
-        option(
-            "--evidence",
-            "Attach this file; at most 20.",
-            metavar="FILE",
-            many=True,
-            seldom=True,
-            at_shell=True,
-        ),
+        option("--evidence", "Attach this file; at most 20.", metavar="FILE", many=True, seldom=True, at_shell=True),
         option("--check", "A new check.", metavar="COMMAND", text=True, seldom=True),
         option("--review-by", "The role or member that must accept the work.", metavar="WHO", seldom=True),
         doc=changes.change_task,
-        long=True,
-        sleeps=True,
         words=words_of_updated,
         answers=Task | list[Task],
-        daily=True,
+        traits="long sleeps daily",
         held=(
             "task status result title description append priority blocked_by after unblock "
             "owner force unassign claim reason next wait evidence/ review_by"
@@ -227,12 +215,12 @@ COMMANDS = table(
     Command(
         "note",
         _note,
-        _ID,
+        TASK,
         argument("TEXT", "The note.", name="text", text=True),
         doc=editing.note,
         words=words_of_noted,
         answers=Task,
-        adding=True,
+        traits="adding",
         held="task text",
         example='note 7 "the parser moved to src/parse.py"',
         also={

@@ -55,8 +55,7 @@ COMMANDS = table(
         want="put one before all others",
         words=words_of_hurried,
         answers=Task,
-        repeatable=True,
-        daily=True,
+        traits="repeatable daily",
     ),
 )
 '''

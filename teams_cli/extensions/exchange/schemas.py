@@ -91,9 +91,9 @@ COMMANDS = table(
         argument("FILE", f"{', '.join(NAMES)}.", name="name", choices=NAMES),
         doc=_SCHEMA,
         words=shown,
+        traits="reads",
         example="schema teams.yaml",
         in_team=False,
-        reads=True,
         also="json-schema",
     ),
 )

@@ -6,7 +6,7 @@ from functools import partial
 
 from teams_cli import errors
 from teams_cli.commands import landing_queue
-from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.declaration import TASK, Command, argument, option, switch, table
 from teams_cli.extensions.landing import lander, queueing
 from teams_cli.tasks import landings
 from teams_cli.tasks.landings import Landing
@@ -87,7 +87,7 @@ COMMANDS = table(
     Command(
         "land",
         _land,
-        argument("ID", "The task: 7, #7 or task-7.", name="task"),
+        TASK,
         option(
             "--onto",
             "The target branch; the default is the branch of the main checkout.",
@@ -104,7 +104,7 @@ COMMANDS = table(
         doc=queueing.land,
         words=landing_queue.words_of_landing_asked,
         answers=Landing,
-        repeatable=True,
+        traits="repeatable",
         held="task no_wait",
         example="land 7",
         also="push pr pull-request merge-task land-task submit-task",
@@ -116,10 +116,10 @@ COMMANDS = table(
         switch("--open", "Only landings that have not ended."),
         option("--limit", "Show at most the newest N.", type=int, metavar="N"),
         doc=_GET,
-        reads=True,
         words=landing_queue.words_of_landings,
         answers=list[Landing],
         gist=("id", "task", "state", "onto", "owner", "files"),
+        traits="reads",
         held="landing open limit",
         example="get-landings --open",
         also="landings merged rejected merge-queue show-landing queue-status",

@@ -34,7 +34,7 @@ COMMANDS = table(
         option("--tools", "The tools to list from the start.", choices=("default", "daily", "all"), default="default"),
         doc=_MCP,
         changes=False,
-        at_shell=True,
+        traits="at_shell",
         held="tools",
         example="mcp",
     ),

@@ -225,9 +225,8 @@ COMMANDS = table(
         argument("OPTIONS", "Options for the client, after `--`.", name="options", required=False, many=True),
         doc=_OPEN,
         changes=False,
-        at_shell=True,
         words=_opened,
-        for_person=True,
+        traits="for_person at_shell",
         example="open claude -- --model opus",
     ),
     Command(
@@ -236,8 +235,8 @@ COMMANDS = table(
         argument("AGENT", "The agent.", name="of"),
         doc=_ATTACH,
         changes=False,
-        at_shell=True,
         words=_opened,
+        traits="at_shell",
         example="attach bob",
     ),
 )
