@@ -173,16 +173,21 @@ class NeedsHuman(NotAllowed):
 
 
 class WaitRanOut(TeamsError):
-    """The time to wait ended first."""
+    """The time to wait ended first. *state* tells how the work stands, without the command to wait longer."""
 
     status = 14
+    state: str = ""
 
 
 class DamagedRecord(TeamsError):
-    """A file is damaged; it is left as it is. For a message, `number` is its number."""
+    """A file is damaged; it is left as it is. For a message, `number` is its number; *path* is the file."""
 
     status = 15
     number: int = 0
+
+    def __init__(self, message: str, hint: str = "", path: str = "") -> None:
+        super().__init__(message, hint)
+        self.path = path
 
 
 class NotInstalled(TeamsError):

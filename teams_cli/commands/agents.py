@@ -185,24 +185,12 @@ def _summary(call: Call, session: Session) -> dict[str, Any]:
     }
 
 
-def _interject(call: Call, to: str, text: str) -> Any:
-    return interrupting.interject(call.store, call.team, call.caller, to, text, call.environ).to_json()
-
-
-def _restart(call: Call, to: str, fresh: bool, uid: str | None) -> Any:
-    return interrupting.restart(call.store, call.team, call.caller, to, fresh, call.environ, uid).to_json()
-
-
 def _stop(call: Call, to: str) -> Any:
     if interrupting.stop_unattended(call.store, call.team, call.caller, to, call.environ):
         ended = {"outcome": "stopped", "output": None, "failure": "its client was ended", "exitStatus": None}
         return {"agent": to, **ended}
     stopped = interrupting.stop(call.store, call.team, call.caller, to)
     return _result(stopped, call.try_to(lambda: outputs.load(call.store, call.team, to)))
-
-
-def _pause(call: Call, to: str) -> Any:
-    return _resting(interrupting.pause(call.store, call.team, call.caller, to))
 
 
 def _resume(call: Call, to: str) -> Any:
@@ -275,16 +263,12 @@ _TO = argument("AGENT", "The agent.", name="to")
 
 def words_of_run(done: dict[str, Any]) -> Parts:
     if "state" in done:
-        return _start_lines(done)
+        tree = f", in {done['worktree']} on {done['branch']}" if "worktree" in done else ""
+        return [f"{done['agent']}: started{tree} ({done['description']})"]
     lines = words_of_ended(done)
     if len(done.get("agents", ())) > 1:
         lines += ["", *(line for agent in done["agents"] for line in _summary_lines(agent))]
     return lines
-
-
-def _start_lines(session: dict[str, Any]) -> Parts:
-    tree = f", in {session['worktree']} on {session['branch']}" if "worktree" in session else ""
-    return [f"{session['agent']}: started{tree} ({session['description']})"]
 
 
 def words_of_ended(done: dict[str, Any]) -> Parts:
@@ -372,8 +356,10 @@ COMMANDS = table(
     ),
     Command(
         "interject",
-        _interject,
-        argument("AGENT", "The agent.", name="to", called="to"),
+        lambda call, to, text: interrupting.interject(
+            call.store, call.team, call.caller, to, text, call.environ
+        ).to_json(),
+        _TO,
         argument("TEXT", "The text.", name="text", also="message", text=True),
         doc=interrupting.interject,
         words=words_of_interjected,
@@ -384,7 +370,7 @@ COMMANDS = table(
     ),
     Command(
         "pause-agent",
-        _pause,
+        lambda call, to: _resting(interrupting.pause(call.store, call.team, call.caller, to)),
         _TO,
         doc=interrupting.pause,
         words=words_of_resting,
@@ -404,7 +390,9 @@ COMMANDS = table(
     ),
     Command(
         "restart-agent",
-        _restart,
+        lambda call, to, fresh, uid: interrupting.restart(
+            call.store, call.team, call.caller, to, fresh, call.environ, uid
+        ).to_json(),
         _TO,
         switch("--fresh", "Begin in a new session of its client."),
         option("--uid", "Your own id for this restart: repeating it has no effect.", seldom=True),

@@ -165,7 +165,7 @@ def _in_time(call: Call, document: dict[str, Any], wait: float, find: Callable[[
         return find()
     except errors.WaitRanOut as ran_out:
         if wait:
-            call.more = f"{ran_out.message}. {(ran_out.hint or '').partition('Keep waiting: ')[0]}".rstrip()
+            call.more = f"{ran_out.message}. {ran_out.state}".rstrip()
         call.say_what_follows()
         return {}
 

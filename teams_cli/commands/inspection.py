@@ -239,10 +239,6 @@ def _lasting(frame: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in frame.items() if key != "course"}
 
 
-def _on(call: Call, event: str, command: str | None, once: bool) -> Any:
-    return Stream(_events(call, notifying.EVENTS if event == "any" else (event,), command, once))
-
-
 def _events(call: Call, kinds: tuple[str, ...], command: str | None, once: bool) -> Iterator[dict[str, Any]]:
     """The events that happen from now on; the command is run for each batch."""
 
@@ -268,12 +264,9 @@ def _events(call: Call, kinds: tuple[str, ...], command: str | None, once: bool)
             return
 
 
-def _entry(entry: dict[str, Any]) -> str:
-    return f"{clock_time(str(entry.get('at')))}  {history.line(entry)}"
-
-
 def words_of_changes(entries: Any) -> Parts:
-    return [_entry(entries)] if isinstance(entries, dict) else [_entry(entry) for entry in entries]
+    each = [entries] if isinstance(entries, dict) else entries
+    return [f"{clock_time(str(entry.get('at')))}  {history.line(entry)}" for entry in each]
 
 
 def words_of_doctor(document: dict[str, Any]) -> Parts:
@@ -392,7 +385,7 @@ def reach_in_short(message: dict[str, Any]) -> str:
 def words_of_watched(frame_or_changes: dict[str, Any]) -> Parts:
     """The first frame whole, then only what changed."""
     if "changes" in frame_or_changes:
-        return [f"{clock_time(str(entry.get('at')))}  {history.line(entry)}" for entry in frame_or_changes["changes"]]
+        return words_of_changes(frame_or_changes["changes"])
     return words_of_frame(frame_or_changes)
 
 
@@ -479,7 +472,9 @@ COMMANDS = table(
     ),
     Command(
         "on",
-        _on,
+        lambda call, event, command, once: Stream(
+            _events(call, notifying.EVENTS if event == "any" else (event,), command, once)
+        ),
         argument("EVENT", "waiting, failed, settled, or any.", choices=_EVENTS, name="event"),
         option(
             "--run", "Run this command, with the events as JSON on standard input.", metavar="COMMAND", name="command"

@@ -46,10 +46,6 @@ def _get(call: Call, open: bool) -> Any:
     return [plan.to_document() for plan in plans.all_of(call.store, team, call.problems, only_open=open)]
 
 
-def _show(call: Call, plan: str) -> Any:
-    return plans.get(call.store, call.load_team().name, plan).to_json()
-
-
 def _approve(call: Call, plan: str, note: str | None, page: str | None) -> Any:
     if page is not None:
         pages.check(call.store, call.team, call.caller, page, plans.get(call.store, call.team, plan).plan)
@@ -129,11 +125,6 @@ _SHUTDOWN = argument(
 )
 
 
-def words_of_reviewed(task: dict[str, Any]) -> Parts:
-    """Show a task whose review has ended."""
-    return landed_line(task, "")
-
-
 def words_of_proposed(plan: dict[str, Any]) -> Parts:
     """Show a plan that waits, and what came while its author waited for the decision."""
 
@@ -189,7 +180,7 @@ COMMANDS = table(
         switch("--accept", "Accept the work."),
         option("--reject", "Reject the work, for this reason.", metavar="WHY", text=True),
         doc=reviews.review,
-        words=words_of_reviewed,
+        words=landed_line,
         answers=Task,
         held="task accept reject",
         example='review-task 7 --reject "the tests cover nothing"',
@@ -230,7 +221,7 @@ COMMANDS = table(
     ),
     Command(
         "show-plan",
-        _show,
+        lambda call, plan: plans.get(call.store, call.load_team().name, plan).to_json(),
         _PLAN,
         doc=_SHOW,
         words=words_of_plan,

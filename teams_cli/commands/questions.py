@@ -50,14 +50,6 @@ Each question waits until its time limit.
 _RESPOND = """Do nothing: older prompts call this, but answers are collected automatically."""
 
 
-def _answer(call: Call, question: str, text: str) -> Any:
-    return questions.to_document(answering.answer(call.store, call.team, call.caller, question, text))
-
-
-def _skip(call: Call, question: str) -> Any:
-    return questions.to_document(answering.skip(call.store, call.team, call.caller, question))
-
-
 def _show(call: Call, question: str) -> Any:
     shown = questions.get(call.store, call.load_team().name, question)
     return {**questions.to_document(shown), **asking.result_of(call.store, shown)}
@@ -70,10 +62,6 @@ def _get(call: Call, open: bool, mine: bool) -> Any:
     if mine:
         listed = [question for question in listed if call.agent in question.waiting_for]
     return [questions.to_document(question) for question in listed]
-
-
-def _human(call: Call, once: bool) -> Any:
-    return Stream(console.put_all(call, console.require_person(call, call.team), once))
 
 
 def _respond(call: Call, text: str | None) -> Any:
@@ -247,7 +235,9 @@ COMMANDS = table(
     ),
     Command(
         "answer",
-        _answer,
+        lambda call, question, text: questions.to_document(
+            answering.answer(call.store, call.team, call.caller, question, text)
+        ),
         _ID,
         argument("TEXT", "The answer.", name="text", also="answer", text=True),
         doc=answering.answer,
@@ -261,7 +251,7 @@ COMMANDS = table(
     ),
     Command(
         "skip-question",
-        _skip,
+        lambda call, question: questions.to_document(answering.skip(call.store, call.team, call.caller, question)),
         _ID,
         doc=answering.skip,
         words=words_of_asked,
@@ -297,7 +287,7 @@ COMMANDS = table(
     ),
     Command(
         "human",
-        _human,
+        lambda call, once: Stream(console.put_all(call, console.require_person(call, call.team), once)),
         switch("--once", "End after one question."),
         doc=_HUMAN,
         changes=False,

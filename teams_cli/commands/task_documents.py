@@ -90,7 +90,13 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
         # Who claims a task again that it had for a while may have forgotten what it did.
         return document | (_left_behind(call, task, call.agent) if had_for > _A_WHILE else {})
     document |= _left_behind(call, task, before.owner or "")
-    taken_over = {"from": before.owner, "how": before.what, "at": before.at, "reason": before.reason}
+    taken_over = {
+        "from": before.owner,
+        "how": before.what,
+        "at": before.at,
+        "reason": before.reason,
+        "cause": before.cause,
+    }
     call.try_to(lambda: taken_over.update(_last_known(call, before)))  # the task is the caller's by now
     return {**document, "takenOver": {key: value for key, value in taken_over.items() if value is not None}}
 
@@ -201,7 +207,7 @@ def _taken_over(task: dict[str, Any]) -> Parts:
     if before is None:
         return left
     if before["from"] == task.get("owner"):
-        return [f"it was yours before, until {before['reason'].partition(',')[0]}", *left]
+        return [f"it was yours before, until {before.get('cause') or before['reason']}", *left]
     heard = f", last heard of {ago(before['lastHeard'])}" if "lastHeard" in before else ""
     doing = f", doing: {before['status']}" if "status" in before else ""
     why = f" ({before['reason']})" if before["how"] == "released" and "reason" in before else ""
@@ -226,7 +232,7 @@ def _came_to(blocker: dict[str, Any]) -> str:
     return f"result of {blocker['id']}{by}: {result}{more}"
 
 
-def landed_line(task: dict[str, Any], more: str) -> list[Any]:
+def landed_line(task: dict[str, Any], more: str = "") -> list[Any]:
     """The line of a task, and what became of its landing, if that was just asked for."""
     landing = task.get("lands")
     if landing is None:

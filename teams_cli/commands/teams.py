@@ -70,10 +70,6 @@ def _discover(call: Call, all: bool) -> Any:
     ]
 
 
-def _show(call: Call, team_name: str | None) -> Any:
-    return to_document(teams.get(call.store, team_name or call.team))
-
-
 def _join(
     call: Call,
     team_name: str | None,
@@ -115,10 +111,6 @@ def _leave(call: Call) -> Any:
     released = leaving.leave(call.store, team, call.caller, call.problems)
     call.try_to(lambda: logs.sweep(call.store, team))
     return {"team": team, "agentId": call.agent, "left": True, "releasedTasks": released}
-
-
-def _hand_over(call: Call, to: str) -> Any:
-    return to_document(leaving.hand_over(call.store, call.team, call.caller, to))
 
 
 def _define(
@@ -244,7 +236,7 @@ COMMANDS = table(
     ),
     Command(
         "show-team",
-        _show,
+        lambda call, team_name: to_document(teams.get(call.store, team_name or call.team)),
         argument("NAME", "The team, instead of --team.", name="team_name", required=False),
         doc=_SHOW,
         words=words_of_team,
@@ -284,7 +276,7 @@ COMMANDS = table(
     ),
     Command(
         "hand-over",
-        _hand_over,
+        lambda call, to: to_document(leaving.hand_over(call.store, call.team, call.caller, to)),
         argument("AGENT", "The new leader.", name="to"),
         doc=leaving.hand_over,
         words=words_of_led,

@@ -44,10 +44,6 @@ def _copy(call: Call, name: str | None, to: str) -> Any:
     return {"team": call.team, "from": call.store.address, "to": target.address, "copied": counts}
 
 
-def _set_up(call: Call) -> Any:
-    return {"team": call.team, "addresses": joining.set_up(call.store, call.team, call.caller, kinds.ALL)}
-
-
 _PRUNE = """Permanently delete teams that were closed some time ago, with messages, tasks, logs, reports and worktrees.
 
 At a terminal it asks first; elsewhere it only lists them, unless --yes is given. A team is kept if its agents left work
@@ -65,7 +61,8 @@ def _prune(call: Call, older_than: float, yes: bool) -> Any:
     rows = pruning.found(call.store, call.caller, older_than, call.problems)
     expired = pruning.expired(call.store, call.caller, call.config)
     names = [row["team"] for row in rows if not row["kept"]] + [kept.ref for kept in expired]
-    agreed = bool(names) and (yes or _agrees(call, names))
+    asked = f"Remove for ever: {text.listed(names, 20)}?"
+    agreed = bool(names) and (yes or (call.person is not None and call.person.agrees(asked)))
     for row in rows:
         row["removed"] = agreed and not row["kept"]
         if row["removed"]:
@@ -78,10 +75,6 @@ def _prune(call: Call, older_than: float, yes: bool) -> Any:
         if agreed:
             keeping.forget(kept)
     return rows
-
-
-def _agrees(call: Call, names: list[str]) -> bool:
-    return call.person is not None and call.person.agrees(f"Remove for ever: {text.listed(names, 20)}?")
 
 
 _UP = """Create or resume the team of this repository from its `teams.yaml`, here or in a directory above.
@@ -249,7 +242,12 @@ COMMANDS = table(
         also="move-team migrate-team database",
     ),
     Command(
-        "set-up-roles", _set_up, doc=joining.set_up, traits="at_shell", words=words_of_addresses, example="set-up-roles"
+        "set-up-roles",
+        lambda call: {"team": call.team, "addresses": joining.set_up(call.store, call.team, call.caller, kinds.ALL)},
+        doc=joining.set_up,
+        traits="at_shell",
+        words=words_of_addresses,
+        example="set-up-roles",
     ),
     Command(
         "prune",

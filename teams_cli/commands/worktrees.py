@@ -68,19 +68,11 @@ Raises:
 """
 
 
-def _diff(call: Call, of: str, paths: list[str]) -> Any:
-    return overlaps.diff(call.store, call.load_team(), of, paths)
-
-
 _USAGE = """Show the tokens and the time that agents used, by agent, task or model, and the state of budgets.
 
 Input is everything that the models read, including cached tokens. The use of a client that does not report it is
 unknown. A turn for several tasks is divided evenly among them.
 """
-
-
-def _usage(call: Call, by: str) -> Any:
-    return spending.spent(call.store, call.load_team(), by, call.problems)
 
 
 def words_of_worktrees(document: Any) -> Parts:
@@ -89,7 +81,11 @@ def words_of_worktrees(document: Any) -> Parts:
         for row in document:
             holds = "may hold work" if row["state"] == "unknown" else row["state"]
             rows.append([row["agent"], holds, str(row["commits"]), str(row["uncommitted"]), row["path"]])
-        more = [f"{row['agent']}: {', '.join(row['holds'])}" for row in document if _is_more(row)]
+        more = [
+            f"{row['agent']}: {', '.join(row['holds'])}"
+            for row in document
+            if len(row["holds"]) > len([n for n in (row["commits"], row["uncommitted"]) if n])
+        ]
         return [Table(["agent", "holds", "commits", "uncommitted", "path"], rows, "no worktrees"), *more]
     if "diff" in document:
         return words_of_patch(document, "nothing")
@@ -106,11 +102,6 @@ def words_of_worktrees(document: Any) -> Parts:
 def words_of_kept_work(kept: list[dict[str, Any]]) -> Parts:
     rows = [[work["ref"], work["at"], ", ".join(work["holds"]) or "no changes"] for work in kept]
     return [Table(["kept", "at", "holds"], rows, "no kept work")]
-
-
-def _is_more(row: dict[str, Any]) -> bool:
-    """Whether it holds other things than its commits and files."""
-    return any(what.partition(" ")[2].rstrip("s") not in ("commit", "uncommitted file") for what in row["holds"])
 
 
 def words_of_overlaps(overlaps: list[dict[str, Any]]) -> Parts:
@@ -177,7 +168,7 @@ COMMANDS = table(
     ),
     Command(
         "diff",
-        _diff,
+        lambda call, of, paths: overlaps.diff(call.store, call.load_team(), of, paths),
         argument("AGENT", "The agent.", name="of", required=True),
         argument(
             "PATH",
@@ -205,7 +196,7 @@ COMMANDS = table(
     ),
     Command(
         "usage",
-        _usage,
+        lambda call, by: spending.spent(call.store, call.load_team(), by, call.problems),
         option("--by", "One row for each agent, task or model.", choices=spending.BY, default="agent"),
         doc=_USAGE,
         words=words_of_spent,

@@ -141,7 +141,7 @@ def _checked(data: bytes, kind: Kind[R], key: str, path: str) -> R:
         record = kind.record.from_json(document)
     if key and getattr(record, kind.key) != key:
         raise errors.DamagedRecord(
-            f"{path}: {kind.key}: says {getattr(record, kind.key)!r}", "Correct the file or its name."
+            f"{path}: {kind.key}: says {getattr(record, kind.key)!r}", "Correct the file or its name.", path
         )
     return record
 
@@ -241,7 +241,7 @@ def strict_json(data: bytes, path: str) -> Any:
         problem = "is not UTF-8"
     except ValueError as error:
         problem = f"is not JSON: {error}"
-    raise errors.DamagedRecord(f"{path}: {problem}", "Correct the file, or move it away.")
+    raise errors.DamagedRecord(f"{path}: {problem}", "Correct the file, or move it away.", path)
 
 
 def _is_deep(value: Any) -> bool:

@@ -127,8 +127,9 @@ class _Meanwhile(_local):
 
 
 class Ended(BaseException):
-    """The sleeper was asked to end; *hint* says how to continue."""
+    """The sleeper was asked to end; *state* tells how the work stands, and *hint* also how to continue."""
 
+    state = ""
     hint = "Wait longer, or look: teams brief"
 
 

@@ -191,7 +191,12 @@ def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") 
     told = [task.notice(team.leader, body, "task-expired", "expired")]
     if task.owner and team.member(task.owner) and task.owner != taker:
         told.append(loss(task, reason, now_with))
-    return owing(task.noted(teams.now(store), SYSTEM, "expired", why, owner=task.owner, silent=silent).freed(), *told)
+    return owing(
+        task.noted(
+            teams.now(store), SYSTEM, "expired", why, owner=task.owner, silent=silent, cause=reason if last else None
+        ).freed(),
+        *told,
+    )
 
 
 def _who_waits(store: Store, team: Team, task: Task) -> str:

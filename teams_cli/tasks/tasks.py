@@ -65,6 +65,8 @@ class Note(Record):
     added: Text | None = None
     uid: Word | None = None
     """The uid of the command that added it."""
+    cause: Text | None = None
+    """The reason alone, if *reason* also says when the owner was last heard of."""
 
 
 _RESULTS = ("amended", "in_review", "completed", "failed")

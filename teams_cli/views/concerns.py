@@ -103,7 +103,7 @@ def wait(
     except (Ended, errors.WaitRanOut) as ended:
         from teams_cli.views import conditions
 
-        ended.hint = conditions.after_waiting(store, team, caller, again)
+        ended.state, ended.hint = conditions.after_waiting(store, team, caller, again)
         lookout.end()
         raise
     except BaseException:

@@ -293,20 +293,21 @@ def agent_done(store: Store, team: str, name: str) -> Condition:
     return Condition("agent", f"the end of {name}'s work", topics, look, lambda: of_agent(store, team, name))
 
 
-def after_waiting(store: Store, team: str, caller: Caller, again: str) -> str:
-    """The state of the work after a wait without a result, and how to wait longer; or another step, or that nothing is
-    left to do.
+def after_waiting(store: Store, team: str, caller: Caller, again: str) -> tuple[str, str]:
+    """The state of the work after a wait without a result; and the same with the command to wait longer, unless nothing
+    is left to do.
     """
     said = ""
     try:
         found = teams.get(store, team)
         if done := _done(store, found, caller):
-            return done
+            return done, done
         said = _instead(store, found, caller)
     except errors.TeamsError:  # that nothing came is told all the same
         pass
     said = said or in_words(store, team, caller)
-    return f"{f'{said}. ' if said else ''}Keep waiting: {again}"
+    state = f"{said}." if said else ""
+    return state, f"{state} Keep waiting: {again}".lstrip()
 
 
 def _done(store: Store, team: Team, caller: Caller) -> str:

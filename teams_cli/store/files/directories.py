@@ -82,7 +82,9 @@ class Layout:
         directory = self.directory(team, kind)
         if kind.name == "team":
             if os.path.islink(directory):
-                raise errors.DamagedRecord(f"{directory}: is a symbolic link, not a directory", "Remove the link.")
+                raise errors.DamagedRecord(
+                    f"{directory}: is a symbolic link, not a directory", "Remove the link.", directory
+                )
             return f"{directory}/team.json"
         return f"{directory}/{_checked(key)}.json"
 
@@ -391,7 +393,7 @@ def _waiting(directory: str, kind: Kind[R]) -> dict[str, bytes]:
     except (ValueError, RecursionError):
         files = None
     if not isinstance(files, dict) or not files or not all(is_id(key, kind.prefix) for key in files):
-        raise errors.DamagedRecord(f"{path}: does not say which records were created", "Move it away.")
+        raise errors.DamagedRecord(f"{path}: does not say which records were created", "Move it away.", path)
     return {key: str(text).encode() for key, text in files.items()}
 
 

@@ -31,9 +31,9 @@ def read_file(path: str, limit: int = MAX_RECORD) -> bytes:
         raise FileNotFoundError(path) from None
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK):
-            raise errors.DamagedRecord(f"{path}: is a symbolic link, not a file", "Remove the link.") from None
+            raise errors.DamagedRecord(f"{path}: is a symbolic link, not a file", "Remove the link.", path) from None
         if error.errno == errno.ENXIO:
-            raise errors.DamagedRecord(f"{path}: is not a regular file", "Remove it.") from None
+            raise errors.DamagedRecord(f"{path}: is not a regular file", "Remove it.", path) from None
         raise failed("read", path, error) from None
     try:
         return _read_all(descriptor, path, limit)
@@ -83,10 +83,10 @@ def release(descriptor: int) -> None:
 def _read_all(descriptor: int, path: str, limit: int) -> bytes:
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
-        raise errors.DamagedRecord(f"{path}: is not a regular file", "Remove it.")
+        raise errors.DamagedRecord(f"{path}: is not a regular file", "Remove it.", path)
     if found.st_size > limit:
         raise errors.DamagedRecord(
-            f"{path}: has {found.st_size} bytes, more than the {limit} allowed", "Make it smaller."
+            f"{path}: has {found.st_size} bytes, more than the {limit} allowed", "Make it smaller.", path
         )
     data = os.read(descriptor, found.st_size + 1)
     if len(data) == found.st_size:  # one byte more was asked for, so this was the end
@@ -94,7 +94,7 @@ def _read_all(descriptor: int, path: str, limit: int) -> bytes:
     while len(data) <= limit and (more := os.read(descriptor, 1 << 20)):
         data += more
     if len(data) > limit:
-        raise errors.DamagedRecord(f"{path}: has more than the {limit} bytes allowed", "Make it smaller.")
+        raise errors.DamagedRecord(f"{path}: has more than the {limit} bytes allowed", "Make it smaller.", path)
     return data
 
 

@@ -105,8 +105,8 @@ def _remainder(store: FileStore, team: str) -> str:
 
 def _records(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterator[Finding]:
     for problem in _problems(store, team, kind):
-        path = problem.message.partition(": ")[0]
-        movable = fix and isinstance(problem, errors.DamagedRecord) and kind.name != "team" and os.path.lexists(path)
+        path = problem.path if isinstance(problem, errors.DamagedRecord) else ""
+        movable = fix and kind.name != "team" and os.path.lexists(path)
         if movable:
             store.reserve(team, kind, store.last(team, kind))  # the number of what is moved away is not given again
             _quarantine(store, team, path)

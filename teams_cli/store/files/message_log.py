@@ -316,9 +316,9 @@ class MessageLog:
         data, path = self._read(path)
         record = self.decoded.get(data, kind, f"{kind.prefix}-{number}", path)
         if getattr(record, "number", number) != number:
-            raise errors.DamagedRecord(f"{path}: number: does not fit the name of the file", _CORRECT)
+            raise errors.DamagedRecord(f"{path}: number: does not fit the name of the file", _CORRECT, path)
         if (to == _SEVERAL) != bool(record.recipients) or (to != _SEVERAL and to != record.to):  # type: ignore[attr-defined]
-            raise errors.DamagedRecord(f"{path}: to: does not fit the name of the file", _CORRECT)
+            raise errors.DamagedRecord(f"{path}: to: does not fit the name of the file", _CORRECT, path)
         return record
 
 
