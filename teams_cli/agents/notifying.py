@@ -126,7 +126,10 @@ def _questions(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
 
 def _plans(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
     for plan in plans.all_of(store, team.name, [], only_open=True):
-        said, step = f"{plan.id} from {plan.from_}: {plan.plan}", f"teams approve-plan {plan.id}"
+        said, step = (
+            f"{plan.id} from {plan.from_}: {plan.plan}",
+            f"teams approve-plan {plan.id}, or teams reject-plan {plan.id} --feedback WHY",
+        )
         yield f"plan:{plan.id}", _event(WAITING, "plan", plan.id, said, step)
 
 

@@ -351,6 +351,15 @@ class Call:
         self.follows = work.next_step(self.store, self.load_team(), self.known)
         self.done = "" if self.follows else overviews.DONE
 
+    def unexplained(self, *rules: str) -> list[str]:
+        """Return those of the rules that no answer has explained to the caller; they are noted once this one is out."""
+        explained = presence.load(self.store, self.team, self.agent).explained or []
+        new = [rule for rule in rules if rule not in explained]
+        if new:
+            rules_known = [*explained, *new]
+            self.once_told(lambda: presence.note_explained(self.store, self.team, self.agent, rules_known))
+        return new
+
     def settle(self, team: str = "") -> None:
         """Send what earlier changes in the team still owe, because who made them was killed or could not send it; in
         the one to act in, where none is named.
@@ -478,7 +487,7 @@ class Call:
             verify(team, self.caller)
             if not team.member(self.agent):
                 return ""
-            told = reminders.reminder(self.store, team.name, self.caller.name, once_told, self._last)
+            told = reminders.reminder(self.store, team, self.caller.name, once_told, self._last)
         except errors.TeamsError:  # the answer itself was given
             return ""
         if self.follows and told.has_mail:

@@ -261,8 +261,12 @@ def words_of_came(news: dict[str, Any]) -> Parts:
 
 def mail_lines(news: dict[str, Any]) -> Parts:
     lines: Parts = []
+    steps: set[str | None] = set()
     for message in news.get("messages", ()):
-        lines += [*_received(message), *present(_step(message["next"]))]
+        lines += _received(message)
+        if message["next"] not in steps:  # a question, and that its sender waits, have one answer
+            lines += present(_step(message["next"]))
+            steps.add(message["next"])
     if "moreMessages" in news:
         lines.append(f"{news['moreMessages']} more messages: teams read-messages")
     return lines

@@ -84,7 +84,10 @@ def _read(
     elif messages and not (all or peek):
         from teams_cli.views import steps
 
-        call.follows = steps.after_reading(messages, lambda message: _matter_of(call, message))
+        leader = call.load_team().leader
+        call.follows = steps.after_reading(messages, leader, lambda message: _matter_of(call, message))
+        if not call.follows and call.load_team().member(call.agent):
+            call.try_to(call.say_what_follows)
     return messages
 
 

@@ -213,7 +213,10 @@ def _mine(document: dict[str, Any]) -> Lines:
     lines += [(line, _SEEN) for line in text.quoted(document.get("rules"), "| ")]
     for task in document["myTasks"]:
         lines.append((f"yours: {task['id']} {task['title']}{_state(task)}", _NEEDED))
-        lines += [(f"  {done['id']} ({done['owner']}): {done['result']}", _USEFUL) for done in task["results"]]
+        lines += [(line, _NEEDED) for line in text.quoted(task.get("description"))]
+        most = _RESULT_IN_FULL if "description" in task else _RESULT
+        results = [(done, text.clipped_line(done["result"], most)) for done in task["results"]]
+        lines += [(f"  {done['id']} ({done['owner']}): {result}", _USEFUL) for done, result in results]
     if document["myTaskCount"] > len(document["myTasks"]):
         lines.append((f"your tasks: {document['myTaskCount']}: teams get-tasks --owner {document['agent']}", _NEEDED))
     lines += [(f"{page['text']} ({steps.read_page(page['key'])})", _NEEDED) for page in document.get("pages", ())]
@@ -222,10 +225,14 @@ def _mine(document: dict[str, Any]) -> Lines:
     return lines + [(line, _SEEN) for line in document["news"]]
 
 
+_RESULT, _RESULT_IN_FULL = 120, 400
+"""Characters of a blocker's result: later, and at the first look since the agent joined."""
+
+
 def _state(task: dict[str, Any]) -> str:
     """What has to be known of one's task: how long the claim lasts, what it waits for, how it stands with its plan."""
-    soon = ": any `teams` command renews it" if task.get("leaseEndsSoon") else ""
-    facts = [f"{length_of(task['leaseSeconds'])} left{soon}"] if task["leaseSeconds"] is not None else []
+    left = f"{length_of(task['leaseSeconds'])} left: any `teams` command renews it" if task["leaseEndsSoon"] else ""
+    facts = [left] if left else []
     if task["waitsFor"]:
         facts.append(f"waits for {', '.join(task['waitsFor'])}")
     if task["plan"]:

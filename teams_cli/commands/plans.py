@@ -14,6 +14,7 @@ from teams_cli.tasks import plans, reviews
 from teams_cli.tasks.plans import Plan
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import pages, teams
+from teams_cli.teams.permission import standing_of
 from teams_cli.views import steps
 
 TYPE_CHECKING = False
@@ -44,6 +45,15 @@ def _propose(call: Call, plan: str, task: str | None, revises: str | None, wait:
 def _get(call: Call, open: bool) -> Any:
     team = teams.get(call.store, call.team).name
     return [plan.to_document() for plan in plans.all_of(call.store, team, call.problems, only_open=open)]
+
+
+def _show(call: Call, plan: str) -> Any:
+    team = call.load_team()
+    shown = plans.get(call.store, team.name, plan)
+    standing = call.caller and standing_of(team, call.caller)
+    if shown.status == "proposed" and call.caller and (call.caller.is_human or (standing and standing.leads)):
+        call.follows = steps.decide(shown.id)
+    return shown.to_json()
 
 
 def _approve(call: Call, plan: str, note: str | None, page: str | None) -> Any:

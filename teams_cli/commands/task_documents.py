@@ -51,6 +51,15 @@ def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "blockers": blockers} if blockers else document
 
 
+def with_blocked(call: Call, document: dict[str, Any]) -> dict[str, Any]:
+    """The task with the ids of the pending tasks that it blocks, under `blocks`."""
+    from teams_cli.tasks import overviews
+
+    found = overviews.overview(call.store, call.team).found
+    blocked = [task.id for task in found if task.status == "pending" and document["id"] in task.blocked_by]
+    return {**document, "blocks": blocked} if blocked else document
+
+
 def with_plan(call: Call, task: Task, document: dict[str, Any]) -> dict[str, Any]:
     """The task with the state of its plan, under `plan` and `planId`: its owner's, or the one that was approved.
 
@@ -80,6 +89,9 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
             planned = {"approvedPlan": approved.to_document()}  # it holds for whoever has the task
     call.follows = steps.propose(task.id) if task.plan_required and not planned else steps.complete(task.id)
     document = with_blockers(call, to_document(call, task)) | untold_pages(call) | planned
+    rules = [f"lease:{leases.lease_seconds(call.load_team()):g}", *(["check"] if task.check else [])]
+    if unexplained := call.try_to(lambda: call.unexplained(*rules)):
+        document["explain"] = [rule.partition(":")[0] for rule in unexplained]
     if task.touches:
         from teams_cli.tasks import touching
 
@@ -162,11 +174,19 @@ def _claimed(task: dict[str, Any], content: Parts) -> Parts:
         *(f"{one['agent']} changes {one['region']} ({one['task']})" for one in task.get("meets", ())),
         *_check(task),
         *after_line(task),
-        *(_came_to(blocker) for blocker in done),
+        *(blocker_line(blocker) for blocker in done),
         *(_plan(task.get("approvedPlan"), task.get("owner")) if task.get("planRequired") else []),
-        f"{time_left(task['leaseExpiresAt'])}, renewed by any `teams` command; "
-        f"to release it: teams release-task {task['id']}",
+        *_lease(task),
     ]
+
+
+def _lease(task: dict[str, Any]) -> list[str]:
+    """The rule of leases, for an owner that has not heard it, or has just lost the task by it."""
+    is_again = task.get("takenOver", {}).get("from") == task.get("owner")
+    if not (is_again or "lease" in task.get("explain", ())):
+        return []
+    release = f"to release it: teams release-task {task['id']}"
+    return [f"{time_left(task['leaseExpiresAt'])}, renewed by any `teams` command; {release}"]
 
 
 def text_lines(task: dict[str, Any]) -> Parts:
@@ -183,6 +203,8 @@ def _check(task: dict[str, Any]) -> Parts:
     if "check" not in task:
         return []
     on = " on committed work" if "checkFrom" in task and "checkIn" not in task else ""
+    if "check" not in task.get("explain", ()):
+        return [f"check: {task['check']}"]
     return [f"check, run{on} when you complete it (if it fails, the task stays yours): {task['check']}"]
 
 
@@ -224,7 +246,7 @@ _CLIPPED = 1200
 """Characters of a result that who claims is told: most are whole."""
 
 
-def _came_to(blocker: dict[str, Any]) -> str:
+def blocker_line(blocker: dict[str, Any]) -> str:
     """What the task came to, or how that begins."""
     result = text.clipped_line(blocker.get("result") or "(none given)", _CLIPPED)
     more = f" (teams show-task {blocker['id']})" if result.endswith("…") else ""

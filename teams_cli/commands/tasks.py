@@ -10,10 +10,12 @@ from teams_cli.commands.declaration import TASK, Command, argument, option, swit
 from teams_cli.commands.phrases import Table, age, ago, length_of, present, time_left
 from teams_cli.commands.task_documents import (
     after_line,
+    blocker_line,
     line,
     refuse_stopped,
     text_lines,
     to_document,
+    with_blocked,
     with_blockers,
     with_lease,
     with_plan,
@@ -149,7 +151,7 @@ _LONG = ("description", "prompt", "run", "notes")
 def _show(call: Call, task: str, short: bool) -> Any:
     team = call.load_team()
     current = leases.current(call.store, team, tasks.get(call.store, team.name, task))
-    document = with_plan(call, current, with_blockers(call, to_document(call, current)))
+    document = with_plan(call, current, with_blocked(call, with_blockers(call, to_document(call, current))))
     if short:
         call.words = words_of_standing
         return {key: value for key, value in document.items() if key not in _LONG}
@@ -290,6 +292,7 @@ def words_of_standing(task: dict[str, Any]) -> Parts:
             f"status: {_status(task)}{lease}",
             f"owner: {_whose(task)}" if _whose(task) else None,
             f"blocked by: {blockers}" if blockers else None,
+            f"blocks: {text.listed(task['blocks'], _MOST_NAMED)}" if task.get("blocks") else None,
             *after_line(task),
             f"plan: {task['plan']}{f' (teams show-plan {plan})' if plan else ''}" if "plan" in task else None,
         ),
@@ -337,7 +340,9 @@ def words_of_whole(task: dict[str, Any]) -> Parts:
         "imported from": _source(task["source"]) if "source" in task else "",
     }
     facts = [f"{name}: {value}" for name, value in said.items() if value]
-    return [*words_of_standing(task), *facts, *text_lines(task), *notes]
+    results = [blocker_line(one) for one in task.get("blockers", ()) if one.get("result")]
+    shown = results if task["status"] == "in_progress" else []
+    return [*words_of_standing(task), *facts, *text_lines(task), *shown, *notes]
 
 
 def _source(source: dict[str, Any]) -> str:

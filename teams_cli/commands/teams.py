@@ -12,7 +12,7 @@ from teams_cli.commands.phrases import Table, ago, counts_of, present
 from teams_cli.membership import joining, leaving
 from teams_cli.names import HUMAN
 from teams_cli.tasks import tasks
-from teams_cli.teams import role_definitions, settings, teams
+from teams_cli.teams import presence, role_definitions, settings, teams
 from teams_cli.teams.teams import MEMBER, Team
 from teams_cli.views import conditions, steps
 
@@ -94,6 +94,7 @@ def _join(
     if token:
         document["token"] = token
     # The caller is a member by now, whether or not the rules can be read.
+    call.try_to(lambda: presence.note_explained(call.store, call.team, member.agent_id, None))
     if rules := call.try_to(lambda: settings.value(call.load_team(), settings.RULES)):
         document["rules"] = rules
     if claim:

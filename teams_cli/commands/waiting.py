@@ -157,9 +157,10 @@ def _mail(call: Call) -> dict[str, Any]:
     shown = fitting(mailbox.messages(unread[:_MOST]))
     call.once_told(lambda: mailbox.mark_read({message.number for message in shown}))
     documents = [message.to_document() for message in shown]
+    leader = call.load_team().leader
     for document in documents:
         matter = matters.matter_of(call.store, call.team, document.get("about") or "")
-        document["next"] = steps.after_message(document, matter)
+        document["next"] = steps.after_message(document, leader, matter)
     if not (call.follows or any(document["next"] for document in documents)):
         call.try_to(call.say_what_follows)
     left = len(unread) - len(shown)

@@ -84,6 +84,8 @@ class Agent(Record):
     """The git worktree in which it was last seen at work, on that host."""
     refused: list[Word] | None = None
     """The reasons for which it was refused once; it is not refused for them again."""
+    explained: list[Word] | None = None
+    """The rules that an answer explained to it since it joined: `lease:SECONDS`, `check`."""
     commit: Word | None = None
     """The last commit there, if a file names it."""
     changing: list[Text] | None = None
@@ -234,6 +236,11 @@ def _note(store: Store, team: str, name: str, **facts: Any) -> None:
 
     if change(known := load(store, team, name)) is not known:
         upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)
+
+
+def note_explained(store: Store, team: str, name: str, rules: list[str] | None) -> None:
+    """Note which rules were explained to the agent; None forgets them, as an agent that joins again may have."""
+    _note(store, team, name, explained=rules)
 
 
 def note_silence(store: Store, team: str, name: str, until: str) -> None:

@@ -37,6 +37,8 @@ _WAITING = 4
 _TITLE = 48
 _PLAN = 200
 _RULES = 500
+_DESCRIPTION = 600
+"""Characters of the description of its task that an agent is shown which has claimed nothing since it joined."""
 _PAGES = 4
 _NEWS = 450
 """Characters of the news that are shown, and so are read: they never give way to anything else."""
@@ -133,8 +135,12 @@ def _about_team(team: Team, caller: Caller, found: Overview, lands: bool) -> Fou
 def _mine(store: Store, team: Team, caller: Caller, found: Overview, proposed: list[Plan]) -> Found:
     """The caller's tasks, and how many it could take."""
     mine = [task for task in found.found if task.status == IN_PROGRESS and task.owner == caller.name]
+    rows = work.rows_of(store, team, mine, proposed)
+    if mine and not presence.load(store, team.name, caller.name).explained:
+        more = f" (all of it: teams show-task {mine[0].id})"
+        rows[0]["description"] = text.clipped(mine[0].description or "", _DESCRIPTION, more)
     return {
-        "myTasks": work.rows_of(store, team, mine, proposed),
+        "myTasks": rows,
         "myTaskCount": len(mine),
         "ready": found.free + len(ready := found.ready),
         "readyForMe": _count_fitting(ready, found.free, team, caller),
@@ -175,7 +181,8 @@ def _waiting(
     if seen and team.state != "closed":
         once_told(lambda: mailbox.mark_read(seen))
     asking = _questions_to(store, team.name, name)
-    unhandled = inboxes.unanswered(inbox, mail, len(mail))
+    asking_mail = [message for message in mail if steps.expects_answer(message.to_document(), team.leader)]
+    unhandled = inboxes.unanswered(inbox, asking_mail, len(asking_mail))
     return {
         "unread": len(unread),
         **({"moreUnread": True} if len(inbox.open) >= inboxes.MOST_OPEN else {}),

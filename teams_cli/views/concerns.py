@@ -303,9 +303,11 @@ class Lookout:
             return []
         found = fitting(fetched)
         shown, told = [], told | _plans_among(agent.told)
+        leader = teams.get(self.store, self.team).leader
         for each in found:
             document = each.to_document()
-            step = steps.after_message(document, matters.matter_of(self.store, self.team, each.about or ""))
+            matter = matters.matter_of(self.store, self.team, each.about or "")
+            step = steps.after_message(document, leader, matter)
             if step == steps.reply(each.id) and matters.is_over(self.store, self.team, each):
                 step = None
             known = step is None and reminders.was_told(agent, each)
@@ -321,7 +323,8 @@ class Lookout:
         if message.type == "broadcast":
             return not message.fyi
         matter = matters.matter_of(self.store, self.team, message.about or "")
-        return steps.after_message(message.to_document(), matter) is not None
+        leader = teams.get(self.store, self.team).leader
+        return steps.after_message(message.to_document(), leader, matter) is not None
 
     def _can_wait(self, found: list[Message], ends_expected: bool, is_busy: bool) -> bool:
         """Whether none of the messages is worth the end of the wait."""

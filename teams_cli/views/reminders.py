@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.tasks.tasks import Task
     from teams_cli.teams.presence import OnceTold
+    from teams_cli.teams.teams import Team
 
 _NAMED = 3
 _OF_A_LOSS = (f"{SYSTEM}~lost-", f"{SYSTEM}~taken-")
@@ -34,17 +35,17 @@ class Reminder:
         self.has_mail = has_mail
 
 
-def reminder(store: Store, team: str, agent: str, once_told: OnceTold, last: int | None = None) -> Reminder:
-    """What waits for the agent that it was not told of: its unread mail, what the system has to say, and which messages
-    of its own are overdue. *last* is the number of the last message, where that was looked up a moment ago.
+def reminder(store: Store, team: Team, name: str, once_told: OnceTold, last: int | None = None) -> Reminder:
+    """Collect what waits for an agent and was not told to it: unread mail, news of the system, and messages of its own
+    that are overdue. *last* is the number of the last message, where that was looked up a moment ago.
     """
-    known = presence.load(store, team, agent)
-    mail = _mail(store, team, known, once_told, store.last(team, MESSAGE) if last is None else last)
+    agent = presence.load(store, team.name, name)
+    mail = _mail(store, team, agent, once_told, store.last(team.name, MESSAGE) if last is None else last)
     parts: list[str] = []
-    if known.awaits:
+    if agent.awaits:
         from teams_cli.messages import receipts
 
-        parts += receipts.tell(store, team, agent, once_told)
+        parts += receipts.tell(store, team.name, name, once_told)
     return Reminder("\n".join(filter(None, [mail.text, "; ".join(parts)])), mail.has_mail)
 
 
@@ -64,9 +65,9 @@ def losses(store: Store, team: str, agent: presence.Agent, once_told: OnceTold, 
     return "\n".join(map(_in_a_line, _true_together(lost)))
 
 
-def _mail(store: Store, team: str, known: presence.Agent, once_told: OnceTold, last: int) -> Reminder:
+def _mail(store: Store, of_team: Team, known: presence.Agent, once_told: OnceTold, last: int) -> Reminder:
     """Its unread mail, short messages whole, and what the system has to say, unless it was told of all that."""
-    agent, told_to = known.agent, known.told_to or 0
+    team, agent, told_to = of_team.name, known.agent, known.told_to or 0
     near = last - told_to <= _NEAR
     if last <= told_to or (near and not _any_to(store, team, agent, told_to)):
         return Reminder("")
@@ -101,7 +102,8 @@ def _mail(store: Store, team: str, known: presence.Agent, once_told: OnceTold, l
         notices.append(f"{len(news) - _NAMED} more: teams read-messages")
     left = len(mail) - len(read)
     unread_mail = [f"{left} unread: teams read-messages"] if left else []
-    return Reminder("\n".join(filter(None, [*map(_message_line, shown), *unread_mail, "; ".join(notices)])), bool(left))
+    lines = [*(_message_line(message, of_team.leader) for message in shown), *unread_mail, "; ".join(notices)]
+    return Reminder("\n".join(filter(None, lines)), bool(left))
 
 
 def _true_together(notices: list[Message]) -> list[str]:
@@ -204,13 +206,13 @@ def _fits_in_a_line(message: Message) -> bool:
     return len(message.message) <= _WHOLE and "\n" not in message.message
 
 
-def _message_line(message: Message) -> str:
+def _message_line(message: Message, leader: str | None) -> str:
     """A line with the whole message, and the command that answers it if it asks for one; or with its beginning."""
     from teams_cli.views import steps
 
     if not _fits_in_a_line(message):
         return f"{message.id} from {message.from_} begins: {message.message.lstrip()[:_LONGEST].partition(chr(10))[0]}"
-    step = steps.after_message(message.to_document())
+    step = steps.after_message(message.to_document(), leader)
     return f"{message.id} from {message.from_}: {message.message}{f' ({step})' if step else ''}"
 
 

@@ -30,6 +30,7 @@ _EXAMPLE = """- id: a
 - {title: TITLE, blockedBy: [a], for: NAME}
 """
 _PATIENTLY = f"--wait {_PATIENCE}"
+_SIGNS_OF_ASKING = ("?", "\N{FULLWIDTH QUESTION MARK}", "please")
 CREATE = f"teams create-task TITLE, or teams create-task --from - <<'.'\n{_EXAMPLE}."
 CLOSE = "teams close-team"
 LEADING = (
@@ -42,12 +43,12 @@ LEADING = (
 LOOK_AT_BLOCKED = "teams get-tasks --blocked"
 
 
-def after_message(message: Found, matter: Found | None = None) -> str | None:
+def after_message(message: Found, leader: str | None, matter: Found | None = None) -> str | None:
     """The next step for a message, by its kind; None if it only had to be read.
 
     *matter* is the plan or the task that the message is about, as it is now.
     """
-    kind, about = message["type"], str(message.get("about") or "")
+    about = str(message.get("about") or "")
     if about.startswith("ask-"):
         return answer(about)
     if about.startswith("plan-") and matter is not None:
@@ -65,27 +66,34 @@ def after_message(message: Found, matter: Found | None = None) -> str | None:
         return reply(about)
     if message.get("event") == "agent-failed":
         return f"teams restart-agent {message['from']}"
-    if (
-        message["from"] == SYSTEM
-        or kind in ("info", "question", "broadcast")
-        or message.get("fyi")
-        or "replyTo" in message
-    ):
-        return None  # an answer rarely wants another
-    return reply(message["id"])
+    return reply(message["id"]) if expects_answer(message, leader) else None
 
 
-def after_reading(found: list[Found], matter_of: Callable[[Found], Found | None]) -> str:
-    """What the first new message that asks for anything wants, decisions first: they are not repeated. If several
-    messages want an answer, also how to close them all.
+def expects_answer(message: Found, leader: str | None) -> bool:
+    """Whether somebody waits for an answer to a message: its text asks for one, its sender wants a receipt, or it is an
+    order of the leader or of the person. An answer rarely wants another.
     """
-    asked: list[str] = []
-    decided: list[str] = []
-    for message in found:
-        matter = None if "readBefore" in message else matter_of(message)
-        if step := after_message(message, matter):
-            (asked if matter is None else decided).append(step)
-    wanted = decided if any("readBefore" in message for message in found) else [*decided, *asked]
+    if message["from"] == SYSTEM or message["type"] != "plain" or message.get("fyi") or "replyTo" in message:
+        return False
+    return "ackBy" in message or message["from"] in (leader, HUMAN) or asks(message["message"])
+
+
+def asks(body: str) -> bool:
+    """Whether the text of a message asks its reader for something."""
+    return any(sign in body.lower() for sign in _SIGNS_OF_ASKING)
+
+
+def after_reading(messages: list[Found], leader: str | None, matter_of: Callable[[Found], Found | None]) -> str:
+    """The next step for the first new message that asks for anything, decisions first; if several want an answer, also
+    how to close them all. Messages that were read before are listed with their commands.
+    """
+    answers: list[str] = []
+    decisions: list[str] = []
+    for message in messages:
+        matter = matter_of(message)
+        if "readBefore" not in message and (step := after_message(message, leader, matter)):
+            (answers if matter is None else decisions).append(step)
+    wanted = [*decisions, *answers]
     several = len(wanted) > 1 and wanted[0].startswith("teams reply ")
     return f"{wanted[0]}, or teams ack" if several else "".join(wanted[:1])
 
@@ -107,7 +115,8 @@ def look_at(message: str) -> str:
 
 def decide(plan: str) -> str:
     """The commands that decide a plan."""
-    return f"teams approve-plan {plan}, or teams reject-plan {plan} --feedback WHY"
+    approve = f"teams approve-plan {plan}"
+    return f"{approve}, or {approve} --note TEXT, or teams reject-plan {plan} --feedback WHY"
 
 
 def propose(task: str) -> str:

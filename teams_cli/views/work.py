@@ -35,7 +35,8 @@ READY = "ready:"
 HELD = "held:"
 """What the word begins with under which one is told of a task that it has, when it waits for another."""
 _TITLE = 48
-_LINE = 120
+_RESULT = 1200
+"""Characters of a result that a row has."""
 _TO_TAKE_IT = 15.0
 """Seconds in which a ready task is left to the agent that was told of it first: models take about ten for a step."""
 _SOON = 0.25
@@ -75,7 +76,8 @@ def row(store: Store, team: Team, task: Task, by_id: dict[str, Task], proposed: 
         "leaseEndsSoon": left is not None and left < leases.lease_seconds(team) * _SOON,
         "waitsFor": [blocker.id for blocker in blockers if blocker.status != "completed"],
         "results": [
-            {"id": key, "owner": owner, "result": text.clipped_line(said or "", _LINE)} for key, owner, said in results
+            {"id": key, "owner": owner, "result": text.clipped_line(said or "", _RESULT)}
+            for key, owner, said in results
         ],
         "plan": status,
         "planId": plan,
@@ -151,8 +153,6 @@ def offer_left(store: Store, agent: Agent) -> float:
 
 _BACK = 50
 """So many messages are looked at for what the owner asked and was not answered."""
-_ASKING = ("plain", "broadcast")
-"""The types of the messages that may ask for something: plans and questions say themselves whether they wait."""
 _TITLE_IN_REMINDER = 60
 
 
@@ -196,8 +196,8 @@ def unanswered(store: Store, team: str, name: str, since: str) -> Message | None
     asked: Message | None = None
     for message in store.read(team, MESSAGE, None, max(0, last - _BACK), []):
         if message.from_ == name:
-            may_ask = message.type in _ASKING and not message.is_closed_by_reading and message.timestamp >= since
-            asked = message if may_ask else asked
+            is_open = message.type == "plain" and not message.is_closed_by_reading and message.timestamp >= since
+            asked = message if is_open and (message.ack_by or steps.asks(message.message)) else asked
         elif message.from_ != SYSTEM and name in (message.recipients or [message.to]):
             asked = None
     return asked
@@ -209,7 +209,7 @@ def tell_blocked(store: Store, team: str, name: str, only_with_task: bool = True
     if only_with_task and not held:
         return
     asked = unanswered(store, team, name, held[0].claimed_at or "" if held else "")
-    if asked is None or asked.type == "broadcast":
+    if asked is None:
         return
     for to in asked.recipients or [asked.to]:
         body = f"{name} is BLOCKED waiting for your answer to {asked.id}"

@@ -166,7 +166,7 @@ class Member(Agent):
         if "you are done" in said:
             self.done = True
         for task, owner in _CLAIMED.findall(said):
-            if owner == self.name and "renewed by any `teams` command" in said:
+            if owner == self.name and re.search(rf"^ *next: teams .*\b{task}\b", said, re.MULTILINE):
                 self._begin(task)
 
     def _begin(self, task: str) -> None:

@@ -142,13 +142,13 @@ def test_tasks(tmp_path: Path) -> None:
     two = task(2, "two", **waits, require=["audit"], planRequired=True)
     same(made, two)
     one = task(1, "one", **said, **IN_PROGRESS)
-    same(cli.ok("claim-task", "1", agent="bob"), one)
+    same(cli.ok("claim-task", "1", agent="bob"), {**one, "explain": ["lease"]})
     same(cli.ok("claim-task", "task-1", agent="bob"), one)
     same(cli.ok("get-tasks"), [one, two])
     same(cli.ok("get-tasks", "--blocked"), [two])
     same(cli.ok("get-tasks", "--ready"), [])
     same(cli.ok("get-tasks", "--owner", "bob", "--status", "in_progress", "--limit", "1"), [one])
-    same(cli.ok("show-task", "#1"), one)
+    same(cli.ok("show-task", "#1"), {**one, "blocks": ["task-2"]})
     beat = {"agent": "bob", "lastSeen": T, "tasks": [{"id": "task-1", "claim": 1, "leaseExpiresAt": T}]}
     same(cli.ok("heartbeat", "--note", "at it", agent="bob"), beat)
     notes = [claimed("bob"), {"at": T, "by": "bob", "what": "released", "claim": 1, "reason": "lunch"}]

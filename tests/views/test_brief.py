@@ -11,7 +11,7 @@ from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, Cli, add_tasks
 
-DECIDE = "teams approve-plan {0}, or teams reject-plan {0} --feedback WHY"
+DECIDE = "teams approve-plan {0}, or teams approve-plan {0} --note TEXT, or teams reject-plan {0} --feedback WHY"
 
 
 def after(cli: Cli, agent: str, *words: str, by: str | None = None) -> str:
@@ -96,7 +96,7 @@ def test_it_is_about_its_reader_and_elides_no_completion(cli: Cli) -> None:
     for n in range(9):
         cli.ok("send-message", "lea", f"chatter {n}", agent="mia")
     lines = cli("brief", agent="bob").stdout.splitlines()
-    assert lines[1].startswith("yours: task-3 third (")
+    assert lines[1] == "yours: task-3 third"
     assert lines[2] == "  task-1 (mia): see a.py"
     assert "completed: task-1 (mia)" in lines
     assert any(" other changes: " in line and "teams history --since " in line for line in lines)

@@ -12,7 +12,7 @@ from teams_cli.messages import messages
 from teams_cli.store.contract import Store
 from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import presence, settings
+from teams_cli.teams import presence, settings, teams
 from teams_cli.teams.permission import Caller
 from teams_cli.views import concerns
 from teams_cli.views.concerns import Wanted
@@ -81,7 +81,7 @@ def test_it_hears_once_of_a_member_that_is_lost_without_a_task(silence: Callable
 
 def reminded(store: Store) -> str:
     """The line for bob, noted as told when it is out."""
-    return reminder(store, ALPHA, "bob", lambda note: note()).text
+    return reminder(store, teams.get(store, ALPHA), "bob", lambda note: note()).text
 
 
 def to_mia(store: Store, count: int) -> None:

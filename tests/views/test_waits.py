@@ -58,7 +58,10 @@ def test_a_leader_hears_of_plans_and_of_the_end_of_all(cli: Cli) -> None:
     found = ended(waiting)
     assert texts(found) == ["plan-1 from bob for task-1:\nfirst this, then that"]
     assert found["messages"] == []
-    assert found["happened"][0]["next"] == "teams approve-plan plan-1, or teams reject-plan plan-1 --feedback WHY"
+    assert found["happened"][0]["next"] == (
+        "teams approve-plan plan-1, or teams approve-plan plan-1 --note TEXT, "
+        "or teams reject-plan plan-1 --feedback WHY"
+    )
     waiting = begin(cli, "bob")
     cli.ok("reject-plan", "1", "--feedback", "too long", agent="lea")
     assert "too long" in ended(waiting)["messages"][0]["message"]
