@@ -217,7 +217,7 @@ def _comes_first(entry: dict[str, Any]) -> bool:
     """Whether the entry is to be handled before a task is claimed; mail that needs only a reply comes with the task."""
     from teams_cli.views import steps
 
-    return bool(entry["next"]) and entry["next"] != steps.reply(entry["id"])
+    return bool(entry["next"]) and not steps.is_reply(entry["next"])
 
 
 def _is_shown_with(message: dict[str, Any], task: Task) -> bool:

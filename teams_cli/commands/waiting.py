@@ -61,7 +61,7 @@ def _wait_for_anything(
         from teams_cli.commands import claims
 
         return claims.awaited(call, wanted, timeout)
-    again = steps.WAIT_TO_LEAD if needed else steps.WAIT
+    again = steps.WAIT_TO_LEAD if needed else steps.WAIT_A_WHILE
     return concerns.wait(
         call.store, call.team, call.known, timeout, call.once_told, call.say, wanted, again, call.tending()
     )

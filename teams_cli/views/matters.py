@@ -18,15 +18,17 @@ if TYPE_CHECKING:
 
 
 def matter_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
-    """The plan or the task of that id; None where it is another thing, or can't be read: the doctor tells of that, and
-    the message is shown as it is.
+    """The plan or the task of that id, a plan with whether its task waits to be claimed (`isToClaim`). None where it is
+    another thing, or can't be read: the doctor tells of that, and the message is shown as it is.
     """
     kind = about.partition("-")[0]
     try:
         if kind == "plan":
             from teams_cli.tasks import plans
 
-            return plans.get(store, team, about).to_document()
+            plan = plans.get(store, team, about)
+            is_pending = plan.task is not None and tasks.get(store, team, plan.task).status == "pending"
+            return {**plan.to_document(), "isToClaim": is_pending}
         return tasks.get(store, team, about).to_document() if kind == "task" else None
     except errors.TeamsError:
         return None

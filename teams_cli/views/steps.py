@@ -94,13 +94,18 @@ def after_reading(messages: list[Found], leader: str | None, matter_of: Callable
         if "readBefore" not in message and (step := after_message(message, leader, matter)):
             (answers if matter is None else decisions).append(step)
     wanted = [*decisions, *answers]
-    several = len(wanted) > 1 and wanted[0].startswith("teams reply ")
+    several = len(wanted) > 1 and is_reply(wanted[0])
     return f"{wanted[0]}, or teams ack" if several else "".join(wanted[:1])
 
 
 def reply(message: str) -> str:
     """The command that handles a message."""
     return f"teams reply {message} TEXT"
+
+
+def is_reply(step: str) -> bool:
+    """Whether the step answers a message."""
+    return step.startswith("teams reply ")
 
 
 def answer(question: str) -> str:
@@ -130,9 +135,11 @@ def revise(plan: str, task: str | None) -> str:
 
 
 def after_decision(plan: Found) -> str | None:
-    """The next step of the author of a decided plan: a better plan, or the work."""
+    """The next step of the author of a decided plan: a better plan, the claim of its task, or the work."""
     if plan["status"] == "rejected":
         return revise(plan["id"], plan.get("task"))
+    if plan["isToClaim"]:
+        return f"teams claim-task {plan['task']}"
     return complete(plan["task"]) if plan.get("task") else None
 
 

@@ -35,7 +35,9 @@ def test_of_several_teams_the_commands_that_follow_say_which(tmp_path: Path) -> 
     assert cli("brief", agent="bob", team="").stdout.endswith("next: teams brief --team NAME --as bob\n")
     assert cli("brief", agent="human").stdout.endswith("next: teams brief --team NAME --as human\n")
     assert "next: teams claim-task --team alpha --next" in cli("brief", "--team", "alpha", agent="bob").stdout
-    assert cli("wait", "--team", "beta", "--timeout", "0", agent="bob").stderr.endswith("teams wait --team beta\n")
+    assert cli("wait", "--team", "beta", "--timeout", "0", agent="bob").stderr.endswith(
+        "teams wait --team beta --timeout 540\n"
+    )
 
 
 def test_a_role_follows_only_a_workflow_that_is_there(tmp_path: Path) -> None:

@@ -48,7 +48,9 @@ def test_who_lost_the_answer_to_its_claim_hears_that_it_has_the_task(cli: Cli) -
 
 def test_who_waits_in_vain_hears_that_it_can_go_on(cli: Cli) -> None:
     said = cli("wait", "--timeout", "0", agent="bob").stderr
-    assert said.endswith(f"\n  task-1 is yours, and nothing blocks it: {GO_ON}. Keep waiting: teams wait\n")
+    assert said.endswith(
+        f"\n  task-1 is yours, and nothing blocks it: {GO_ON}. Keep waiting: teams wait --timeout 540\n"
+    )
 
 
 def test_who_asked_something_waits_for_the_answer(cli: Cli) -> None:

@@ -109,3 +109,23 @@ def test_a_task_is_shown_with_what_it_blocks_and_what_blocked_it(cli: Cli) -> No
     assert "parser.py" not in cli("show-task", "2").stdout
     cli.ok("claim-task", "2", agent="bob")
     assert cli("show-task", "2").stdout.count("result of task-1 (mia): parser.py") == 1
+
+
+def test_a_plan_for_a_task_that_nobody_has_is_followed_by_the_claim(cli: Cli) -> None:
+    add_tasks(cli, "one", plan_required=True)
+    cli.ok("propose-plan", "so", "--task", "1", agent="bob")
+    cli.ok("approve-plan", "1", agent="lea")
+    assert cli("wait", "--timeout", "0", agent="bob").stdout.splitlines()[3:4] == ["next: teams claim-task task-1"]
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("release-task", "1", agent="bob")
+
+
+def test_a_ready_task_is_claimed_with_the_news_of_a_question(cli: Cli) -> None:
+    """Both are told in one answer: the question, that its sender waits, and the task."""
+    add_tasks(cli, "one", "two")
+    cli.ok("claim-task", "1", agent="mia")
+    cli.ok("send-message", "bob", "which?", agent="mia")
+    cli("wait", "--timeout", "0.1", agent="mia")
+    said = cli("wait", "--claim", "--timeout", "0", agent="bob").stdout
+    assert "BLOCKED" in said and said.count("next: teams reply msg-1 TEXT") == 1
+    assert "task-2: in_progress by bob: two\n" in said

@@ -20,16 +20,18 @@ def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
     add_tasks(cli, "one")
     cli.ok("create-task", "two", "--blocked-by", "1", agent="lea")
     said = cli("wait", "--timeout", "0", agent="lea").stderr
-    standstill = r"\n  Nobody has a task: 1 ready, 1 blocked; last seen: \w+, .* s ago\. Keep waiting: teams wait\n"
-    assert re.search(standstill, said)
+    standstill = r"\n  Nobody has a task: 1 ready, 1 blocked; last seen: \w+, .* s ago\. Keep waiting: "
+    assert re.search(f"{standstill}teams wait --timeout 540\n", said)
     cli.ok("claim-task", "1", agent="bob")
     said = cli("wait", "--timeout", "0", agent="lea").stderr
     in_work = r"In progress: task-1 \(bob, .* s, 1 blocked by it\); idle: mia\. Keep waiting: teams wait"
-    assert re.fullmatch(rf"teams: .* within 0 s\n  {in_work}\n", said)
+    assert re.fullmatch(rf"teams: .* within 0 s\n  {in_work} --timeout 540\n", said)
     cli.ok("create-task", "three", agent="lea")
     cli("wait", "--timeout", "0", agent="lea")
     said = cli("wait", "--timeout", "0", agent="lea").stderr
-    assert re.search(r"\(bob, .* s, 1 blocked by it\); 1 ready; idle: mia\. Keep waiting: teams wait\n", said)
+    assert re.search(
+        r"\(bob, .* s, 1 blocked by it\); 1 ready; idle: mia\. Keep waiting: teams wait --timeout 540\n", said
+    )
     then = rfc3339(later(cli.store().now(), -200))
     update(cli.store(), ALPHA, tasks.TASK, "task-1", lambda task: task.having(claimed_at=then))
     update(cli.store(), ALPHA, presence.AGENT, "bob", lambda agent: agent.having(last_seen=then))
