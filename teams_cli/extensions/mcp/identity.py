@@ -1,4 +1,4 @@
-"""Whom the server speaks for: the environment says it, and who joins through the server is it from then on."""
+"""The agent that the server speaks for: from the environment, or the agent that joined through the server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Identity:
         self.watchers = Watchers(base.store)
         client = bindings.nearest_client(os.getppid())
         self._is_below = bindings.parent_of(base.store.root, client, base.environ) is not None
-        """The client runs below that of a member, and so is nobody until it joins."""
+        """Whether the client runs inside the client of a member; then it has no name until it joins."""
         if self._is_below:
             base.caller = None
         self.agent = base.caller.name if base.caller else ""
@@ -37,7 +37,7 @@ class Identity:
 
     @property
     def team(self) -> str:
-        """The team that was said, else the only one; empty if there is none or more than one."""
+        """The team that was named, else the only one; empty if there are none or several."""
         return self._team or self._base.only_team()
 
     def call(
@@ -48,13 +48,14 @@ class Identity:
         agent_id: str = "",
         tool_use_id: str = "",
     ) -> Call:
-        """The call of one request; it goes by the user's rules as they are now, and ends when the *requester* leaves.
-        The caller is the owner of the *thread* that the client names: one server may serve several. It is an agent
-        inside the client where that says so, or our hook did of this *tool_use_id*.
+        """The call of one request, under the user's rules as they are now; it ends when the *requester* leaves.
+
+        One server may serve several agents: the caller is the owner of the *thread* that the client names, or the
+        subagent with that *agent_id*, or the subagent for which our hook noted this *tool_use_id*.
 
         Raises:
             DamagedRecord: The user's rules can't be read.
-            InvalidValue: The request says that somebody else sends it.
+            InvalidValue: The request names another sender.
         """
         base = self._base
         self._look_around()
@@ -82,7 +83,7 @@ class Identity:
         return config.load(self._base.store.root, self._base.environ)
 
     def _look_around(self) -> None:
-        """Speak for the client in whose terminal the server runs, once that has joined; a daemon may be anybody's."""
+        """Speak for the agent in whose terminal the server runs, once it has joined; a daemon may be anybody's."""
         if self.agent or self._is_below or bindings.is_below(os.getppid(), bindings.DAEMON):
             return
         binding = bindings.above(self._base.store.root, os.getppid())
@@ -90,13 +91,14 @@ class Identity:
             self.agent, self._team, self.token = binding.agent, binding.team, binding.token
 
     def adopt(self, agent: str, team: str, token: str) -> None:
-        """Speak from now on for who has just made or joined a team, and in that team."""
+        """Speak from now on for the agent that has just made or joined a team."""
         self.agent, self._team, self.token = agent, team, token or self.token
 
 
 class Rights:
-    """What the team's files and the user's rules let a caller do at this moment. Who is nobody as yet, and will *join*
-    though its client asks no second time, is taken for a member.
+    """The rights of a caller at this moment, by the team's files and the user's rules.
+
+    A caller without a name counts as a member if its client asks for the tools only once: it *joins* later.
     """
 
     def __init__(self, call: Call, joins: bool = False) -> None:
@@ -112,16 +114,16 @@ class Rights:
 
     @property
     def asks(self) -> str:
-        """How readily to ask others; empty where questions are off."""
+        """The words on how readily to ask others; empty where questions are off."""
         return asking.how_readily(self._team) if self._team else ""
 
     def may(self, operation: str) -> bool:
-        """Whether the operation is not denied; what the human is to be asked about is not."""
+        """Whether the operation is allowed, or the human is asked about it."""
         if self.role is None:
             return operation == "join-team" or (self.has_identity and operation == "spawn-team")
         try:
             return roles.verdict(self.role, operation, self._team, self._config) != "deny"
-        except errors.TeamsError:  # a role that nobody defines any more may do nothing
+        except errors.TeamsError:  # the role is no longer defined
             return False
 
 

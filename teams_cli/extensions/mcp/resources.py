@@ -1,4 +1,4 @@
-"""Resources: the team, its tasks, one's inbox and what came of its agents, each under a URI of its own."""
+"""Resources: a team, its tasks, the caller's inbox and the results of agents, each under a URI; and subscriptions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def text(call: Call, uri: str) -> str:
     """The resource as JSON.
 
     Raises:
-        NotFound: There is none under that URI.
+        NotFound: The URI names no resource.
         TeamsError: It can't be read.
     """
     name, arguments, team = _request(uri)
@@ -76,9 +76,8 @@ def text(call: Call, uri: str) -> str:
     if team.lower() not in names:  # clients may write the host of a URI in lower case
         raise errors.NotFound(f"there is no team {team!r}", f"Teams: {', '.join(sorted(names.values())[:20])}.")
     if name == "read-messages" and call.caller is None:
-        raise errors.NoIdentity(
-            "an inbox belongs to an agent", "Start the server with TEAMS_AGENT_ID, or call join_team."
-        )
+        hint = "Start the server with TEAMS_AGENT_ID, or call join_team."
+        raise errors.NoIdentity("an inbox belongs to an agent", hint)
     call.said_team = names[team.lower()]
     document = requests.answer(call, name, arguments)
     return json.dumps(results.resource(document, commands.get(name).gist), indent=1)
@@ -109,14 +108,14 @@ def _request(uri: str) -> tuple[str, dict[str, Any], str]:
 
 
 _TOOLS = frozenset({TEAM.name})
-"""What the tools that are offered hang on, beside the user's rules: who the caller is in the team, and its roles."""
+"""The topics of changes that can change the offered tools: the caller's role, and the roles of the team."""
 _LOOK_AGAIN = 1.0
 _FLOCK = 0.005
-"""Seconds: changes come in flocks, so one look is taken for all of them."""
+"""Seconds: changes come in groups, and one look serves a group."""
 
 
 class Subscriptions:
-    """What clients were told last of each resource that they subscribed to and of the tools, to tell what is new.
+    """The resources that the client subscribed to, and the tools, as the client saw them last.
 
     Clients of the newer protocol listen on a stream of their own; those of the older one are sent notifications.
     """
@@ -134,29 +133,29 @@ class Subscriptions:
         self._session: ServerSession | None = None
 
     def start(self) -> None:
-        """Begin to look out, in a thread that ends with `end`."""
+        """Begin to watch, in a thread that ends with `end`."""
         Thread(target=self._look_out, args=(asyncio.get_running_loop(),), daemon=True).start()
 
     def end(self) -> None:
-        """Look out no more."""
+        """Stop watching."""
         self._ends = True
 
     def remember(self, session: ServerSession, tools: list[str]) -> None:
-        """The client was told of these tools."""
+        """Note the tools that the client was shown."""
         self._session, self._tools = session, tools
 
     async def subscribe(self, session: ServerSession, uri: str) -> None:
-        """Tell of changes of the resource from now on."""
+        """Notify the client of changes of the resource."""
         self._session = session
         await self._want([uri])
 
     def unsubscribe(self, uri: str) -> None:
-        """Tell no more of it."""
+        """Stop notifying the client of the resource."""
         del self._wanted[uri]
         self._told.pop(uri, None)
 
     async def _want(self, uris: list[str]) -> None:
-        """Look at these from now on; what is there at this moment is no news."""
+        """Watch these resources; their present content is no news."""
         self._wanted.update(uris)
         for uri in uris:
             self._told.setdefault(uri, await asyncio.to_thread(self._text, uri))
@@ -164,7 +163,7 @@ class Subscriptions:
     async def listen(
         self, ctx: ServerRequestContext[Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        """Serve a stream of what the client asks to be told of, until it has enough."""
+        """Serve the stream of a client of the newer protocol until the client ends it."""
         uris = list(params.notifications.resource_subscriptions or ())
         await self._want(uris)
         try:
@@ -173,7 +172,7 @@ class Subscriptions:
             self._wanted.subtract(uris)
 
     def _look_out(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wait for changes and tell of them, in the team that is the caller's at the time."""
+        """Watch the team that is the caller's at the time."""
         reported = False
         while not (self._ends or loop.is_closed()):
             try:
@@ -186,8 +185,8 @@ class Subscriptions:
                 time.sleep(_LOOK_AGAIN)
 
     def _watch_one(self, loop: asyncio.AbstractEventLoop, team: str) -> None:
-        """Watch the team, until the client is in another or wants more. Most clients subscribe to nothing: what others
-        do wakes nobody then.
+        """Watch the team until the client is in another team or wants other topics. A client without subscriptions is
+        not woken by the work of others.
         """
         if not team:
             return time.sleep(_LOOK_AGAIN)
@@ -210,7 +209,7 @@ class Subscriptions:
         return None if any(count > 0 for count in list(self._wanted.values())) else _TOOLS
 
     def _rules(self) -> Config | None:
-        """The user's rules; None as long as they can't be read."""
+        """The user's rules; None while they can't be read."""
         try:
             return self._identity.rules()
         except errors.TeamsError:
@@ -225,7 +224,7 @@ class Subscriptions:
         self.look_at_tools(loop)
 
     def look_at_tools(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Tell that other tools are offered, if they are."""
+        """Notify the client if other tools are offered."""
         if self._tools is not None and (now := self._offered()) != self._tools:
             self._tools = now
             asyncio.run_coroutine_threadsafe(self._tell(ToolsListChanged()), loop)

@@ -1,4 +1,4 @@
-"""Results: what tools answer, as text and as data, and refusals with what, why and what to do."""
+"""Results: the answers and refusals of tools, as text and as data, in the words of tools."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from mcp_types import CallToolResult, TextContent
 
 from teams_cli import commands, errors, text
 from teams_cli.commands.call import Call
-from teams_cli.extensions.mcp import messaging
-from teams_cli.extensions.mcp.messaging import DocumentedRefusal
 from teams_cli.messages import inboxes
 from teams_cli.names import SYSTEM
 from teams_cli.serving import requests
@@ -29,7 +27,7 @@ MOST = 8_000
 """Bytes of an answer."""
 ROWS = 50
 _ROOM = 300
-"""Bytes for what stands beside the document: the count of unread messages, what was damaged, what was cut."""
+"""Bytes for the count of unread messages, the damaged records and the note on cut texts."""
 _MOST_RESOURCE = 20_000
 _MARK = 60
 """Bytes that a row grows by when it is marked as read."""
@@ -44,7 +42,7 @@ def size(document: Any) -> int:
 
 
 def text_of(document: Any) -> str:
-    """The document as text, with no byte that says nothing."""
+    """The document as text without spaces."""
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -60,18 +58,16 @@ def rows_that_fit(rows: Iterable[Any]) -> int:
 
 
 def listed(rows: Sequence[Any], gist: Sequence[str], most: int) -> dict[str, Any]:
-    """At most so many rows, of each only the *gist*, if there is one; `more` says how many are left out."""
+    """The first rows, of each only the keys of the *gist*, if there is one; `more` counts the rows left out."""
     short = [{key: row[key] for key in gist if row.get(key)} for row in rows[:most]] if gist else list(rows[:most])
     return {"result": short} | ({"more": len(rows) - most} if len(rows) > most else {})
 
 
 def within(document: dict[str, Any], most: int = MOST - _ROOM, cut: str = _CUT) -> dict[str, Any]:
-    """The document, if it is short enough; else without the ends of its long texts, and then of its long lists, and how
-    to see what was *cut*.
-    """
+    """The document, cut to *most* bytes: long texts first, then long lists; *cut* says how to see the rest."""
 
-    def fits(found: Any) -> bool:
-        return size(found) <= most
+    def fits(part: Any) -> bool:
+        return size(part) <= most
 
     if fits(document):
         return document
@@ -80,7 +76,7 @@ def within(document: dict[str, Any], most: int = MOST - _ROOM, cut: str = _CUT) 
 
 
 def resource(document: Any, gist: Sequence[str]) -> Any:
-    """The document of a resource, if it is short enough; else as a tool would cut it."""
+    """The document of a resource, cut as the answer of a tool would be, if it is too long."""
     if size(document) <= _MOST_RESOURCE:
         return document
     rows = document if isinstance(document, dict) else listed(document, gist, len(document))
@@ -101,13 +97,17 @@ _AT_START = {
     "--as AGENT or TEAMS_AGENT_ID": "TEAMS_AGENT_ID where the server is started",
     "--team NAME or TEAMS_TEAM": "team_name, or TEAMS_TEAM where the server is started",
 }
-"""What a call can't say, or says otherwise."""
+"""Words for the shell, and those for a call instead."""
 _HOW_TO_ANSWER = re.compile(r"Answer within [^\n:]*: teams answer ask-\d+ TEXT")
-"""What the program puts under a question, in the asker's message."""
+"""The line that the program adds to a question."""
 _LITTLE = 20
-_WORDS = {words.command: words for words in messaging.WORDS}
-_WORDS["announce"] = _WORDS["broadcast-message"]
-"""The tools that are not called as their commands are, or that agents are offered in their stead."""
+MESSAGING: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    "list-agents": ("list_agents", (), ()),
+    "send-message": ("send_to_agent", ("target", "message"), ()),
+    "broadcast-message": ("broadcast", ("message",), ("send_to", "reply_to")),
+}
+"""The commands that agents know under the name of another system, with its required and its optional arguments."""
+_OFFERED_AS = {**MESSAGING, "announce": MESSAGING["broadcast-message"]}
 
 
 def tool_name(command: str) -> str:
@@ -116,32 +116,30 @@ def tool_name(command: str) -> str:
 
 
 def meant(name: str, names: Container[str]) -> str | None:
-    """The known tool that a client means, which may put the server's name before it, and write dashes."""
+    """The tool that a client means; it may put the name of the server before that of the tool, and write dashes."""
     bare = name.replace("-", "_")
     return next((each for each in (bare, _OF_SERVER.sub("", bare)) if each in names), None)
 
 
 def called(command: str) -> str:
-    """The tool by which agents are told of the command."""
-    return _WORDS[command].name if command in _WORDS else tool_name(command)
+    """The name of the command's tool in hints."""
+    return _OFFERED_AS[command][0] if command in _OFFERED_AS else tool_name(command)
 
 
 def in_tools(text: str) -> str:
     """The text with commands called as the tools are, `reply(message=ID, text=TEXT)`."""
-    text = _AT_SHELL.sub(lambda found: found[1] or "", text)
-    for said, meant in _AT_START.items():
-        text = text.replace(said, meant)
+    text = _AT_SHELL.sub(lambda match: match[1] or "", text)
+    for words_of_shell, words_of_call in _AT_START.items():
+        text = text.replace(words_of_shell, words_of_call)
     text = requests.in_calls(text, _call)
-    text = _QUOTED.sub(lambda found: f"`{called(found[1])}`", text)
-    return _FLAG.sub(lambda found: found[1].replace("-", "_"), text)
+    text = _QUOTED.sub(lambda match: f"`{called(match[1])}`", text)
+    return _FLAG.sub(lambda match: match[1].replace("-", "_"), text)
 
 
-def _call(command: Command, said: requests.Arguments) -> str:
-    """The call of the command's tool with these arguments."""
-    own = _WORDS.get(command.name)
-    places = list(own.needs) if own else []
+def _call(command: Command, given: requests.Arguments) -> str:
+    names = list(_OFFERED_AS[command.name][1]) if command.name in _OFFERED_AS else []
     arguments = [
-        f"{places.pop(0) if places and parameter.positional else parameter.key}={value}" for parameter, value in said
+        f"{names.pop(0) if names and parameter.positional else parameter.key}={value}" for parameter, value in given
     ]
     return f"{called(command.name)}({', '.join(arguments)})" if arguments else called(command.name)
 
@@ -161,9 +159,8 @@ def beginning(text: str) -> str:
 
 
 def schema(document: dict[str, object]) -> dict[str, object]:
-    """The schema of a request as tools are listed: what is refused anyway need not be said to every model."""
-    needed = {key: value for key, value in document.items() if key != "additionalProperties"}
-    return {key: _worded(value) for key, value in needed.items()}
+    """The schema of a request in the words of tools, without `additionalProperties`, which costs every model tokens."""
+    return {key: _worded(value) for key, value in document.items() if key != "additionalProperties"}
 
 
 def _worded(value: object) -> object:
@@ -176,8 +173,8 @@ def _worded(value: object) -> object:
 
 
 def answered(call: Call, tool: Tool, document: dict[str, Any]) -> CallToolResult:
-    """The document of a tool. Beside it stand what was damaged on the way, and a line on unread mail: clients that
-    have no hooks are told of it by nothing else.
+    """The answer of a tool: its document, the damaged records, and a line on unread mail, since clients without hooks
+    hear of their mail in no other way.
     """
     whole = dict(document)
     _word(whole)
@@ -199,9 +196,7 @@ def _unread(call: Call) -> int:
 
 
 def _word(document: dict[str, Any]) -> None:
-    """Say in terms of tools what is next and what notices say, also in the lists of the document, and the hint of
-    `attend`.
-    """
+    """Put `next`, hints and notices into the words of tools, also in the lists of the document and in `attend`."""
     _word_row(document)
     output = document["state"].get("output") if isinstance(document.get("state"), dict) else None
     if isinstance(output, dict) and "hint" in output:
@@ -222,8 +217,16 @@ def _word_row(row: dict[str, Any]) -> None:
             row[key] = _HOW_TO_ANSWER.sub(lambda line: in_tools(line[0]), row[key])
 
 
+class DocumentedRefusal(errors.TeamsError):
+    """A refusal that is answered with a document of its own."""
+
+    def __init__(self, error: errors.TeamsError, document: dict[str, Any]) -> None:
+        super().__init__(error.message, error.hint)
+        self.document = document
+
+
 def refused(error: errors.TeamsError, code: str = "") -> CallToolResult:
-    """The refusal: its code, what and why, and what to do."""
+    """The refusal as the answer of a tool."""
     if isinstance(error, DocumentedRefusal):
         body = {**error.document, "hint": in_tools(error.hint)}
         return _result(body, is_error=True)

@@ -32,9 +32,9 @@ from teams_cli import __version__, errors
 from teams_cli.agents.seats import insiders
 from teams_cli.bugs import report
 from teams_cli.commands.call import Call
-from teams_cli.extensions.mcp import pipes, resources, results, tools
+from teams_cli.extensions.mcp import line, resources, results, tools
 from teams_cli.extensions.mcp.identity import Identity, Rights
-from teams_cli.extensions.mcp.messaging import Telling
+from teams_cli.extensions.mcp.line import Receipts
 from teams_cli.extensions.mcp.resources import Subscriptions
 from teams_cli.questions import asking
 from teams_cli.serving import requests
@@ -52,20 +52,20 @@ if TYPE_CHECKING:
 
 MOST = 128
 """Requests at work at a time; a thread each."""
-_TELL_EVERY = 5.0
+_REPORT_EVERY = 5.0
 _PAUSE = 0.02
 
 
-class Works:
-    """The works that are under way, each with its requester, by which it is stopped."""
+class Jobs:
+    """The requests at work, each in a thread, which its requester can stop."""
 
     def __init__(self) -> None:
         self._running: set[Requester] = set()
         self._threads = anyio.CapacityLimiter(MOST)
 
-    async def run(self, work: Callable[[Requester], T], tell: Callable[[float], Awaitable[None]] | None = None) -> T:
-        """What *work* returns, or raises. *tell* is told every few seconds how long it has taken. Cancelled, it stops
-        waiting for changes; a change that it makes is made whole.
+    async def run(self, work: Callable[[Requester], T], report: Callable[[float], Awaitable[None]] | None = None) -> T:
+        """Run *work* in a thread. *report* is called every few seconds with its duration. A cancelled request stops
+        waiting for changes, and completes a change that it has begun.
 
         Raises:
             Busy: Too much is under way.
@@ -85,9 +85,9 @@ class Works:
         thread = asyncio.ensure_future(to_thread.run_sync(in_thread, abandon_on_cancel=True, limiter=self._threads))
         started = time.monotonic()
         try:
-            while not (await asyncio.wait({thread}, timeout=_TELL_EVERY))[0]:
-                if tell:
-                    await tell(time.monotonic() - started)
+            while not (await asyncio.wait({thread}, timeout=_REPORT_EVERY))[0]:
+                if report:
+                    await report(time.monotonic() - started)
         except BaseException:
             requester.leave()
             thread.cancel()
@@ -95,15 +95,15 @@ class Works:
         return thread.result()
 
     async def settle(self, patience: float) -> None:
-        """Wait until all that runs waits for changes, *patience* seconds at the most."""
+        """Wait until every request waits for changes, at most *patience* seconds."""
         give_up = time.monotonic() + patience
-        idle = 0  # looks in a row at which all waited: a single one may fall between two waits of the same call
+        idle = 0  # looks in a row at which all waited: a single look may fall between two waits of the same call
         while idle < 3 and time.monotonic() < give_up:
             await asyncio.sleep(_PAUSE / 2)
             idle = idle + 1 if all(requester.is_waiting for requester in self._running) else 0
 
     async def end(self, patience: float) -> None:
-        """Stop all that runs, and wait until it did, *patience* seconds at the most."""
+        """Stop all requests, and wait until they have ended, at most *patience* seconds."""
         for requester in list(self._running):
             requester.leave()
         give_up = time.monotonic() + patience
@@ -122,13 +122,13 @@ INSTRUCTIONS = (
 _SHADOW = "TEAMS_SHADOW"
 _MAKE_A_MEMBER = ("spawn-team", "join-team")
 _THREAD = "threadId"
-"""What Codex says with each call: the session that it is of, by which our hooks know who that is."""
+"""The key under which Codex names its session in each call; our hooks know which agent has that session."""
 _TOOL_USE = "claudecode/toolUseId"
-"""What Claude Code says with each call: the id by which our hook before it knows which agent inside makes it."""
+"""The key under which Claude Code gives each call an id; our hook before the call noted which subagent makes it."""
 _ASK_ONCE = ("codex-mcp-client",)
-"""The clients that ask for the tools when they start, before anybody has joined, and never again."""
+"""Clients that ask for the tools only when they start, before the agent has joined."""
 _PATIENCE = 2.0
-"""Seconds that what is under way has to end when the client leaves."""
+"""Seconds that requests have to end when the client leaves."""
 
 
 class TeamsServer:
@@ -140,12 +140,12 @@ class TeamsServer:
         self.is_beginning = wanted == "default"
         self.asks_once = False
         # The copy of an agent that answers a question has its words, and none of its rights.
-        self.tools = {} if call.environ.get(_SHADOW) else {**tools.every(), **tools.leave_tools(call.environ)}
+        self.tools = {} if call.environ.get(_SHADOW) else {**tools.every(), **tools.permission_tools(call.environ)}
         if self.tools:
             self.tools[tools.NAME] = tools.MoreTools(self._not_yet_offered)
-        self.works = Works()
-        self.telling = Telling()
-        self.changes = Subscriptions(call.store, self.identity, self._names)
+        self.jobs = Jobs()
+        self.receipts = Receipts()
+        self.changes = Subscriptions(call.store, self.identity, self._offered_names)
 
     async def serve(self, source: int, sink: int) -> None:
         """Serve the client over these descriptors until it leaves."""
@@ -153,13 +153,13 @@ class TeamsServer:
         options = server.create_initialization_options(NotificationOptions(tools_changed=True))
         self.changes.start()
         try:
-            settle = partial(self.works.settle, _PATIENCE)
-            async with pipes.connected(source, sink, settle, self.telling) as (incoming, outgoing):
+            settle = partial(self.jobs.settle, _PATIENCE)
+            async with line.connected(source, sink, settle, self.receipts) as (incoming, outgoing):
                 await server.run(incoming, outgoing, options)
         finally:
             self.changes.end()
             self.identity.watchers.close()
-            await self.works.end(_PATIENCE)
+            await self.jobs.end(_PATIENCE)
 
     def _server(self) -> Server[Any]:
         return Server(
@@ -190,21 +190,20 @@ class TeamsServer:
         return tools.listed(self._usable(rights), rights, self.everything)
 
     def _usable(self, rights: Rights) -> list[tools.Tool]:
-        """The tools that are offered: few at the beginning, and with them the one that has the others."""
+        """The tools to offer: at first a few, and the tool that lists the others."""
         usable = tools.usable(self.tools, rights, self.everything)
         if self.is_beginning and self.tools:
             return [*tools.first_tools(usable), self.tools[tools.NAME]]
         return [tool for tool in usable if tool.name != tools.NAME]
 
     def _not_yet_offered(self, call: Call) -> list[Any]:
-        """The everyday tools except those that a client begins with."""
+        """The everyday tools that are not in the first list."""
         rights = Rights(call, self.asks_once)
         usable = tools.usable(self.tools, rights, everything=False)
         first = tools.first_tools(usable)
         return tools.listed([tool for tool in usable if tool not in first], rights, everything=False)
 
-    def _names(self) -> list[str]:
-        """The names of the tools that are offered now."""
+    def _offered_names(self) -> list[str]:
         return [tool.name for tool in self._usable(Rights(self.identity.call(Requester()), self.asks_once))]
 
     async def _list_tools(self, ctx: Context, params: object) -> ListToolsResult:
@@ -222,33 +221,33 @@ class TeamsServer:
         if name is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {wanted[:100]}")
 
-        async def tell(seconds: float) -> None:
+        async def report_waiting(seconds: float) -> None:
             await ctx.session.report_progress(seconds, message=f"{name} waits")
 
         thread, tool_use_id = (str((ctx.meta or {}).get(key) or "") for key in (_THREAD, _TOOL_USE))
         identify = partial(self.identity.call, thread=thread, agent_id=agent_id, tool_use_id=tool_use_id)
         work = partial(self._use, name, arguments, identify)
-        self.telling.begin(ctx.request_id)
+        self.receipts.begin(ctx.request_id)
         try:
             try:
-                result, call = await self.works.run(work, tell)
+                result, call = await self.jobs.run(work, report_waiting)
             except errors.Busy as error:
                 return results.refused(error)
             self.is_beginning = self.is_beginning and name != tools.NAME
             if (self.tools[name].command.moves or name == tools.NAME) and not result.is_error:
                 loop = asyncio.get_running_loop()
-                await self.works.run(lambda requester: self.changes.look_at_tools(loop))
+                await self.jobs.run(lambda requester: self.changes.look_at_tools(loop))
             if call:
-                self.telling.expect(ctx.request_id, call)
+                self.receipts.expect(ctx.request_id, call)
             return result
         finally:
-            self.telling.end(ctx.request_id)
+            self.receipts.end(ctx.request_id)
 
     def _use(
         self, name: str, arguments: Mapping[str, Any], identify: Callable[..., Call], requester: Requester
     ) -> tuple[CallToolResult, Call | None]:
-        """Use a tool, in its thread; whatever goes wrong becomes its answer. With the call, unless it was refused."""
-        self.telling.settle()
+        """Use a tool, in a thread. Returns its answer, which may be a refusal, and the call unless it was refused."""
+        self.receipts.settle()
         try:
             tool = self.tools[name]
             sender = requests.Sender(tool.command, arguments)
@@ -260,7 +259,7 @@ class TeamsServer:
             return results.answered(call, tool, document), call
         except errors.TeamsError as error:
             return results.refused(error), None
-        except Departed:  # nobody wants to know any more
+        except Departed:  # nobody waits for the answer
             raise
         except Exception as error:
             return results.refused(report(error, ["mcp", name]), "bug"), None
@@ -285,9 +284,9 @@ class TeamsServer:
         return EmptyResult()
 
     async def _done(self, work: Callable[[Requester], T]) -> T:
-        """Do *work* in a thread; a refusal or a bug becomes an error of the protocol."""
+        """Run *work* in a thread; a refusal or a bug becomes an error of the protocol."""
         try:
-            return await self.works.run(work)
+            return await self.jobs.run(work)
         except errors.TeamsError as error:
             raise _protocol_error(error, error.code) from None
         except Exception as error:
@@ -307,11 +306,11 @@ _RESOURCE_NOT_FOUND = -32002
 
 
 def run(call: Call, settings: Mapping[str, Any]) -> NoReturn:
-    """Serve until standard input ends; *settings* says by `tools` which the client begins with. Then the process ends,
-    whatever its threads still wait for.
+    """Serve until standard input ends, and end the process, whatever its threads still wait for; `tools` of *settings*
+    names the first list of tools.
     """
     try:
-        source, sink = pipes.claim()
+        source, sink = line.claim()
     except OSError:  # there is nobody to serve
         os._exit(0)
     anyio.run(TeamsServer(call, settings["tools"]).serve, source, sink)

@@ -1,4 +1,4 @@
-"""Tools: every command that programs may request, and what agents of other systems call by other names."""
+"""Tools: every command that programs may request, and the names that other systems have for messaging."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from mcp_types import Tool as Listed
 from mcp_types import ToolAnnotations
 
 from teams_cli import errors
+from teams_cli.agents import attention
 from teams_cli.clients import permissions
 from teams_cli.clients.own_entries import PROMPT_TOOL
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command
-from teams_cli.extensions.mcp import messaging, results
+from teams_cli.extensions.mcp import results
 from teams_cli.extensions.mcp.identity import Rights
 from teams_cli.names import HUMAN
 from teams_cli.questions import answering
 from teams_cli.serving import requests
+from teams_cli.teams import presence
 from teams_cli.teams.rights import is_change
 
 TYPE_CHECKING = False
@@ -24,27 +26,34 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
+    Arguments = Mapping[str, Any]
+
 
 _FULL = "full"
 _ASK = "ask-others"
 _OF_QUESTIONS = (_ASK, "answer", "respond-to-broadcast")
-"""What no agent has a use for where questions are off."""
+"""Commands that are not offered where questions are off."""
 _ALL = 1_000_000
 
 
 class Tool:
-    """A command as a tool. One that *has_data* answers with data beside the text."""
+    """A command as a tool, under its own *name*, *description* and *schema* of arguments unless others are given."""
 
     has_data = True
+    """Whether it answers with data beside the text."""
 
-    def __init__(self, command: Command) -> None:
+    def __init__(
+        self, command: Command, name: str = "", description: str = "", schema: dict[str, Any] | None = None
+    ) -> None:
         self.command = command
-        self.name = results.tool_name(command.name)
+        self.name = name or results.tool_name(command.name)
         self.needs_right = is_change(command.name)
+        self._description = description
+        self._schema = schema
 
     @cached_property
     def listed(self) -> Listed:
-        """The tool as models are told of it."""
+        """The tool as a list of tools has it."""
         return Listed(
             name=self.name,
             title=self.name.replace("_", " ").capitalize(),
@@ -55,13 +64,13 @@ class Tool:
 
     @cached_property
     def description(self) -> str:
-        """What it does."""
-        return results.description(self.command.doc)
+        """The description for models."""
+        return self._description or results.description(self.command.doc)
 
     @cached_property
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of its arguments."""
-        return results.schema(requests.schema(self.command.name, requests.snake_case))
+        return self._schema or results.schema(requests.schema(self.command.name, requests.snake_case))
 
     @property
     def _annotations(self) -> ToolAnnotations:
@@ -75,9 +84,9 @@ class Tool:
         )
 
     def is_daily(self, rights: Rights) -> bool:
-        """Whether the caller is told of it each day: under one name, though it may have two."""
-        wanted = self.command.daily or (self.command.outside and rights.is_outside)
-        return wanted and self.name == results.called(self.command.name)
+        """Whether it is an everyday tool of the caller, under this name."""
+        is_wanted = self.command.daily or (self.command.outside and rights.is_outside)
+        return is_wanted and self.name == results.called(self.command.name)
 
     def is_for(self, rights: Rights) -> bool:
         """Whether the caller may use it."""
@@ -89,130 +98,238 @@ class Tool:
             return rights.has_identity or not self.command.changes
         return rights.may(self.command.name)
 
-    def answer(self, call: Call, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """What the command answers, as far as a model can bear it; all of it with the argument `full`.
+    def answer(self, call: Call, arguments: Arguments) -> dict[str, Any]:
+        """The answer of the command, as long as an answer may be; the whole with the argument `full`.
 
         Raises:
-            TeamsError: It is refused.
+            TeamsError: The command refuses.
         """
         given = {key: value for key, value in arguments.items() if key != _FULL}
-        whole = arguments.get(_FULL) is True
+        is_whole = arguments.get(_FULL) is True
         more = 0
-        if not whole and self._marks(given):
-            more, given = self._no_more_than_fits(call, given)
+        if not is_whole and self._may_mark and not any(given.get(key) for key in ("peek", "all", "limit")):
+            # It marks as read what it shows, so it may take no more than it shows.
+            rows = self.run(call, {**given, "peek": True, "limit": _ALL})
+            fit = results.rows_that_fit(rows)
+            more, given = len(rows) - fit, {**given, "limit": fit or None}
         document: Any = self.run(call, given)
         more = more or getattr(document, "more", 0)
-        asked = whole or given.get("limit") is not None
+        has_limit = is_whole or given.get("limit") is not None
         is_list = not isinstance(document, dict)
         if is_list:
-            rows = len(document) if asked else results.ROWS
+            most = len(document) if has_limit else results.ROWS
             newest_first = document[::-1] if self.command.newest_last else document
-            document = results.listed(newest_first, () if whole else self.command.gist, rows)
+            document = results.listed(newest_first, () if is_whole else self.command.gist, most)
         document = document | ({"more": more} if more else {})
-        if not whole and (more or not asked):
+        if not is_whole and (more or not has_limit):
             document = results.within(document)
-        if is_list and self.command.newest_last:  # what does not fit is the oldest
+        if is_list and self.command.newest_last:  # the oldest rows are those that do not fit
             document = document | {"result": document["result"][::-1]}
         shown: dict[str, Any] = document
         return shown
-
-    def _marks(self, given: Mapping[str, Any]) -> bool:
-        """Whether it marks what it shows, so that it may not take more than it shows."""
-        return self._may_mark and not any(given.get(key) for key in ("peek", "all", "limit"))
 
     @cached_property
     def _may_mark(self) -> bool:
         return {"peek", "limit"} <= {parameter.key for parameter in self.command.own}
 
-    def _no_more_than_fits(self, call: Call, given: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-        """Count the rows that do not fit; and the arguments for showing, and marking, the others."""
-        rows = self.run(call, {**given, "peek": True, "limit": _ALL})
-        fit = results.rows_that_fit(rows)
-        return len(rows) - fit, {**given, "limit": fit or None}
-
-    def run(self, call: Call, arguments: Mapping[str, Any]) -> Any:
-        """What the command answers.
+    def run(self, call: Call, arguments: Arguments) -> Any:
+        """Run the command; its document.
 
         Raises:
-            TeamsError: It is refused.
+            TeamsError: The command refuses.
         """
         return requests.answer(call, self.command.name, arguments)
 
 
-class Own(Tool):
-    """A tool that does what a command does, in the words of another system."""
+class MessagingTool(Tool):
+    """A tool of another system, with texts as arguments: *required* and *optional*, each with its description."""
 
-    def __init__(self, command: Command, words: messaging.Words) -> None:
-        super().__init__(command)
-        self.words = words
-        self.name = words.name
+    def __init__(
+        self,
+        command: Command,
+        name: str,
+        run: Callable[[Call, Mapping[str, str]], Any],
+        description: str,
+        required: dict[str, str],
+        optional: dict[str, str],
+    ) -> None:
+        described = {**required, **optional}
+        properties = {key: {"type": "string", "description": help} for key, help in described.items()}
+        schema = {"type": "object", "properties": properties, **({"required": [*required]} if required else {})}
+        super().__init__(command, name, description, schema)
+        self._run = run
 
-    @cached_property
-    def description(self) -> str:
-        """What it does."""
-        return self.words.description
+    def run(self, call: Call, arguments: Arguments) -> Any:
+        try:
+            return self._run(call, self._checked(arguments))
+        except errors.TeamsError as error:
+            if self.name != "send_to_agent":
+                raise
+            raise _undelivered(call, arguments, error) from None
 
-    @cached_property
-    def schema(self) -> dict[str, Any]:
-        """The JSON Schema of its arguments."""
-        return self.words.schema
+    def _checked(self, arguments: Arguments) -> dict[str, str]:
+        known, required = self.schema["properties"], self.schema.get("required", ())
+        hint = f"{self.name} takes {', '.join(known) or 'nothing'}."
+        if unknown := [key for key in arguments if key not in known]:
+            raise errors.WrongUsage(f"{unknown[0]}: unknown field", hint)
+        given = {key: _text(key, value) for key, value in arguments.items() if value is not None}
+        if any(key not in given for key in required):
+            raise errors.WrongUsage(f"Missing {' or '.join(required)}", hint)
+        return given
 
-    def run(self, call: Call, arguments: Mapping[str, Any]) -> Any:
-        return self.words.run(call, arguments)
+
+def _text(key: str, value: Any) -> str:
+    if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
+        return str(value)
+    raise errors.InvalidValue(f"{key}: must be a string", "Give a text.")
+
+
+def _list_agents(call: Call, given: Mapping[str, str]) -> Any:
+    listed = requests.answer(call, "list-agents", given)
+    return {"agents": [_agent(row) for row in listed["agents"]], "self": listed["self"]}
+
+
+def _agent(row: Mapping[str, Any]) -> dict[str, Any]:
+    """An agent in few words; `status` is idle or active, as in the document of the tool."""
+    others = {key: row[key] for key in ("state", "role", "agentType", "queueDepth") if row.get(key)}
+    doing = {"workingOn": row["status"]} if row.get("status") else {}
+    return {"name": row["name"], "status": "active" if row["state"] == "active" else "idle", **others, **doing}
+
+
+def _send_to_agent(call: Call, given: Mapping[str, str]) -> Any:
+    if given["target"] == _name(call):
+        raise errors.WrongUsage("Cannot send message to self", "Choose another agent from the list.")
+    sent = requests.answer(call, "send-message", {"to": given["target"], "text": given["message"]})
+    return {"delivered": True, "target": sent["to"], "id": sent["id"]}
+
+
+def _undelivered(call: Call, arguments: Arguments, error: errors.TeamsError) -> results.DocumentedRefusal:
+    """The refusal with the reason and the agents that can be reached, as in the document of the tool."""
+    is_unknown = isinstance(error, errors.AgentNotFound)
+    message = f'Agent "{arguments["target"]}" not found' if is_unknown else error.message
+    try:
+        available = [name for name in call.load_team().active_names() if name != _name(call)]
+    except errors.TeamsError:
+        available = []
+    document = {"delivered": False, "error": message, "code": error.code, "hint": error.hint, "available": available}
+    return results.DocumentedRefusal(error, document)
+
+
+def _name(call: Call) -> str:
+    return call.caller.name if call.caller else ""
+
+
+def _broadcast(call: Call, given: Mapping[str, str]) -> Any:
+    message, to, number = given["message"], given.get("send_to"), given.get("reply_to")
+    if number is not None and to is not None:
+        raise errors.WrongUsage("an answer goes to the sender of the message", "Leave out send_to or reply_to.")
+    if number is not None:
+        sent = requests.answer(call, "reply", {"message": number, "text": message})
+    elif to is not None:
+        sent = requests.answer(call, "send-message", {"to": to, "text": message})
+    else:
+        return _broadcast_to_all(call, message)
+    outcome = {"you_are": sent["from"], "id": sent["id"], "sentTo": sent.get("recipients") or [sent["to"]]}
+    return {**outcome, "repliedTo": sent["repliedTo"]} if number is not None else outcome
+
+
+def _broadcast_to_all(call: Call, message: str) -> Any:
+    """Broadcast; the first broadcast of an agent that is alone becomes its status line."""
+    name = _name(call)
+    try:
+        sent = requests.answer(call, "broadcast-message", {"text": message})
+    except errors.NobodyThere:
+        if presence.load(call.store, call.team, name).status is not None:
+            raise
+        presence.introduce(call.store, call.team, name, message)
+        return {"you_are": name, "id": None, "sentTo": []}
+    outcome = {"you_are": name, "id": sent["id"], "sentTo": sent["recipients"]}
+
+    def add_agents() -> None:
+        others = attention.others(call.store, call.team, name)[: attention.MAX_NAMED]
+        outcome["agents"] = [{"name": row["name"], "status": row["status"]} for row in others]
+
+    call.try_to(add_agents)
+    return outcome
+
+
+_RUNS = {"list_agents": _list_agents, "send_to_agent": _send_to_agent, "broadcast": _broadcast}
+_DESCRIPTIONS = {
+    "list_agents": (
+        "List the agents of the team, yourself included: status (idle or active), what each works on, how many unread "
+        "messages it has; `self` is your own name."
+    ),
+    "send_to_agent": (
+        "Send a message to one agent, to `leader` or to `human`. It is in their inbox at once and they see it between "
+        "their steps; the answer arrives in your inbox. Unknown names are refused with the available ones."
+    ),
+    "broadcast": (
+        "Send a message to all other agents or to one, or answer a message, which marks it as handled. Your "
+        "first message to all also becomes your status line."
+    ),
+}
+_PARAMETERS = {
+    "target": "The recipient: a name from list_agents.",
+    "message": "What to say.",
+    "send_to": "Only this agent.",
+    "reply_to": "The message to answer, by its id.",
+}
 
 
 def every() -> dict[str, Tool]:
     """All tools by name, in the order of the help."""
-    found = {tool.name: tool for tool in map(Tool, requests.offered())}
-    for words in messaging.WORDS:
-        found[words.name] = Own(found[results.tool_name(words.command)].command, words)
-    return found
+    tools = {tool.name: tool for tool in map(Tool, requests.offered())}
+    for command, (name, required, optional) in results.MESSAGING.items():
+        needed, others = ({key: _PARAMETERS[key] for key in keys} for keys in (required, optional))
+        own = tools[results.tool_name(command)].command
+        tools[name] = MessagingTool(own, name, _RUNS[name], _DESCRIPTIONS[name], needed, others)
+    return tools
 
 
 def usable(tools: Mapping[str, Tool], rights: Rights, everything: bool) -> list[Tool]:
-    """The tools to offer the caller: those of every day, or all, and no other than it may use."""
+    """The tools that the caller may use: the everyday ones, or *everything*."""
     return [tool for tool in tools.values() if (everything or tool.is_daily(rights)) and tool.is_for(rights)]
 
 
 def listed(usable: Iterable[Tool], rights: Rights, everything: bool) -> list[Listed]:
-    """These tools as the caller is told of them."""
-    return [_told_when(tool, tool.listed if everything else _shorter(tool), rights) for tool in usable]
+    """These tools as the caller's list has them: short, unless it has *everything*."""
+    return [_with_invitation(tool, tool.listed if everything else _shorter(tool), rights) for tool in usable]
 
 
-def _told_when(tool: Tool, listed: Listed, rights: Rights) -> Listed:
-    """The tool; of the one by which others are asked also when it should be used, which the team says."""
+def _with_invitation(tool: Tool, listed: Listed, rights: Rights) -> Listed:
+    """The tool; the one that asks others also says how readily the team wants questions."""
     if tool.command.name != _ASK:
         return listed
     return listed.model_copy(update={"description": f"{listed.description} {rights.asks}"})
 
 
 def _shorter(tool: Tool) -> Listed:
-    """The tool in a sentence, without what is seldom given; the models read the list with every request."""
-    seldom = {parameter.key for parameter in tool.command.own if parameter.seldom}
-    properties = {key: _terse(value) for key, value in tool.schema["properties"].items() if key not in seldom}
-    sentence = results.beginning(tool.description)
-    schema = {**tool.schema, "properties": properties}
-    annotations = (
-        tool.listed.annotations.model_copy(update={"open_world_hint": None}) if tool.listed.annotations else None
-    )
-    return tool.listed.model_copy(update={"description": sentence, "input_schema": schema, "annotations": annotations})
+    """The tool in a sentence, without rare arguments, since models read the list with every request."""
+    rare = {parameter.key for parameter in tool.command.own if parameter.seldom}
+    properties = {key: _terse(value) for key, value in tool.schema["properties"].items() if key not in rare}
+    annotations = tool.listed.annotations
+    changes = {
+        "description": results.beginning(tool.description),
+        "input_schema": {**tool.schema, "properties": properties},
+        "annotations": annotations and annotations.model_copy(update={"open_world_hint": None}),
+    }
+    return tool.listed.model_copy(update=changes)
 
 
 def _terse(field: dict[str, Any]) -> dict[str, Any]:
-    """The schema of an argument; what can be chosen from says it by itself."""
+    """The schema of an argument; a list of choices needs no description."""
     return {key: value for key, value in field.items() if not ("enum" in field and key in ("description", "default"))}
 
 
 NAME = "more_tools"
-MOST = 5
-"""How many stand beside this one at the beginning."""
+_MOST_FIRST = 5
+"""The length of the list at first, beside `more_tools`."""
 _FIRST = (
     *("brief", "wait", "claim_task", "create_task", "broadcast", "update_task"),
     *("join_team", "spawn_team", "run_agent", "get_tasks", "list_agents"),
 )
-"""Those that are wanted first; of what the caller may use, the first of them are offered."""
-_DOC = "List all other tools, or call one of them."
-_SCHEMA: Mapping[str, Any] = {
+"""By importance; the list has the first of these that the caller may use."""
+_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "name": {"type": "string", "description": "The tool to call; without it, all are listed."},
@@ -222,14 +339,14 @@ _SCHEMA: Mapping[str, Any] = {
 
 
 def first_tools(usable: list[Tool]) -> list[Tool]:
-    """The tools that a client begins with, of those that it may use each day; what it calls by itself is among them."""
+    """The most important usable tools, and the tool for permissions, which the client calls by itself."""
     by_name = {tool.name: tool for tool in usable}
-    first = [by_name[name] for name in _FIRST if name in by_name][:MOST]
+    first = [by_name[name] for name in _FIRST if name in by_name][:_MOST_FIRST]
     return first + [by_name[name] for name in (PROMPT_TOOL,) if name in by_name]
 
 
-def tool_meant(name: str, arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """The tool that a call uses, and its arguments."""
+def tool_meant(name: str, arguments: Arguments) -> tuple[str, Arguments]:
+    """The tool that a call uses, perhaps by `more_tools`, and the arguments for it."""
     given = arguments.get("arguments")
     if name == NAME and isinstance(arguments.get("name"), str):
         return str(arguments["name"]), given if isinstance(given, dict) else {}
@@ -237,27 +354,22 @@ def tool_meant(name: str, arguments: Mapping[str, Any]) -> tuple[str, Mapping[st
 
 
 class MoreTools(Tool):
-    """It says which there are, by what *others* finds."""
+    """The tool that lists the tools that *others* returns; the server offers it beside those."""
 
     def __init__(self, others: Callable[[Call], list[Listed]]) -> None:
-        command = Command(NAME, self._list, doc=_DOC, example=NAME, quiet=True, daily=True, changes=False)
-        super().__init__(command)
-        self.name = NAME
+        doc = "List all other tools, or call one of them."
+        command = Command(NAME, self._list, doc=doc, example=NAME, quiet=True, daily=True, changes=False)
+        super().__init__(command, schema=_SCHEMA)
         self._others = others
 
-    @cached_property
-    def schema(self) -> dict[str, Any]:
-        """The JSON Schema of its arguments."""
-        return dict(_SCHEMA)
-
     def is_daily(self, rights: Rights) -> bool:
-        return False  # it is offered by who knows whether the others are
+        return False
 
     def is_for(self, rights: Rights) -> bool:
         return True
 
-    def answer(self, call: Call, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The tools that the client was not told of, which is longer than other answers where they are many."""
+    def answer(self, call: Call, arguments: Arguments) -> dict[str, Any]:
+        """The whole list, which may be longer than other answers."""
         return self._list(call)
 
     def _list(self, call: Call) -> dict[str, Any]:
@@ -268,8 +380,7 @@ class MoreTools(Tool):
         return {"result": rows, "use": f"{NAME} with name and arguments; or the tool itself, if your list has it now"}
 
 
-_ASK_DOC = "Ask the person at the team's console whether a tool may be used. Your client calls this by itself."
-_ASK_SCHEMA: Mapping[str, Any] = {
+_ASK_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "tool_name": {"type": "string", "description": "The name of the tool."},
@@ -281,41 +392,31 @@ _ASK_SCHEMA: Mapping[str, Any] = {
 
 
 class AskPermission(Tool):
-    """It is offered where the environment says that the client is to ask, and nowhere else."""
+    """The tool by which a client asks the person whether it may use a tool of its own."""
 
     has_data = False
 
     def __init__(self) -> None:
-        super().__init__(
-            Command(PROMPT_TOOL, _ask, doc=_ASK_DOC, example=PROMPT_TOOL, quiet=True, daily=True, long=True)
-        )
-        self.name = PROMPT_TOOL
-
-    @cached_property
-    def schema(self) -> dict[str, Any]:
-        """The JSON Schema of its arguments, as its client has them."""
-        return dict(_ASK_SCHEMA)
+        doc = "Ask the person at the team's console whether a tool may be used. Your client calls this by itself."
+        command = Command(PROMPT_TOOL, _ask, doc=doc, example=PROMPT_TOOL, quiet=True, daily=True, long=True)
+        super().__init__(command, PROMPT_TOOL, schema=_ASK_SCHEMA)
 
     def is_for(self, rights: Rights) -> bool:
         return rights.has_identity
 
-    def answer(self, call: Call, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """What the client is told, which has its own input in it, so nothing is cut."""
-        found: dict[str, Any] = self.run(call, arguments)
-        return found
-
-    def run(self, call: Call, arguments: Mapping[str, Any]) -> Any:
-        return _ask(call, **{key: arguments.get(key) for key in ("tool_name", "input")})
+    def answer(self, call: Call, arguments: Arguments) -> dict[str, Any]:
+        """The whole answer: it repeats the client's own input, so nothing may be cut."""
+        return _ask(call, arguments.get("tool_name"), arguments.get("input"))
 
 
-def leave_tools(environ: Mapping[str, str]) -> dict[str, Tool]:
-    """The tool by its name, for a client that is to ask."""
+def permission_tools(environ: Mapping[str, str]) -> dict[str, Tool]:
+    """The tool that asks for permission, if the environment says that the client uses it."""
     return {PROMPT_TOOL: AskPermission()} if environ.get(permissions.VARIABLE) == permissions.LEVELS[0] else {}
 
 
 def _ask(call: Call, tool_name: Any, input: Any) -> dict[str, Any]:
-    """In the client's own words, whether the tool may be used."""
+    """Whether the tool may be used, in the client's own format."""
     if not isinstance(tool_name, str) or not isinstance(input, dict):
         raise errors.WrongUsage("Missing tool_name or input", f"{PROMPT_TOOL} takes both.")
-    why = answering.ask_for_tool(call.store, call.team, call.caller, tool_name, permissions.as_text(input))
-    return {"behavior": "deny", "message": why} if why else {"behavior": "allow", "updatedInput": input}
+    refusal = answering.ask_for_tool(call.store, call.team, call.caller, tool_name, permissions.as_text(input))
+    return {"behavior": "deny", "message": refusal} if refusal else {"behavior": "allow", "updatedInput": input}

@@ -13,7 +13,7 @@ import sys
 
 from teams_cli import text
 from teams_cli.extensions.review import change as changes
-from teams_cli.extensions.review import checks, findings, trials
+from teams_cli.extensions.review import checks, findings, own_tools
 from teams_cli.extensions.review.change import Change, GitFailed
 from teams_cli.extensions.review.findings import SERIOUS, WEIGHTS, shown
 from teams_cli.extensions.review.linters import ToolFailed
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _MOST_FINDINGS, _MOST_FILES = 200, 500
 """Lines that one check prints."""
-_SECONDS = 120.0
 
 
 def _change(environ: Mapping[str, str], work: str) -> None:
@@ -57,7 +56,7 @@ def _check(name: str, environ: Mapping[str, str], change: Change) -> int:
 def _try(words: list[str], environ: Mapping[str, str]) -> int:
     ran: list[str] = []
     is_applied = words[1:] == ["there"]
-    failures = trials.try_out(os.getcwd(), words[0], environ["TEAMS_WORK"], environ, _SECONDS, ran.append, is_applied)
+    failures = own_tools.try_patch(os.getcwd(), words[0], environ["TEAMS_WORK"], environ, is_applied, ran.append)
     print("; ".join(ran) or "no test of these files was found")
     for failure in failures:
         print(failure)
@@ -69,7 +68,7 @@ def main(words: list[str], environ: Mapping[str, str]) -> int:
     name = words[0]
     try:
         if name == "verdict":
-            print(findings.report(findings.read(environ["TEAMS_RESULTS"])), end="")
+            print(findings.report(environ["TEAMS_RESULTS"]), end="")
             return 0
         if name == "try":
             return _try(words[1:], environ)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+
+LARGEST = 1 << 20
+"""Bytes of a file that is read."""
 
 
 class GitFailed(Exception):
@@ -37,7 +42,8 @@ class Git:
         Raises:
             GitFailed: It ended with another status than 0.
         """
-        command = ["git", "-c", "core.fsmonitor=false", *words]
+        # Of a file above the threshold git says only that it differs.
+        command = ["git", "-c", "core.fsmonitor=false", "-c", f"core.bigFileThreshold={LARGEST}", *words]
         done = subprocess.run(command, cwd=self.directory, env=self.environ, input=given or b"", capture_output=True)
         if done.returncode:
             raise GitFailed(done.stderr.decode(errors="replace").strip() or f"git {words[0]} failed")
@@ -54,10 +60,13 @@ class Git:
         """The names that git prints, each ended by NUL."""
         return [os.fsdecode(entry) for entry in self(*words).split(b"\0")[:-1]]
 
+    def listed(self, *patterns: str) -> list[str]:
+        """The files that git tracks or would track, by these patterns."""
+        return self.names("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns)
 
-LARGEST = 1 << 20
-"""Bytes of a file that is read."""
+
 _DIFF = ("diff", "-M", "-l2000", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "--no-color")
+_HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 class ChangedFile:
@@ -165,71 +174,38 @@ def _default_branch(git: Git) -> str:
 
 
 def _files(git: Git, repo: str, base: str) -> Iterator[ChangedFile]:
-    rows = _statuses(git, base)
-    hunks = dict(_hunks(git, base, [path for path, (status, _) in rows.items() if status in "MR"]))
-    deleted = _deleted(git, base)
-    for path, (status, old) in rows.items():
-        where = os.path.join(repo, path)
-        regular = os.path.isfile(where) and not os.path.islink(where)
-        size = os.path.getsize(where) if regular else -1
-        if status in "MR":
-            added, minus = hunks.get(path, ([], 0))
-        else:
-            added = list(range(1, _line_count(where) + 1)) if 0 <= size <= LARGEST else []
-            minus = deleted.get(path, 0)
-        yield ChangedFile(path, status, old, added, minus, size)
+    statuses = _statuses(git, base)
+    for (path, (status, old)), chunk in zip(statuses.items(), _diffs(git, base, list(statuses)), strict=True):
+        place = os.path.join(repo, path)
+        size = os.path.getsize(place) if os.path.isfile(place) and not os.path.islink(place) else -1
+        added: list[int] = []
+        deleted = 0
+        for line in chunk.split(b"\n"):
+            if hunk := _HUNK.match(line):
+                deleted += int(hunk[1] or 1)
+                added += range(int(hunk[2]), int(hunk[2]) + int(hunk[3] or 1))
+        yield ChangedFile(path, status, old, added, deleted, size)
 
 
 def _statuses(git: Git, base: str) -> dict[str, tuple[str, str]]:
-    """Of each changed path the letter that git has for it, and where it was before."""
+    """Of each changed path git's letter for the change, and the path before it."""
     words = git.names(*_DIFF, "--name-status", "-z", base, "--")
     statuses: dict[str, tuple[str, str]] = {}
     while words:
-        status, path = words.pop(0)[0], words.pop(0)
-        old = path
-        if status in "RC":
-            path = words.pop(0)
-        statuses[path] = (
-            "R" if status == "R" else "U" if "U" in (status, statuses.get(path, ("",))[0]) else status,
-            old,
-        )
+        status, old = words.pop(0)[0], words.pop(0)
+        path = words.pop(0) if status in "RC" else old
+        is_unmerged = "U" in (status, statuses.get(path, ("",))[0])
+        statuses[path] = ("U" if is_unmerged else status, old)
     return statuses
 
 
-def _hunks(git: Git, base: str, paths: list[str]) -> Iterator[tuple[str, tuple[list[int], int]]]:
-    """The numbers of the new lines of each modified or renamed file, and how many old ones went."""
-    chunks = git(*_DIFF, "--diff-filter=MR", "-U0", base, "--").split(b"\ndiff --git ")
-    if len(chunks) != len(paths):  # a type changed, or a file is in conflict: ask for each
-        chunks = [git("--literal-pathspecs", *_DIFF, "-U0", base, "--", path) for path in paths]
-    for path, chunk in zip(paths, chunks, strict=True):
-        added: list[int] = []
-        minus = 0
-        for line in chunk.split(b"\n"):
-            if line.startswith(b"@@ -"):
-                before, after = (_span(word) for word in line.split(b" ")[1:3])
-                added += range(after[0], after[0] + after[1])
-                minus += before[1]
-        yield path, (added, minus)
-
-
-def _span(word: bytes) -> tuple[int, int]:
-    """`+12,3` is 3 lines from the 12th on, `+12` one."""
-    first, _, count = word[1:].partition(b",")
-    return int(first), int(count) if count else 1
-
-
-def _deleted(git: Git, base: str) -> dict[str, int]:
-    counts = {}
-    for row in git.names(*_DIFF, "--diff-filter=DT", "--numstat", "-z", base, "--"):
-        _, minus, path = row.split("\t", 2)
-        counts[path] = int(minus) if minus != "-" else 0
-    return counts
-
-
-def _line_count(path: str) -> int:
-    with open(path, "rb") as file:
-        data = file.read()
-    return 0 if b"\0" in data[:8000] else data.count(b"\n") + (data[-1:] not in (b"\n", b""))
+def _diffs(git: Git, base: str, paths: list[str]) -> list[bytes]:
+    """The diff of each path, without context."""
+    diffs = git(*_DIFF, "-U0", base, "--").split(b"\ndiff --git ")
+    if len(diffs) == len(paths):
+        return diffs
+    # A type changed, or a file is in conflict: then git prints two diffs of a path, or none.
+    return [git("--literal-pathspecs", *_DIFF, "-U0", base, "--", path) for path in paths]
 
 
 def _keep(git: Git, change: Change, file: ChangedFile) -> None:

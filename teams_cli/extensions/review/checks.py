@@ -7,113 +7,18 @@ import sys
 from collections import Counter
 
 from teams_cli import text
-from teams_cli.extensions.review import (
-    data_files,
-    imports,
-    kinds,
-    linters,
-    python_lint,
-    script_lint,
-    trials,
-)
-from teams_cli.extensions.review import secrets as secret_lines
+from teams_cli.extensions.review import data_files, imports, kinds, linters, own_tools
+from teams_cli.extensions.review import lines as changed_lines
 from teams_cli.extensions.review.change import Change, Git, content
-from teams_cli.extensions.review.findings import ALLOWED_FILE, NOTE, SERIOUS, WARNING, Finding, allowed_in
+from teams_cli.extensions.review.findings import ALLOWED_FILE, NOTE, Allowed, Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    Check = Callable[[str, list[str]], Iterable[Finding]]
-    "A check looks at these files in that tree."
+    from teams_cli.extensions.review.linters import Check
 
 YES = ("yes", "true", "1")
-_CONFLICT = re.compile(r"^(<{7}|>{7}|\|{7})( |$)|^={7}$")
-_REMAINS = re.compile(r"(\.(orig|rej|bak|swp|swo|tmp)|~|\.DS_Store|Thumbs\.db|\.py[co])$|(^|/)(__pycache__|\.idea)/")
-_PRIVATE = re.compile(
-    r"(^|/)(\.env(\.(local|prod(uction)?))?|id_(rsa|dsa|ecdsa|ed25519)|\.netrc|\.pgpass|\.npmrc|\.pypirc)$"
-)
-_TO_DO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b.{0,80}")
-
-
-def conflict_marks(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Marks of a merge. A conflict has a beginning and an end; one line that looks like a mark may be an underline."""
-    for path in paths:
-        rows = enumerate(content(tree, path).splitlines(), 1)
-        marks = [(number, row[0]) for number, row in rows if _CONFLICT.match(row)]
-        kinds_of_marks = {mark for _, mark in marks}
-        if {"<", ">"} <= kinds_of_marks:
-            for number, mark in marks:
-                if mark == "<":
-                    yield Finding(SERIOUS, path, number, "a conflict was not resolved", "conflict")
-        elif kinds_of_marks - {"="}:
-            yield Finding(WARNING, path, marks[0][0], "the mark of a conflict", "conflict")
-
-
-def odd_files(paths: list[str]) -> Iterator[Finding]:
-    """New files that do not belong into a repository."""
-    for path in paths:
-        if _PRIVATE.search(path):
-            yield Finding(WARNING, path, 0, "such files hold secrets; is it meant for everybody?", "private-file")
-        elif _REMAINS.search(path):
-            yield Finding(NOTE, path, 0, "such files are left behind by tools", "remains")
-
-
-_TRUST = "anybody in between can read and change the traffic"
-_PAGE = "what users enter becomes part of the page"
-_PYTHON_LINES = (
-    (
-        r"\.verify\s*=\s*False|\b(verify_ssl|ssl|check_hostname)\s*=\s*False|ssl\.CERT_NONE",
-        SERIOUS,
-        "no-verify",
-        _TRUST,
-    ),
-    (r"[\"']verify_signature[\"']\s*:\s*False", SERIOUS, "no-verify", "anybody can make such a token"),
-)
-_SCRIPT_LINES = (
-    (
-        r"\brejectUnauthorized\s*:\s*false|NODE_TLS_REJECT_UNAUTHORIZED['\"\]]*\s*=\s*['\"]?0",
-        SERIOUS,
-        "no-verify",
-        _TRUST,
-    ),
-    (r"\.(inner|outer)HTML\s*\+?=(?!=)\s*(?!['\"`][^$+]*['\"`]\s*;?\s*$)", WARNING, "inner-html", _PAGE),
-    (
-        r"\.insertAdjacentHTML\([^,]*,\s*(?!['\"`][^$+]*['\"`]\s*\))|\bdocument\.write(ln)?\(",
-        WARNING,
-        "inner-html",
-        _PAGE,
-    ),
-    (
-        r"\b(exec|execSync)\(\s*(`[^`]*\$\{|[\"'][^\"']*[\"']\s*\+)",
-        SERIOUS,
-        "command",
-        "an attacker who controls a part of the command can run any command",
-    ),
-    (
-        r"(?i)(`\s*(select|insert|update|delete)\b[^`]*\$\{|[\"']\s*(select|insert|update|delete)\b[^\"']*[\"']\s*\+)",
-        SERIOUS,
-        "sql",
-        "an attacker who controls a part of the query can run any query; give parameters",
-    ),
-)
-_SHELL_LINES = (
-    (r"\b(curl|wget)\b[^|;#]*\|\s*(sudo\s+)?(ba|z|da)?sh\b", SERIOUS, "curl-sh", "runs what a server sends"),
-    (r"\bchmod\s+(-\w+\s+)*(0?777|a\+rwx|o\+w)\b", WARNING, "chmod-777", "lets everybody change it"),
-    (r"\b(curl\b[^|;]*\s(-k|--insecure)\b|wget\b[^|;]*--no-check-certificate)", SERIOUS, "no-verify", _TRUST),
-    (r"(^|[;&|]\s*)eval\s+[^;]*\$", SERIOUS, "eval", "runs whatever the variable holds"),
-)
-
-
-def dangerous_lines(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Lines of Python, scripts and shell that no linter here knows; tests may do such things."""
-    for path in paths:
-        table = _PYTHON_LINES if kinds.is_python(path) else _SCRIPT_LINES if kinds.is_script(path) else _SHELL_LINES
-        for number, line in enumerate([] if kinds.is_test(path) else content(tree, path).splitlines(), 1):
-            if not line.lstrip().startswith(("#", "//", "*")):
-                for pattern, weight, rule, reason in table:
-                    if found := re.search(pattern, line):
-                        yield Finding(weight, path, number, f"`{found[0].strip()[:60]}`: {reason}", rule)
 
 
 def new_findings(change: Change, check: Check, is_wanted: Callable[[str], bool]) -> list[Finding]:
@@ -158,7 +63,7 @@ class Review:
         self.change = change
         self.environ = environ
         self.git = Git(change.repo, environ)
-        self.allowed = allowed_in(change.repo)
+        self.allowed = Allowed(change.repo)
         self.findings: list[Finding] = []
         self.facts: list[str] = []
         self.in_data: dict[str, list[str]] = {}
@@ -201,6 +106,16 @@ class Review:
         """Whether a changed file is a shell script."""
         return kinds.is_shell(path, self.change.head_tree)
 
+    def lint(self, subject: str) -> None:
+        """Add what ruff and oxlint find by the rules of a subject."""
+        self.compare(linters.check_python(subject), kinds.is_python)
+        self.compare(linters.check_scripts(subject), kinds.is_script)
+
+    def linted(self) -> str:
+        """Count the changed files that a linter reads."""
+        files = [(kinds.is_python, "Python", "ruff"), (kinds.is_script, "JavaScript or TypeScript", "oxlint")]
+        return self.counted(*files, (self.is_shell, "shell", "shellcheck")) or "no file in a supported language"
+
     def number(self, name: str, default: float) -> float:
         """A variable of the workflow that is a number."""
         try:
@@ -212,69 +127,54 @@ class Review:
 def parse(review: Review) -> str:
     """Files that can't be parsed."""
     review.compare(data_files.check_parsing, lambda path: kinds.is_python(path) or data_files.is_data(path))
-    review.compare(script_lint.shell_syntax, review.is_shell)
-    review.compare(script_lint.check(script_lint.SYNTAX), kinds.is_script)
+    review.compare(linters.shell_syntax, review.is_shell)
+    review.compare(linters.check_scripts("syntax"), kinds.is_script)
     files = [(data_files.is_data, "data", ""), (kinds.is_python, "Python", "")]
     files += [(kinds.is_script, "JavaScript or TypeScript", "oxlint"), (review.is_shell, "shell", "shellcheck")]
-    parsed = review.counted(*files)
-    return (
-        f"parsed {parsed}, as Python {sys.version_info[0]}.{sys.version_info[1]}"
-        if parsed
-        else "no file of a known form"
-    )
+    parsed, (major, minor) = review.counted(*files), sys.version_info[:2]
+    return f"parsed {parsed}, as Python {major}.{minor}" if parsed else "no file of a known form"
 
 
 def names(review: Review) -> str:
     """Names that are not defined, not used, or were removed and are still used."""
-    review.compare(python_lint.check(python_lint.NAMES), kinds.is_python)
-    review.compare(script_lint.check(script_lint.NAMES), kinds.is_script)
-    review.add(imports.python_imports(review.change, review.git))
-    review.add(imports.removed_exports(review.change, review.git))
-    review.add(imports.missing_files(review.change, review.git))
-    return f"names in {_linted(review)}; uses of what was removed in all files"
+    review.lint("names")
+    for find in (imports.python_imports, imports.removed_exports, imports.missing_files):
+        review.add(find(review.change, review.git))
+    return f"names in {review.linted()}; uses of what was removed in all files"
 
 
 def mistakes(review: Review) -> str:
     """Likely mistakes."""
-    review.compare(python_lint.check(python_lint.MISTAKES), kinds.is_python)
-    review.compare(script_lint.check(script_lint.MISTAKES), kinds.is_script)
-    review.compare(script_lint.shell_mistakes, review.is_shell)
-    return _linted(review)
-
-
-def _linted(review: Review) -> str:
-    files = [(kinds.is_python, "Python", "ruff"), (kinds.is_script, "JavaScript or TypeScript", "oxlint")]
-    return review.counted(*files, (review.is_shell, "shell", "shellcheck")) or "no file in a supported language"
+    review.lint("mistakes")
+    review.compare(linters.shell_mistakes, review.is_shell)
+    return review.linted()
 
 
 def dangers(review: Review) -> str:
     """Code that others could abuse."""
-    review.compare(python_lint.check(python_lint.DANGERS), kinds.is_python)
-    review.compare(script_lint.check(script_lint.DANGERS), kinds.is_script)
-    review.compare(data_files.check_github_workflows, kinds.is_github_workflow)
+    review.lint("dangers")
     is_program = (kinds.is_python, kinds.is_script, review.is_shell, kinds.has_commands)
-    review.compare(dangerous_lines, lambda path: any(is_kind(path) for is_kind in is_program))
-    return f"searched {_linted(review)} for code that runs foreign code or trusts foreign data"
+    review.compare(changed_lines.dangerous_lines, lambda path: any(is_kind(path) for is_kind in is_program))
+    return f"searched {review.linted()} for code that runs foreign code or trusts foreign data"
 
 
 def secrets(review: Review) -> str:
     """Passwords, tokens and keys."""
-    review.compare(secret_lines.check_secrets, lambda _: True)
+    review.compare(changed_lines.check_secrets, lambda _: True)
     files = text.counted(len(review.change.readable()), "text file")
-    return f"{files} searched for {len(secret_lines.KNOWN)} kinds of secrets and for passwords"
+    return f"{files} searched for {len(changed_lines.KNOWN)} kinds of secrets and for passwords"
 
 
 def leftovers(review: Review) -> str:
     """Conflict marks, debugging and forgotten files."""
-    review.compare(conflict_marks, lambda _: True)
-    review.compare(python_lint.check(python_lint.LEFTOVERS), kinds.is_python)
-    review.compare(script_lint.check(script_lint.LEFTOVERS), kinds.is_script)
-    review.add(odd_files([file.path for file in review.change.files if file.status == "A"]))
+    review.compare(changed_lines.conflict_marks, lambda _: True)
+    review.lint("leftovers")
+    review.add(changed_lines.odd_files([file.path for file in review.change.files if file.status == "A"]))
     to_do = [
-        f"{file.path}:{number}: {found[0].strip()}"
+        f"{file.path}:{number}: {mark[0].strip()}"
         for file in review.change.files
         for number, row in enumerate(content(review.change.head_tree, file.path).splitlines(), 1)
-        if number in file.lines and (found := _TO_DO.search(row))
+        if number in file.lines and (mark := changed_lines.TO_DO.search(row))
     ]
     review.facts += [f"marked as still to do: {line}" for line in to_do[:20]]
     return f"marks of a merge, debugging, forgotten files; {len(to_do)} new TODO, FIXME, XXX or HACK"
@@ -285,7 +185,7 @@ def configured(review: Review) -> str:
     if review.environ.get("linters", "yes") not in YES:
         return "left out: linters=no"
     ran: list[str] = []
-    review.add(linters.configured_findings(review.change, review.number("seconds", 60), ran.append))
+    review.add(own_tools.linter_findings(review.change, review.number("seconds", 60), ran.append))
     return "; ".join(ran) or "the repository has no linter configured for these files"
 
 
@@ -295,7 +195,7 @@ def tests(review: Review) -> str:
         return "left out: tests=no"
     ran: list[str] = []
     seconds = review.number("seconds", 60)
-    review.add(trials.findings(review.change, review.git, review.environ, seconds, ran.append))
+    review.add(own_tools.test_findings(review.change, review.git, review.environ, seconds, ran.append))
     return "; ".join(ran) or "no test of these files was found"
 
 

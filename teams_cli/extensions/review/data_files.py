@@ -1,4 +1,4 @@
-"""Python and data files that can't be parsed, keys that stand twice, and GitHub's workflows that can be abused."""
+"""Python and data files that can't be parsed, and keys that stand twice in a data file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import re
 import tomllib
 import warnings
+from collections import Counter
 from xml.parsers import expat
 
 import yaml
@@ -72,21 +73,15 @@ def _broken(path: str, line: int, what: str) -> Finding:
 
 
 def _data(path: str, text: str) -> Iterator[Finding]:
-    """Keys that stand twice in a data file; a file that does not parse raises what its parser raises."""
+    """Keys that stand twice in a data file; a file that does not parse raises the error of its parser."""
     if not text.strip() and not path.endswith((".json", ".xml")):
         return
     if _TEMPLATE.search(text) and (path.endswith(_YAML) or "template" in path.lower() or "{{" in path):
-        return  # such a file is made of it
+        return  # data files are made from it
     if path.endswith(_JSON):
         yield from _json(path, text)
     elif path.endswith(_YAML):
-        for pairs in _mappings(text):
-            names = set()
-            for key, _ in pairs:
-                if isinstance(key, yaml.ScalarNode) and key.value != "<<":
-                    if key.value in names:
-                        yield _twice(path, key.start_mark.line + 1, key.value)
-                    names.add(key.value)
+        yield from _yaml(path, text)
     elif path.endswith(".toml"):
         tomllib.loads(text)
     else:
@@ -98,28 +93,22 @@ def _data(path: str, text: str) -> Iterator[Finding]:
 
 def _json(path: str, text: str) -> Iterator[Finding]:
     if _COMMENTED.search(path):  # a comment becomes blanks, so that lines keep their numbers
-        text = _COMMENT.sub(lambda found: found[1] or re.sub(r"[^\n]", " ", found[0]), text)
-        text = _LAST_COMMA.sub(lambda found: found[1] or "", text)
-    twice: list[str] = []
+        text = _COMMENT.sub(lambda comment: comment[1] or re.sub(r"[^\n]", " ", comment[0]), text)
+        text = _LAST_COMMA.sub(lambda comma: comma[1] or "", text)
+    twice: set[str] = set()
 
     def pairs(items: list[tuple[str, object]]) -> dict[str, object]:
-        names = [name for name, _ in items]
-        twice.extend({name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else ())
+        names = Counter(name for name, _ in items)
+        twice.update(name for name, count in names.items() if count > 1)
         return dict(items)
 
     json.loads(text, object_pairs_hook=pairs)
-    for name in twice:
+    for name in sorted(twice):
         lines = [number for number, row in enumerate(text.splitlines(), 1) if json.dumps(name) in row]
         yield _twice(path, lines[-1] if lines else 0, name)
 
 
-def _twice(path: str, line: int, name: str) -> Finding:
-    what = f"the key {name!r} stands twice; the first value is lost"
-    return Finding(WARNING, path, line, what, "key-twice", anywhere=True)
-
-
-def _mappings(text: str) -> Iterator[list[tuple[yaml.Node, yaml.Node]]]:
-    """The keys and values of each mapping in YAML documents, with their places."""
+def _yaml(path: str, text: str) -> Iterator[Finding]:
     waiting: list[yaml.Node] = [node for node in yaml.compose_all(text, Loader=_LOADER) if node]
     seen = set()
     while waiting:
@@ -130,29 +119,15 @@ def _mappings(text: str) -> Iterator[list[tuple[yaml.Node, yaml.Node]]]:
         if isinstance(node, yaml.SequenceNode):
             waiting += node.value
         elif isinstance(node, yaml.MappingNode):
-            yield node.value
-            waiting += [value for _, value in node.value]
+            names = set()
+            for key, value in node.value:
+                waiting.append(value)
+                if isinstance(key, yaml.ScalarNode) and key.value != "<<":
+                    if key.value in names:
+                        yield _twice(path, key.start_mark.line + 1, key.value)
+                    names.add(key.value)
 
 
-_STRANGERS = (
-    r"head_ref|event\.(?:(?:issue|discussion)\.(?:title|body)|(?:comment|review|review_comment)\.body"
-    r"|pull_request\.(?:title|body|head\.(?:ref|label|repo\.default_branch))|pages\S*\.page_name"
-    r"|(?:head_commit|commits\S*)\.(?:message|author\.(?:email|name)))"
-)
-_INSERTED = re.compile(rf"\$\{{\{{[^}}]*\bgithub\.(?:{_STRANGERS})\b[^}}]*\}}\}}")
-
-
-def check_github_workflows(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Scripts into which a stranger's text is put before the shell reads them; by `env` it would be a value."""
-    for path in paths:
-        rows = content(tree, path).splitlines()
-        try:
-            pairs = [pair for mapping in _mappings(content(tree, path)) for pair in mapping]
-        except (yaml.YAMLError, RecursionError):
-            continue  # another check says so
-        for key, value in pairs:
-            if key.value in ("run", "script") and isinstance(value, yaml.ScalarNode):
-                for number in range(value.start_mark.line, min(value.end_mark.line + 1, len(rows))):
-                    if found := _INSERTED.search(rows[number]):
-                        what = f"`{found[0]}` in a script: an attacker who controls it can run commands; use `env`"
-                        yield Finding(SERIOUS, path, number + 1, what, "script-injection")
+def _twice(path: str, line: int, name: str) -> Finding:
+    what = f"the key {name!r} stands twice; the first value is lost"
+    return Finding(WARNING, path, line, what, "key-twice", anywhere=True)

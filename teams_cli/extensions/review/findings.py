@@ -7,6 +7,7 @@ import os
 import re
 from fnmatch import fnmatchcase
 
+from teams_cli.extensions.review.change import content
 from teams_cli.text import counted
 
 TYPE_CHECKING = False
@@ -47,14 +48,14 @@ def shown(path: str) -> str:
 
 
 class Allowed:
-    """The findings that the repository accepts.
+    """The findings that a repository accepts, by its file `.teams-review`.
 
-    Lines of `.teams-review` are `GLOB`, `GLOB RULE` or `* RULE`; `#` begins a comment. In a file, `teams-review: allow`
-    in a comment accepts all that is found in its line, `teams-review: allow RULE` that rule alone.
+    Its lines are `GLOB`, `GLOB RULE` or `* RULE`; `#` begins a comment. In other files, `teams-review: allow` in a
+    comment accepts all findings of its line, `teams-review: allow RULE` those of that rule.
     """
 
-    def __init__(self, text: str = "") -> None:
-        rows = (line.partition("#")[0].split() for line in text.splitlines())
+    def __init__(self, repo: str) -> None:
+        rows = (line.partition("#")[0].split() for line in content(repo, ALLOWED_FILE).splitlines())
         self.pairs = [(words[0], words[1:]) for words in rows if words]
 
     def covers(self, finding: Finding) -> bool:
@@ -68,51 +69,36 @@ class Allowed:
         )
 
 
-def allowed_in(repo: str) -> Allowed:
-    """The allow-list of the repository; an empty one if there is none."""
-    try:
-        with open(os.path.join(repo, ALLOWED_FILE), encoding="utf-8", errors="replace") as file:
-            return Allowed(file.read())
-    except OSError:
-        return Allowed()
-
-
 _FINDING = re.compile(rf"({'|'.join(WEIGHTS)}) (.*)")
 _MORE = re.compile(r"and (\d+) more findings")
 _HEADINGS = {SERIOUS: "Must be changed", WARNING: "Probably mistakes", NOTE: "Worth a look"}
 _CALLED = {SERIOUS: "serious finding", WARNING: "warning", NOTE: "note"}
+_VERDICTS = {
+    SERIOUS: "changes are needed",
+    WARNING: "have a look at the warnings",
+    NOTE: "have a look at the notes",
+}
 _SHOWN = 100
 
 
 class Result:
     """The output of one check: a summary, its findings, and facts."""
 
-    def __init__(self, row: dict[str, Any], text: str | None) -> None:
+    def __init__(self, row: dict[str, Any], path: str) -> None:
         self.key = row["key"]
         self.owner = row["owner"] or "-"
-        self.done = text is not None
-        lines = (text or "").splitlines()
-        self.summary = lines[0] if lines else "not done" if text is None else "no output"
-        self.findings = [(found[1], found[2]) for line in lines if (found := _FINDING.fullmatch(line))]
+        self.done = os.path.exists(path)
+        lines = content("", path).splitlines()
+        self.summary = lines[0] if lines else "no output" if self.done else "not done"
+        self.findings = [(match[1], match[2]) for line in lines if (match := _FINDING.fullmatch(line))]
         self.facts = [line for line in lines[1:] if not _FINDING.fullmatch(line)]
 
 
-def read(results: str) -> list[Result]:
-    """The results of all checks, in the order of the workflow."""
-    with open(os.path.join(results, "index.json"), encoding="utf-8") as file:
-        return [Result(row, _text(os.path.join(results, row["file"]))) for row in json.load(file)]
-
-
-def _text(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except OSError:
-        return None
-
-
-def report(results: list[Result]) -> str:
-    """The whole report, as Markdown."""
+def report(directory: str) -> str:
+    """The whole report, as Markdown, from the results of all checks in that directory."""
+    with open(os.path.join(directory, "index.json"), encoding="utf-8") as file:
+        rows = json.load(file)
+    results = [Result(row, os.path.join(directory, row["file"])) for row in rows]
     findings = _by_weight(results)
     parts = [_head(results, findings)]
     parts += [_section(weight, findings[weight]) for weight in WEIGHTS if findings[weight]]
@@ -135,25 +121,19 @@ def _by_weight(results: list[Result]) -> dict[str, list[str]]:
 def _head(results: list[Result], findings: dict[str, list[str]]) -> str:
     undone = [result.key for result in results if not result.done]
     change = next((result.summary for result in results if result.key == "change"), "")
-    nothing = change.startswith("0 files")
-    counts = ", ".join(_count(findings[weight], word) for weight, word in _CALLED.items())
-    verdict = "nothing to review" if nothing else _verdict(findings)
+    if change.startswith("0 files"):
+        verdict = "nothing to review"
+    else:
+        verdict = next((verdict for weight, verdict in _VERDICTS.items() if findings[weight]), "nothing was found")
     if undone:
         verdict = f"the review is incomplete; {'so far ' if not any(findings.values()) else ''}{verdict}"
     left = f"\n\nNot done: {', '.join(undone)}." if undone else ""
+    counts = ", ".join(_count(findings[weight], word) for weight, word in _CALLED.items())
     return (
         f"## Verdict: {verdict}\n\n{counts}; {change or 'the change is not known'}.{left}\n\n"
         "Parsers, linters and tests read this change; no model and no person did. "
         "They find mistakes of known kinds; they can't see whether the change does what it should."
     )
-
-
-def _verdict(findings: dict[str, list[str]]) -> str:
-    if findings[SERIOUS]:
-        return "changes are needed"
-    if findings[WARNING]:
-        return "have a look at the warnings"
-    return "have a look at the notes" if findings[NOTE] else "nothing was found"
 
 
 def _count(findings: list[str], word: str) -> str:

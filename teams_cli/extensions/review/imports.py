@@ -1,4 +1,4 @@
-"""Imports, in Python and scripts, of what the repository does not have or what the change took away."""
+"""Imports, in Python and scripts, of modules and names that the repository does not have or that the change removed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _GENERATED = ("_pb2", "_pb2_grpc", "version")
-"""How modules are called that a build makes."""
+"""Endings of the names of modules that a build makes."""
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -39,34 +39,34 @@ def import_names(path: str) -> set[str]:
 
 def names(module: ast.Module) -> set[str] | None:
     """All names at the top of a module; None if some can't be seen: `import *`, `__getattr__`, globals(), exec."""
-    found: set[str] = set()
+    defined: set[str] = set()
     waiting: list[ast.AST] = list(module.body)
     while waiting:
         node = waiting.pop()
         if isinstance(node, _DEFINITIONS):
-            found.add(node.name)
+            defined.add(node.name)
         elif isinstance(node, ast.Import | ast.ImportFrom):
-            found.update((name.asname or name.name).partition(".")[0] for name in node.names)
+            defined.update((name.asname or name.name).partition(".")[0] for name in node.names)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
+            defined.add(node.id)
         elif isinstance(node, ast.Name) and node.id == "exec":
             return None
         else:
             waiting += ast.iter_child_nodes(node)
     uses_globals = any(isinstance(node, ast.Name) and node.id == "globals" for node in ast.walk(module))
-    return None if uses_globals or found & {"*", "__getattr__"} else found
+    return None if uses_globals or defined & {"*", "__getattr__"} else defined
 
 
 def absolute(path: str, node: ast.ImportFrom) -> set[str]:
     """The names of the module that is imported from; a relative one is counted from the file's package."""
     if not node.level:
         return {node.module or ""}
-    found = set()
+    origins = set()
     for own in import_names(path):
         parts = own.split(".") if path.endswith("__init__.py") else own.split(".")[:-1]
         parts = parts[: len(parts) - node.level + 1]
-        found.add(".".join([*parts, *([node.module] if node.module else [])]))
-    return found
+        origins.add(".".join([*parts, *([node.module] if node.module else [])]))
+    return origins
 
 
 class Modules:
@@ -100,16 +100,12 @@ class Modules:
         """Whether a package of the repository would have the module and does not."""
         parent, _, last = module.rpartition(".")
         package = self.paths.get(parent, "")
-        if (
-            module in self.paths
-            or last.startswith("_")
-            or last.endswith(_GENERATED)
-            or not package.endswith("__init__.py")
-        ):
+        if module in self.paths or last.startswith("_") or last.endswith(_GENERATED):
             return False
-        if any(word in content(self.repo, package) for word in ("__path__", "sys.modules")):
+        if not package.endswith("__init__.py"):
             return False
-        return not self._has_file(package, last)
+        is_dynamic = any(word in content(self.repo, package) for word in ("__path__", "sys.modules"))
+        return not is_dynamic and not self._has_file(package, last)
 
     def lacks_name(self, module: str, name: str) -> bool:
         """Whether a module of the repository has no such name; False where that can't be told."""
@@ -119,8 +115,8 @@ class Modules:
         if path not in self._names:
             tree = parsed(content(self.repo, path))
             self._names[path] = names(tree) if tree else None
-        known = self._names[path]
-        return known is not None and name not in known and not self._has_file(path, name)
+        defined = self._names[path]
+        return defined is not None and name not in defined and not self._has_file(path, name)
 
     def had(self, module: str, name: str) -> bool:
         """Whether the module had that name before the change."""
@@ -134,7 +130,7 @@ class Modules:
 
 def python_imports(change: Change, git: Git) -> Iterator[Finding]:
     """Find imports of missing names in changed lines, and uses, in any file, of names that the change removed."""
-    listed = git.names("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.py", "*.pyi")
+    listed = git.listed("*.py", "*.pyi")
     paths = [path for path in listed if os.path.isfile(os.path.join(change.repo, path))]
     modules = Modules(change, git, paths)
     for path in paths:
@@ -170,9 +166,8 @@ def _missing(path: str, tree: ast.Module, modules: Modules) -> Iterator[Finding]
                     yield from _missing_name(path, node.lineno, origins & modules.paths.keys(), name.name, modules)
     for node in nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            origin = (
-                aliases.get(ast.unparse(node.value), "") if isinstance(node.value, ast.Name | ast.Attribute) else ""
-            )
+            is_name = isinstance(node.value, ast.Name | ast.Attribute)
+            origin = aliases.get(ast.unparse(node.value), "") if is_name else ""
             if modules.had(origin, node.attr) and modules.lacks_name(origin, node.attr):
                 yield _removed(path, node.lineno, f"{node.attr} of {modules.paths[origin]}")
 
@@ -194,9 +189,8 @@ def _missing_name(path: str, line: int, origins: set[str], name: str, modules: M
 
 
 def _removed(path: str, line: int, what: str) -> Finding:
-    return Finding(
-        SERIOUS, path, line, f"{what} was removed or renamed, and is still used here", "removed", anywhere=True
-    )
+    what = f"{what} was removed or renamed, and is still used here"
+    return Finding(SERIOUS, path, line, what, "removed", anywhere=True)
 
 
 _DECLARED = re.compile(
@@ -228,7 +222,7 @@ def missing_files(change: Change, git: Git) -> Iterator[Finding]:
 
 
 def _is_there(repo: str, target: str) -> bool:
-    """Whether there is that file or directory, or one whose ending was left out, or that becomes it."""
+    """Whether the file or directory exists, with another ending or without one, too: a build may make it."""
     directory, name = os.path.split(os.path.join(repo, target))
     stem, end = os.path.splitext(name)
     stems = {name, stem} if end in kinds.SCRIPT else {name}
@@ -242,15 +236,13 @@ def _is_there(repo: str, target: str) -> bool:
 def removed_exports(change: Change, git: Git) -> Iterator[Finding]:
     """Imports of names that a changed module exported before and does not export now."""
     removed = {_stem(file.old): names for file in change.files if (names := _lost_exports(change, git, file))}
-    patterns = [f"*{end}" for end in kinds.SCRIPT]
-    listed = git.names("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns)
-    for path in listed if removed else ():
+    for path in git.listed(*(f"*{end}" for end in kinds.SCRIPT)) if removed else ():
         text = content(change.repo, path)
-        for found in _IMPORT.finditer(text):
-            origin = _stem(os.path.normpath(os.path.join(os.path.dirname(path), found[2])))
-            for name in _names_in_braces(found[1], 0) & removed.get(origin, set()):
-                line = text.count("\n", 0, found.start()) + 1
-                what = f"{name} is no longer exported by {found[2]}, and is still imported here"
+        for match in _IMPORT.finditer(text):
+            origin = _stem(os.path.normpath(os.path.join(os.path.dirname(path), match[2])))
+            for name in _names_in_braces(match[1], 0) & removed.get(origin, set()):
+                line = text.count("\n", 0, match.start()) + 1
+                what = f"{name} is no longer exported by {match[2]}, and is still imported here"
                 yield Finding(SERIOUS, path, line, what, "removed", anywhere=True)
 
 

@@ -25,8 +25,10 @@ _FOREIGN = re.compile(
     r"|\.min\.(js|css)$|(^|/)(package-lock|npm-shrinkwrap)\.json$|\.lock$|(^|/)(pnpm-lock\.yaml|go\.sum)$|\.(map|snap)$"
 )
 _GENERATED = re.compile(r"@generated\b|(?i:do not edit)\b.{0,60}$|(?i:automatically generated)", re.MULTILINE)
-_WITH_COMMANDS = re.compile(r"(^|/)(GNUm|[Mm])akefile$|\.mk$|(^|/)\.gitlab-ci\.ya?ml$|(^|/)\.circleci/")
-_GITHUB = re.compile(r"(^|/)\.github/workflows/[^/]+\.ya?ml$|(^|/)action\.ya?ml$")
+_WITH_COMMANDS = re.compile(
+    r"(^|/)(GNUm|[Mm])akefile$|\.mk$|(^|/)\.gitlab-ci\.ya?ml$|(^|/)\.circleci/"
+    r"|(^|/)\.github/workflows/[^/]+\.ya?ml$|(^|/)action\.ya?ml$"
+)
 _INTERPRETER = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-S\s+)?)?(\w+)")
 
 
@@ -53,29 +55,24 @@ def is_shell(path: str, tree: str) -> bool:
 
 
 def has_commands(path: str) -> bool:
-    """Whether it is no script, and has lines that a shell runs: of Docker, make, or a service that tests."""
-    return is_dockerfile(path) or bool(_WITH_COMMANDS.search(path)) or is_github_workflow(path)
+    """Whether it has lines that a shell runs, though it is no script: for Docker, make, or continuous integration."""
+    return is_dockerfile(path) or bool(_WITH_COMMANDS.search(path))
 
 
 def is_dockerfile(path: str) -> bool:
-    """Whether an image is made by it."""
+    """Whether Docker or Podman builds an image from it."""
     name = os.path.basename(path)
     return name.partition(".")[0] in ("Dockerfile", "Containerfile") or name.endswith(".Dockerfile")
-
-
-def is_github_workflow(path: str) -> bool:
-    """Whether it is a workflow or an action of GitHub's."""
-    return bool(_GITHUB.search(path))
 
 
 def interpreter(path: str, tree: str) -> str:
     """The program that the first line names."""
     try:
         with open(os.path.join(tree, path), encoding="utf-8", errors="replace") as file:
-            found = _INTERPRETER.match(file.readline(200))
+            match = _INTERPRETER.match(file.readline(200))
     except OSError:
         return ""
-    return found[1] if found else ""
+    return match[1] if match else ""
 
 
 def is_test(path: str) -> bool:

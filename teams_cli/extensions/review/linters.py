@@ -1,4 +1,4 @@
-"""Running linters: those that come with `teams`, and those that the repository has configured."""
+"""The linters of `teams`: ruff for Python, oxlint for JavaScript and TypeScript, shellcheck for shell scripts."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from shutil import which
 
 from teams_cli.extensions.review import kinds
 from teams_cli.extensions.review.change import content
-from teams_cli.extensions.review.findings import NOTE, WARNING, Finding
+from teams_cli.extensions.review.findings import NOTE, SERIOUS, WARNING, Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from teams_cli.extensions.review.change import Change
-
+    Check = Callable[[str, list[str]], Iterable[Finding]]
+    "A check looks at these files in that tree."
     Rules = dict[str, tuple[str, str]]
     "The weight of each rule, and why it matters where the linter does not say so."
 
 _FILES_PER_CALL = 400
-"""A command line has an end."""
+"""The length of a command line is bounded."""
 
 
 class ToolFailed(Exception):
-    """A program that should look at files did not."""
+    """A linter did not run."""
 
 
 def rules(*rows: tuple[str, str, str]) -> Rules:
@@ -81,102 +82,294 @@ def documents(command: list[str], paths: list[str], directory: str) -> Iterator[
             raise ToolFailed(f"{os.path.basename(command[0])} printed {text[:200]!r}") from None
 
 
-_ROW = re.compile(r"^(?:\./)?(?P<path>[^:(]+)(?::|\()(?P<line>\d+)(?:[:,]\d+)?\)?:?\s*(?P<what>.+)$")
-_INSTALLED_IN = (".venv/bin", "venv/bin", "node_modules/.bin")
-
-
-class Linter:
-    """A linter of the repository: the files that configure it, how it is called, and what it prints."""
-
-    def __init__(
-        self,
-        name: str,
-        ends: tuple[str, ...],
-        configured_by: tuple[tuple[str, str], ...],
-        arguments: str,
-        rows: Callable[[str], Iterator[tuple[str, int, str]]] | None = None,
-    ) -> None:
-        self.name = name
-        self.ends = ends
-        self.configured_by = configured_by
-        self.arguments = arguments.split()
-        self.rows = rows or _rows
-
-    def is_configured(self, repo: str) -> bool:
-        """Whether one of its files of configuration is there, with the section of the linter."""
-        return any(
-            os.path.exists(os.path.join(repo, name)) and section in content(repo, name)
-            for name, section in self.configured_by
-        )
-
-    def program(self, repo: str) -> str:
-        """The one that the repository has installed, else ours or the machine's."""
-        places = (os.path.join(repo, place, self.name) for place in _INSTALLED_IN)
-        return next((place for place in places if os.access(place, os.X_OK)), "") or program(self.name)
-
-
-def _rows(text: str) -> Iterator[tuple[str, int, str]]:
-    """Rows of `path:line: what` or `path(line,column): what`, as most linters print them."""
-    for row in text.splitlines():
-        if match := _ROW.match(row.strip()):
-            yield match["path"], int(match["line"]), re.sub(r"^\d+:\s*", "", match["what"])
-
-
-def _eslint_rows(text: str) -> Iterator[tuple[str, int, str]]:
-    for file in json.loads(text or "[]"):
-        for row in file["messages"]:
-            yield file["filePath"], row.get("line") or 0, f"{row['message']} ({row.get('ruleId') or 'syntax'})"
-
-
-def _gofmt_rows(text: str) -> Iterator[tuple[str, int, str]]:
-    yield from ((path, 0, "is not formatted by gofmt") for path in text.splitlines())
-
-
-_ESLINT = tuple((f"eslint.config.{end}", "") for end in ("js", "mjs", "cjs", "ts"))
-_ESLINT += tuple((f".eslintrc{end}", "") for end in ("", ".js", ".cjs", ".json", ".yml", ".yaml"))
-_FLAKE8 = ((".flake8", ""), ("setup.cfg", "[flake8"), ("tox.ini", "[flake8"))
-_MYPY = (("mypy.ini", ""), (".mypy.ini", ""), ("pyproject.toml", "[tool.mypy"), ("setup.cfg", "[mypy"))
-_RUFF = (("ruff.toml", ""), (".ruff.toml", ""), ("pyproject.toml", "[tool.ruff"))
-_YAMLLINT = ((".yamllint", ""), (".yamllint.yml", ""), (".yamllint.yaml", ""))
-_LINTERS = (
-    Linter("ruff", kinds.PYTHON, _RUFF, "check --no-cache --quiet --no-fix --output-format=concise --force-exclude --"),
-    Linter("flake8", (".py",), _FLAKE8, "--format=%(path)s:%(row)d:%(code)s:%(text)s"),
-    Linter(
-        "mypy",
-        kinds.PYTHON,
-        _MYPY,
-        "--no-error-summary --no-color-output --hide-error-context --cache-dir={work}/mypy --",
+PYTHON_RULES: dict[str, Rules] = {
+    "names": rules(
+        (SERIOUS, "F821 F822 F823", "it fails when this line runs"),
+        (WARNING, "F811 F402", "the earlier one is lost"),
+        (NOTE, "F401 F841 F403", ""),
     ),
-    Linter("eslint", kinds.SCRIPT, _ESLINT, "--format=json --no-warn-ignored --", _eslint_rows),
-    Linter("tsc", kinds.TYPED, (("tsconfig.json", ""),), "--noEmit --pretty false"),
-    Linter("shellcheck", kinds.SHELL, ((".shellcheckrc", ""),), "--format=gcc --"),
-    Linter("yamllint", (".yml", ".yaml"), _YAMLLINT, "--format=parsable"),
-    Linter("gofmt", (".go",), (("go.mod", ""),), "-l", _gofmt_rows),
+    "mistakes": rules(
+        (SERIOUS, "F502 F50 F52 RUF016", "it fails when this line runs"),
+        (SERIOUS, "B016 B030 F633 F70 F901 PLR0206 PLW0711 PLW1501 RUF008", ""),
+        (SERIOUS, "F631 F634 PLW0129", "the result is always the same"),
+        (SERIOUS, "PLW0133", "`raise` is missing"),
+        (SERIOUS, "PLW0245", "it is not called"),
+        (WARNING, "S110 S112", "errors vanish without a trace"),
+        (WARNING, "E722", "it catches KeyboardInterrupt and SystemExit, too"),
+        (WARNING, "B012", "it swallows the exception"),
+        (WARNING, "B006 RUF024", "all calls share it"),
+        (WARNING, "B008 RUF009", "it is called once, when the definition is read"),
+        (WARNING, "F601 F602 PIE794 PLW0128 B035", "the first value is lost"),
+        (WARNING, "B015 B018 B022 PLW0127", "it has no effect"),
+        (WARNING, "B023", "all functions see its last value"),
+        (WARNING, "B909", "items are skipped"),
+        (WARNING, "ISC004", "a comma is missing, or they are one text"),
+        (WARNING, "RUF018", "with -O the assignment is gone, too"),
+        (WARNING, "RUF027", "it is printed with the braces"),
+        (WARNING, "ASYNC", "it stops all other tasks meanwhile"),
+        (WARNING, "F632 PLR0124 PLR0133 PLW0177 SIM220 SIM221 SIM222 SIM223", ""),
+        (WARNING, "B002 B003 B005 B020 B021 B025 B029 B031 B032 N805 PIE796 PLW0131 PLW0211 PLW0406 PLW1508", ""),
+        (WARNING, "RUF034 RUF040 W605", ""),
+        (
+            NOTE,
+            "PLE0704 PLW0120 B014 B017 B019 B033 DTZ003 DTZ004 E711 E712 E713 E714 E721 F541 RUF006 SIM115 TRY203",
+            "",
+        ),
+        (SERIOUS, "PLE", ""),
+    ),
+    "dangers": rules(
+        (SERIOUS, "S102 S307", "an attacker who controls the text can run code"),
+        (SERIOUS, "S201", "an attacker who reaches it can run code"),
+        (SERIOUS, "S323 S501", "anybody in between can read and change the traffic"),
+        (SERIOUS, "S506", "an attacker who controls the text can run code; use yaml.safe_load"),
+        (SERIOUS, "S602 S605", "an attacker who controls a part of the command can run any command"),
+        (SERIOUS, "S608", "an attacker who controls a part of the query can run any query; give parameters"),
+        (WARNING, "S301", "an attacker who controls the data can run code"),
+        (WARNING, "S302", "an attacker who controls the data can crash or misuse the program"),
+        (WARNING, "S103", "others may change it"),
+        (WARNING, "S108", "others can foresee the name; use tempfile"),
+        (WARNING, "S306", "another process can take the name first; use mkstemp"),
+        (WARNING, "S113", "it may wait for ever"),
+        (WARNING, "S202", "it may write outside the directory"),
+        (WARNING, "S304 S305", "it can be broken; use AES in GCM"),
+        (WARNING, "S308 S701 S702 S704", "what users enter becomes part of the page"),
+        (WARNING, "S311", "it can be foreseen; use `secrets`"),
+        (WARNING, "S312 S507", "anybody in between can read and change the traffic"),
+        (WARNING, "S324", "collisions can be made; use SHA-256, or say usedforsecurity=False"),
+        (WARNING, "S604", "an attacker who controls a part of the command can run any command"),
+        (WARNING, "S612", "an attacker who reaches the port can run code"),
+        (WARNING, "S502 S503 S504 S505 S609 S610 S611", ""),
+        (NOTE, "S104", "all networks can reach it"),
+        (NOTE, "S314", "a hostile document can use up the memory"),
+    ),
+    "leftovers": rules(
+        (SERIOUS, "T100", "the program stops there"),
+        (NOTE, "T201 T203", "was it left behind?"),
+    ),
+}
+"""The rules of ruff by subject. One may stand for a family, by how its codes begin; the longer name comes first."""
+_FAR = ("F821", "F822", "F823", "F401", "F841", "F811", "no-undef", "no-unused-vars", "no-unreachable")
+"""Rules that a change elsewhere in the file can break."""
+_IN_TESTS = """
+S102 S103 S104 S108 S113 S201 S301 S302 S304 S305 S306 S307 S308 S311 S314 S324 S501 S506 S602 S604 S605 S608
+S701 S704 S110 S112 B015 B018 DTZ003 DTZ004 E711 E712 E713 E714 E721 F403 F811 F841 N805 PLR0124 PLR0133 PLW0133
+PLW0177 SIM115 T201 T203
+"""
+_NOT_IN_TESTS = frozenset(_IN_TESTS.split())
+"""Rules that tests break on purpose."""
+_RUFF = (
+    *("check", "--isolated", "--no-cache", "--preview", "--quiet", "--output-format=json", "--no-fix"),
+    *("--exit-zero", "--target-version=py314"),
+)
+_CALLED_ONCE = ("now(", "utcnow(", "today(", "time(", "uuid", "random", "token_", "environ", "getenv", "open(", "Lock(")
+"""Calls in a default that are surely meant to be made anew each time; others, such as `Depends()`, are not."""
+_SECRET = ("token", "secret", "passw", "key", "nonce", "salt", "session", "otp", "pin", "code", "csrf", "reset")
+_METHODS = ("sort", "reverse", "clear", "close", "flush", "append", "extend", "pop", "commit", "rollback", "write")
+"""Methods that nobody names except to call them."""
+_ATTRIBUTE = re.compile(r"\w+(\.\w+)+")
+_DEFINITION = re.compile(r"\s*(async )?def \w+")
+_CONSTANT_FILLED = re.compile(r"\{[A-Z_]+\}")
+_FOR_PEOPLE = re.compile(
+    r"(^|/)(cli|main|__main__|console|setup|manage|commands?|scripts?|tools?|bin|examples?|docs?|demo|benchmarks?|bench)"
+    r"[^/]*(/|\.py$)"
 )
 
 
-def configured_findings(change: Change, seconds: float, report: Callable[[str], None]) -> Iterator[Finding]:
-    """Run the repository's linters; their findings in changed lines. *report* hears which ran and which could not."""
-    for linter in _LINTERS:
-        paths = [path for path in change.readable() if path.endswith(linter.ends)]
-        if not paths or not linter.is_configured(change.repo):
-            continue
-        if not (path := linter.program(change.repo)):
-            report(f"{linter.name} is configured, and not installed")
-            continue
-        arguments = [argument.replace("{work}", change.work) for argument in linter.arguments]
-        files = [] if linter.name == "tsc" else paths  # tsc looks at the whole project
-        try:
-            yield from _in_changed_lines(linter, output([path, *arguments, *files], change.repo, seconds), change)
-            report(f"{linter.name} ran")
-        except (ToolFailed, ValueError, KeyError) as problem:
-            report(f"{linter.name} could not be run: {problem}")
+def check_python(subject: str) -> Check:
+    """The check of Python by the rules of that subject; it finds nothing where ruff is not installed."""
+
+    def check(tree: str, paths: list[str]) -> Iterator[Finding]:
+        if ruff := program("ruff"):
+            rules = PYTHON_RULES[subject]
+            command = [ruff, *_RUFF, f"--select={','.join(rules)}"]
+            for rows in documents(command, paths, tree):
+                yield from filter(None, (_of_ruff(row, tree, rules) for row in rows))
+
+    return check
 
 
-def _in_changed_lines(linter: Linter, text: str, change: Change) -> Iterator[Finding]:
-    for path, line, what in linter.rows(text):
-        path = os.path.relpath(os.path.join(change.repo, path), change.repo)
-        file = change.file(path)
-        if file and (line in file.lines or not line) and not what.startswith("note:"):
-            weight = WARNING if linter.name in ("mypy", "tsc") and "error" in what else NOTE
-            yield Finding(weight, path, line, what[:300], linter.name)
+def _of_ruff(row: dict[str, Any], tree: str, rules: Rules) -> Finding | None:
+    code, path, line = row["code"] or "", os.path.relpath(row["filename"], tree), row["location"]["row"]
+    rule = rules.get(code) or next((rule for family, rule in rules.items() if code.startswith(family)), None)
+    if not rule or (code in _NOT_IN_TESTS and kinds.is_test(path)) or not _is_python_defect(row, path, tree):
+        return None
+    weight, reason = rule
+    if code == "S602" and "seems safe" in row["message"]:
+        weight, reason = NOTE, "a list of words needs no shell"
+    what = row["message"].rstrip(".").partition("; consider")[0]
+    what += f": {reason}" if reason else ""
+    return Finding(weight, path, line, what, code, anywhere=code in _FAR)
+
+
+def _is_python_defect(row: dict[str, Any], path: str, tree: str) -> bool:
+    """Whether the finding is real: some rules need more evidence than ruff asks for."""
+    code, start, end = row["code"], row["location"]["row"], row["end_location"]["row"]
+    lines = content(tree, path).splitlines()
+    text = "\n".join(lines[start - 1 : end])
+    if code in ("F401", "F403"):  # a package's `__init__` imports what others shall find in it
+        return not path.endswith("__init__.py")
+    if code == "B018":  # some attributes are read for what that does; of a method the call was forgotten
+        expression = text.partition("#")[0].strip()
+        return not _ATTRIBUTE.fullmatch(expression) or expression.rpartition(".")[2] in _METHODS
+    if code == "B008":
+        return any(word in text for word in _CALLED_ONCE)
+    if code == "ISC004":  # over several lines it is how a long text is written
+        return bool(start == end)
+    if code == "S311":  # only where the line, or the name of its function, says that it is for a secret
+        definition = next((found[0] for line in reversed(lines[:start]) if (found := _DEFINITION.match(line))), "")
+        return any(word in (text + definition).lower() for word in _SECRET)
+    if code == "S108":  # the path of a file that is made there
+        return '/tmp"' not in row["message"] and any(word in text for word in ("open(", "=", "write"))
+    if code == "S605":
+        return "seems safe" not in row["message"]
+    if code == "S608":  # what is in capitals is a constant of the program
+        return not _CONSTANT_FILLED.search(text)
+    if code in ("T201", "T203"):  # programs that print are meant to
+        return not _FOR_PEOPLE.search(path) and "__name__" not in content(tree, path) and "file=" not in text
+    return True
+
+
+_SCRIPT_MISTAKES = """
+bad-array-method-on-arguments bad-char-at-comparison bad-comparison-sequence bad-min-max-func
+bad-object-literal-comparison bad-replace-all-arg const-comparisons constructor-super double-comparisons erasing-op
+for-direction getter-return missing-throw no-async-promise-executor no-class-assign no-compare-neg-zero no-cond-assign
+no-constant-binary-expression no-constant-condition no-dupe-class-members no-dupe-else-if no-dupe-keys
+no-duplicate-case no-empty no-empty-character-class no-empty-pattern no-ex-assign no-fallthrough no-func-assign
+no-global-assign no-invalid-regexp no-loss-of-precision no-new-native-nonconstructor no-obj-calls no-self-assign
+no-self-compare no-setter-return no-shadow-restricted-names no-sparse-arrays no-thenable no-this-before-super
+no-unreachable no-unsafe-finally no-unsafe-negation no-unsafe-optional-chaining no-unused-expressions
+no-useless-catch number-arg-out-of-range uninvoked-array-callback use-isnan valid-typeof
+no-delete-var no-duplicate-enum-values no-extend-native no-extra-non-null-assertion no-misused-new no-new-wrappers
+no-non-null-asserted-optional-chain no-unassigned-vars no-unsafe-declaration-merging no-useless-backreference no-with
+array-callback-return jsx-key jsx-no-duplicate-props no-direct-mutation-state rules-of-hooks
+void-dom-elements-no-children
+"""
+SCRIPT_RULES: dict[str, Rules] = {
+    "syntax": {},  # no rule: only what does not parse
+    "names": rules(
+        (SERIOUS, "no-undef no-const-assign no-import-assign", "it fails when this line runs"),
+        (WARNING, "no-redeclare", ""),
+        (NOTE, "no-unused-vars", ""),
+    ),
+    "mistakes": rules((WARNING, _SCRIPT_MISTAKES, ""), (NOTE, "eqeqeq ban-ts-comment", "")),
+    "dangers": rules(
+        (SERIOUS, "no-eval no-implied-eval no-new-func", "an attacker who controls the text can run code"),
+        (WARNING, "no-script-url", "it runs the text as code"),
+        (WARNING, "no-danger", "what users enter becomes part of the page"),
+        (NOTE, "jsx-no-target-blank no-caller", ""),
+    ),
+    "leftovers": rules(
+        (SERIOUS, "no-debugger", "the program stops there"),
+        (SERIOUS, "no-focused-tests", "all other tests are left out"),
+        (WARNING, "no-alert", ""),
+        (NOTE, "no-disabled-tests", "this test is left out"),
+        (NOTE, "no-console", "was it left behind?"),
+    ),
+}
+"""The rules of oxlint by subject."""
+_CONFIG = {
+    "plugins": ["eslint", "typescript", "unicorn", "oxc", "react", "jest"],
+    "env": dict.fromkeys(("browser", "node", "es2024", "jest", "mocha", "jquery", "worker"), True),
+    "categories": {"correctness": "off"},
+}
+_OPTIONS: dict[str, tuple[object, ...]] = {
+    "eqeqeq": ("always", {"null": "ignore"}),
+    "no-redeclare": ({"builtinGlobals": False},),
+    "no-unused-expressions": ({"allowShortCircuit": True, "allowTernary": True, "allowTaggedTemplates": True},),
+    "no-console": ({"allow": ["error", "warn", "info"]},),
+}
+"""Options that leave idioms alone."""
+_MODULE = re.compile(r"^\s*(import|export)\b|\brequire\s*\(|module\.exports", re.MULTILINE)
+_MAY_PRINT = re.compile(r"cli|bin/|script|tool|example|demo|bench|server|logger|config")
+
+
+def check_scripts(subject: str) -> Check:
+    """The check of JavaScript and TypeScript by the rules of that subject; nothing where oxlint is not installed."""
+
+    def check(tree: str, paths: list[str]) -> Iterator[Finding]:
+        if not (oxlint := program("oxlint")):
+            return
+        with tempfile.TemporaryDirectory() as directory:
+            config = os.path.join(directory, "oxlint.json")
+            rules = {name: ["warn", *_OPTIONS.get(name, ())] for name in SCRIPT_RULES[subject]}
+            with open(config, "w", encoding="utf-8") as file:
+                json.dump({**_CONFIG, "rules": rules}, file)
+            command = [oxlint, "--format=json", "--no-ignore", "--threads=2", f"--config={config}"]
+            rows = [row for document in documents(command, paths, tree) for row in document.get("diagnostics", ())]
+        yield from filter(None, (_of_oxlint(row, tree, subject) for row in rows))
+
+    return check
+
+
+def _of_oxlint(row: dict[str, Any], tree: str, subject: str) -> Finding | None:
+    labels = row.get("labels") or [{}]
+    path, line = row["filename"].removeprefix("./"), labels[-1].get("span", {}).get("line", 0)
+    rule = row.get("code", "").partition("(")[2].rstrip(")")
+    if not rule:
+        what = f"syntax error: {row['message']}"
+        return Finding(SERIOUS, path, line, what, "syntax", anywhere=True) if subject == "syntax" else None
+    if rule not in SCRIPT_RULES[subject] or not _is_script_defect(rule, row["message"], path, tree):
+        return None
+    weight, reason = SCRIPT_RULES[subject][rule]
+    what = row["message"].rstrip(".") + (f": {reason}" if reason else "")
+    return Finding(weight, path, line, what, rule, anywhere=rule in _FAR)
+
+
+def _is_script_defect(rule: str, message: str, path: str, tree: str) -> bool:
+    """Whether the finding is real in a file of this kind."""
+    if rule == "no-undef":  # outside modules, names come from other scripts
+        return not path.endswith(".d.ts") and bool(_MODULE.search(content(tree, path)))
+    if rule == "no-redeclare":  # TypeScript merges declarations, and its compiler tells which can't be
+        return not path.endswith(kinds.TYPED)
+    if rule == "no-unused-vars":  # what is at the top of a script others may use, and parameters have their place
+        return "Parameter" not in message and "Catch" not in message and bool(_MODULE.search(content(tree, path)))
+    if rule == "no-console":
+        return not kinds.is_test(path) and not _MAY_PRINT.search(path)
+    if rule in ("no-focused-tests", "no-disabled-tests"):
+        return kinds.is_test(path)
+    return rule != "no-unused-expressions" or not kinds.is_test(path)
+
+
+_LEFT_OUT = (1090, 1091, 2148, 2155, 2034, 2207, 2178, 2120, 2128, 2046)
+"""Taste, and what scripts often do on purpose."""
+_FRAGILE = (2045, 2068)
+"""Errors to shellcheck that do no harm with most file names."""
+_READS_IN = re.compile(r"(^|[\s;&|])(\.|source|eval)\s", re.MULTILINE)
+_DESTROYS = re.compile(r"\b(rm|mv|cp|chmod|chown|rsync|dd)\b")
+
+
+def shell_syntax(tree: str, paths: list[str]) -> Iterator[Finding]:
+    """Shell scripts that can't be parsed."""
+    seen = set()
+    for row in _shellcheck(tree, paths):
+        path = row["file"]
+        if row["code"] < 2000 and row["level"] == "error" and path not in seen:  # one mistake has many consequences
+            seen.add(path)
+            yield Finding(SERIOUS, path, row["line"], f"syntax error: {row['message']}", "syntax", anywhere=True)
+
+
+def shell_mistakes(tree: str, paths: list[str]) -> Iterator[Finding]:
+    """Find errors and warnings in shell scripts, except taste."""
+    for row in _shellcheck(tree, paths):
+        code, path, number, is_error = row["code"], row["file"], row["line"], row["level"] == "error"
+        text = content(tree, path)
+        line = next(iter(text.splitlines()[number - 1 :]), "")
+        is_taste = row["level"] in ("info", "style") and not (code == 2086 and _DESTROYS.search(line))
+        if code < 2000 or code in _LEFT_OUT or is_taste:
+            continue
+        weight = SERIOUS if (is_error and code not in _FRAGILE) or code == 2115 else WARNING
+        if code == 2154 and "did you mean" not in row["message"]:  # another script may set it
+            if not text.startswith("#!") or _READS_IN.search(text):
+                continue
+            weight = NOTE
+        yield Finding(weight, path, number, row["message"], f"SC{code}")
+
+
+def _shellcheck(tree: str, paths: list[str]) -> Iterator[dict[str, Any]]:
+    if shellcheck := program("shellcheck"):
+        command = [shellcheck, "--norc", "--format=json"]
+        unnamed = [path for path in paths if not kinds.interpreter(path, tree)]
+        for rows in documents(command, [path for path in paths if path not in unnamed], tree):
+            yield from rows
+        for rows in documents([*command, "--shell=bash"], unnamed, tree):
+            yield from rows

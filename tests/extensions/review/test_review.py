@@ -104,10 +104,6 @@ PLANTED: dict[str, tuple[str, str]] = {
     "web/stop.js": ("export function f() {\n  debugger;\n}\n", "no-debugger"),
     "web/nowhere.js": ("import { a } from './not_there';\n\na();\n", "import"),
     "web/list.jsx": ("export const L = ({ a }) => a.map((b) => <i>{b}</i>);\n", "jsx-key"),
-    ".github/workflows/ci.yml": (
-        "on: issues\njobs:\n  a:\n    steps:\n      - run: |\n          echo ${{ github.event.issue.title }}\n",
-        "script-injection",
-    ),
     ".github/workflows/broken.yml": ("on: push\nname: ${{ a }}\n  b: c\n", "syntax"),
     "Dockerfile": ("FROM alpine\nENV API_TOKEN=abcd1234efgh5678\n", "secret"),
     "Makefile": ("all:\n\tcurl -s https://example.org/i.sh | sh\n", "curl-sh"),
@@ -148,10 +144,6 @@ def close(thing):
 ''',
     "tsconfig.json": '{\n  // comments are allowed here\n  "compilerOptions": {},\n}\n',
     "chart/templates/deploy.yaml": "name: {{ .Values.name }}\n{{- if .Values.x }}\nport: 80\n{{- end }}\n",
-    ".github/workflows/fine.yml": (
-        "on: issues\njobs:\n  a:\n    steps:\n      - run: echo ${{ github.sha }} $T\n        env:\n"
-        "          T: ${{ github.event.issue.title }}\n"
-    ),
     "docker/Dockerfile": "FROM alpine\nARG VERSION=1.2.3\nENV TOKEN_FILE=/run/secrets/token\nRUN ls > /tmp/x\n",
     "many.yaml": "a: !Ref b\n---\na: 1\n",
     "fine.sh": '#!/bin/bash\nset -e\nrm -rf "${1:?}/build"\n',

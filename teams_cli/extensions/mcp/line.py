@@ -1,4 +1,4 @@
-"""The standard streams of the process as the line of the protocol: one JSON-RPC message a line, and nothing else."""
+"""The line to the client: JSON-RPC messages over standard input and output, each on a line of its own."""
 
 from __future__ import annotations
 
@@ -8,20 +8,30 @@ import select
 from contextlib import asynccontextmanager
 from fcntl import F_DUPFD_CLOEXEC, fcntl
 from functools import partial
+from threading import Event, Lock
 
 import anyio
 from mcp.shared.message import SessionMessage
-from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
 
 from teams_cli.text import whole_characters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
+    from typing import Any
 
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-    from teams_cli.extensions.mcp.messaging import Telling
+    from teams_cli.commands.call import Call
 
     Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
     Outgoing = MemoryObjectSendStream[SessionMessage]
@@ -33,12 +43,14 @@ _MOST = 1 << 18
 _AT_ONCE = 4096
 """What a pipe takes without blocking once it takes anything."""
 _GOODBYE = 2.0
-"""How long the last answers may take to be read."""
+"""Seconds in which the client has to read the last answers."""
+_CROSSING = 0.05
+"""Seconds in which a client may have cancelled a call whose answer is written, so that it reads none."""
 
 
 def claim() -> tuple[int, int]:
-    """Take the standard streams: descriptors to read from and to write to. Whatever else of the process, or of those
-    that it starts, reads standard input finds nothing there, and what it prints goes to standard error.
+    """Take the standard streams: descriptors to read from and to write to. Other code of this process and the processes
+    that it starts read nothing from standard input, and print to standard error.
 
     Raises:
         OSError: One of them is closed.
@@ -70,8 +82,8 @@ async def lines(source: int) -> AsyncIterator[bytes | None]:
 
 
 async def _arrived(source: int) -> bytes:
-    """What arrived by now, one byte at least; nothing at the end. A thread that reads would have the loop take turns
-    with it at every call; it takes one where the system can't say what is readable, as of a file.
+    """The bytes that have arrived, at least one; none at the end. The loop reads by itself, since a thread would slow
+    down every call, except where the system can't tell whether something can be read, such as from a file.
     """
     try:
         await anyio.wait_readable(source)
@@ -95,29 +107,88 @@ def parsed(line: bytes | None) -> SessionMessage | JSONRPCError | None:
         whole = whole_characters(line)
     except (ValueError, RecursionError):
         return _error(None, PARSE_ERROR, "this is not JSON")
-    said = document.get("id") if isinstance(document, dict) else None
-    if isinstance(said, str) and not said.isascii():  # it may hold half a character, which can't be written
-        said = said.encode(errors="replace").decode()
+    id = document.get("id") if isinstance(document, dict) else None
+    if isinstance(id, str) and not id.isascii():  # it may hold half a character, which can't be written
+        id = id.encode(errors="replace").decode()
     elif whole != line:
         return parsed(whole)
-    return _error(said if isinstance(said, str | int) else None, INVALID_REQUEST, "this is not a JSON-RPC 2.0 message")
+    return _error(id if isinstance(id, str | int) else None, INVALID_REQUEST, "this is not a JSON-RPC 2.0 message")
 
 
 def _error(id: str | int | None, code: int, message: str) -> JSONRPCError:
     return JSONRPCError(jsonrpc="2.0", id=id, error=ErrorData(code=code, message=message))
 
 
+class Receipts:
+    """The requests at work, whether the client cancelled them, and the calls whose answers are being written.
+
+    A call notes what it told its caller only after its answer is written.
+    """
+
+    def __init__(self) -> None:
+        self._at_work: dict[Any, bool] = {}
+        self._calls: dict[Any, Call] = {}
+        self._writing: tuple[Any, Event] = None, Event()
+        self._lock = Lock()
+
+    def begin(self, id: Any) -> None:
+        """Begin a request, and forget an earlier request of that id that got no answer."""
+        self._calls.pop(id, None)
+        self._at_work[id] = False
+
+    def end(self, id: Any) -> None:
+        """End the work on a request, whether or not it has an answer."""
+        self._at_work.pop(id, None)
+
+    def expect(self, id: Any, call: Call) -> None:
+        """Note what the call told its caller once the answer to its request is written."""
+        if self._at_work.get(id):
+            call.is_given_up = lambda: True
+        elif call.has_to_note:
+            self._calls[id] = call
+
+    def call_of(self, item: SessionMessage) -> Call | None:
+        """The call that the message answers, if the call has something to note."""
+        call = self._calls.pop(getattr(item.message, "id", None), None)
+        return call if isinstance(item.message, JSONRPCResponse) else None
+
+    def hear(self, item: SessionMessage) -> None:
+        """Note from a message of the client that it cancelled a call."""
+        if isinstance(item.message, JSONRPCNotification) and item.message.method == "notifications/cancelled":
+            writing, cancelled = self._writing
+            id = (item.message.params or {}).get("requestId")
+            if id == writing:
+                cancelled.set()
+            elif call := self._calls.pop(id, None):
+                call.is_given_up = lambda: True
+            elif id in self._at_work:
+                self._at_work[id] = True
+
+    def write(self, write: Callable[[], object], id: Any, call: Call) -> None:
+        """Write the answer, and note that the caller was told what is in it, unless the client cancelled the call."""
+        with self._lock:
+            self._writing = id, (cancelled := Event())
+            write()
+            if not (call.tells_news and cancelled.wait(_CROSSING)):
+                call.note_told()
+
+    def settle(self) -> None:
+        """Wait until the answer that is being written is noted."""
+        with self._lock:
+            return
+
+
 @asynccontextmanager
 async def connected(
-    source: int, sink: int, settle: Callable[[], Awaitable[None]], telling: Telling
+    source: int, sink: int, settle: Callable[[], Awaitable[None]], receipts: Receipts
 ) -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """The streams of messages over these descriptors. At the end of the input, *settle* says when to stop."""
+    """The streams of messages over these descriptors; at the end of the input, *settle* waits for the calls at work."""
     arrived, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](16)
     async with anyio.create_task_group() as group:
         written = anyio.Event()
-        group.start_soon(_write_all, leaving, sink, incoming, written, telling)
-        group.start_soon(_read_all, source, arrived, outgoing, settle, telling)
+        group.start_soon(_write_all, leaving, sink, incoming, written, receipts)
+        group.start_soon(_read_all, source, arrived, outgoing, settle, receipts)
         yield incoming, outgoing
         await outgoing.aclose()
         with anyio.move_on_after(_GOODBYE):
@@ -130,16 +201,16 @@ async def _read_all(
     arrived: MemoryObjectSendStream[SessionMessage | Exception],
     outgoing: Outgoing,
     settle: Callable[[], Awaitable[None]],
-    telling: Telling,
+    receipts: Receipts,
 ) -> None:
-    """Hand in the messages one by one, each once the one before was taken."""
+    """Pass on the messages one by one."""
     try:
         async for line in lines(source):
             message = parsed(line)
             if isinstance(message, JSONRPCError):
                 await outgoing.send(SessionMessage(message))
             elif message is not None:
-                telling.hear(message)
+                receipts.hear(message)
                 await arrived.send(message)
     except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         pass
@@ -152,16 +223,16 @@ async def _write_all(
     sink: int,
     incoming: Incoming,
     written: anyio.Event,
-    telling: Telling,
+    receipts: Receipts,
 ) -> None:
-    """Write what is to leave; when nobody takes it any more, nothing more is taken in."""
+    """Write the messages; once the client no longer reads them, take in no more."""
     try:
         async for item in leaving:
             data = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-            if call := telling.of(item):
+            if call := receipts.call_of(item):
                 write = partial(_write, sink, data)
                 id = getattr(item.message, "id", None)
-                await anyio.to_thread.run_sync(telling.tell, write, id, call, abandon_on_cancel=True)
+                await anyio.to_thread.run_sync(receipts.write, write, id, call, abandon_on_cancel=True)
             elif len(data) <= _AT_ONCE and select.select([], [sink], [], 0)[1]:
                 _write(sink, data)
             else:

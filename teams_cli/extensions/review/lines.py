@@ -1,0 +1,172 @@
+"""Patterns in changed lines: secrets, dangerous calls, conflict marks; and files that do not belong in a repository."""
+
+from __future__ import annotations
+
+import re
+
+from teams_cli.extensions.review import kinds
+from teams_cli.extensions.review.change import content
+from teams_cli.extensions.review.findings import NOTE, SERIOUS, WARNING, Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+KNOWN = {
+    "a private key": r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----",
+    "an AWS access key": r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b",
+    "a GitHub token": r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{50,})",
+    "a GitLab token": r"\bglpat-[A-Za-z0-9_-]{20,}",
+    "a Slack token": r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
+    "a Slack webhook": r"hooks\.slack\.com/services/T\w{6,}/B\w{6,}/\w{20,}",
+    "a Google API key": r"\bAIza[0-9A-Za-z_-]{35}\b",
+    "a Stripe key": r"\b[sr]k_live_[0-9A-Za-z]{16,}",
+    "an npm token": r"\bnpm_[A-Za-z0-9]{36}\b",
+    "a PyPI token": r"\bpypi-AgEI[A-Za-z0-9_-]{50,}",
+    "an Anthropic key": r"\bsk-ant-[A-Za-z0-9_-]{20,}",
+    "an OpenAI key": r"\bsk-(?:proj-)?[A-Za-z0-9_-]{32,}",
+    "a SendGrid key": r"\bSG\.[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}",
+    "a signed token": r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}",
+    "a bearer token": r"(?i:bearer)\s+[A-Za-z0-9_.~+/-]{24,}=*",
+    "a Telegram token": r"\b\d{8,10}:AA[A-Za-z0-9_-]{33}\b",
+}
+_KNOWN = [(what, re.compile(pattern)) for what, pattern in KNOWN.items()]
+_NAME = (
+    r"\w*(?:passw(?:or)?d|passphrase|pwd|_pass|secret|(?:api|access|secret|private|signing|encryption)_?key|token)s?"
+)
+_QUOTED = re.compile(
+    rf"""(?i)(?<![\w-])["']?({_NAME})["']?\s*(?:=|:|=>|:=|:\s*str\s*=)\s*(?:r|b|f|u)?(["'])([^"'\n]{{6,}})\2"""
+)
+_PLAIN = re.compile(
+    rf"(?i)^\s*(?:export\s+|ENV\s+|ARG\s+|-\s+)?([\w.-]*{_NAME})\s*[:=]\s*([^\s\"'#,;(){{}}\[\]<>$]{{6,}})\s*(?:#.*)?$"
+)
+_ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]{2,}://([^\s:/@\"'{}$<>]+):([^\s/@\"'{}$<>]{4,})@([\w.-]+)")
+_CONFIGURATION = (".env", ".ini", ".cfg", ".conf", ".properties", ".yml", ".yaml", ".toml", ".tfvars", ".sh")
+_PLACEHOLDER = re.compile(
+    r"(?i)example|sample|placeholder|change.?me|your[-_ ]|my[-_]?(secret|token|pass|key)|dummy|fake|xxx|todo|redacted"
+    r"|\*\*\*|\.\.\."
+    r"|^<.*>$|^(none|null|true|false|string|str|required|optional|password|passwd|secret|token|changeit)$|^\W+$|^(.)\1+$"
+    r"|\{\{?|\$[({A-Za-z]|%\(|^os\.|^env\b|getenv|process\.env|secrets\.|^vault|^arn:|^https?://|^/|_(file|path|name|env|url|id)$"
+)
+_PASSWORD = re.compile(r"(?i)(passw(or)?d|passwd|passphrase|pwd|_pass|secret(_?key)?)s?$")
+_SAYS_WHAT = re.compile(r"^[a-z]+([-_. ][a-z]+)+$|^[A-Z]+(_[A-Z]+)+$|^[A-Za-z][a-z]+$|\s.*\s")
+"""Words: the name of a field, a header or a message, and no secret."""
+_OF_NAMES = re.compile(
+    r"(?i)(name|field|type|header|url|uri|path|file|label|prompt|help|regex|pattern|prefix|env|var|class|id)s?$"
+)
+
+
+def check_secrets(tree: str, paths: list[str]) -> Iterator[Finding]:
+    """Secrets of known forms, and values whose names say that they are secret."""
+    for path in paths:
+        is_test = kinds.is_test(path)
+        is_prose = is_test or path.endswith((".md", ".rst", ".txt", ".adoc", ".html"))
+        for number, line in enumerate(content(tree, path).splitlines(), 1):
+            if known := _known_secret(line):
+                weight = NOTE if is_test or kinds.is_test_data(path) else SERIOUS
+                yield Finding(weight, path, number, known, "secret")
+            elif not is_prose and (likely := _likely_secret(path, line[:2000])):
+                yield Finding(WARNING, path, number, likely, "secret")
+
+
+def _known_secret(line: str) -> str:
+    """Name a secret of a known form, with too little of it to use it; empty if there is none."""
+    for what, pattern in _KNOWN:
+        if (match := pattern.search(line)) and not _PLACEHOLDER.search(match[0][8:]):
+            return f"{what}: {match[0][:5]}…; take it out, and make it invalid: it stays in the history"
+    return ""
+
+
+def _likely_secret(path: str, line: str) -> str:
+    for address in _ADDRESS.finditer(line):
+        user, password, host = address.groups()
+        if not _PLACEHOLDER.search(password) and "example" not in host and password not in ("pass", "password"):
+            return f"a password in an address: {user}:{password[:2]}…@{host}"
+    values = [(match[1], match[3]) for match in _QUOTED.finditer(line)]
+    if path.endswith(_CONFIGURATION) or ".env" in path or kinds.is_dockerfile(path):
+        values += [(match[1], match[2]) for match in _PLAIN.finditer(line)]
+    return next((f"maybe a secret: {name} = {value[:2]}…" for name, value in values if _is_secret(name, value)), "")
+
+
+def _is_secret(name: str, value: str) -> bool:
+    """Whether the value looks like a secret and not like a placeholder, a word, or the name of something."""
+    if _PLACEHOLDER.search(value) or _OF_NAMES.search(name) or value.lower() in name.lower():
+        return False
+    if _PASSWORD.search(name) and value.isalpha():
+        return True
+    mixed = any(c.isdigit() for c in value) or any(c in "!@#$%^&*?+=/" for c in value)
+    return mixed or not _SAYS_WHAT.search(value)
+
+
+_CONFLICT = re.compile(r"^(<{7}|>{7}|\|{7})( |$)|^={7}$")
+_REMAINS = re.compile(r"(\.(orig|rej|bak|swp|swo|tmp)|~|\.DS_Store|Thumbs\.db|\.py[co])$|(^|/)(__pycache__|\.idea)/")
+_PRIVATE = re.compile(
+    r"(^|/)(\.env(\.(local|prod(uction)?))?|id_(rsa|dsa|ecdsa|ed25519)|\.netrc|\.pgpass|\.npmrc|\.pypirc)$"
+)
+TO_DO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b.{0,80}")
+
+
+def conflict_marks(tree: str, paths: list[str]) -> Iterator[Finding]:
+    """Marks of a merge. A conflict has a beginning and an end; one line that looks like a mark may be an underline."""
+    for path in paths:
+        rows = enumerate(content(tree, path).splitlines(), 1)
+        marks = [(number, row[0]) for number, row in rows if _CONFLICT.match(row)]
+        kinds_of_marks = {mark for _, mark in marks}
+        if {"<", ">"} <= kinds_of_marks:
+            for number, mark in marks:
+                if mark == "<":
+                    yield Finding(SERIOUS, path, number, "a conflict was not resolved", "conflict")
+        elif kinds_of_marks - {"="}:
+            yield Finding(WARNING, path, marks[0][0], "the mark of a conflict", "conflict")
+
+
+def odd_files(paths: list[str]) -> Iterator[Finding]:
+    """New files that do not belong into a repository."""
+    for path in paths:
+        if _PRIVATE.search(path):
+            yield Finding(WARNING, path, 0, "such files hold secrets; is it meant for everybody?", "private-file")
+        elif _REMAINS.search(path):
+            yield Finding(NOTE, path, 0, "such files are left behind by tools", "remains")
+
+
+_TRUST = "anybody in between can read and change the traffic"
+_PAGE = "what users enter becomes part of the page"
+_COMMAND = "an attacker who controls a part of the command can run any command"
+_QUERY = "an attacker who controls a part of the query can run any query; give parameters"
+_NO_VERIFY = r"\.verify\s*=\s*False|\b(verify_ssl|ssl|check_hostname)\s*=\s*False|ssl\.CERT_NONE"
+_NO_REJECT = r"\brejectUnauthorized\s*:\s*false|NODE_TLS_REJECT_UNAUTHORIZED['\"\]]*\s*=\s*['\"]?0"
+_INNER_HTML = r"\.(inner|outer)HTML\s*\+?=(?!=)\s*(?!['\"`][^$+]*['\"`]\s*;?\s*$)"
+_ADJACENT = r"\.insertAdjacentHTML\([^,]*,\s*(?!['\"`][^$+]*['\"`]\s*\))|\bdocument\.write(ln)?\("
+_EXEC = r"\b(exec|execSync)\(\s*(`[^`]*\$\{|[\"'][^\"']*[\"']\s*\+)"
+_VERB = r"\s*(select|insert|update|delete)\b"
+_SQL = rf"(?i)(`{_VERB}[^`]*\$\{{|[\"']{_VERB}[^\"']*[\"']\s*\+)"
+_CURL = r"\b(curl\b[^|;]*\s(-k|--insecure)\b|wget\b[^|;]*--no-check-certificate)"
+_PYTHON_LINES = (
+    (_NO_VERIFY, SERIOUS, "no-verify", _TRUST),
+    (r"[\"']verify_signature[\"']\s*:\s*False", SERIOUS, "no-verify", "anybody can make such a token"),
+)
+_SCRIPT_LINES = (
+    (_NO_REJECT, SERIOUS, "no-verify", _TRUST),
+    (_INNER_HTML, WARNING, "inner-html", _PAGE),
+    (_ADJACENT, WARNING, "inner-html", _PAGE),
+    (_EXEC, SERIOUS, "command", _COMMAND),
+    (_SQL, SERIOUS, "sql", _QUERY),
+)
+_SHELL_LINES = (
+    (r"\b(curl|wget)\b[^|;#]*\|\s*(sudo\s+)?(ba|z|da)?sh\b", SERIOUS, "curl-sh", "runs what a server sends"),
+    (r"\bchmod\s+(-\w+\s+)*(0?777|a\+rwx|o\+w)\b", WARNING, "chmod-777", "lets everybody change it"),
+    (_CURL, SERIOUS, "no-verify", _TRUST),
+    (r"(^|[;&|]\s*)eval\s+[^;]*\$", SERIOUS, "eval", "runs whatever the variable holds"),
+)
+
+
+def dangerous_lines(tree: str, paths: list[str]) -> Iterator[Finding]:
+    """Lines of Python, scripts and shell that no linter here knows; tests may do such things."""
+    for path in paths:
+        patterns = _PYTHON_LINES if kinds.is_python(path) else _SCRIPT_LINES if kinds.is_script(path) else _SHELL_LINES
+        for number, line in enumerate([] if kinds.is_test(path) else content(tree, path).splitlines(), 1):
+            if line.lstrip().startswith(("#", "//", "*")):
+                continue
+            for pattern, weight, rule, reason in patterns:
+                if match := re.search(pattern, line):
+                    yield Finding(weight, path, number, f"`{match[0].strip()[:60]}`: {reason}", rule)

@@ -1,0 +1,350 @@
+"""The repository's own tools: the linters that it has configured, and the tests of what changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+
+from teams_cli import text
+from teams_cli.extensions.review import change as changes
+from teams_cli.extensions.review import kinds, linters
+from teams_cli.extensions.review.change import Change, Git, GitFailed, content
+from teams_cli.extensions.review.findings import NOTE, SERIOUS, WARNING, Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    Rows = Iterator[tuple[str, int, str]]
+    "A path, a line and a text each."
+    Report = Callable[[str], None]
+    "Called with a line on each tool that ran, or why it could not."
+
+_ENVIRONMENTS = (".venv", "venv", "env")
+_ROW = re.compile(r"^(?:\./)?(?P<path>[^:(]+)(?::|\()(?P<line>\d+)(?:[:,]\d+)?\)?:?\s*(?P<what>.+)$")
+
+
+class Linter:
+    """A linter that a repository may have: the files that configure it, its arguments, and how to read its output."""
+
+    def __init__(
+        self,
+        name: str,
+        ends: tuple[str, ...],
+        configured_by: tuple[tuple[str, str], ...],
+        arguments: str,
+        rows: Callable[[str], Rows] | None = None,
+    ) -> None:
+        self.name = name
+        self.ends = ends
+        self.configured_by = configured_by
+        self.arguments = arguments.split()
+        self.rows = rows or _rows
+
+    def is_configured(self, repo: str) -> bool:
+        """Whether one of its configuration files exists and has its section."""
+        return any(
+            os.path.exists(os.path.join(repo, name)) and section in content(repo, name)
+            for name, section in self.configured_by
+        )
+
+    def program(self, repo: str) -> str:
+        """The program of the repository, else that of `teams` or of the machine; empty if there is none."""
+        directories = [*(f"{name}/bin" for name in _ENVIRONMENTS), "node_modules/.bin"]
+        paths = (os.path.join(repo, directory, self.name) for directory in directories)
+        return next((path for path in paths if os.access(path, os.X_OK)), "") or linters.program(self.name)
+
+
+def _rows(output: str) -> Rows:
+    """Rows of `path:line: what` or `path(line,column): what`, as most linters print them."""
+    for row in output.splitlines():
+        if match := _ROW.match(row.strip()):
+            yield match["path"], int(match["line"]), re.sub(r"^\d+:\s*", "", match["what"])
+
+
+def _eslint_rows(output: str) -> Rows:
+    for file in json.loads(output or "[]"):
+        for row in file["messages"]:
+            yield file["filePath"], row.get("line") or 0, f"{row['message']} ({row.get('ruleId') or 'syntax'})"
+
+
+def _gofmt_rows(output: str) -> Rows:
+    yield from ((path, 0, "is not formatted by gofmt") for path in output.splitlines())
+
+
+_ESLINT = tuple((f"eslint.config.{end}", "") for end in ("js", "mjs", "cjs", "ts"))
+_ESLINT += tuple((f".eslintrc{end}", "") for end in ("", ".js", ".cjs", ".json", ".yml", ".yaml"))
+_FLAKE8 = ((".flake8", ""), ("setup.cfg", "[flake8"), ("tox.ini", "[flake8"))
+_MYPY = (("mypy.ini", ""), (".mypy.ini", ""), ("pyproject.toml", "[tool.mypy"), ("setup.cfg", "[mypy"))
+_RUFF = (("ruff.toml", ""), (".ruff.toml", ""), ("pyproject.toml", "[tool.ruff"))
+_YAMLLINT = ((".yamllint", ""), (".yamllint.yml", ""), (".yamllint.yaml", ""))
+_OPTIONS_OF_RUFF = "check --no-cache --quiet --no-fix --output-format=concise --force-exclude --"
+_OPTIONS_OF_MYPY = "--no-error-summary --no-color-output --hide-error-context --cache-dir={work}/mypy --"
+_LINTERS = (
+    Linter("ruff", kinds.PYTHON, _RUFF, _OPTIONS_OF_RUFF),
+    Linter("flake8", (".py",), _FLAKE8, "--format=%(path)s:%(row)d:%(code)s:%(text)s"),
+    Linter("mypy", kinds.PYTHON, _MYPY, _OPTIONS_OF_MYPY),
+    Linter("eslint", kinds.SCRIPT, _ESLINT, "--format=json --no-warn-ignored --", _eslint_rows),
+    Linter("tsc", kinds.TYPED, (("tsconfig.json", ""),), "--noEmit --pretty false"),
+    Linter("shellcheck", kinds.SHELL, ((".shellcheckrc", ""),), "--format=gcc --"),
+    Linter("yamllint", (".yml", ".yaml"), _YAMLLINT, "--format=parsable"),
+    Linter("gofmt", (".go",), (("go.mod", ""),), "-l", _gofmt_rows),
+)
+
+
+def linter_findings(change: Change, seconds: float, report: Report) -> Iterator[Finding]:
+    """Run the repository's linters; their findings in changed lines."""
+    for linter in _LINTERS:
+        paths = [path for path in change.readable() if path.endswith(linter.ends)]
+        if not paths or not linter.is_configured(change.repo):
+            continue
+        if not (path := linter.program(change.repo)):
+            report(f"{linter.name} is configured, and not installed")
+            continue
+        arguments = [argument.replace("{work}", change.work) for argument in linter.arguments]
+        files = [] if linter.name == "tsc" else paths  # tsc looks at the whole project
+        try:
+            output = linters.output([path, *arguments, *files], change.repo, seconds)
+            yield from _in_changed_lines(linter, output, change)
+            report(f"{linter.name} ran")
+        except (linters.ToolFailed, ValueError, KeyError) as problem:
+            report(f"{linter.name} could not be run: {problem}")
+
+
+def _in_changed_lines(linter: Linter, output: str, change: Change) -> Iterator[Finding]:
+    for path, line, what in linter.rows(output):
+        path = os.path.relpath(os.path.join(change.repo, path), change.repo)
+        file = change.file(path)
+        if file and (line in file.lines or not line) and not what.startswith("note:"):
+            weight = WARNING if linter.name in ("mypy", "tsc") and "error" in what else NOTE
+            yield Finding(weight, path, line, what[:300], linter.name)
+
+
+_MOST_FILES = 30
+_LARGEST = 200 << 20
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - (.*))?$", re.MULTILINE)
+_TAP = re.compile(r"^\s*not ok \d+ - (.+)$|^\s*[\u2716\u25cf] (.+?)(?: \([\d.]+ ?ms\))?$", re.MULTILINE)
+_MISSING = re.compile(
+    r"(?:ModuleNotFoundError|ImportError)\W+No module named '?([\w.]+)|Cannot find (?:module|package) '([^']+)'"
+)
+
+
+class Suite:
+    """Tests that one command runs: the files, and how its output shows failures."""
+
+    def __init__(self, name: str, words: list[str], files: list[str], failed: re.Pattern[str]) -> None:
+        self.name = name
+        self.words = words
+        self.files = files
+        self.failed = failed
+
+
+def _suites(change: Change, git: Git, environ: Mapping[str, str]) -> Iterator[Suite]:
+    """The tests of the changed modules and the changed tests, by the runners that are installed."""
+    files = git.listed()
+    if tests := _tests_of(change, files, r"(^|/)(test_[^/]*|[^/]*_test)\.py$", kinds.PYTHON, _mentions_module):
+        yield Suite("pytest", _pytest(change, environ, tests), tests, _FAILED)
+    of_scripts = r"[._-](test|spec)\.[mc]?[jt]sx?$|(^|/)__tests__/.*\.[jt]sx?$"
+    if tests := _tests_of(change, files, of_scripts, kinds.SCRIPT, _mentions_script):
+        yield from _script_suite(change, tests)
+    paths = {os.path.dirname(file.path) for file in change.files if file.path.endswith(".go") and file.status != "D"}
+    tested = sorted(path for path in paths if any(os.path.dirname(f) == path and f.endswith("_test.go") for f in files))
+    if tested and (go := shutil.which("go")):
+        words = [go, "test", *(f"./{path}" for path in tested)]
+        yield Suite("go test", words, tested, re.compile(r"^\s*--- FAIL: (\S+)", re.MULTILINE))
+
+
+def _tests_of(
+    change: Change, files: list[str], form: str, ends: tuple[str, ...], mentions: Callable[[str, str], bool]
+) -> list[str]:
+    """The tests that changed, those named after a changed file, and those that import one."""
+    changed = [file.path for file in change.files if file.status != "D"]
+    sources = [path for path in changed if path.endswith(ends) and not kinds.is_test(path)]
+    stems = {os.path.basename(path).partition(".")[0].strip("_") for path in sources}
+
+    def belongs(test: str) -> bool:
+        bare = re.sub(r"^test_|_test$|[._-](test|spec)$", "", os.path.splitext(os.path.basename(test))[0])
+        return bare in stems or any(mentions(content(change.repo, test), path) for path in sources)
+
+    tests = [path for path in files if re.search(form, path)]
+    chosen = [path for path in tests if path in changed]
+    return [*chosen, *(path for path in tests if path not in chosen and belongs(path))][:_MOST_FILES]
+
+
+def _mentions_module(text: str, path: str) -> bool:
+    name = os.path.basename(path.rpartition(".")[0].removesuffix("/__init__"))
+    return bool(re.search(rf"^\s*(?:from|import)\s[^#\n]*\b{re.escape(name)}\b", text, re.MULTILINE))
+
+
+def _mentions_script(text: str, path: str) -> bool:
+    stem = re.escape(os.path.basename(path).partition(".")[0])
+    return bool(re.search(rf"""(?:from|require\(|import\()\s*["'][^"']*\b{stem}(?:\.\w+)?["']""", text))
+
+
+def _pytest(change: Change, environ: Mapping[str, str], tests: list[str]) -> list[str]:
+    """The command of pytest, by the repository's Python, the user's or ours; empty if none of them has it."""
+    pythons = [os.path.join(change.repo, name, "bin/python") for name in _ENVIRONMENTS]
+    if environ.get("VIRTUAL_ENV"):
+        pythons.append(os.path.join(environ["VIRTUAL_ENV"], "bin/python"))
+    pythons += [shutil.which("python3", path=environ.get("PATH")) or "", sys.executable]
+    for python in pythons:
+        importing = [python, "-c", "import pytest"]
+        if os.access(python, os.X_OK) and (
+            subprocess.run(importing, stdin=subprocess.DEVNULL, capture_output=True, cwd=change.work).returncode == 0
+        ):
+            options = ["-q", "--tb=line", "-rfE", "--no-header", "-p", "no:cacheprovider", "--color=no"]
+            return [python, "-m", "pytest", *options, "--", *tests]
+    return []
+
+
+def _script_suite(change: Change, tests: list[str]) -> Iterator[Suite]:
+    for name, words in (("jest", ["--ci", "--colors=false"]), ("vitest", ["run", "--reporter=tap"])):
+        path = os.path.join(change.repo, "node_modules/.bin", name)
+        if os.access(path, os.X_OK):
+            yield Suite(name, [path, *words, *tests], tests, _TAP)
+            return
+    plain = [path for path in tests if "node:test" in content(change.repo, path)]
+    if plain and (node := shutil.which("node")):
+        yield Suite("node --test", [node, "--test", "--test-reporter=tap", *plain], plain, _TAP)
+
+
+def test_findings(
+    change: Change, git: Git, environ: Mapping[str, str], seconds: float, report: Report
+) -> Iterator[Finding]:
+    """Tests that fail now and did not before the change, each run in a copy of the repository."""
+    for suite in _suites(change, git, environ):
+        if not suite.words:
+            report(f"{len(suite.files)} test files were found and not run: pytest is not installed")
+            continue
+        failed, problem = _failures(suite, _copy(change, git, "now"), environ, seconds)
+        if problem:
+            report(f"{suite.name} of {text.listed(suite.files, 3)} could not be run: {problem}")
+            continue
+        before: dict[str, str] = {}
+        if failed:
+            before, problem = _failures(suite, _copy(change, git, "before"), environ, seconds)
+        fresh = {} if problem else {name: why for name, why in failed.items() if name not in before}
+        outcome = f"{len(failed)} failed, {len(fresh)} of them since this change" if failed else "all passed"
+        report(f"{suite.name} ran {text.listed(suite.files, 3)}: {outcome}")
+        for name, why in fresh.items():
+            path = name.partition("::")[0]
+            path = path if path in suite.files else suite.files[0]
+            yield Finding(SERIOUS, path, 0, f"a test fails since this change: {name}: {why}", "test")
+
+
+def _copy(change: Change, git: Git, when: str) -> str:
+    """A copy of the repository, as it is *now* or was *before*, so that tests leave no trace in the checkout."""
+    copy = os.path.join(change.work, f"trial-{when}")
+    shutil.rmtree(copy, ignore_errors=True)
+    os.makedirs(copy)
+    if when == "before":
+        try:
+            archive = git("archive", "--format=tar", change.base)
+        except GitFailed:
+            return copy
+        subprocess.run(["tar", "-x", "-C", copy], input=archive, check=False, capture_output=True)
+    else:
+        _copy_checkout(git, change.repo, copy)
+    _link_packages(change.repo, copy)
+    return copy
+
+
+def _copy_checkout(git: Git, repo: str, copy: str) -> None:
+    """Copy the files that git tracks or would track, as they are now, up to a bound of bytes."""
+    left = _LARGEST
+    for name in git.listed():
+        source, target = os.path.join(repo, name), os.path.join(copy, name)
+        if not os.path.isfile(source) or (left := left - os.path.getsize(source)) < 0:
+            continue
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _link_packages(repo: str, copy: str) -> bool:
+    """Link the packages of node, which are not copied; whether there are any."""
+    packages, link = os.path.join(repo, "node_modules"), os.path.join(copy, "node_modules")
+    if not os.path.isdir(packages) or os.path.exists(link):
+        return False
+    os.symlink(packages, link)
+    return True
+
+
+def _failures(suite: Suite, copy: str, environ: Mapping[str, str], seconds: float) -> tuple[dict[str, str], str]:
+    """The failed tests, each with its reason; or why the suite could not run."""
+    status, output = _run(suite.words, copy, environ, seconds)
+    if status is None:
+        return {}, f"it took longer than {seconds:.0f} s"
+    failed = {}
+    for match in suite.failed.finditer(output):
+        words = [word for word in match.groups() if word]
+        failed[words[0].strip()] = " ".join((words[1] if len(words) > 1 else "see its output").split())[:200]
+    if status and (missing := _MISSING.search(output)):
+        name = missing[1] or missing[2]
+        if not os.path.exists(os.path.join(copy, name.split(".")[0])):
+            return {}, f"{name} is not installed"
+    if status and not failed:
+        lines = output.strip().splitlines()
+        return {}, lines[-1][:200] if lines else f"status {status}"
+    return failed, ""
+
+
+def _run(words: list[str], copy: str, environ: Mapping[str, str], seconds: float) -> tuple[int | None, str]:
+    """The status and output of tests; no status when they took too long. All processes that they started end."""
+    clean = {name: value for name, value in environ.items() if not name.startswith(("TEAMS_", "OPENCODE_"))}
+    mark = {"TEAMS_RUN_ID": environ["TEAMS_RUN_ID"]} if "TEAMS_RUN_ID" in environ else {}
+    tops = [copy, os.path.join(copy, "src"), os.path.join(copy, "lib")]
+    path = os.pathsep.join([top for top in tops if os.path.isdir(top)])
+    process = subprocess.Popen(
+        words,
+        cwd=copy,
+        env={**clean, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "CI": "1", "NO_COLOR": "1", **mark},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        output = process.communicate(timeout=seconds)[0]
+        return process.returncode, output.decode(errors="replace")
+    except subprocess.TimeoutExpired:
+        return None, ""
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+_AUTHOR = ("-c", "user.name=teams", "-c", "user.email=teams@localhost", "-c", "commit.gpgsign=false")
+
+
+def try_patch(
+    repo: str, patch: str, work: str, environ: Mapping[str, str], is_applied: bool, report: Report
+) -> list[Finding]:
+    """The tests that fail with the patch and did not without, run in a copy; *is_applied*: the checkout has the patch.
+
+    Raises:
+        GitFailed: The patch does not fit.
+    """
+    copy = os.path.join(work, "tried")
+    shutil.rmtree(copy, ignore_errors=True)
+    os.makedirs(copy)
+    _copy_checkout(Git(repo, environ), repo, copy)
+    own = next((path for name in _ENVIRONMENTS if os.access(path := f"{repo}/{name}/bin/python", os.X_OK)), "")
+    git = Git(copy, {**environ, **({"VIRTUAL_ENV": own.removesuffix("/bin/python")} if own else {})})
+    git("init", "-q")
+    if _link_packages(repo, copy):
+        with open(os.path.join(copy, ".git/info/exclude"), "a", encoding="utf-8") as file:
+            file.write("/node_modules\n")
+    if is_applied:
+        git("apply", "--reverse", patch)
+    git("add", "-A", "-f", "--", ".", ":!node_modules")
+    git(*_AUTHOR, "commit", "-q", "--no-verify", "--allow-empty", "-m", "before")
+    git("apply", patch)
+    change = changes.collect(copy, os.path.join(work, "tried-work"), "HEAD", git.environ)
+    return list(test_findings(change, git, git.environ, 120.0, report))
