@@ -231,7 +231,7 @@ COMMANDS = table(
     ),
     Command(
         "show-plan",
-        lambda call, plan: plans.get(call.store, call.load_team().name, plan).to_json(),
+        _show,
         _PLAN,
         doc=_SHOW,
         words=words_of_plan,
