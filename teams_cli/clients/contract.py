@@ -1,4 +1,4 @@
-"""What a client has to say of itself: how it is started, which language its hooks speak, where its settings are."""
+"""What `teams` must know about a client: how it is started, how its hooks speak, and where its settings are."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ _A_DAY = 86400
 
 
 class SettingsPlace:
-    """One file of settings: its place below a project, and below the user's directory of the client.
-
-    One that lies *beside* is below the user's home itself.
+    """One settings file: its path below a project, and below the user's directory of the client. With *beside* it is
+    below the user's home itself.
     """
 
     def __init__(self, of_project: str, of_user: str, form: Form, beside: bool = False) -> None:
@@ -32,8 +31,8 @@ class SettingsPlace:
 
 
 class Home:
-    """Where a client has its files: below the user's home, unless *variable* says where; the one with the hooks is
-    the first.
+    """The settings files of a client. They are in *directory* below the user's home, or where the environment variable
+    *variable* says. The first file has the hooks.
     """
 
     def __init__(self, variable: str, directory: str, *files: SettingsPlace) -> None:
@@ -43,9 +42,9 @@ class Home:
 
 
 class PluginCommands:
-    """How a client takes a plugin in and out: by these words of the command `plugin` of its *program*. In its settings,
-    for one that has no others the file *settings* below the user's home, it leaves keys *beside* what was there. Its
-    *form* is how something of ours is put into the first of them, too.
+    """How a client installs and removes a plugin: by these words of the command `plugin` of its *program*. The keys
+    *beside* are left in its settings, whose file below the user's home is *settings* if the client has no others.
+    *form* is how entries of ours are put into the first settings file, too.
     """
 
     def __init__(
@@ -66,45 +65,45 @@ class PluginCommands:
 
 
 class Client:
-    """One client. What most do stands here; the module of a client says where it differs."""
+    """One client. The defaults fit most; the module of a client overrides what differs."""
 
     profile: Mapping[str, Any]
     """How it is started, resumed and interrupted, and where its answer is: the document of a `Profile`."""
     dialect: Dialect | None = None
-    """How it speaks to hooks; None for a client that has none."""
+    """How it speaks to hooks; None for a client without hooks."""
     events: tuple[str, ...] = ()
-    """The events in its settings at which there may be something to say."""
+    """The events at which our hook is called in every client."""
     sitting: tuple[str, ...] = ()
-    """Further events, at which it tells what it is doing when it sits in a terminal."""
+    """Further events, at which our hook is called in terminals, to learn the state of the client."""
     waiting: tuple[str, ...] = ()
-    """The events from which on a hook may wait for mail beside it, and wake it by its end."""
+    """The events after which a second hook waits for mail in the background, and wakes the client by its end."""
     seat: Seat | None = None
-    """How it sits in a terminal; None for one that nobody sits in front of."""
+    """How it runs in a terminal; None for a client without."""
     hook_timeout: int | None = None
-    """How long a hook may take, in the client's own unit; None for its default."""
+    """How long a hook may take, in the unit of the client; None for its default."""
     home: Home | None = None
-    """Its settings; None for one that has none to be installed in."""
+    """Its settings files; None if it has none that we change."""
     plugin: PluginCommands | None = None
-    """How it takes our plugin in; None for one that has no command for plugins."""
+    """How it installs our plugin; None if it has no command for that."""
     versions: Versions | None = None
-    """Those that our hooks and our server were tried with."""
+    """The versions that our hooks and our server were tried with."""
     remedy = ""
-    """What helps when its hooks are installed and do not fire."""
+    """Advice for hooks that are installed but never called."""
 
     @property
     def name(self) -> str:
-        """What it is called, by the user too."""
+        """Its name."""
         return str(self.profile["name"])
 
     def hook_entry(self, command: str) -> dict[str, Any]:
-        """Our hook as it stands in the settings, under each event."""
+        """Return our hook as an entry of the settings."""
         hook: dict[str, Any] = {"type": "command", "command": command}
         if self.hook_timeout is not None:
             hook["timeout"] = self.hook_timeout
         return {"hooks": [hook]}
 
     def agent_entries(self, command: str) -> dict[str, dict[str, Any]]:
-        """What stands in the settings of a client that nobody sits in front of, by event."""
+        """Return our hooks for a client without a person, by event."""
         entries = {event: self.hook_entry(command) for event in self.events}
         if entries and self.dialect and self.dialect.guard:
             guard = self.dialect.guard
@@ -112,7 +111,7 @@ class Client:
         return entries
 
     def hook_entries(self, command: str) -> dict[str, dict[str, Any]]:
-        """All that stands in the settings for our hooks, by event, for clients in terminals too."""
+        """Return all our hooks, by event, those for clients in terminals included."""
         entries = self.agent_entries(command)
         entries |= {event: self.hook_entry(command) for event in self.sitting}
         for event in self.waiting:
@@ -123,31 +122,29 @@ class Client:
         return entries
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:
-        """Our MCP server as it stands in the settings, *words* being what starts it."""
+        """Return our MCP server as an entry of the settings; *words* start it."""
         return {"command": words[0], "args": words[1:]}
 
     def hook_words(self, python: str, level: str | None = None) -> list[str]:
-        """What its command line needs so that its hooks are ours, whatever the user's files say. *level* is what it may
-        do.
-
-        Empty for a client that has no such words: it needs `teams install`.
+        """Return the options by which its command line gets our hooks, whatever the user's settings say, at that
+        permission level. Empty for a client without such options: it needs `teams install`.
         """
         return []
 
     def server_words(self, python: str, variables: Iterable[str]) -> list[str]:
-        """What its command line needs to have our MCP server; *variables* are the names of those that it is started
-        with. Empty for a client that has no such words.
+        """Return the options by which its command line gets our MCP server; *variables* are the names of environment
+        variables that it is started with. Empty for a client without such options.
         """
         return []
 
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-        """What brings our hooks and our server to one run in a terminal, the user's settings left alone: words for the
-        command line, and variables; files that it takes are written to *directory*.
+        """Return options and environment variables that give one run in a terminal our hooks and our server, without a
+        change of the user's settings. Files that this needs are written to *directory*.
         """
         return [], {}
 
     def settings_once(self, python: str) -> dict[str, Any]:
-        """Our hooks and our server as the JSON settings of a client would have them."""
+        """Return our hooks and our server as JSON settings."""
         entries = self.hook_entries(self.hook_command(python))
         settings: dict[str, Any] = {"hooks": {event: [entry] for event, entry in entries.items()}}
         if own_entries.is_server_available():
@@ -155,18 +152,18 @@ class Client:
         return settings
 
     def hook_command(self, python: str) -> str:
-        """The shell command that answers its hooks."""
+        """Return the shell command that answers its hooks."""
         return own_entries.hook_command(python, self.name)
 
     def server_command(self, python: str) -> list[str]:
-        """The words that start our MCP server."""
+        """Return the words that start our MCP server."""
         return own_entries.server_command(python)
 
 
 class ToolGuard:
-    """How a client asks before it uses a tool that changes something: the *event*; the tools that write files, its
-    *writers*; those that run commands, its *shells*. One that *tells* puts what it is told then before its model; to
-    another it is told after the tool.
+    """How a client asks before it uses a tool that changes something: the *event*, the tools that write files
+    (*writers*), and those that run commands (*shells*). If it *tells*, its model gets the answer before the tool runs,
+    else after it.
     """
 
     def __init__(self, event: str, writers: tuple[str, ...], shells: tuple[str, ...], tells: bool = True) -> None:
@@ -177,13 +174,13 @@ class ToolGuard:
 
     @property
     def matcher(self) -> str:
-        """What names these tools in the client's settings, so that it asks for no others."""
+        """The pattern for these tools in the client's settings."""
         return f"^({'|'.join((*self.writers, *self.shells))})$"
 
 
 class Dialect:
-    """How one client speaks: what it calls the moments at which it asks, and how it is told to go on. One that *joins*
-    puts what was said before its end was refused before the final answer; one with a *guard* asks before it writes.
+    """How a client speaks to hooks: its names of the moments at which it asks, and how it is kept from stopping. If it
+    *joins*, what it said before a refused end is put before its final answer. With a *guard*, it asks before it writes.
     """
 
     def __init__(
@@ -203,16 +200,16 @@ class Dialect:
         self.guard = guard
 
     def moment(self, event: dict[str, Any]) -> str:
-        """At which moment the client asks: `start`, `prompt`, `tools`, `stop`; empty for any other."""
+        """Return the moment of the event: `start`, `prompt`, `tools` or `stop`; empty for any other event."""
         return self.moments.get(str(event.get("hook_event_name")), "")
 
     def context(self, event: dict[str, Any], text: str) -> dict[str, Any]:
-        """What makes the client put the text before its model."""
+        """Return the answer that puts the text before its model."""
         name = event["hook_event_name"]
         return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": safe(text)}}
 
     def denial(self, event: dict[str, Any], reason: str) -> dict[str, Any]:
-        """What keeps the client from using the tool that it asks about."""
+        """Return the answer that forbids the tool of the event."""
         reason = safe(reason)
         if self.block == "deny":
             return {"decision": "deny", "reason": reason}
@@ -220,7 +217,7 @@ class Dialect:
         return {"hookSpecificOutput": {"hookEventName": event["hook_event_name"], **decision}}
 
     def refusal(self, reason: str) -> dict[str, Any]:
-        """What makes the client go on, with the reason as the next turn."""
+        """Return the answer that makes the client continue, with the reason as its next turn."""
         return {"decision": self.block, "reason": safe(reason)}
 
 
@@ -232,4 +229,4 @@ COMMON = Dialect(
     "Stop",
     guard=ToolGuard("PreToolUse", _WRITERS, ("Bash",)),
 )
-"""What Claude Code began with, and others took over."""
+"""The dialect of Claude Code, which others adopted."""

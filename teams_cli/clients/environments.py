@@ -1,4 +1,4 @@
-"""Environments without identities: what a process inherits when it is to be somebody else, or nobody."""
+"""Environments without identities, for a process that is to be another agent, or none."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 OURS = ("TEAMS_*", "OPENCODE_TEAM_*", "OPENCODE_AGENT_*", "JANUS_AGENT_*")
-"""Who an agent is, and in which team."""
+"""Variables that say who an agent is, and in which team."""
 OF_CLIENTS = ("OPENCODE*", "CLAUDE*", "CODEX_*", "GEMINI_*", "QWEN_*", "AI_AGENT", "AGENT")
-"""What clients tell those whom they start of themselves: their sessions, sockets and tokens among it."""
+"""Variables that clients set for the processes that they start: their sessions, sockets and tokens."""
 SETTINGS = (
     "*_API_KEY",
     "*_BASE_URL",
@@ -20,7 +20,7 @@ SETTINGS = (
     "OPENCODE_CONFIG*",
     "OPENCODE_DISABLE_*",
 )
-"""What is named like that, and is the user's own setting of a client."""
+"""Variables with such names that are the user's own settings of a client."""
 OF_A_REPOSITORY = (
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -37,14 +37,14 @@ OF_A_REPOSITORY = (
     "GIT_CONFIG_COUNT",
     "GIT_REPLACE_REF_BASE",
 )
-"""What git tells its hooks of their own repository (`git rev-parse --local-env-vars`); who is started has another."""
+"""Variables that git sets for its hooks, about one repository (`git rev-parse --local-env-vars`)."""
 
 
 def clean(
     inherited: Mapping[str, str], strip: Iterable[str] = (*OURS, *OF_CLIENTS), keep: Iterable[str] = SETTINGS
 ) -> dict[str, str]:
-    """The environment for somebody else: without identities, tokens and sessions of agent clients, and without another
-    repository's place. What the names in *strip* match goes, unless one in *keep* does; ours always goes.
+    """Return the environment for another agent, without identities, tokens and sessions of clients, and without git's
+    variables of a repository. Names that match *strip* are removed unless they match *keep*; ours are always removed.
     """
     strip, keep = tuple(strip), tuple(keep)
     return {
@@ -55,18 +55,18 @@ def clean(
 
 
 def unnamed(inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a process of ours that goes on to start agents: each is given what its profile keeps."""
+    """Return the environment for a process of ours that starts agents: each gets what its profile keeps."""
     return clean(inherited, strip=())
 
 
 def identity(team: str, agent: str, name: str, type: str) -> dict[str, str]:
-    """The variables that say who an agent is, under our names and those of OpenCode Teams."""
+    """Return the variables that say who an agent is, under our names and those of OpenCode Teams."""
     own = {"AGENT_ID": agent, "AGENT_NAME": name, "AGENT_TYPE": type}
     both = {f"{prefix}_{key}": value for prefix in ("TEAMS", "OPENCODE") for key, value in own.items()}
     return {**both, "TEAMS_TEAM": team, "OPENCODE_TEAM_NAME": team}
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
-    from fnmatch import fnmatchcase  # dear, and wanted only where something is started
+    from fnmatch import fnmatchcase  # slow to import, and only needed when a process is started
 
     return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -1,4 +1,4 @@
-"""Installing our hooks and our MCP server into the settings of a client, and taking both out again."""
+"""Install our hooks and our MCP server in the settings of a client, and remove both again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _PATIENCE = 30.0
 
 
 class FileChange:
-    """What is to become of one file: its bytes before and after, None for no file; and those before any of it."""
+    """The planned change of one file: its bytes *before* and *after*, and its *original* bytes without anything of
+    ours; None means no file.
+    """
 
     def __init__(self, place: SettingsFile, before: bytes | None, after: bytes | None, original: bytes | None) -> None:
         self.place = place
@@ -32,7 +34,7 @@ class FileChange:
 
     @property
     def diff(self) -> str:
-        """The change as a unified diff; empty when there is none."""
+        """The change as a unified diff; empty if there is none."""
         from difflib import unified_diff
 
         before, after = _lines(self.before), _lines(self.after)
@@ -45,12 +47,12 @@ def _lines(data: bytes | None) -> list[str]:
 
 
 def install(store: Store, place: SettingsFile, ours: Ours) -> FileChange:
-    """What installing changes: ours is added, or put in the place of what an older version added.
+    """Return the change that adds our entries, or replaces those of an older version.
 
     Raises:
-        DamagedRecord: The file that is there is not what the client could read; it is left as it is.
-        NotAllowed: The file is not the user's, or a link out of the project.
-        InvalidValue: What ours is called is there, and not ours.
+        DamagedRecord: The client could not read the file either; it is left as it is.
+        NotAllowed: The file belongs to another user, or is a link out of the project.
+        InvalidValue: Another entry has the name of ours.
     """
     before = _read(place)
     original = _without(store, place, before)
@@ -59,8 +61,8 @@ def install(store: Store, place: SettingsFile, ours: Ours) -> FileChange:
 
 
 def uninstall(store: Store, place: SettingsFile) -> FileChange:
-    """What uninstalling changes: the file becomes byte for byte what it was, if nobody else changed it since; if
-    somebody did, ours is taken out.
+    """Return the change that removes our entries. If nobody else changed the file since, it becomes byte for byte what
+    it was.
 
     Raises:
         DamagedRecord, NotAllowed: As for `install`.
@@ -73,7 +75,7 @@ def uninstall(store: Store, place: SettingsFile) -> FileChange:
 
 
 def one_at_a_time(store: Store) -> Lock:
-    """The lock under which files are looked at and changed: of several who install at once, each finds what is so."""
+    """Return the lock under which files are read and changed, so that concurrent installations do not mix."""
     disk.prepare_root(store.root)
     directory = f"{store.root}/installed"
     disk.make_directories(directory, store.root)
@@ -81,7 +83,7 @@ def one_at_a_time(store: Store) -> Lock:
 
 
 def apply(store: Store, change: FileChange) -> None:
-    """Write the file, after keeping a copy of what it was."""
+    """Write the file, after storing a copy of what it was."""
     path = os.path.realpath(change.place.path)
     kept = _kept(store, change.place)
     if change.before == change.after:
@@ -120,19 +122,19 @@ def _remove_empty(directories: list[str]) -> None:
     for directory in directories:
         try:
             os.rmdir(directory)
-        except OSError:  # somebody uses it
+        except OSError:  # it is not empty
             return
 
 
 def _read(place: SettingsFile) -> bytes | None:
-    """What the file says; None if there is none. Links are followed if they stay where they should."""
+    """Return the content of the file; None if there is none. Links are followed, but not out of the project."""
     real = os.path.realpath(place.path)
     if place.project and not real.startswith(os.path.realpath(place.project) + "/"):
         raise errors.NotAllowed(f"{place.path} is a link out of the project", "Replace it with a file.")
     existing = real
     while not os.path.lexists(existing):
         existing = os.path.dirname(existing)
-    if os.path.islink(existing):  # what leads nowhere was followed: it leads in a circle
+    if os.path.islink(existing):  # realpath stops at a link only if it leads in a circle
         raise errors.NotAllowed(f"{existing} is a link to itself", "Replace it with a file, or remove it.")
     if hasattr(os, "geteuid") and os.stat(existing).st_uid != os.geteuid():
         raise errors.NotAllowed(f"{existing} belongs to another user", "Install for yourself: --user.")
@@ -147,9 +149,8 @@ def _backup(store: Store, place: SettingsFile) -> str:
 
 
 def backup_of(store: Store, place: SettingsFile) -> str:
-    """Where what the file was before is kept; empty if it is not."""
-    path = _backup(store, place)
-    return path if os.path.exists(path) else ""
+    """Return the path of the stored copy; empty if there is none."""
+    return path if os.path.exists(path := _backup(store, place)) else ""
 
 
 def _keep(store: Store, change: FileChange, made: list[str]) -> None:
@@ -166,7 +167,7 @@ def _keep(store: Store, change: FileChange, made: list[str]) -> None:
 
 
 def _kept(store: Store, place: SettingsFile) -> dict[str, Any]:
-    """What was kept at the last change; empty if nothing was."""
+    """Return what was stored at the last change; empty if nothing was."""
     path = _backup(store, place)
     try:
         kept = json.loads(disk.read_file(path))
@@ -191,7 +192,7 @@ def _bytes(text: str | None) -> bytes | None:
 
 
 def _without(store: Store, place: SettingsFile, data: bytes | None) -> bytes | None:
-    """The file without anything of ours: what it was before, if it is still what we made of it."""
+    """Return the file without our entries: what it was before, if it still is what we made of it."""
     if data is None:
         return None
     kept = _kept(store, place)

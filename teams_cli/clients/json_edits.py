@@ -1,4 +1,4 @@
-"""JSON that somebody else wrote, changed in single places: comments, indentation and all else stay as they are."""
+"""Change single values in JSON that others wrote. Comments, indentation and everything else stay as they are."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _decoder = json.JSONDecoder()
 
 
 def without_comments(text: str) -> str:
-    """The text as JSON has it: comments and commas behind the last of a list are blank, all else is in its place."""
+    """Return the text with comments and trailing commas replaced by blanks; everything else stays in its place."""
     return _blanked(_LAST_COMMA, _blanked(_COMMENT, text))
 
 
 def _blanked(kind: re.Pattern[str], text: str) -> str:
-    return kind.sub(lambda found: found[0] if found[0][0] == '"' else re.sub(r"[^\r\n]", " ", found[0]), text)
+    return kind.sub(lambda match: match[0] if match[0][0] == '"' else re.sub(r"[^\r\n]", " ", match[0]), text)
 
 
 def has_comments(text: str) -> bool:
-    """Whether somebody wrote something into it that is no JSON."""
+    """Whether the text has comments or trailing commas."""
     return without_comments(text).split() != text.split()
 
 
 def with_member(text: str, path: Path, value: Any) -> str:
-    """The text with a value that was not there: under the last key of the path in an object, which is made if it is
-    missing; with a number at the end of the path, as the last of a list.
+    """Return the text with a value added at the path. Missing objects on the way are made. A number at the end of the
+    path adds to a list.
     """
     bare = without_comments(text)
-    start = _begin(bare)
+    start = _blank(bare, 0)
     for depth, key in enumerate(path):
         container = _Container(bare, start)
         child = container.child(key)
@@ -52,9 +52,9 @@ def with_member(text: str, path: Path, value: Any) -> str:
 
 
 def without_member(text: str, path: Path) -> str:
-    """The text without the value at that path, which is there."""
+    """Return the text without the value at that path, which exists."""
     bare = without_comments(text)
-    start = _begin(bare)
+    start = _blank(bare, 0)
     for key in path[:-1]:
         start = _Container(bare, start).place(key).value
     container = _Container(bare, start)
@@ -77,7 +77,7 @@ def without_member(text: str, path: Path) -> str:
 
 
 class _Child:
-    """A value in an object or list: where it starts, with its key, where the value itself does, and where it ends."""
+    """A value in an object or a list: where it starts with its key, where the value starts, and where it ends."""
 
     def __init__(self, key: str | int, start: int, value: int, end: int) -> None:
         self.key = key
@@ -87,7 +87,7 @@ class _Child:
 
 
 class _Container:
-    """The object or list that begins at *start*, and where its end is."""
+    """The object or list that begins at *start*."""
 
     def __init__(self, bare: str, start: int) -> None:
         self.start = start
@@ -109,68 +109,64 @@ class _Container:
             number += 1
 
     def child(self, key: str | int) -> _Child | None:
-        """The value under that key; None if there is none."""
+        """Return the value under that key; None if there is none."""
         return next((child for child in self.children if child.key == key), None)
 
     def place(self, key: str | int) -> _Child:
-        """The value under that key, which is there."""
+        """Return the value under that key, which exists."""
         child = self.child(key)
         assert child is not None
         return child
 
 
 def _inserted(text: str, found: _Container, key: str | int, value: Any) -> str:
-    """The text with the value at the end of the container, laid out as what is there."""
+    """Return the text with the value at the end of the container, formatted like the values there."""
     newline = "\r\n" if "\r\n" in text else "\n"
     head = "" if found.is_list else f"{json.dumps(key)}: "
     end = found.children[-1].end if found.children else found.start + 1
-    if found.children and "\n" not in text[found.start : found.children[-1].start]:  # all on one line
+    if found.children and "\n" not in text[found.start : found.children[-1].start]:  # everything is on one line
         return f"{text[:end]}, {head}{json.dumps(value, ensure_ascii=False)}{text[end:]}"
     unit = _unit(text)
     outer = _indent_of(text, found.start)
     own = _indent_of(text, found.children[-1].start) if found.children else outer + unit
     lines = json.dumps(value, indent=unit, ensure_ascii=False).splitlines()
     member = head + f"{newline}{own}".join(lines)
-    if found.children:  # behind what is said of the last one, on its line
+    if found.children:  # after a comment on the line of the last value
         code = _blanked(_COMMENT, text)
         comma = _comma(code, end)
         place = _end_of_line(code, comma + 1 if comma >= 0 else end)
         before, after = ("", ",") if comma >= 0 else (",", "")
         return f"{text[:end]}{before}{text[end:place]}{newline}{own}{member}{after}{text[place:]}"
-    inner = text[end : found.close].rstrip(" \t\r\n")  # a comment, perhaps
+    inner = text[end : found.close].rstrip(" \t\r\n")  # it may hold a comment
     return f"{text[:end]}{inner}{newline}{own}{member}{newline}{outer}{text[found.close :]}"
 
 
 def _comma(code: str, place: int) -> int:
-    """Where the comma behind the value is that ends at the place; -1 where none is."""
+    """Return the place of the comma after a value that ends at *place*; -1 if there is none."""
     found = _blank(code, place)
     return found if code[found : found + 1] == "," else -1
 
 
 def _end_of_line(code: str, place: int) -> int:
-    """The end of the line, if nothing but a comment is left of it; else the place."""
+    """Return the end of the line if only a comment is left on it, else *place*."""
     match = re.compile(r"[ \t]*(?=\r?\n)").match(code, place)
     return match.end() if match else place
 
 
 def _unit(text: str) -> str:
-    """What the text is indented with, one level."""
+    """Return one level of the text's indentation."""
     for line in text.splitlines()[1:2]:
         return line[: len(line) - len(line.lstrip())] or "  "
     return "  "
 
 
 def _indent_of(text: str, place: int) -> str:
-    """The blanks at the beginning of the line of that place."""
+    """Return the blanks at the beginning of the line of that place."""
     line = text[text.rfind("\n", 0, place) + 1 : place]
     return line[: len(line) - len(line.lstrip())]
 
 
-def _begin(bare: str) -> int:
-    return _blank(bare, 0)
-
-
 def _blank(text: str, place: int) -> int:
-    """Where the blanks end that begin at the place."""
+    """Return the end of the blanks that begin at *place*."""
     found = _BLANK.match(text, place)
     return found.end() if found else place

@@ -1,4 +1,4 @@
-"""What a client's output says: the session's id, the answer, tokens taken, failures, and rate limits."""
+"""Read a client's output: the id of its session, its answer, its tokens, failures, and rate limits."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 def is_preset(profile: Profile) -> bool:
-    """Whether the client takes the session id that it is given, instead of making one."""
+    """Whether the client uses the session id that it is given, instead of making one."""
     return bool(profile.session_id.get("from", "preset") == "preset")
 
 
 def session_id_in(profile: Profile, printed: str) -> str | None:
-    """The session id that the client printed, if it makes one itself."""
+    """Return the session id that the client printed, if it makes one itself."""
     if is_preset(profile):
         return None
     return next(_found(profile.session_id, printed), None)
 
 
 def output_in(profile: Profile, printed: str) -> str:
-    """The answer in what the client printed."""
+    """Return the answer in the output."""
     if profile.output.get("from", "stdout") == "stdout":
         return printed
     answers = list(_found(profile.output, printed))
@@ -37,13 +37,13 @@ def output_in(profile: Profile, printed: str) -> str:
 
 
 def said_in(profile: Profile, printed: str) -> str:
-    """All that the client has said in a turn that is not over, if it prints that as it comes."""
+    """Return everything that the client has said in an unfinished turn, if it prints that as it comes."""
     where = profile.output.get("from", "stdout")
     return printed if where == "stdout" else "\n".join(_found(profile.output, printed)) if where == "lines" else ""
 
 
 def has_failed(profile: Profile, status: int, printed: str) -> bool:
-    """Whether the turn failed, by the exit status and by what the client says itself."""
+    """Whether the turn failed, by its exit status and by what the client reports."""
     where = profile.failed
     if where.get("status", True) and status != 0:
         return True
@@ -56,8 +56,8 @@ def has_failed(profile: Profile, status: int, printed: str) -> bool:
 
 
 def failure_in(profile: Profile, printed: str) -> str:
-    """What the client says of its failed turn: of a stream of JSON the documents that report a failure, and lines that
-    are no JSON; else all that it printed.
+    """Return what the client reports about its failed turn: of a stream of JSON the documents about a failure and lines
+    that are not JSON, else its whole output.
     """
     where = profile.failed
     if "items" in where:
@@ -70,7 +70,7 @@ def failure_in(profile: Profile, printed: str) -> str:
 
 
 def matching(where: Mapping[str, Any], printed: str) -> Iterator[Any]:
-    """The documents in what was printed that have what is to match."""
+    """Yield the documents in the output that match."""
     for document in _documents(where["from"], printed):
         if _matches(document, where.get("match", {})):
             yield document
@@ -84,7 +84,7 @@ def _found(where: Mapping[str, Any], printed: str) -> Iterator[str]:
 
 
 def _documents(form: str, printed: str) -> Iterator[Any]:
-    """The JSON documents in what was printed: the whole, the items of the whole, or one a line."""
+    """Yield the JSON documents in the output: the whole, the items of the whole, or one for each line."""
     if form == "lines":
         for line in printed.splitlines():
             yield from _parsed(line)
@@ -105,14 +105,14 @@ def _matches(document: Any, wanted: Mapping[str, Any]) -> bool:
 
 
 def at(document: Any, path: str) -> Any:
-    """What lies at a path of keys, with dots between them; None if nothing does."""
+    """Return the value at a path of keys with dots between them; None if there is none."""
     for key in path.split("."):
         document = document.get(key) if isinstance(document, dict) else None
     return document
 
 
 class Tokens(Record):
-    """Tokens of one model: all that it read, what of that came from a cache, and what it wrote."""
+    """The tokens of one model: all that it read, the part of these that came from a cache, and those that it wrote."""
 
     model: Text | None = None
     input: Count = 0
@@ -121,17 +121,17 @@ class Tokens(Record):
 
     @property
     def total(self) -> int:
-        """All that was read and written."""
+        """All tokens read and written."""
         return self.input + self.output
 
     def plus(self, other: Tokens) -> Tokens:
-        """Both together, under this model's name."""
+        """Return the sum of both, for this model."""
         return self.having(
             input=self.input + other.input, cached=self.cached + other.cached, output=self.output + other.output
         )
 
     def minus(self, earlier: Tokens) -> Tokens:
-        """What came since; where less is said than before, it was counted anew."""
+        """Return the tokens since *earlier*. If the count is smaller than before, the client began to count anew."""
         if earlier.total > self.total:
             return self
         return self.having(
@@ -142,12 +142,14 @@ class Tokens(Record):
 
 
 def grows(profile: Profile) -> bool:
-    """Whether the client counts from the beginning of its session on, not each turn for itself."""
+    """Whether the client counts since the beginning of its session, not for each turn."""
     return bool(profile.usage.get("grows"))
 
 
 def of_turn_in(profile: Profile, printed: str) -> Tokens | None:
-    """The tokens of the turn alone, where the client says them beside what may count its whole session."""
+    """Return the tokens of the turn alone, if the client prints them beside a count that may cover its whole
+    session.
+    """
     if "turn" not in profile.usage:
         return None
     documents = matching(profile.usage, printed)
@@ -155,9 +157,8 @@ def of_turn_in(profile: Profile, printed: str) -> Tokens | None:
 
 
 def tokens_in(profile: Profile, printed: str, model: str | None = None) -> list[Tokens] | None:
-    """The tokens in what the client printed, for each model; None if it does not say.
-
-    *model* is the one that was chosen: some clients don't name it.
+    """Return the tokens in the output, for each model; None if it has none. *model* is the chosen model, for clients
+    that do not name it.
     """
     where = profile.usage
     if not where:
@@ -169,7 +170,7 @@ def tokens_in(profile: Profile, printed: str, model: str | None = None) -> list[
 
 
 def summed(found: Sequence[Tokens]) -> list[Tokens]:
-    """Counts put together by their models."""
+    """Return one sum for each model."""
     together: dict[str | None, Tokens] = {}
     for each in found:
         together[each.model] = together[each.model].plus(each) if each.model in together else each
@@ -177,7 +178,7 @@ def summed(found: Sequence[Tokens]) -> list[Tokens]:
 
 
 def _counted(where: Mapping[str, Any], document: Any, model: str | None) -> Iterator[Tokens]:
-    """The counts of one document: one for each model, under whose name it stands, or one in all."""
+    """Yield the counts in one document: one for each model if they stand under names, else one in all."""
     if "each" not in where:
         parts = {model: document}
     else:
@@ -191,7 +192,7 @@ def _counted(where: Mapping[str, Any], document: Any, model: str | None) -> Iter
 
 
 def _sum(part: Any, paths: Sequence[str]) -> int | None:
-    """The numbers at these paths together; None if there is none."""
+    """Return the sum of the numbers at these paths; None if there is none."""
     values = [at(part, path) for path in paths]
     numbers = [int(each) for each in values if isinstance(each, int | float) and each >= 0]
     return sum(numbers) if numbers else None
@@ -208,13 +209,12 @@ _IN = rf"(?:in|after) ((?:{_SPAN}[\s,]*(?:and\s+)?)+)"
 _AT = r"(?:resets?|again|until|at)(?: at)? (\d{1,2})(?::(\d{2}))?\s*([ap]m)?(?:\s*\(([\w/+-]+)\))?"
 _SINCE_1970 = r"limit reached\|(\d{10})"
 _UNKNOWN = 15 * 60.0
-"""Seconds after which one looks again, where the client does not say when."""
+"""Seconds until the next try, if the client does not say when."""
 
 
 def limited_until(said: str, now: datetime) -> datetime | None:
-    """When the provider gives more again, by the end of what a failed client said; None if it failed otherwise.
-
-    A time of the day is the next one, in the zone that is named, else in that of *now*.
+    """Return when the provider accepts requests again, from what a failed client said; None if it failed for another
+    reason. A time of day is the next one, in the zone that is named, else in that of *now*.
     """
     import re
 

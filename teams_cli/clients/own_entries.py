@@ -1,27 +1,26 @@
-"""The entries of teams in the settings of clients: its hooks and its MCP server, and how they are recognised."""
+"""Our entries in the settings of clients, hooks and MCP server, and how they are recognised."""
 
 from __future__ import annotations
 
 import os
 
 WAIT = "--wait"
-"""What makes a hook of a client in a terminal one that waits beside it for mail."""
+"""The argument of a hook that waits in the background of a client in a terminal for mail."""
 ASK = "--ask"
-"""What makes a hook one that asks the person whether a tool may be used."""
+"""The argument of a hook that asks the human whether a tool may be used."""
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def program(python: str, *words: str) -> list[str]:
-    """The words that run one of our commands, in the fastest way: `-m` and most console scripts take half as long
+    """Return the words that run one of our commands in the fastest way: `-m` and most console scripts take half as long
     again.
     """
     return [*of_module(python, "teams_cli.__main__"), *words]
 
 
 def of_module(python: str, module: str) -> list[str]:
-    """The words that run `main` of one of our modules.
-
-    `-P` keeps the directory that the client works in from being imported from.
+    """Return the words that run `main` of one of our modules. `-P` prevents imports from the directory that the client
+    works in.
     """
     installed = os.path.basename(_PACKAGE) in ("site-packages", "dist-packages")
     where = "" if installed else f"import sys; sys.path.append({_PACKAGE!r}); "
@@ -29,14 +28,14 @@ def of_module(python: str, module: str) -> list[str]:
 
 
 def hook_command(python: str, client: str) -> str:
-    """The shell command that answers the client's hooks."""
-    import shlex  # and with it `re`: most that know of these settings write none
+    """Return the shell command that answers the client's hooks."""
+    import shlex  # slow to import, and only needed for settings that are written
 
     return shlex.join(program(python, "hook", client))
 
 
 def is_our_hook(shell_command: object) -> bool:
-    """Whether that is a command that we put there, now or in an earlier version."""
+    """Whether this version or an earlier one installed that command."""
     if not isinstance(shell_command, str):
         return False
     words = shell_command.removesuffix(f" {WAIT}").split()
@@ -45,9 +44,9 @@ def is_our_hook(shell_command: object) -> bool:
 
 
 NAME = "team"
-"""What the server is called in the settings of clients; `teams` is what many call that of another product."""
+"""The name of the server in the settings of clients; another product often uses `teams`."""
 PROMPT_TOOL = "ask_permission"
-"""The tool by which a client has the person asked whether it may use another."""
+"""The tool by which a client has the human asked whether it may use another."""
 VARIABLES = (
     "TEAMS_AGENT_ID",
     "TEAMS_AGENT_NAME",
@@ -66,11 +65,11 @@ VARIABLES = (
     "OPENCODE_TEAM_NAME",
     "JANUS_AGENT_NAME",
 )
-"""What the server goes by; clients that keep their environment from servers have to be told to hand these on."""
+"""The variables that the server reads, for clients that keep their environment from servers."""
 
 
 def is_server_available() -> bool:
-    """Whether what the server needs is installed."""
+    """Whether the packages that the server needs are installed."""
     from importlib.util import find_spec
 
     try:
@@ -80,12 +79,12 @@ def is_server_available() -> bool:
 
 
 def server_command(python: str) -> list[str]:
-    """The words that start the server."""
+    """Return the words that start the server."""
     return program(python, "mcp")
 
 
 def is_our_server(entry: object) -> bool:
-    """Whether that is an entry that we put there, now or in an earlier version."""
+    """Whether this version or an earlier one installed that entry."""
     if not isinstance(entry, dict):
         return False
     said, more = entry.get("command"), entry.get("args", [])

@@ -1,4 +1,6 @@
-"""The rights of a client that `teams` starts: ask for all, edit in its directory, or all that its user may."""
+"""The permissions of a client that `teams` starts: ask about everything, edit in its directory, or do all that its user
+may.
+"""
 
 from __future__ import annotations
 
@@ -31,68 +33,63 @@ class Mode:
 
 
 def choose(profile: Profile, asked: Permissions | None, team: Team, environ: Mapping[str, str]) -> Permissions | None:
-    """The level to start a client at: what was asked for, else what its profile says, else the team's setting.
-
-    None for a client that has no modes: it does what its own command line lets it.
+    """Return the level at which to start a client: what was asked for, else what its profile says, else the team's
+    setting. None for a client without levels, which may do what its command line allows.
 
     Raises:
         InvalidValue: The client can't be held to that level; says why.
-        NotAllowed: Whoever starts it may do less itself.
+        NotAllowed: The caller itself may do less.
     """
     if asked:
         refuse_missing(profile, asked)
     if not profile.modes:
         refuse_more(environ, LEVELS[-1], f"start {profile.name}, which nothing holds back")
         return None
-    level = asked or profile.permissions or _setting(team)
+    from teams_cli.teams import settings
+
+    level: Permissions = asked or profile.permissions or settings.value(team, SETTING)  # type: ignore[assignment]
     mode(profile, level)
     refuse_more(environ, level, f"start an agent that may do more ({level})")
     return level
 
 
 def refuse_missing(profile: Profile, level: str) -> None:
-    """Refuse a level that the client can't be held to."""
+    """Refuse a level to which the client can't be held."""
     if not profile.modes:
         why = f"{profile.name} can't be held to permissions {level}: it does what its command line lets it"
         raise errors.InvalidValue(why, "Leave out --permissions.")
     mode(profile, level)
 
 
-def _setting(team: Team) -> Permissions:
-    from teams_cli.teams import settings
-
-    return settings.value(team, SETTING)  # type: ignore[return-value]  # one of the setting's choices
-
-
 def held_to(profile: Profile, level: str | None) -> str | None:
-    """The level of a client that was started at *level*: earlier versions said none."""
+    """Return the level of a client that was started at *level*; earlier versions recorded none."""
     return (level or _BEFORE) if profile.modes else None
 
 
 def mode(profile: Profile, level: str | None) -> Mode:
-    """How the client is held to that level; with no words for one that has no modes.
+    """Return how the client is held to that level; without words for a client without levels.
 
     Raises:
-        InvalidValue: It can't be; says why.
+        InvalidValue: It can't be held to it; says why.
     """
     level = held_to(profile, level)
     if level is None:
         return Mode([], {})
-    found = profile.modes.get(level)
-    if found is None or isinstance(found, str):
+    words = profile.modes.get(level)
+    if words is None or isinstance(words, str):
         others = [other for other in LEVELS if not isinstance(profile.modes.get(other), str | None)]
-        why = found or "its profile has no such mode"
+        why = words or "its profile has no such mode"
         raise errors.InvalidValue(
             f"{profile.name} can't be started with permissions {level}: {why}",
             f"Use --permissions {' or '.join(others) or 'nothing'}; for the whole team: teams set permissions LEVEL",
         )
-    if isinstance(found, list):
-        return Mode(found, {})
-    return Mode(list(found.get("words", [])), {key: str(value) for key, value in found.get("set", {}).items()})
+    if isinstance(words, list):
+        return Mode(words, {})
+    return Mode(list(words.get("words", [])), {key: str(value) for key, value in words.get("set", {}).items()})
 
 
 def is_confined(profile: Profile, level: str | None) -> bool:
-    """Whether the client's shell is a sandbox at that level: what is started in it is to be started outside."""
+    """Whether the client's shell is a sandbox at that level, so that agents must be started outside of it."""
     return any(SANDBOX in word for word in mode(profile, level).words)
 
 
@@ -100,7 +97,7 @@ def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
     """Refuse to do for a client what it may not do itself.
 
     Raises:
-        NotAllowed: The environment is that of a client which is held to less than *level*, or of one above.
+        NotAllowed: The environment is that of a client held to less than *level*, or of one below such a client.
     """
     holder = environment.holder(environ)
     if holder and LEVELS.index(holder.level) < LEVELS.index(level):
@@ -108,7 +105,7 @@ def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
 
 
 def not_allowed(level: str, to_do: str, instead: str = "") -> errors.NotAllowed:
-    """The refusal of what would reach past the level that an agent is held to; *instead* is what it can do itself."""
+    """Return the refusal of what an agent of that level may not do; *instead* says what it can do itself."""
     return errors.NotAllowed(
         f"an agent with permissions {level} may not {to_do}: `teams` grants only what its client does",
         f"{instead}{' Or ask' if instead else 'Ask'} the person to do it, at their own terminal: "
@@ -117,7 +114,7 @@ def not_allowed(level: str, to_do: str, instead: str = "") -> errors.NotAllowed:
 
 
 def as_text(input: Any) -> str:
-    """What a tool would be given, for the person to judge: a command as it is, else as JSON."""
+    """Return what a tool would be given, for the human to judge: a command as it is, anything else as JSON."""
     import json
 
     if isinstance(input, dict) and isinstance(input.get("command"), str):

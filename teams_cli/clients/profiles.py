@@ -1,4 +1,4 @@
-"""Profiles: how a client is started, resumed and interrupted, and with which of its versions that was tried."""
+"""Profiles: how a client is started, resumed and interrupted, and with which versions of it that was tried."""
 
 from __future__ import annotations
 
@@ -25,36 +25,33 @@ _SHELLS = ("sh", "dash", "bash", "zsh", "fish", "ksh", "ash", "busybox", "env")
 
 
 class Profile(Record):
-    """One client. In the command lines `{prompt}`, `{session_id}`, `{agent}`, `{root}` (where the teams are kept) and
-    `{network}` (whether `teams` needs it there, true or false) are filled in word by word; `{model}` becomes the words
-    of *model*, in which that is the name, when one was chosen; `{hooks}` becomes the words
-    that make the client call our hooks, in the dialect *hooks*,
-    and `{mcp}` those that give it our MCP server, as the client *mcp* takes them. In *fork* there are also
-    `{session_file}`, the file that the client keeps the session in, found by the pattern *session_file* (a glob with
-    the client's variables and `{session_id}`, `{session_id:.8}` for its beginning), and `{profiles}`, the directory of
-    the clients that are known.
+    """How one client is run.
 
-    *input* says what it reads from standard input: the prompt, or the messages of a resumed turn as JSON. To one that
-    is *introduced*, since it may have none of our hooks, the first prompt also says who it is and who else is there.
-    *session_id* and *output* say where they are found: `preset`, `stdout`, a `path` in a JSON document (`json`), in
-    one of its items (`items`), or in a line of JSON (`lines`), the last that has what `match` says.
+    *start*, *resume* and *fork* are command lines, in which these words are replaced:
 
-    *usage* says where it counts tokens: in documents found like its answer, the paths of numbers that make up `input`,
-    `cached` and `output`, `each` where there is one count for each model, under its name, and `grows` if it counts
-    from the beginning of its session on. Where only some versions do that, `turn` has the paths of `input` and
-    `output` of the turn alone: what grew by less was counted for the turn alone, too.
+    * `{prompt}`, `{session_id}`, `{agent}`; `{root}`, where the teams are stored; `{network}`, `true` if `teams` needs
+      the network for them, else `false`
+    * `{model}` by the words of *model*, if a model was chosen; `{model}` in these by its name
+    * `{hooks}` by the words that give the client *hooks* our hooks; `{mcp}` by those that give the client *mcp* our
+      MCP server; `{permissions}` by those of the level in *modes*
+    * `{acp}` by the words of *acp*, the command of a client that speaks the Agent Client Protocol. A profile with
+      nothing but *acp* is run like the harness `acp`.
+    * in *fork* only: `{session_file}`, the newest file that matches the glob *session_file* (with the client's
+      variables, `{session_id}`, and `{session_id:.8}` for its beginning); `{profiles}`, the directory of known clients
 
-    Where the command line has no words for hooks and server, *once* names the client as which it takes them: from
-    settings of ours that it is given by variables, for this one run.
+    *input* is what it reads on standard input: the prompt, or the messages of a resumed turn as JSON. If *introduced*,
+    because it may have none of our hooks, its first prompt also says who it is and who else is there.
 
-    `{acp}` becomes the words of *acp*, in which the others are filled in, too: the command of a client that speaks the
-    Agent Client Protocol. Where a profile says no more than that, it is started as the harness `acp` is.
+    *session_id* and *output* say where these are: `preset`, `stdout`, or a `path` in a JSON document (`json`), in one
+    of its items (`items`), or in a line of JSON (`lines`); the last one that matches `match` counts. *usage* finds
+    counts of tokens in the same way: `input`, `cached` and `output` are paths of numbers to add; `each` is the path of
+    an object with counts for each model; `grows` means that it counts since the beginning of its session. If only some
+    versions do, `turn` has the paths for the turn alone: a smaller growth shows that the turn alone was counted.
 
-    A failed turn of a client with a *provider* may be a limit of that.
-
-    *modes* says how the client is held to what it may do, at each level of `ask`, `edit` and `all`: by the words for
-    `{permissions}`, or `words` and variables to `set`; or it says why it can't be. *permissions* is the level at which
-    it is started, unless another is said; the team's, if it is left out.
+    *once* is the client that gives hooks and server by settings of ours for one run, if the command line can't.
+    A failed turn of a client with a *provider* may be a limit of that provider. *modes* says how the client is held
+    to each level, `ask`, `edit` and `all`: by words, or by `words` and variables to `set`; a text says why it can't
+    be. *permissions* is the default level; without it, the team's setting is.
     """
 
     name: Name
@@ -89,23 +86,23 @@ class Profile(Record):
 
     @property
     def has_provider(self) -> bool:
-        """Whether its client can meet a limit of its provider: a shell that runs the prompt can't."""
+        """Whether its client can meet a limit of a provider: a shell that runs the prompt can't."""
         command = self.start[self.start.index("{prompt}") - 1] if "{prompt}" in self.start else ""
         runs_prompt = command.startswith("-") and command.endswith("c") and os.path.basename(self.start[0]) in _SHELLS
         return self.provider and not runs_prompt
 
     def environment(self, inherited: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-        """What the client is started with: the inherited environment without any other's identity, and its own."""
+        """Return the environment for the client: the inherited one without the identity of others, and *own*."""
         kept = environments.clean(inherited, self.strip, self.keep)
         return {**kept, **{key: str(value) for key, value in self.set.items()}, **own}
 
 
 def get(name: str, config: Config | None, command: str | None = None) -> Profile:
-    """The profile of that name, the user's own before the embedded ones; with the *command* of its client, where that
-    was said for one agent.
+    """Return the profile of that name; the user's own come before ours. *command* is the client's command for one
+    agent.
 
     Raises:
-        InvalidValue: There is none; the hint names those that there are. Or it takes no command.
+        InvalidValue: There is no such profile, or it takes no command.
         DamagedRecord: The user's own has the wrong shape.
     """
     own = config.harness if config else {}
@@ -124,7 +121,7 @@ def get(name: str, config: Config | None, command: str | None = None) -> Profile
 
 
 def _extended(name: str, own: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What the embedded profile of that name says, if there is one, and an own one does not say how to start."""
+    """Return our profile of that name, if there is one and the user's own does not say how to start."""
     own = own or {}
     client = known.find(name) or (known.find("acp") if "acp" in own else None)
     return {**client.profile, "name": name} if client and "start" not in own else {}
@@ -143,13 +140,21 @@ def _commanded(profile: Profile, command: str) -> Profile:
 
 
 def refuse_without_command(profile: Profile) -> None:
-    """Raises InvalidValue: The client's command is to be said for each agent, and was not."""
+    """Refuse a profile that needs the client's command for each agent, if it was not given.
+
+    Raises:
+        InvalidValue: It was not given.
+    """
     if ACP in profile.start and not profile.acp:
         raise errors.InvalidValue(f"the harness {profile.name} needs the command of its client", _COMMAND)
 
 
 def refuse_missing(profile: Profile, config: Config | None, environ: Mapping[str, str]) -> None:
-    """Raises NotInstalled: The program of an embedded profile is not on the PATH."""
+    """Refuse one of our profiles if its program is not installed.
+
+    Raises:
+        NotInstalled: It is not on the PATH.
+    """
     import shutil
 
     is_own = config is not None and profile.name in config.harness
@@ -164,7 +169,11 @@ _COMMAND = 'Give it as: --acp-command "qwen --acp"'
 
 
 def refuse_model(profile: Profile, model: str) -> None:
-    """Raises InvalidValue: The client can't be told to take that model, or would take it for an option of its own."""
+    """Refuse a model that the client can't be given.
+
+    Raises:
+        InvalidValue: The client takes no model, or would take this one for an option.
+    """
     if model.startswith("-"):
         raise errors.InvalidValue(f"{model!r} is no model: it begins with a dash", "Give the name of a model.")
     if not profile.model or MODEL not in [*profile.start, *(profile.acp or ())]:
@@ -176,13 +185,13 @@ def refuse_model(profile: Profile, model: str) -> None:
 
 
 def of_model(profile: Profile, model: str | None) -> list[str]:
-    """The words for `{model}` in a command line; none when no model was chosen."""
+    """Return the words for `{model}` in a command line; none if no model was chosen."""
     return [word.replace(MODEL, model) for word in profile.model or ()] if model else []
 
 
 def brought(profile: Profile, python: str, variables: Iterable[str], level: str | None = None) -> dict[str, list[str]]:
-    """The words for `{acp}`, `{hooks}`, `{mcp}` and `{permissions}` in a command line; *variables* are the names of
-    those that it is run with.
+    """Return the words for `{acp}`, `{hooks}`, `{mcp}` and `{permissions}` in a command line; *variables* are the names
+    of its environment variables.
     """
     hooks, server = known.find(profile.hooks), known.find(profile.mcp)
     return {
@@ -194,14 +203,14 @@ def brought(profile: Profile, python: str, variables: Iterable[str], level: str 
 
 
 def given_once(profile: Profile, python: str, directory: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that bring our hooks and our server to one run, with files of ours in *directory*."""
+    """Return the variables that give one run our hooks and our server, by files of ours in *directory*."""
     client = known.find(profile.once)
     return client.once(python, directory, environ)[1] if client else {}
 
 
 def fill(words: list[str], values: Mapping[str, str], brought: Mapping[str, Sequence[str]] | None = None) -> list[str]:
-    """The command line, each word with the known names in it replaced, and `{acp}`, `{hooks}`, `{mcp}` and
-    `{permissions}` by those words of *brought*, or by none; no shell looks at it.
+    """Return the command line with known names in each word replaced, and `{acp}`, `{hooks}`, `{mcp}` and
+    `{permissions}` replaced by the words in *brought*. No shell reads it.
     """
     filled: list[str] = []
     given = brought or {}
@@ -222,13 +231,13 @@ def fill(words: list[str], values: Mapping[str, str], brought: Mapping[str, Sequ
 
 
 def of_place(root: str, variables: Mapping[str, str]) -> dict[str, str]:
-    """What stands for where the teams are kept; *variables* are those that lead our commands there."""
+    """Return the values for the place of the teams; *variables* lead our commands there."""
     in_database = variables.get("TEAMS_STORE", FILES) != FILES
     return {"root": root, "network": "true" if in_database else "false"}
 
 
 def session_file(profile: Profile, session_id: str, variables: Mapping[str, str]) -> str | None:
-    """The file that the client keeps the session in, *variables* being its environment; None if it is not there.
+    """Return the file in which the client keeps the session; None if it does not exist. *variables* is its environment.
 
     Raises:
         InvalidValue: The pattern of the profile names a value that is missing.
@@ -248,7 +257,7 @@ _PATIENCE = 30
 
 
 class Versions:
-    """The *oldest* that was tried, and the first that is *too_new*, with the reason; that may be empty."""
+    """The *oldest* version that was tried, and the first that is *too_new*, if any, with the reason."""
 
     def __init__(self, oldest: str, too_new: str = "", why: str = "") -> None:
         self.oldest = oldest
@@ -257,7 +266,7 @@ class Versions:
 
 
 def version_of(program: str, environ: Mapping[str, str]) -> str:
-    """What the program says of its version."""
+    """Return what the program says about its version."""
     import subprocess
 
     try:
@@ -271,8 +280,8 @@ def version_of(program: str, environ: Mapping[str, str]) -> str:
 
 
 def version_trouble(client: Client, said: str) -> tuple[str, str]:
-    """What is wrong with that version of the client, and what to do about it; both empty if nothing is."""
-    import re  # dear for hooks, which know of clients too
+    """Return what is wrong with that version of the client, and what to do about it; both empty if nothing is."""
+    import re  # slow to import; hooks need no versions
 
     found, known = re.search(r"\d+(\.\d+)+", said), client.versions
     if not found or not known:

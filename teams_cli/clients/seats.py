@@ -1,4 +1,6 @@
-"""How each client sits in a terminal: which runs are not for a person, how it is woken, what its hooks say of it."""
+"""How each client runs in a terminal: which runs have no person, how it is woken, and what its hooks say of its
+state.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,12 @@ UNKNOWN: TerminalState = "unknown"
 GONE: TerminalState = "gone"
 
 BELL, QUEUE, CONTROL, SOCKET, HTTP = "bell", "queue", "control", "socket", "http"
-"""The ways to wake: a hook or plugin that waits for our bell, as our wrapper does; the client's own queue, the socket
-of its daemon, its own socket, its server if it was told to have one.
+"""The ways to wake: a hook, a plugin or our wrapper that listens for our bell; the client's own queue; the socket of
+its daemon; its own socket; its own HTTP server.
 """
 
 TERMINAL_STATE = "TerminalState"
-"""The event by which our plugin and our wrapper tell what the client said of itself."""
+"""The event by which our plugin and our wrapper report the state of the client."""
 
 _STATES: dict[str, TerminalState] = {
     "SessionStart": IDLE,
@@ -49,9 +51,9 @@ _LONGEST = 200
 
 
 class Socket:
-    """A client's own socket: its hooks find the *address* and the *token* of it in the variables of these names. With
-    one of the words *holds* in its command line the client asks its person about what comes by it. On one that is
-    *framed* every line says by which version of the protocol it is.
+    """A client's own socket. Its hooks find its address and token in the environment variables of these names. With one
+    of the words in *holds* in its command line, the client asks its person about messages from it. If *framed*, each
+    line states the version of the protocol.
     """
 
     def __init__(self, address: str, token: str, *, holds: str = "", framed: bool = False) -> None:
@@ -62,9 +64,9 @@ class Socket:
 
 
 class Daemon:
-    """What runs the tools and hooks of all terminals of a client: the process and the environment of a hook are its.
-    The *word* in its command line tells it from them. Its socket is at *path* in the directory that the variable *home*
-    names, or in *directory* below HOME where that is not set.
+    """The daemon that runs the tools and hooks of all terminals of a client, in its own process and environment. *word*
+    in its command line tells it from terminals. Its socket is at *path* in the directory that the variable *home*
+    names, else in *directory* below HOME.
     """
 
     def __init__(self, word: str, *, home: str, directory: str, path: str) -> None:
@@ -74,20 +76,20 @@ class Daemon:
         self._path = path
 
     def address(self, environ: Mapping[str, str]) -> str:
-        """Where its socket is, for who has that environment."""
+        """Return the path of its socket, in that environment."""
         top = environ.get(self._home) or f"{environ.get('HOME', '')}/{self._directory}"
         return f"{top}/{self._path}"
 
 
 class Seat:
-    """How one client sits. Runs with one of the words *headless* are nobody's terminal; the *ways* to wake it are tried
-    in this order, and it can be interrupted by those in *stops*. *resume* opens one of its sessions in a terminal
-    again, *first* begins one with a prompt; *set* is what it is started with. *titles* says by which mark in the title
-    of its window it means which state.
+    """How one client runs in a terminal. Runs with one of the words in *headless* have no person. It is woken by the
+    first of *ways* that works, and interrupted by those in *stops*. *resume* are the options that open one of its
+    sessions, *first* those that begin one with a prompt, and *set* variables for it. *titles* maps a character in the
+    title of its window to a state.
 
-    One that *begins_silently* calls no hook when it begins a turn that it was woken for: what it does then is known
-    with its next tool call, or the end of the turn. One that *serves* listens where its options `--port` and
-    `--hostname` say, and asks for the password in the variable of that name.
+    If it *begins_silently*, it calls no hook when it begins a turn that it was woken for: its state is known again at
+    its next tool call or the end of the turn. *serves* is the variable with the password of a client that listens where
+    its options `--port` and `--hostname` say.
     """
 
     def __init__(
@@ -118,14 +120,14 @@ class Seat:
         self.set = set or {}
 
     def is_headless(self, words: Sequence[str]) -> bool:
-        """Whether a run with that command line takes one turn, or serves programs."""
+        """Whether a run with that command line takes a single turn, or serves programs."""
         return not self.headless.isdisjoint(words[1:])
 
 
 def state_said(event: Mapping[str, Any]) -> TerminalState | None:
-    """What a hook's event says of the client's state; None if nothing. What it says outright goes first."""
+    """Return the state that a hook's event reports; None if it reports none. An explicit state takes precedence."""
     if event.get("state") in _SAID:
-        return event["state"]  # type: ignore[no-any-return]  # one of the words, as was just looked at
+        return event["state"]  # type: ignore[no-any-return]  # it is one of the states
     name = str(event.get("hook_event_name"))
     if name == "Notification":
         return _NOTICES.get(str(event.get("notification_type")))
@@ -134,7 +136,7 @@ def state_said(event: Mapping[str, Any]) -> TerminalState | None:
 
 
 def permission_for(event: Mapping[str, Any]) -> str | None:
-    """What the client asks its person to permit, in a line; None if the event does not say."""
+    """Return in a line what the client asks its person to permit; None if the event does not say."""
     given = event.get("tool_input") or event.get("details")
     wish = given if isinstance(given, dict) else {}
     named = (wish.get(key) for key in ("command", "file_path", "filePath", "path"))

@@ -1,4 +1,4 @@
-"""Files in which clients have their settings: how ours is put into one, and taken out, with all else left as it is."""
+"""Settings files of clients: put our entries in, and take them out, with everything else left as it is."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _ALLOWED: Place = ("permissions", "allow")
 
 
 class Ours:
-    """What is to be put in for a client: the shell command that answers hooks, and the words that start the MCP server;
-    None where what that needs is not installed.
+    """Our entries for a client: the shell command that answers hooks, and the words that start the MCP server (None if
+    its packages are not installed).
     """
 
     def __init__(self, client: Client, hook: str, server: list[str] | None) -> None:
@@ -47,8 +47,8 @@ class Ours:
 
 
 class Settings:
-    """Settings as JSON: our hooks in it, if it is for *hooks*; our server among the *servers*, the key of those; and
-    the rules by which our commands and tools need no leave, *allowed*. Some may have *comments*.
+    """Settings as JSON. With *hooks*, our hooks are in it; *servers* is the key with the MCP servers; *allowed* are
+    rules by which our commands and tools need no permission. With *comments*, the file may have some.
     """
 
     def __init__(
@@ -60,10 +60,10 @@ class Settings:
         self.comments = comments
 
     def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
-        """The file without anything of ours that was not there *before*; None when nothing is left."""
+        """Return the file without our entries, except those that were there *before*; None if nothing is left."""
         text, document = self._read(path, data)
         earlier = self._read(path, before)[1] if before else {}
-        if before is None and not any(_hooks_of_ours(document)):  # the rules are somebody else's
+        if before is None and not any(_hooks_of_ours(document)):  # then the rules are not ours
             earlier = {key: value for key, value in document.items() if key == _ALLOWED[0]}
         whole = text
         while place := self._next_of_ours(document, earlier):
@@ -74,11 +74,11 @@ class Settings:
         return data if text == whole else _bytes(text) if document or json_edits.has_comments(text) else None
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
-        """The file, which has nothing of ours, with it.
+        """Return the file, which has none of our entries, with them.
 
         Raises:
-            DamagedRecord: It is not what the client could read.
-            InvalidValue: It has another server of that name.
+            DamagedRecord: The client could not read the file either.
+            InvalidValue: It has another server with our name.
         """
         text, document = self._read(path, data or b"")
         if self.servers and NAME in document.get(self.servers, {}):
@@ -102,7 +102,7 @@ class Settings:
             yield (self.servers, NAME), ours.client.server_entry(ours.server)
 
     def hook_commands(self, data: bytes) -> list[str]:
-        """The commands of ours that the settings have for any event."""
+        """Return our commands among its hooks."""
         document = self._read("", data)[1]
         return [_at(document, place)["command"] for place in _hooks_of_ours(document)]
 
@@ -116,7 +116,7 @@ class Settings:
         return text, document
 
     def _next_of_ours(self, document: dict[str, Any], earlier: dict[str, Any]) -> Place:
-        """Where something of ours is, the last first; empty where nothing is."""
+        """Return the place of an entry of ours, the last one first; empty if there is none."""
         for place in reversed(list(_hooks_of_ours(document)) if self.hooks else []):
             return place if len(_at(document, place[:-1])) > 1 else place[:3]
         rules, kept = _at(document, _ALLOWED), _at(earlier, _ALLOWED)
@@ -137,7 +137,7 @@ def _hooks_of_ours(document: dict[str, Any]) -> Iterator[Place]:
 
 
 def _at(document: Any, place: Place) -> Any:
-    """What is at that place; None where nothing is."""
+    """Return the value at that place; None if there is none."""
     for key in place:
         try:
             document = document[key]
@@ -147,25 +147,25 @@ def _at(document: Any, place: Place) -> Any:
 
 
 def _bytes(text: str) -> bytes:
-    """The settings. Half a character, as programs leave that cut texts, stands there by its number alone."""
+    """Encode settings. Half a surrogate pair, which programs leave that cut texts, is written as an escape."""
     return text.encode(errors="backslashreplace")
 
 
 class Plugin:
-    """A plugin of ours, a file of its own, copied from *source* but for the line with the command that it calls."""
+    """A plugin file of ours, copied from *source* except for the line with the command that it calls."""
 
     def __init__(self, source: str) -> None:
         self.source = source
 
     def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
-        """Nothing, if it is ours, in any version."""
+        """Return None if the file is our plugin, in any version, else its content."""
         return None if data.startswith(self._lines()[0].encode()) else data
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
-        """The plugin.
+        """Return the plugin.
 
         Raises:
-            InvalidValue: There is another of that name.
+            InvalidValue: There is another file of that name.
         """
         if data is not None:
             raise errors.InvalidValue(f"{path} exists, and is not from teams", "Move it away, or install by hand.")
@@ -173,7 +173,7 @@ class Plugin:
         return "".join(said if line.startswith(_COMMAND) else line for line in self._lines()).encode()
 
     def hook_commands(self, data: bytes) -> list[str]:
-        """The commands of ours that the file calls."""
+        """Return the command of ours that the file calls."""
         lines = data.decode(errors="replace").splitlines()
         return [json.loads(line.removeprefix(_COMMAND)) for line in lines if line.startswith(_COMMAND)][:1]
 
@@ -187,15 +187,15 @@ _BLOCK_THERE = re.compile(rf"\n?^{_BLOCK[0]}$.*?^{_BLOCK[1]}$\n?", re.MULTILINE 
 
 
 class Instructions:
-    """Instructions for agents as Markdown, as in AGENTS.md: ours are a block between two lines that nobody sees."""
+    """Instructions for agents as Markdown, such as AGENTS.md: ours are a block between two invisible lines."""
 
     def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
-        """The file without our block; None when nothing is left."""
+        """Return the file without our block; None if nothing is left."""
         left = _BLOCK_THERE.sub("", data.decode(errors="surrogateescape").replace("\r\n", "\n"), count=1)
         return left.encode(errors="surrogateescape") or None if self.is_in(data) else data
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
-        """The file with our block at its end."""
+        """Return the file with our block at its end."""
         text = (data or b"").decode(errors="surrogateescape")
         gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
         block = "\n".join([_BLOCK[0], plugins.TEXT, _BLOCK[1], ""])
@@ -206,23 +206,22 @@ class Instructions:
         return _BLOCK[0].encode() in data
 
     def hook_commands(self, data: bytes) -> list[str]:
-        """None: these are words for a model."""
+        """Return nothing: these are words for a model."""
         return []
 
 
 def taken(path: str) -> errors.InvalidValue:
-    """What is wrong when another server has the name of ours."""
-    name = NAME
-    return errors.InvalidValue(f"{path} has another server called {name!r}", "Rename that server first.")
+    """Return the error for another server with our name."""
+    return errors.InvalidValue(f"{path} has another server called {NAME!r}", "Rename that server first.")
 
 
 def kept_once(path: str, document: dict[str, Any]) -> str:
-    """Write settings that are for runs that `teams` opens alone, for their owner; the path."""
+    """Write settings for runs that `teams` opens; returns the path."""
     return written_once(path, json.dumps(document, indent=2).encode())
 
 
 def written_once(path: str, data: bytes) -> str:
-    """Write a file that is for runs that `teams` opens alone, for its owner; the path."""
+    """Write a file for runs that `teams` opens, readable by its owner only; returns the path."""
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     temp = f"{path}.{os.getpid()}"
     descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -233,7 +232,7 @@ def written_once(path: str, data: bytes) -> str:
 
 
 class SettingsFile:
-    """A file that a client reads: whose it is, where, and in which form."""
+    """A settings file: its client, its path, its form, and the project that it belongs to, if any."""
 
     def __init__(self, client: Client, path: str, form: Form, project: str = "") -> None:
         self.client = client
@@ -243,7 +242,7 @@ class SettingsFile:
 
 
 def of_user(name: str, home: str, environ: Mapping[str, str]) -> list[SettingsFile]:
-    """Where the client has its user's settings; the hooks are in the first.
+    """Return the user's settings files of the client; the first has the hooks.
 
     Raises:
         InvalidValue: There is no such client, or it has no settings.
@@ -261,7 +260,7 @@ def of_user(name: str, home: str, environ: Mapping[str, str]) -> list[SettingsFi
 
 
 def of_project(name: str, directory: str) -> list[SettingsFile]:
-    """Where the client has the settings of a project; the hooks are in the first."""
+    """Return the settings files of the client in a project; the first has the hooks."""
     client, files = _known(name)
     top = os.path.abspath(directory)
     return [SettingsFile(client, f"{top}/{file.of_project}", file.form, top) for file in files.files]

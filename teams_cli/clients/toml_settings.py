@@ -1,4 +1,4 @@
-"""Settings as TOML: our server in a block of its own at the end, and the same on a command line."""
+"""Settings as TOML: our server in a block at the end of the file, and as an option of a command line."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _NOTE = re.compile(
 
 
 class Toml:
-    """Settings as TOML, with our server among its `mcp_servers`, between two lines that are ours too."""
+    """Settings as TOML, with our server among its `mcp_servers`, between two comment lines of ours."""
 
     def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
-        """The file without our block; None when nothing is left. What somebody else put into the block stays, and so
-        does what only looks like it.
+        """Return the file without our block; None if nothing is left. What others wrote into the block stays, and so
+        does text that only looks like the block.
 
         Raises:
-            DamagedRecord: It is not valid TOML, or our server was moved into what is not ours.
+            DamagedRecord: It is not valid TOML, or our server was moved to a place where it can't be found.
         """
         document = _read(path, data)
         if not own_entries.is_our_server(_servers(document).get(own_entries.NAME)):
@@ -50,11 +50,11 @@ class Toml:
         )
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
-        """The file with our block.
+        """Return the file with our block.
 
         Raises:
-            DamagedRecord: It is not valid TOML, or nothing can be added to its servers.
-            InvalidValue: It has another server of that name.
+            DamagedRecord: It is not valid TOML, or its servers are written so that none can be added.
+            InvalidValue: It has another server with our name.
         """
         document = _read(path, data or b"")
         if not ours.server:
@@ -74,12 +74,12 @@ class Toml:
         return whole
 
     def hook_commands(self, data: bytes) -> list[str]:
-        """None: the client has its hooks in another file."""
+        """Return nothing: the hooks are in another file."""
         return []
 
     def without_traces(self, path: str, data: bytes) -> bytes | None:
-        """The file without what the client noted of hooks in the file beside it, which are there no more: that its user
-        trusts them. None when nothing is left.
+        """Return the file without the client's notes that its user trusts hooks which are gone; None if nothing is
+        left.
         """
         document = _read(path, data)
         noted = document.get("hooks", {}).get("state", {}) if isinstance(document.get("hooks"), dict) else {}
@@ -91,10 +91,10 @@ class Toml:
 
 
 def lines(document: Mapping[str, Any]) -> str:
-    """The document as TOML, a line for each key.
+    """Return the document as TOML, one line for each key.
 
     Raises:
-        InvalidValue: A text in it has bytes that are no text, as a path may.
+        InvalidValue: A text in it is not Unicode, such as the bytes of a path.
     """
     import tomlkit
 
@@ -103,7 +103,7 @@ def lines(document: Mapping[str, Any]) -> str:
 
 
 def inline(document: Mapping[str, Any]) -> str:
-    """The document as TOML on one line."""
+    """Return the document as TOML on one line."""
     import tomlkit
 
     _refuse_bytes(document)
@@ -136,7 +136,7 @@ def _parsed(text: str) -> dict[str, Any] | None:
 
 
 def _loads(text: str) -> dict[str, Any]:
-    import tomllib  # and with it `typing`: commands that know of this client mostly read no settings of it
+    import tomllib  # slow to import; few commands read these settings
 
     return tomllib.loads(text)
 
@@ -147,21 +147,20 @@ def _servers(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_server(document: dict[str, Any]) -> dict[str, Any]:
-    """What the document says but for our server."""
+    """Return the document without our server."""
     others = {name: server for name, server in _servers(document).items() if name != own_entries.NAME}
     rest = {key: value for key, value in document.items() if key != "mcp_servers"}
     return {**rest, "mcp_servers": others} if others else rest
 
 
 def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether both say the same; NaN in one is NaN in the other, though it equals nothing."""
+    """Whether both documents are equal, with NaN equal to NaN."""
     return repr(one) == repr(other)
 
 
 def _candidates(text: str) -> Iterator[str]:
-    """The texts that may be the file without our entries: without one of the blocks, or else without one of the tables.
-
-    Other lines in the block stay. A block inside a string is tried, too: without it the document is another one.
+    """Yield texts that may be the file without our server: without one of the blocks, or without one of its tables.
+    Other lines in the block stay. A block inside a string is tried too; without it, the document differs.
     """
     for begin in _BEGINNING.finditer(text):
         end = _ENDING.search(text, begin.end())
@@ -173,12 +172,12 @@ def _candidates(text: str) -> Iterator[str]:
 
 
 def _is_beside(key: str, beside: str) -> bool:
-    """Whether the client noted it of a hook in that file: `FILE:stop:0:0`."""
+    """Whether the note is about a hook in that file; its key is `FILE:stop:0:0`."""
     return os.path.realpath(key.rsplit(":", 3)[0]) == beside
 
 
 def _has_hook(path: str, key: str) -> bool:
-    """Whether the file has a hook there that is not ours."""
+    """Whether the file has a hook at that place that is not ours."""
     event, entry, number = key.rsplit(":", 3)[1:]
     try:
         with open(path, "rb") as file:

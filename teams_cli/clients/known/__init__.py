@@ -1,4 +1,4 @@
-"""The clients that `teams` knows: a module each here, and what extensions bring. A file that is added is one more."""
+"""The clients that `teams` knows: one for each module here, and those of extensions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DIRECTORY = os.path.dirname(os.path.abspath(__file__))
 
 
 def names() -> list[str]:
-    """The names of all clients, in order."""
+    """Return the names of all clients, sorted."""
     return sorted([*_own(), *extensions.clients()])
 
 
@@ -24,7 +24,7 @@ def _own() -> list[str]:
 
 
 def find(name: str | None) -> Client | None:
-    """The client of that name; None if none is known by it."""
+    """Return the client of that name; None if it is unknown."""
     if not name:
         return None
     if name not in _own():
@@ -34,10 +34,10 @@ def find(name: str | None) -> Client | None:
 
 
 def get(name: str) -> Client:
-    """The client of that name.
+    """Return the client of that name.
 
     Raises:
-        InvalidValue: None is known by it; the hint names those that can be installed in.
+        InvalidValue: It is unknown; the hint names those that can be installed in.
     """
     client = find(name)
     if client is None:
@@ -46,20 +46,20 @@ def get(name: str) -> Client:
 
 
 def unknown(name: str) -> errors.InvalidValue:
-    """What is wrong with a name that is no client's, or one's that has no settings."""
+    """Return the error for a name that is unknown, or of a client without settings."""
     return errors.InvalidValue(f"there is no client {name!r}", f"Clients: {', '.join(installable())}.")
 
 
 def all_clients() -> list[Client]:
-    """All of them, in the order of their names."""
+    """Return all clients, sorted by name."""
     return [get(name) for name in names()]
 
 
 def installable() -> tuple[str, ...]:
-    """The names of those that have settings for our hooks and our server to be put into, or take our plugin."""
+    """Return the names of clients in which `teams install` can put our hooks, our server or our plugin."""
     return tuple(client.name for client in all_clients() if client.home or client.plugin)
 
 
 def with_hooks() -> tuple[str, ...]:
-    """The names of those that call our hooks."""
+    """Return the names of clients that call our hooks."""
     return tuple(client.name for client in all_clients() if client.dialect)
