@@ -17,6 +17,7 @@ from teams_cli.store import pace
 from teams_cli.store.contract import Store
 from teams_cli.store.files import locks
 from teams_cli.store.pace import paced
+from teams_cli.store.retrying import update
 from teams_cli.teams import teams
 
 TYPE_CHECKING = False
@@ -115,7 +116,9 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
     client's sandbox the start is left to the keeper of that client, which is outside.
     """
     if by := environ.get(SANDBOX) and environ.get("TEAMS_AGENT_ID"):
-        return sessions.leave_to(store, team, session, by)  # a process in the sandbox would end with the command
+        # A process in the sandbox would end with the command.
+        _change_start(store, team, session, lambda starting: starting.having(unstarted=by))
+        return
     try:
         sessions.check_started_here(store, team, session)
         profile = profiles.get(session.harness, config)
@@ -136,17 +139,24 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
     except (OSError, errors.TeamsError) as error:
         ending.finish(store, team, session, "failed", f"the process that runs it can't be started: {error}")
         return
-    sessions.hand_on(store, team, session, pid)
+    _change_start(store, team, session, lambda starting: starting.kept_by(pid, store.host))
     if store.host:
         start(store, team, environ)
+
+
+def _change_start(store: Store, team: str, session: Session, change: Callable[[Session], Session]) -> None:
+    """Change the session if it is still starting in the same generation."""
+    kind = sessions.SESSION.also_closed
+    update(store, team, kind, session.agent, lambda now: change(now) if now.starts(session) else now)
 
 
 def start_left(store: Store, team: str, agent: str, config: Config | None, environ: Mapping[str, str]) -> None:
     """Start the agents that the client of *agent* started inside its sandbox, with no more permissions than *agent*
     has.
     """
-    for session in sessions.left_to(store, team, agent):
-        taken = sessions.take_over(store, team, session)
+    for session, _ in store.scan(team, sessions.SESSION, []):
+        waits = session.unstarted == agent and not session.ended
+        taken = sessions.take_over(store, team, session) if waits else None
         if taken is None:
             continue
         try:

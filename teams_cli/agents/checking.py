@@ -317,7 +317,6 @@ def run(
 
 
 def _wait(running: ShellCommand, patience: float, meanwhile: Callable[[], float] | None) -> bool:
-    """Whether the command ended in time."""
     give_up = time.monotonic() + patience
     next_ = time.monotonic() if meanwhile else give_up
     while not running.wait(max(min(give_up, next_) - time.monotonic(), 0)):

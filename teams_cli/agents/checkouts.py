@@ -160,7 +160,6 @@ class Checkout:
 
 
 def _changed_at(path: str) -> float:
-    """Return when the file was last written; 0 if there is none."""
     try:
         return os.stat(path).st_mtime
     except OSError:

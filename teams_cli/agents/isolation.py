@@ -103,7 +103,6 @@ def _of_git(session: Session, words: list[str], place: str) -> str:
 
 
 def _shared(session: Session, command: str, words: list[str]) -> str:
-    """Return why a git command in the agent's own worktree is refused: it changes what belongs to others."""
     arguments = [word for word in words if not word.startswith("-")]
     options = {word for word in words if word.startswith("-")}
     if command == "worktree" and arguments[:1] not in ([], ["list"]):

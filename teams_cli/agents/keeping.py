@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import md5
 from tempfile import mkdtemp
@@ -30,18 +31,20 @@ _MOST_KEPT = 1_000_000
 _FETCH = ("-c", "protocol.version=2", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
 
 
+@dataclass
 class Kept:
     """The kept work of a removed worktree: where it is, when it was removed (seconds since 1970), and the JSON about
     it.
     """
 
-    def __init__(self, repository: str, ref: str, commit: str, at: int, about: dict[str, Any]) -> None:
-        self.repository = repository
-        self.ref = ref
-        self.commit = commit
-        self.at = at
-        self.about = about
-        self.team, self.agent = ref.split("/")[3:5]
+    repository: str
+    ref: str
+    commit: str
+    at: int
+    about: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        self.team, self.agent = self.ref.split("/")[3:5]
 
     def to_json(self) -> dict[str, Any]:
         """Return it as `teams worktree list --kept --json` prints it."""

@@ -100,7 +100,6 @@ def rotate(store: Store, team: str, agent: str, turns: int) -> None:
 
 
 def _cut(path: str, limit: int) -> None:
-    """Replace the file by a new one with its last *limit* bytes."""
     if _size(path) <= limit:
         return
     with open(path, "rb") as file, open(f"{path}.cut", "wb", opener=_private) as end:

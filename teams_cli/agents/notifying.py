@@ -28,7 +28,7 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     Event = dict[str, Any]
@@ -48,10 +48,54 @@ def is_wanted(team: Team) -> bool:
 
 def so_now(store: Store, team: Team) -> dict[str, Event]:
     """Return the present events, each under a key of its own."""
-    events = [*_questions(store, team), *_plans(store, team), *_letters(store, team)]
-    rows = list(tasks.all_of(store, team.name, []))
-    events += [*_reviews(rows), *_failures(rows), *_failed_agents(store, team), *_settled(team, rows)]
-    return dict(events)
+    now: dict[str, Event] = {}
+    for asked in questions.all_of(store, team.name, []):
+        if asked.open and HUMAN in asked.waiting_for:
+            line, step = f"{asked.id} from {asked.from_}: {asked.question}", f"teams answer {asked.id} TEXT"
+            now[f"question:{asked.id}"] = _event(WAITING, "question", asked.id, line, step)
+    for plan in plans.all_of(store, team.name, [], only_open=True):
+        line = f"{plan.id} from {plan.from_}: {plan.plan}"
+        step = f"teams approve-plan {plan.id}, or teams reject-plan {plan.id} --feedback WHY"
+        now[f"plan:{plan.id}"] = _event(WAITING, "plan", plan.id, line, step)
+    for letter in inboxes.Mailbox(store, team.name, HUMAN).open_messages():
+        if letter.from_ != SYSTEM and letter.type in _LETTERS and not letter.only_informs:
+            line, step = f"{letter.id} from {letter.from_}: {letter.message}", f"teams reply {letter.id} TEXT"
+            now[f"mail:{letter.id}"] = _event(WAITING, "message", letter.id, line, step)
+    for session in ending.all_of(store, team.name, []):
+        if session.ended and session.outcome == "failed":
+            line = f"{session.agent} failed: {session.failure or 'its client failed'}"
+            key = f"lost:{session.agent}:{session.generation}:{session.turns}"
+            now[key] = _event(FAILED, "agent", session.agent, line, f"teams logs {session.agent}")
+    return now | _of_tasks(team, list(tasks.all_of(store, team.name, [])))
+
+
+def _of_tasks(team: Team, rows: list[Task]) -> dict[str, Event]:
+    """Return the events of these tasks: one waits for the human's review, one failed, or all are settled, which means
+    that they have ended or are blocked by one that ended without success.
+    """
+    now: dict[str, Event] = {}
+    for task in reviews.for_person(rows):
+        line, review = f"{task.id} from {task.owner}, to review: {task.title}", f"teams review-task {task.id}"
+        step = f"{review} --accept, or {review} --reject WHY"
+        times = sum(note.what == task.status for note in task.notes)
+        now[f"review:{task.id}:{times}"] = _event(WAITING, "review", task.id, line, step)
+    for task in rows:
+        if task.status == "failed":
+            line = f"{task.id} failed: {task.title}: {attempts.why_failed(task)[-_TEXT:]}"
+            step = f"teams update-task {task.id} --status pending --reason WHY"
+            now[f"failed:{task.id}:{task.claim or 0}"] = _event(FAILED, "task", task.id, line, step)
+    stuck = dependencies.stuck_tasks(rows)
+    if rows and all(task.status in FINISHED or task.id in stuck for task in rows):
+        counts = {status: sum(task.status == status for task in rows) for status in tasks.STATUSES}
+        summary = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+        key = "-".join(str(count) for count in counts.values())
+        now[f"settled:{key}"] = _event(SETTLED, "team", team.name, f"all tasks are settled: {summary}")
+    return now
+
+
+def _event(event: str, kind: str, about: str, line: str, step: str = "") -> Event:
+    described = {"event": event, "kind": kind, "id": about, "text": text.clipped_line(line, _TEXT)}
+    return described | ({"next": step} if step else {})
 
 
 def take_news(store: Store, team: Team) -> list[Event]:
@@ -110,70 +154,6 @@ def run(command: str, given: Event, environ: Mapping[str, str]) -> str:
 def _command(team: Team, event: str) -> str:
     own = str(settings.value(team, f"notify_{event}")) or str(settings.value(team, "notify"))
     return "" if own == settings.OFF else own
-
-
-def _event(event: str, kind: str, about: str, said: str, step: str = "") -> Event:
-    described = {"event": event, "kind": kind, "id": about, "text": text.clipped_line(said, _TEXT)}
-    return described | ({"next": step} if step else {})
-
-
-def _questions(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
-    for asked in questions.all_of(store, team.name, []):
-        if asked.open and HUMAN in asked.waiting_for:
-            said, step = f"{asked.id} from {asked.from_}: {asked.question}", f"teams answer {asked.id} TEXT"
-            yield f"question:{asked.id}", _event(WAITING, "question", asked.id, said, step)
-
-
-def _plans(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
-    for plan in plans.all_of(store, team.name, [], only_open=True):
-        said, step = (
-            f"{plan.id} from {plan.from_}: {plan.plan}",
-            f"teams approve-plan {plan.id}, or teams reject-plan {plan.id} --feedback WHY",
-        )
-        yield f"plan:{plan.id}", _event(WAITING, "plan", plan.id, said, step)
-
-
-def _reviews(rows: list[Task]) -> Iterator[tuple[str, Event]]:
-    for task in reviews.for_person(rows):
-        said, step = f"{task.id} from {task.owner}, to review: {task.title}", f"teams review-task {task.id}"
-        times = sum(note.what == task.status for note in task.notes)
-        yield (
-            f"review:{task.id}:{times}",
-            _event(WAITING, "review", task.id, said, f"{step} --accept, or {step} --reject WHY"),
-        )
-
-
-def _letters(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
-    for letter in inboxes.Mailbox(store, team.name, HUMAN).open_messages():
-        if letter.from_ != SYSTEM and letter.type in _LETTERS and not letter.only_informs:
-            said, step = f"{letter.id} from {letter.from_}: {letter.message}", f"teams reply {letter.id} TEXT"
-            yield f"mail:{letter.id}", _event(WAITING, "message", letter.id, said, step)
-
-
-def _failures(rows: list[Task]) -> Iterator[tuple[str, Event]]:
-    for task in rows:
-        if task.status == "failed":
-            line = f"{task.id} failed: {task.title}: {attempts.why_failed(task)[-_TEXT:]}"
-            step = f"teams update-task {task.id} --status pending --reason WHY"
-            yield f"failed:{task.id}:{task.claim or 0}", _event(FAILED, "task", task.id, line, step)
-
-
-def _failed_agents(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
-    for session in ending.all_of(store, team.name, []):
-        if session.ended and session.outcome == "failed":
-            line = f"{session.agent} failed: {session.failure or 'its client failed'}"
-            key = f"lost:{session.agent}:{session.generation}:{session.turns}"
-            yield key, _event(FAILED, "agent", session.agent, line, f"teams logs {session.agent}")
-
-
-def _settled(team: Team, rows: list[Task]) -> Iterator[tuple[str, Event]]:
-    """Yield the event that all tasks have ended, or are blocked by one that ended without success."""
-    stuck = dependencies.stuck_tasks(rows)
-    if rows and all(task.status in FINISHED or task.id in stuck for task in rows):
-        counts = {status: sum(task.status == status for task in rows) for status in tasks.STATUSES}
-        summary = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-        key = "-".join(str(count) for count in counts.values())
-        yield f"settled:{key}", _event(SETTLED, "team", team.name, f"all tasks are settled: {summary}")
 
 
 def environment(store: Store, environ: Mapping[str, str]) -> dict[str, str]:

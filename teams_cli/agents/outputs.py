@@ -101,7 +101,6 @@ def _is_of_mail(session: Session) -> bool:
 
 
 def _writers(session: Session) -> set[str]:
-    """Return the senders of the messages that the agent got in this generation."""
     return {resume.by for resume in session.resumes if resume.at >= session.started_at}
 
 

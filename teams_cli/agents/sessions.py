@@ -228,22 +228,6 @@ def take(store: Store, team: str, agent: str) -> Session:
     return update(store, team, SESSION.also_closed, agent, change)[1]
 
 
-def hand_on(store: Store, team: str, session: Session, pid: int) -> None:
-    """Hand a starting session to the process that will be its keeper."""
-    kept = SESSION.also_closed
-    update(store, team, kept, session.agent, lambda now: now.kept_by(pid, store.host) if now.starts(session) else now)
-
-
-def leave_to(store: Store, team: str, session: Session, agent: str) -> None:
-    """Leave a starting session to the keeper of that agent."""
-    update(store, team, SESSION, session.agent, lambda now: now.having(unstarted=agent) if now.starts(session) else now)
-
-
-def left_to(store: Store, team: str, agent: str) -> list[Session]:
-    """Return the sessions that wait for the keeper of that agent to start them."""
-    return [found for found, _ in store.scan(team, SESSION, []) if found.unstarted == agent and not found.ended]
-
-
 def take_over(store: Store, team: str, session: Session) -> Session | None:
     """Have this process start a session that was left to it; None if it was started or ended meanwhile."""
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import tempfile
+from dataclasses import dataclass
 
 from teams_cli import errors
 
@@ -28,13 +29,13 @@ def ending(status: int) -> str:
     return f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
 
 
+@dataclass
 class Finished:
     """The outcome of a command: its exit status (negative: the signal that ended it), output and errors."""
 
-    def __init__(self, status: int, output: str, errors: str) -> None:
-        self.status = status
-        self.output = output
-        self.errors = errors
+    status: int
+    output: str
+    errors: str
 
     @property
     def reason(self) -> str:

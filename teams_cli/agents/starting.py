@@ -208,7 +208,6 @@ def _created(store: Store, team: str, draft: Session) -> Session:
 
 
 def _join(store: Store, team: Team, caller: Caller, request: StartRequest) -> tuple[Member, str]:
-    """Make the agent a member, started by the caller."""
     asked = None if request.agent is None else Caller(request.agent, config=caller.config)
     role = roles.role_for(request.type, team, caller.config) if request.type else None
     member, token = joining.join(
@@ -240,7 +239,6 @@ def _repository(store: Store, team: Team, request: StartRequest) -> str:
 
 
 def _worktree(store: Store, team: Team, agent: str, top: str, request: StartRequest, port: int) -> tuple[str, str]:
-    """Make a worktree and prepare it as the team wants; if that fails, remove it."""
     from teams_cli.agents import worktrees
 
     path, branch = worktrees.add(store.root, team.name, agent, top)

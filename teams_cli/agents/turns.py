@@ -215,7 +215,6 @@ def delivered(batch: list[Message]) -> str:
 
 
 def _open_process(pid: int) -> int | None:
-    """Return a descriptor that becomes readable when the process ends; None if the system has none."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):

@@ -134,7 +134,6 @@ def _look(store: Store, name: str, user: Config, environ: Mapping[str, str], tri
 
 
 def _tell(store: Store, team: Team, user: Config, environ: Mapping[str, str], to: str, body: str, uid: str) -> None:
-    """Notify a member, and resume it if it is idle. Clients in terminals are looked at next."""
     messages.notify(store, team.name, to, body, uid, also_closed=True)
     wake(store, team, user, [to], names.SYSTEM, environ)
 

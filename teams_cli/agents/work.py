@@ -417,7 +417,6 @@ def _look_at_store(work: Work, recorded: str) -> None:
 
 
 def _heads_of(store: str) -> set[str]:
-    """Return the commits at which checkouts of the store have a detached HEAD."""
     return {
         commit
         for place in (store, *(f"{store}/worktrees/{name}" for name in disk.names_in(f"{store}/worktrees")))

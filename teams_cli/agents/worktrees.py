@@ -304,7 +304,6 @@ def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[st
 
 
 def _refuse_unmergeable(tree: Worktree) -> None:
-    """Refuse a merge that would lose work or leave it out."""
     work = tree.work
     if tree.no_target:
         raise errors.Conflict(f"{tree.branch} can't be merged: {tree.no_target}", _by_hand(tree))
@@ -573,8 +572,6 @@ def drop(store: Store, team: str, tree: Worktree, merged: str = "", before: Sequ
 
 
 def _clear(path: str) -> None:
-    """Remove a directory and everything in it, also where its owner may not write."""
-
     def again(function: Callable[..., Any], place: str, _: object) -> None:
         with suppress(OSError):
             os.chmod(os.path.dirname(place), stat.S_IRWXU)

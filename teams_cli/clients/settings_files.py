@@ -137,7 +137,6 @@ def _hooks_of_ours(document: dict[str, Any]) -> Iterator[Place]:
 
 
 def _at(document: Any, place: Place) -> Any:
-    """Return the value at that place; None if there is none."""
     for key in place:
         try:
             document = document[key]

@@ -147,7 +147,6 @@ def _servers(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_server(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the document without our server."""
     others = {name: server for name, server in _servers(document).items() if name != own_entries.NAME}
     rest = {key: value for key, value in document.items() if key != "mcp_servers"}
     return {**rest, "mcp_servers": others} if others else rest

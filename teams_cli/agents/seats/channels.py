@@ -82,7 +82,6 @@ class _Client:
         return bool(self.socket) and holds.isdisjoint(terminals.words_of(self.pid)) and lines.is_there(self.socket)
 
     def _queue(self) -> bool:
-        """Have the client's own command put the line into the queue of its session."""
         import subprocess
 
         program = self.secrets.get("program") or []
