@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator, Sequence
 
 from teams_cli import errors
 from teams_cli.agents import checkouts
 from teams_cli.agents.sessions import Session
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 _READING = (
     "annotate blame cat-file cherry count-objects describe diff diff-tree for-each-ref grep help log ls-files ls-remote"

@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from typing import IO
 
 from teams_cli import errors
 from teams_cli.agents import sessions
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.teams import teams
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import IO
-
 
 ALL = 64 * 1024 * 1024
 """The bytes that the logs of an agent may take, and that are read of one: of a longer log only the end is kept."""

@@ -7,8 +7,10 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import combinations
+from typing import Any
 
 from teams_cli import environment, errors, text
 from teams_cli.agents import checkouts, git, merging, regions
@@ -20,11 +22,6 @@ from teams_cli.tasks import landings, tasks, touching
 from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS
 from teams_cli.teams import presence, teams
 from teams_cli.teams.teams import Team
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
 
 _EVERY = 15.0
 """Seconds between two comparisons of uncommitted files; a commit is compared as soon as it is seen."""

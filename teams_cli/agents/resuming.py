@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from teams_cli import errors
 from teams_cli.agents import budgets, limited, sessions
@@ -15,10 +16,6 @@ from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
 from teams_cli.teams import history, settings, teams
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _REMEMBERED = 500
 _HOUR = 3600.0

@@ -6,14 +6,11 @@ import os
 import signal
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import IO
 
 from teams_cli import errors
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import IO
 
 KEPT = 1024 * 1024 - 200
 """The bytes of output that are kept: with the line that says how much is missing, they fit into one result."""

@@ -5,6 +5,7 @@ or a landing gets a commit in a checkout of its own, for as long as it runs.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from teams_cli import errors, text
@@ -12,11 +13,6 @@ from teams_cli.agents import git, submodules
 from teams_cli.store.files import disk, locks
 from teams_cli.teams import settings
 from teams_cli.teams.teams import Team
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 _OWN, _LOCK = ".own-", ".lock"
 _END_OF_OUTPUT = 2000

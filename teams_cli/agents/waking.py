@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from teams_cli import errors, names
@@ -18,10 +19,6 @@ from teams_cli.store.contract import Store
 from teams_cli.teams import config, teams
 from teams_cli.teams.config import Config
 from teams_cli.teams.teams import Team
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 
 def wake(

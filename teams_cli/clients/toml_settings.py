@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from teams_cli import errors
 from teams_cli.clients import own_entries
 from teams_cli.clients.settings_files import Ours, taken
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
 
 _BEGIN, _END = "# teams: begin", "# teams: end"
 _BEGINNING = re.compile(rf"(?:\r?\n)?^{_BEGIN}\r?\n", re.MULTILINE)

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from teams_cli import errors, extensions, processes
 from teams_cli.agents import sessions
@@ -22,11 +24,6 @@ from teams_cli.store.files import disk
 from teams_cli.store.retrying import update, upsert
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.permission import Caller
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 
 class Arrival:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from teams_cli.clients.contract import COMMON, Client, Home, PluginCommands, SettingsPlace
 from teams_cli.clients.environments import SETTINGS
@@ -10,11 +12,6 @@ from teams_cli.clients.own_entries import NAME, PROMPT_TOOL
 from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import BELL, SOCKET, Seat, Socket
 from teams_cli.clients.settings_files import Settings
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
 
 ALLOWED = ("Bash(teams:*)", f"mcp__{NAME}")
 """By these rules our commands and tools are used without a dialog, also in the mode "auto", its default."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 from teams_cli.clients import own_entries
 from teams_cli.clients.contract import Client, Dialect, Home, PluginCommands, SettingsPlace, ToolGuard
 from teams_cli.clients.profiles import Versions
@@ -9,11 +12,6 @@ from teams_cli.clients.seats import CONTROL, QUEUE, Daemon, Seat
 from teams_cli.clients.settings_files import Settings
 from teams_cli.clients.toml_settings import Toml, inline
 from teams_cli.environment import SANDBOX
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
 
 _TURN = ("codex", "exec", "--json", "--skip-git-repo-check", "{model}")
 _ALLOWED = ("{permissions}", "-c", "allow_login_shell=false", "{mcp}", "{hooks}")

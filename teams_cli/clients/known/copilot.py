@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from typing import Any
 
 from teams_cli.clients import own_entries
 from teams_cli.clients.contract import COMMON, Client, Dialect, PluginCommands
 from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import Seat
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
 
 _TURN = ("copilot", "--output-format", "json", "--no-ask-user", "{model}", "{permissions}", "{mcp}")
 _PROFILE = {

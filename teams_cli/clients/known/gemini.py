@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from teams_cli.clients.contract import Client, Dialect, Home, SettingsPlace, ToolGuard
 from teams_cli.clients.known import DIRECTORY
 from teams_cli.clients.own_entries import VARIABLES
 from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import IDLE, PERMISSION, WORKING, Seat
 from teams_cli.clients.settings_files import Settings, kept_once
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 _TURN = ("gemini", "-o", "json", "{model}")
 _KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")

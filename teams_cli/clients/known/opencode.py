@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from teams_cli.clients import own_entries
 from teams_cli.clients.contract import COMMON, Client, Home, SettingsPlace
@@ -10,11 +12,6 @@ from teams_cli.clients.known import DIRECTORY
 from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import BELL, HTTP, Seat
 from teams_cli.clients.settings_files import Ours, Plugin, Settings, written_once
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 _PLUGIN = f"{DIRECTORY}/opencode.js"
 _TURN = ("opencode", "run", "--format", "json", "{model}")

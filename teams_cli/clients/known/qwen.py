@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from teams_cli.clients.contract import Client, Dialect, Home, SettingsPlace, ToolGuard
 from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import SOCKET, Seat, Socket
 from teams_cli.clients.settings_files import Settings, kept_once
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 _TURN = ("qwen", "-o", "json", "{model}")
 
