@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import Lock
@@ -20,6 +21,7 @@ from threading import Lock
 from teams_cli import errors, extensions, processes, text
 from teams_cli.agents import logs, sessions, waking
 from teams_cli.agents.seats import terminals
+from teams_cli.agents.sessions import Session
 from teams_cli.clients import environments
 from teams_cli.clock import length
 from teams_cli.messages import messages
@@ -30,13 +32,6 @@ from teams_cli.store.contract import Store
 from teams_cli.teams import config, settings, teams
 from teams_cli.teams.config import Config
 from teams_cli.teams.teams import Member, Team
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from teams_cli.agents.sessions import Session
-
 
 SHADOW = "TEAMS_SHADOW"
 SHORT = 500

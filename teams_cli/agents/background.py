@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from teams_cli import errors, processes
@@ -19,12 +20,7 @@ from teams_cli.store.files import locks
 from teams_cli.store.pace import paced
 from teams_cli.store.retrying import update
 from teams_cli.teams import teams
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from teams_cli.teams.config import Config
+from teams_cli.teams.config import Config
 
 
 class LoneProcess:

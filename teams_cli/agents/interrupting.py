@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 
 from teams_cli import errors, processes
@@ -21,15 +22,8 @@ from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
 from teams_cli.teams import history, pages, settings, teams
-from teams_cli.teams.permission import require
+from teams_cli.teams.permission import Caller, require
 from teams_cli.teams.teams import Team
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from teams_cli.teams.permission import Caller
-
 
 _PATIENCE = 20.0
 

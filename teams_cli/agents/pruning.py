@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import Any
 
 from teams_cli import errors, text
 from teams_cli.agents import keeping, worktrees
@@ -14,14 +15,9 @@ from teams_cli.clock import seconds_since
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
 from teams_cli.teams import settings, teams
+from teams_cli.teams.config import Config
 from teams_cli.teams.permission import Caller, require
 from teams_cli.teams.teams import TEAM
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from teams_cli.teams.config import Config
 
 _KEPT_FOR = settings.SETTINGS[settings.WORKTREE_KEPT].default
 _BESIDE = ("runs", "logs", "started")

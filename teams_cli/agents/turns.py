@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from teams_cli import processes
@@ -18,15 +19,9 @@ from teams_cli.clients import output, permissions, profiles
 from teams_cli.clients.profiles import Profile
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
-from teams_cli.store.contract import Store
+from teams_cli.store.contract import Store, Watch
+from teams_cli.teams.config import Config
 from teams_cli.text import MAX_RESULT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from teams_cli.store.contract import Watch
-    from teams_cli.teams.config import Config
 
 _PAUSE = 0.03
 _LOOK = 5.0

@@ -10,15 +10,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from subprocess import CompletedProcess
 
 from teams_cli import errors, text
 from teams_cli.agents import checkouts, git
 from teams_cli.agents.checkouts import Checkout, Origin
 from teams_cli.store.files import disk
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from subprocess import CompletedProcess
 
 _COMMIT = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b")
 _FILTER = re.compile(r"filter\..*\.(clean|smudge|process)", re.DOTALL)

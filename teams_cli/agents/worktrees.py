@@ -8,6 +8,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
 
 from teams_cli import errors, text
 from teams_cli.agents import checkouts, ending, git, keeping, merging, sessions, submodules, trial_trees
@@ -20,14 +21,8 @@ from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.store.retrying import update
 from teams_cli.teams import history
-from teams_cli.teams.permission import require
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from teams_cli.teams.permission import Caller
-    from teams_cli.teams.teams import Team
+from teams_cli.teams.permission import Caller, require
+from teams_cli.teams.teams import Team
 
 _GONE = ".removed-"
 _TRIALS = (".own-", ".landing-", _GONE)
