@@ -103,8 +103,8 @@ def _commit(work: Work, title: str, about: dict[str, Any], before: Sequence[str]
     if work.problem:
         raise errors.StorageFailed(work.problem, f"Look in {work.path}.")
     nested = {one.name: (one, _taken_in(work, one)) for one in work.nested if one.state != "empty"}
-    staged = [] if work.bare else list(_staged(work))
-    stages = [_made(work, tree, f"Staged, {stage}", [work.head] * bool(work.head)) for stage, tree in staged]
+    staged = "" if work.bare else _staged(work)
+    stages = [_made(work, staged, "Staged", [work.head] * bool(work.head))] if staged else []
     tree = tree_of(work)
     others = _independent(work, works.tips(work), work.head)
     parents = [
@@ -120,7 +120,7 @@ def _commit(work: Work, title: str, about: dict[str, Any], before: Sequence[str]
         **about,
         "head": work.head,
         "branch": work.branch,
-        "staged": dict(zip((str(stage) for stage, _ in staged), stages, strict=True)),
+        "staged": {"0": stages[0]} if stages else {},
         "stash": work.stashed,
         "bare": work.bare,
         "refs": dict(line.split(" ") for line in references.splitlines()),
@@ -152,19 +152,15 @@ def _independent(work: Work, tips: Sequence[str], head: str) -> list[str]:
     return sorted(heads - {parent for _, *parents in lines for parent in parents})
 
 
-def _staged(work: Work) -> Iterator[tuple[int, str]]:
-    """Yield each stage of the index that has entries and differs from HEAD, as its number and a tree. Stages 1 to 3
-    exist during an unresolved merge.
-    """
-    entries = work.git("ls-files", "--stage", "-z").split("\0")[:-1]
-    head = work.git("rev-parse", f"{work.head}^{{tree}}").strip() if work.head else ""
-    for stage in range(4):
-        mine = [line for line in entries if line.partition("\t")[0].split()[2] == str(stage)]
-        with _Index(work) as index:
-            index.put(f"{line.partition('	')[0].rpartition(' ')[0]}\t{line.partition('	')[2]}" for line in mine)
-            tree = index.tree()
-        if mine and tree != head:
-            yield stage, tree
+def _staged(work: Work) -> str:
+    """Return the staged files as a tree; empty if HEAD has the same, or if a merge is unresolved: the files have it."""
+    entries = [entry.partition("\t") for entry in work.names("ls-files", "--stage", "-z")]
+    if not entries or any(about.split()[2] != "0" for about, _, _ in entries):
+        return ""
+    with _Index(work) as index:
+        index.put(f"{about.rpartition(' ')[0]}\t{name}" for about, _, name in entries)
+        tree = index.tree()
+    return tree if not work.head or tree != work.git("rev-parse", f"{work.head}^{{tree}}").strip() else ""
 
 
 class _Index:
@@ -306,14 +302,6 @@ def _fill(path: str, commit: str, about: dict[str, Any]) -> None:
         _bring_back_nested(path, f"{path}/{name}", nested, about_nested)
     staged = about.get("staged", {})
     git.must(path, "read-tree", staged["0"] if "0" in staged else about.get("head") or "--empty")
-    lines = []
-    for stage in ("1", "2", "3"):
-        if stage in staged:
-            for line in git.names(path, "ls-tree", "-r", "-z", "--full-tree", staged[stage]):
-                mode, _, blob = line.partition("\t")[0].split(" ")
-                lines.append(f"{mode} {blob} {stage}\t{line.partition('	')[2]}\0")
-    if lines:
-        git.must(path, "update-index", "-z", "--index-info", given="".join(lines))
     git.run(path, "update-index", "--quiet", "--refresh")
 
 

@@ -1,4 +1,4 @@
-"""Claude Code."""
+"""Claude Code: how it is run, and its settings."""
 
 from __future__ import annotations
 
@@ -14,55 +14,53 @@ from teams_cli.clients.seats import BELL, SOCKET, Seat, Socket
 from teams_cli.clients.settings_files import Settings
 
 ALLOWED = ("Bash(teams:*)", f"mcp__{NAME}")
-"""By these rules our commands and tools are used without a dialog, also in the mode "auto", its default."""
+"""The rules by which our commands and tools need no permission, also in the mode "auto"."""
 _OF_PLUGIN = (ALLOWED[0], f"mcp__plugin_teams_{NAME}")
 _TURN = ("claude", "-p", "--output-format", "json", "{model}")
 _ALLOWED = ("{permissions}", "--allowedTools", ",".join(ALLOWED), "{mcp}", "{hooks}")
 
 _OF_TASKS = ("TaskCreated", "TaskCompleted", "TeammateIdle")
 _CHECK_TIMEOUT = 600
-"""Seconds: the check of a task is run in the hook."""
-
-_PROFILE = {
-    "name": "claude",
-    "description": "Claude Code, one turn a process.",
-    "model": ["--model", "{model}"],
-    "start": [*_TURN, *_ALLOWED, "--session-id", "{session_id}"],
-    "resume": [*_TURN, *_ALLOWED, "--resume", "{session_id}"],
-    "fork": [*_TURN, "--resume", "{session_id}", "--fork-session", "--no-session-persistence", "--tools", ""],
-    "sessionId": {"from": "preset"},
-    "output": {"from": "json", "path": "result"},
-    "usage": {
-        "from": "json",
-        "each": "modelUsage",
-        "input": ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"],
-        "cached": ["cacheReadInputTokens"],
-        "output": ["outputTokens"],
-        # Since 2.1.277, and no earlier version, `modelUsage` counts the session from its beginning on.
-        "grows": True,
-        "turn": {
-            "input": ["usage.input_tokens", "usage.cache_read_input_tokens", "usage.cache_creation_input_tokens"],
-            "output": ["usage.output_tokens"],
-        },
-    },
-    "failed": {"status": True, "json": "is_error"},
-    "interrupt": [["INT", 5], ["TERM", 3], ["KILL", 2]],
-    "modes": {
-        "ask": ["--permission-mode", "default", "--permission-prompt-tool", f"mcp__{NAME}__{PROMPT_TOOL}"],
-        "edit": ["--permission-mode", "acceptEdits"],
-        "all": ["--permission-mode", "bypassPermissions"],
-    },
-    "hooks": "claude",
-    "mcp": "claude",
-    "set": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "1000"},
-    "keep": [*SETTINGS, "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_*"],
-}
+"""Seconds: the check of a task runs inside the hook."""
 
 
 class Claude(Client):
-    """Claude Code, whose hooks and servers can be given on its command line."""
+    """Claude Code. Its command line takes hooks and servers."""
 
-    profile = _PROFILE
+    profile: Mapping[str, Any] = {
+        "name": "claude",
+        "description": "Claude Code, one turn a process.",
+        "model": ["--model", "{model}"],
+        "start": [*_TURN, *_ALLOWED, "--session-id", "{session_id}"],
+        "resume": [*_TURN, *_ALLOWED, "--resume", "{session_id}"],
+        "fork": [*_TURN, "--resume", "{session_id}", "--fork-session", "--no-session-persistence", "--tools", ""],
+        "sessionId": {"from": "preset"},
+        "output": {"from": "json", "path": "result"},
+        "usage": {
+            "from": "json",
+            "each": "modelUsage",
+            "input": ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"],
+            "cached": ["cacheReadInputTokens"],
+            "output": ["outputTokens"],
+            # Since 2.1.277, and no earlier version, `modelUsage` counts the session from its beginning on.
+            "grows": True,
+            "turn": {
+                "input": ["usage.input_tokens", "usage.cache_read_input_tokens", "usage.cache_creation_input_tokens"],
+                "output": ["usage.output_tokens"],
+            },
+        },
+        "failed": {"status": True, "json": "is_error"},
+        "interrupt": [["INT", 5], ["TERM", 3], ["KILL", 2]],
+        "modes": {
+            "ask": ["--permission-mode", "default", "--permission-prompt-tool", f"mcp__{NAME}__{PROMPT_TOOL}"],
+            "edit": ["--permission-mode", "acceptEdits"],
+            "all": ["--permission-mode", "bypassPermissions"],
+        },
+        "hooks": "claude",
+        "mcp": "claude",
+        "set": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "1000"},
+        "keep": [*SETTINGS, "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_*"],
+    }
     dialect = COMMON
     events = ("SessionStart", "UserPromptSubmit", "PostToolBatch", "Stop", "SubagentStart", "SubagentStop", *_OF_TASKS)
     sitting = ("PermissionRequest", "Notification", "SessionEnd")
@@ -97,7 +95,7 @@ class Claude(Client):
 
     def agent_entries(self, command: str) -> dict[str, dict[str, Any]]:
         entries = super().agent_entries(command)
-        # Our server learns by the hook which agent inside the client makes a call.
+        # The hook tells our server which subagent makes a call.
         entries["PreToolUse"]["matcher"] = f"{entries['PreToolUse']['matcher']}|^mcp__(plugin_teams_)?{NAME}__"
         entries["TaskCompleted"]["hooks"][0]["timeout"] = _CHECK_TIMEOUT
         return entries
@@ -116,7 +114,7 @@ class Claude(Client):
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
         settings = self.settings_once(python) | {"permissions": {"allow": [*ALLOWED]}}
         servers = settings.pop("mcpServers", None)
-        # The servers first: `--mcp-config` takes all words up to the next option, a prompt too.
+        # Servers come first: `--mcp-config` takes all words up to the next option, even a prompt.
         words = ["--mcp-config", json.dumps({"mcpServers": servers})] if servers else []
         return [*words, "--settings", json.dumps(settings)], {}
 

@@ -1,4 +1,4 @@
-"""Codex."""
+"""Codex: how it is run, and its settings."""
 
 from __future__ import annotations
 
@@ -23,39 +23,41 @@ _CONFINED = (
 _NO_TOOLS = ("-s", "read-only", "--disable", "shell_tool", "--disable", "unified_exec", "--ephemeral")
 _START_SECONDS = 60
 _AT_AN_END, _END_SECONDS = ("Interrupt", "SessionEnd"), 3
-"""Codex warns its user of hooks that may take longer there."""
+"""Codex warns its user of hooks for these events that may take longer."""
 _CALL_SECONDS = 24 * 60 * 60
-"""For calls that wait: an end of its own has every one that wants one."""
-
-_PROFILE = {
-    "name": "codex",
-    "description": "Codex, one turn a process.",
-    "model": ["--model", "{model}"],
-    "start": [*_TURN, *_ALLOWED, "-"],
-    "resume": [*_TURN, *_ALLOWED, "resume", "{session_id}", "-"],
-    "fork": [*_TURN, *_NO_TOOLS, "fork", "{session_id}", "-"],
-    "sessionId": {"from": "lines", "match": {"type": "thread.started"}, "path": "thread_id"},
-    "output": {"from": "lines", "match": {"type": "item.completed", "item.type": "agent_message"}, "path": "item.text"},
-    "usage": {
-        "from": "lines",
-        "match": {"type": "turn.completed"},
-        "input": ["usage.input_tokens"],
-        "cached": ["usage.cached_input_tokens"],
-        "output": ["usage.output_tokens"],
-        "grows": True,
-    },
-    "failed": {"status": True, "lines": {"type": "turn.failed"}},
-    "interrupt": [["INT", 5], ["TERM", 3], ["KILL", 2]],
-    "modes": {"ask": [*_CONFINED], "edit": [*_CONFINED], "all": ["-s", "danger-full-access"]},
-    "hooks": "codex",
-    "mcp": "codex",
-}
+"""Long, because calls may wait; those that should end earlier have a limit of their own."""
 
 
 class Codex(Client):
-    """Codex, which skips hooks that nobody trusted, and keeps its environment from servers."""
+    """Codex. It skips hooks that nobody trusted, and keeps its environment from servers."""
 
-    profile = _PROFILE
+    profile: Mapping[str, Any] = {
+        "name": "codex",
+        "description": "Codex, one turn a process.",
+        "model": ["--model", "{model}"],
+        "start": [*_TURN, *_ALLOWED, "-"],
+        "resume": [*_TURN, *_ALLOWED, "resume", "{session_id}", "-"],
+        "fork": [*_TURN, *_NO_TOOLS, "fork", "{session_id}", "-"],
+        "sessionId": {"from": "lines", "match": {"type": "thread.started"}, "path": "thread_id"},
+        "output": {
+            "from": "lines",
+            "match": {"type": "item.completed", "item.type": "agent_message"},
+            "path": "item.text",
+        },
+        "usage": {
+            "from": "lines",
+            "match": {"type": "turn.completed"},
+            "input": ["usage.input_tokens"],
+            "cached": ["usage.cached_input_tokens"],
+            "output": ["usage.output_tokens"],
+            "grows": True,
+        },
+        "failed": {"status": True, "lines": {"type": "turn.failed"}},
+        "interrupt": [["INT", 5], ["TERM", 3], ["KILL", 2]],
+        "modes": {"ask": [*_CONFINED], "edit": [*_CONFINED], "all": ["-s", "danger-full-access"]},
+        "hooks": "codex",
+        "mcp": "codex",
+    }
     dialect = Dialect(
         "SessionStart",
         "UserPromptSubmit",
@@ -113,7 +115,7 @@ class Codex(Client):
         return _trusted(hooks)
 
     def server_words(self, python: str, variables: Iterable[str]) -> list[str]:
-        # Unless it is required, the first request of a short turn goes out before the server has started.
+        # Without `required`, Codex may send its first request before the server has started.
         return _serving({**self._server(self.server_command(python), variables), "required": True})
 
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
@@ -124,13 +126,12 @@ class Codex(Client):
 
 
 def _trusted(hooks: Mapping[str, list[dict[str, Any]]]) -> list[str]:
-    """The words that give it these hooks, by event, and have it not ask whether its user looked at them."""
+    """Return the options that give it these hooks, by event, without a question whether its user trusts them."""
     settings = [f"hooks.{event}=[{', '.join(map(inline, entries))}]" for event, entries in hooks.items()]
     return ["--dangerously-bypass-hook-trust", *(word for setting in settings for word in ("-c", setting))]
 
 
 def _serving(server: Mapping[str, Any]) -> list[str]:
-    """The words that give it our server."""
     return ["-c", f"mcp_servers.{own_entries.NAME}={inline(server)}"]
 
 

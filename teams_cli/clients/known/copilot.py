@@ -1,9 +1,9 @@
-"""GitHub Copilot CLI."""
+"""GitHub Copilot CLI: how it is run, and its plugin."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from teams_cli.clients import own_entries
@@ -12,40 +12,39 @@ from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import Seat
 
 _TURN = ("copilot", "--output-format", "json", "--no-ask-user", "{model}", "{permissions}", "{mcp}")
-_PROFILE = {
-    "name": "copilot",
-    "description": "GitHub Copilot CLI, one turn a process.",
-    "model": ["--model", "{model}"],
-    "start": [*_TURN, "--session-id", "{session_id}"],
-    "resume": [*_TURN, "--resume={session_id}"],
-    "introduced": True,
-    "sessionId": {"from": "preset"},
-    "output": {"from": "lines", "match": {"type": "assistant.message"}, "path": "data.content"},
-    "failed": {"status": True},
-    "interrupt": [["INT", 3], ["TERM", 3], ["KILL", 2]],
-    "modes": {
-        "ask": "it asks nobody where no person sits in front of it; over ACP it does: --harness copilot-acp",
-        "edit": [
-            *("--disallow-temp-dir", "--allow-tool", "write"),
-            *("--allow-tool", "shell(teams:*)", "--allow-tool", own_entries.NAME),
-        ],
-        "all": ["--allow-all"],
-    },
-    "mcp": "copilot",
-}
 
 
 class _TopLevel(Dialect):
-    """As Claude Code, but that what is to be put before the model stands beside nothing else."""
+    """Like Claude Code, except that text for its model is at the top level of the answer."""
 
     def context(self, event: dict[str, Any], text: str) -> dict[str, Any]:
         return {"additionalContext": text}
 
 
 class Copilot(Client):
-    """GitHub Copilot CLI, which runs the hooks of plugins that were made for Claude Code."""
+    """GitHub Copilot CLI. It runs the hooks of plugins for Claude Code."""
 
-    profile = _PROFILE
+    profile: Mapping[str, Any] = {
+        "name": "copilot",
+        "description": "GitHub Copilot CLI, one turn a process.",
+        "model": ["--model", "{model}"],
+        "start": [*_TURN, "--session-id", "{session_id}"],
+        "resume": [*_TURN, "--resume={session_id}"],
+        "introduced": True,
+        "sessionId": {"from": "preset"},
+        "output": {"from": "lines", "match": {"type": "assistant.message"}, "path": "data.content"},
+        "failed": {"status": True},
+        "interrupt": [["INT", 3], ["TERM", 3], ["KILL", 2]],
+        "modes": {
+            "ask": "it asks nobody where no person sits in front of it; over ACP it does: --harness copilot-acp",
+            "edit": [
+                *("--disallow-temp-dir", "--allow-tool", "write"),
+                *("--allow-tool", "shell(teams:*)", "--allow-tool", own_entries.NAME),
+            ],
+            "all": ["--allow-all"],
+        },
+        "mcp": "copilot",
+    }
     dialect = _TopLevel("SessionStart", "UserPromptSubmit", ("PostToolUse",), "Stop", guard=COMMON.guard)
     events = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")
     sitting = ("SessionEnd",)

@@ -1,4 +1,4 @@
-"""Gemini CLI."""
+"""Gemini CLI: how it is run, and its settings."""
 
 from __future__ import annotations
 
@@ -14,44 +14,49 @@ from teams_cli.clients.settings_files import Settings, kept_once
 
 _TURN = ("gemini", "-o", "json", "{model}")
 _KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
-"""What it keeps from servers, and the agents that are spawned through ours need."""
-
-_PROFILE = {
-    "name": "gemini",
-    "description": "Gemini CLI, one turn a process.",
-    "model": ["--model", "{model}"],
-    "start": [*_TURN, "{permissions}", "--skip-trust", "--session-id", "{session_id}"],
-    "resume": [*_TURN, "{permissions}", "--skip-trust", "-r", "{session_id}"],
-    "fork": [*_TURN, "--skip-trust", "--policy", "{profiles}/gemini-no-tools.toml", "--session-file", "{session_file}"],
-    "sessionFile": "{HOME}/.gemini/tmp/*/chats/session-*-{session_id:.8}.jsonl",
-    "introduced": True,
-    "sessionId": {"from": "preset"},
-    "output": {"from": "json", "path": "response"},
-    "usage": {
-        "from": "json",
-        "each": "stats.models",
-        "input": ["tokens.prompt", "tokens.tool"],
-        "cached": ["tokens.cached"],
-        "output": ["tokens.candidates", "tokens.thoughts"],
-    },
-    "failed": {"status": True},
-    "interrupt": [["INT", 3], ["TERM", 3], ["KILL", 2]],
-    "modes": {
-        "ask": "it asks nobody where no person sits in front of it; over ACP it does: --harness gemini-acp",
-        "edit": ["--approval-mode", "auto_edit", "--policy", f"{DIRECTORY}/gemini-edit.toml"],
-        "all": ["--approval-mode", "yolo"],
-    },
-    "hooks": "gemini",
-    "once": "gemini",
-    "set": {"GEMINI_CLI_NO_RELAUNCH": "true"},
-}
+"""Variables that it keeps from servers, and that the agents started by our server need."""
 
 
 class Gemini(Client):
-    """Gemini CLI, which names events in its own way."""
+    """Gemini CLI. It has its own names for events."""
 
-    profile = _PROFILE
-    # What it is told at SessionStart it puts before the prompt, and when resumed forgets all that begins so.
+    profile: Mapping[str, Any] = {
+        "name": "gemini",
+        "description": "Gemini CLI, one turn a process.",
+        "model": ["--model", "{model}"],
+        "start": [*_TURN, "{permissions}", "--skip-trust", "--session-id", "{session_id}"],
+        "resume": [*_TURN, "{permissions}", "--skip-trust", "-r", "{session_id}"],
+        "fork": [
+            *_TURN,
+            "--skip-trust",
+            "--policy",
+            "{profiles}/gemini-no-tools.toml",
+            "--session-file",
+            "{session_file}",
+        ],
+        "sessionFile": "{HOME}/.gemini/tmp/*/chats/session-*-{session_id:.8}.jsonl",
+        "introduced": True,
+        "sessionId": {"from": "preset"},
+        "output": {"from": "json", "path": "response"},
+        "usage": {
+            "from": "json",
+            "each": "stats.models",
+            "input": ["tokens.prompt", "tokens.tool"],
+            "cached": ["tokens.cached"],
+            "output": ["tokens.candidates", "tokens.thoughts"],
+        },
+        "failed": {"status": True},
+        "interrupt": [["INT", 3], ["TERM", 3], ["KILL", 2]],
+        "modes": {
+            "ask": "it asks nobody where no person sits in front of it; over ACP it does: --harness gemini-acp",
+            "edit": ["--approval-mode", "auto_edit", "--policy", f"{DIRECTORY}/gemini-edit.toml"],
+            "all": ["--approval-mode", "yolo"],
+        },
+        "hooks": "gemini",
+        "once": "gemini",
+        "set": {"GEMINI_CLI_NO_RELAUNCH": "true"},
+    }
+    # It puts text of SessionStart before the prompt; when resumed, it forgets all turns that begin so.
     dialect = Dialect(
         "BeforeAgent",
         "BeforeAgent",

@@ -1,4 +1,4 @@
-"""OpenCode."""
+"""OpenCode: how it is run, and its settings."""
 
 from __future__ import annotations
 
@@ -23,38 +23,36 @@ EDIT = {
     "websearch": "deny",
 }
 
-_PROFILE = {
-    "name": "opencode",
-    "description": "OpenCode, one turn a process.",
-    "model": ["--model", "{model}"],
-    "start": [*_TURN, "{permissions}", "--title", "{agent}"],
-    "resume": [*_TURN, "{permissions}", "--session", "{session_id}"],
-    "fork": ["env", 'OPENCODE_PERMISSION={"*":"deny"}', *_TURN, "--auto", "--session", "{session_id}", "--fork"],
-    "introduced": True,
-    "sessionId": {"from": "lines", "match": {}, "path": "sessionID"},
-    "output": {"from": "lines", "match": {"type": "text"}, "path": "part.text"},
-    "usage": {
-        "from": "lines",
-        "match": {"type": "step_finish"},
-        "input": ["part.tokens.input", "part.tokens.cache.read", "part.tokens.cache.write"],
-        "cached": ["part.tokens.cache.read"],
-        "output": ["part.tokens.output", "part.tokens.reasoning"],
-    },
-    "failed": {"status": True, "lines": {"type": "error"}},
-    "modes": {
-        "ask": "it asks nobody where no person sits in front of it; over ACP it does: --harness opencode-acp",
-        "edit": {"set": {"OPENCODE_PERMISSION": json.dumps(EDIT)}},
-        "all": ["--auto"],
-    },
-    "once": "opencode",
-    "interrupt": [["INT", 3], ["TERM", 3], ["KILL", 2]],
-}
-
 
 class OpenCode(Client):
-    """OpenCode, whose plugin of ours asks for it."""
+    """OpenCode. Our plugin in it calls our hooks."""
 
-    profile = _PROFILE
+    profile: Mapping[str, Any] = {
+        "name": "opencode",
+        "description": "OpenCode, one turn a process.",
+        "model": ["--model", "{model}"],
+        "start": [*_TURN, "{permissions}", "--title", "{agent}"],
+        "resume": [*_TURN, "{permissions}", "--session", "{session_id}"],
+        "fork": ["env", 'OPENCODE_PERMISSION={"*":"deny"}', *_TURN, "--auto", "--session", "{session_id}", "--fork"],
+        "introduced": True,
+        "sessionId": {"from": "lines", "match": {}, "path": "sessionID"},
+        "output": {"from": "lines", "match": {"type": "text"}, "path": "part.text"},
+        "usage": {
+            "from": "lines",
+            "match": {"type": "step_finish"},
+            "input": ["part.tokens.input", "part.tokens.cache.read", "part.tokens.cache.write"],
+            "cached": ["part.tokens.cache.read"],
+            "output": ["part.tokens.output", "part.tokens.reasoning"],
+        },
+        "failed": {"status": True, "lines": {"type": "error"}},
+        "modes": {
+            "ask": "it asks nobody where no person sits in front of it; over ACP it does: --harness opencode-acp",
+            "edit": {"set": {"OPENCODE_PERMISSION": json.dumps(EDIT)}},
+            "all": ["--auto"],
+        },
+        "once": "opencode",
+        "interrupt": [["INT", 3], ["TERM", 3], ["KILL", 2]],
+    }
     dialect = COMMON
     seat = Seat(
         "run serve web acp github",
@@ -81,7 +79,7 @@ class OpenCode(Client):
         top = environ.get("OPENCODE_CONFIG_DIR") or f"{directory}/opencode"
         written_once(f"{directory}/opencode/plugin/teams.js", Plugin(_PLUGIN).with_ours("", None, ours))
         given = json.loads(environ.get("OPENCODE_CONFIG_CONTENT") or "{}")
-        if not top.startswith(directory):  # the user has such a directory already
+        if not top.startswith(directory):  # the user has set such a directory
             given["plugin"] = [*given.get("plugin", []), f"file://{directory}/opencode/plugin/teams.js"]
         if own_entries.is_server_available():
             server = self.server_entry(self.server_command(python))

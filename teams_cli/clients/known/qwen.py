@@ -1,4 +1,4 @@
-"""Qwen Code."""
+"""Qwen Code: how it is run, and its settings."""
 
 from __future__ import annotations
 
@@ -12,41 +12,39 @@ from teams_cli.clients.settings_files import Settings, kept_once
 
 _TURN = ("qwen", "-o", "json", "{model}")
 
-_PROFILE = {
-    "name": "qwen",
-    "description": "Qwen Code, one turn a process; its copies need version 0.24.",
-    "model": ["--model", "{model}"],
-    "start": [*_TURN, "{permissions}", "--session-id", "{session_id}"],
-    "resume": [*_TURN, "{permissions}", "-r", "{session_id}"],
-    "fork": [*_TURN, "-r", "{session_id}", "--fork-session", "--core-tools", "none", "--max-tool-calls", "0"],
-    "introduced": True,
-    "sessionId": {"from": "preset"},
-    "output": {"from": "items", "match": {"type": "result"}, "path": "result"},
-    "usage": {
-        "from": "items",
-        "match": {"type": "result"},
-        "each": "stats.models",
-        "input": ["tokens.prompt"],
-        "cached": ["tokens.cached"],
-        "output": ["tokens.candidates"],
-        "grows": True,
-    },
-    "failed": {"status": True, "items": {"is_error": True}},
-    "interrupt": [["INT", 3], ["TERM", 3], ["KILL", 2]],
-    "modes": {
-        "ask": "it asks nobody where no person sits in front of it; over ACP it does: --harness qwen-acp",
-        "edit": ["--approval-mode", "auto-edit", "--allowed-tools", "run_shell_command(teams)"],
-        "all": ["--approval-mode", "yolo"],
-    },
-    "hooks": "qwen",
-    "once": "qwen",
-}
-
 
 class Qwen(Client):
-    """Qwen Code, which speaks to hooks as Claude Code does."""
+    """Qwen Code. It speaks to hooks as Claude Code does."""
 
-    profile = _PROFILE
+    profile: Mapping[str, Any] = {
+        "name": "qwen",
+        "description": "Qwen Code, one turn a process; its copies need version 0.24.",
+        "model": ["--model", "{model}"],
+        "start": [*_TURN, "{permissions}", "--session-id", "{session_id}"],
+        "resume": [*_TURN, "{permissions}", "-r", "{session_id}"],
+        "fork": [*_TURN, "-r", "{session_id}", "--fork-session", "--core-tools", "none", "--max-tool-calls", "0"],
+        "introduced": True,
+        "sessionId": {"from": "preset"},
+        "output": {"from": "items", "match": {"type": "result"}, "path": "result"},
+        "usage": {
+            "from": "items",
+            "match": {"type": "result"},
+            "each": "stats.models",
+            "input": ["tokens.prompt"],
+            "cached": ["tokens.cached"],
+            "output": ["tokens.candidates"],
+            "grows": True,
+        },
+        "failed": {"status": True, "items": {"is_error": True}},
+        "interrupt": [["INT", 3], ["TERM", 3], ["KILL", 2]],
+        "modes": {
+            "ask": "it asks nobody where no person sits in front of it; over ACP it does: --harness qwen-acp",
+            "edit": ["--approval-mode", "auto-edit", "--allowed-tools", "run_shell_command(teams)"],
+            "all": ["--approval-mode", "yolo"],
+        },
+        "hooks": "qwen",
+        "once": "qwen",
+    }
     dialect = Dialect(
         "SessionStart",
         "UserPromptSubmit",

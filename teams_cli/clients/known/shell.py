@@ -1,26 +1,27 @@
-"""A shell instead of a client: for what needs no model."""
+"""A shell in place of a client, for work that needs no model."""
 
 from __future__ import annotations
 
-from teams_cli.clients.contract import Client
+from collections.abc import Mapping
+from typing import Any
 
-_PROFILE = {
-    "name": "shell",
-    "description": "The prompt is a shell command; its standard output is the answer.",
-    "start": ["sh", "-c", "{prompt}"],
-    "resume": ["sh", "-c", "{prompt}"],
-    "input": "messages",
-    "sessionId": {"from": "preset"},
-    "output": {"from": "stdout"},
-    "failed": {"status": True},
-    "interrupt": [["INT", 2], ["TERM", 3], ["KILL", 2]],
-}
+from teams_cli.clients.contract import Client
 
 
 class Shell(Client):
     """The prompt is a shell command; its standard output is the answer."""
 
-    profile = _PROFILE
+    profile: Mapping[str, Any] = {
+        "name": "shell",
+        "description": "The prompt is a shell command; its standard output is the answer.",
+        "start": ["sh", "-c", "{prompt}"],
+        "resume": ["sh", "-c", "{prompt}"],
+        "input": "messages",
+        "sessionId": {"from": "preset"},
+        "output": {"from": "stdout"},
+        "failed": {"status": True},
+        "interrupt": [["INT", 2], ["TERM", 3], ["KILL", 2]],
+    }
 
 
 CLIENT = Shell()
