@@ -107,9 +107,9 @@ def record_usage(
             since = [each.minus(earlier[each.model]) if each.model in earlier else each for each in counted]
             if alone and sum(each.total for each in since) < alone.total:
                 earlier, since = {}, counted
-            said = list({**earlier, **{each.model: each for each in counted}}.values())
+            counts = list({**earlier, **{each.model: each for each in counted}}.values())
             took = turn.having(tokens=since)
-            changed = usage.having(session_id=session.session_id, said=said)
+            changed = usage.having(session_id=session.session_id, said=counts)
         return owing(changed.having(turns=[*usage.turns, took]), *owes(took))
 
     added = upsert(store, team, USAGE.also_closed, session.agent, Usage(agent=session.agent), add)[1]
@@ -179,14 +179,14 @@ def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None
     return next((budget for budget in _with_taken(store, team, limits) if budget.used_up), None)
 
 
-def change(store: Store, team_name: str, caller: Caller | None, of: str, word: str) -> int:
+def change(store: Store, team_name: str, caller: Caller | None, of: str, tokens: str) -> int:
     """Set the budget of one agent or one run; 0 removes it.
 
     Raises:
         InvalidValue: There is no such agent or run, or the limit is not a valid number of tokens.
     """
     by = require(store, team_name, caller, "set", SETTING).caller.name
-    limit = int(settings.known(SETTING).parse(SETTING, word))
+    limit = int(settings.known(SETTING).parse(SETTING, tokens))
     team = teams.get(store, team_name)
     if team.find(of) is None and not any(s.run == of for s, _ in store.scan(team_name, sessions.SESSION, [])):
         raise errors.InvalidValue(f"team {team_name} has no agent and no run {of!r}", "See: teams list-agents --json")

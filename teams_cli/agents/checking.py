@@ -53,7 +53,7 @@ def change_task(
     store: Store,
     team_name: str,
     caller: Caller | None,
-    word: str,
+    task_id: str,
     edit: Edit,
     place: Workplace,
     files: Sequence[evidence.File] = (),
@@ -70,8 +70,8 @@ def change_task(
             has the work, or the owner has not seen a change of the task.
     """
     if edit.status == "completed" or files:
-        standing = require(store, team_name, caller, "update-task", word)
-        task = tasks.get(store, team_name, word)
+        standing = require(store, team_name, caller, "update-task", task_id)
+        task = tasks.get(store, team_name, task_id)
         if task.status == "completed" and (after_landing := extensions.provided("a task after its landing")):
             task = after_landing(store, standing.team, task)
         edit.keeping = bool(files)
@@ -94,25 +94,25 @@ def change_task(
             evidence.refuse_too_many(task, files)
             task_changes.refuse_finishing(store, standing, task, edit)
             edit.evidence = [evidence.keep(store, team_name, task.id, standing.name, file) for file in files]
-    return task_changes.change_task(store, team_name, caller, word, edit)
+    return task_changes.change_task(store, team_name, caller, task_id, edit)
 
 
-def _submitted(store: Store, at: Standing, edit: Edit, place: Workplace) -> str | None:
+def _submitted(store: Store, standing: Standing, edit: Edit, place: Workplace) -> str | None:
     """Return the commit that is to be reviewed: the checked one, else that of the owner's checkout."""
     if edit.checked:
         return edit.checked.commit
-    checkout = checkouts.at(checkouts.worktree_of(store, at.team.name, at.name) or place.directory)
+    checkout = checkouts.at(checkouts.worktree_of(store, standing.team.name, standing.name) or place.directory)
     return checkout.head if checkout else None
 
 
-def _checked(store: Store, at: Standing, task: Task, edit: Edit, place: Workplace) -> Check:
-    task_changes.refuse_finishing(store, at, task, edit)
-    directory = checkouts.worktree_of(store, at.team.name, at.name)
-    check = _Examination(store, at.team, task, at.name, place).made(directory or "")
+def _checked(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace) -> Check:
+    task_changes.refuse_finishing(store, standing, task, edit)
+    directory = checkouts.worktree_of(store, standing.team.name, standing.name)
+    check = _Examination(store, standing.team, task, standing.name, place).made(directory or "")
     if not check.passed:
-        kept = checks.kept_result(task, at.name) if edit.result is None else edit.result
+        kept = checks.kept_result(task, standing.name) if edit.result is None else edit.result
         check = check.having(result=kept, claim=task.claim if kept else None)
-        note_failed(store, at.team, task, check)
+        note_failed(store, standing.team, task, check)
         checks.refuse_failed(task, check, edit.options)
     return check
 

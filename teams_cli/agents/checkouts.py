@@ -175,8 +175,8 @@ def at(directory: str) -> Checkout | None:
     """Return the checkout that contains the directory. None if there is none, if it has no commit yet, or if its `.git`
     file leads astray: an agent may have put commands for git where it leads.
     """
-    said = git.said(directory, "rev-parse", *_HERE).split("\n") if os.path.isdir(directory) else []
-    return Checkout(*said) if len(said) == 4 and not leads_astray(said[0]) else None
+    lines = git.said(directory, "rev-parse", *_HERE).split("\n") if os.path.isdir(directory) else []
+    return Checkout(*lines) if len(lines) == 4 and not leads_astray(lines[0]) else None
 
 
 def repository_of(path: str) -> tuple[str, str]:

@@ -138,10 +138,10 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
     last_words = next(filter(None, ends), "")
     why = f"its machine is silent, {session.host}" if silent else "the process that ran it was killed"
 
-    def lose(found: Session) -> Session:
-        if found.ended or found.outcome or found.held != session.held:  # another process took it meanwhile
-            return found
-        return found.having(outcome="lost", failure=f"{why}: {last_words}" if last_words and not silent else why)
+    def lose(latest: Session) -> Session:
+        if latest.ended or latest.outcome or latest.held != session.held:  # another process took it meanwhile
+            return latest
+        return latest.having(outcome="lost", failure=f"{why}: {last_words}" if last_words and not silent else why)
 
     lost = update(store, team, SESSION.also_closed, agent, lose)[1]
     if lost.ended or not lost.outcome:
@@ -176,15 +176,15 @@ def finish(
     """
     from teams_cli.agents import outputs
 
-    def settle(found: Session) -> Session:
-        if found.ended or found.generation != session.generation or found.outcome:
-            return found
-        return found.having(outcome=outcome, failure=failure, exit_status=exit_status)
+    def settle(latest: Session) -> Session:
+        if latest.ended or latest.generation != session.generation or latest.outcome:
+            return latest
+        return latest.having(outcome=outcome, failure=failure, exit_status=exit_status)
 
-    def end(found: Session) -> Session:
-        if found.ended or found.generation != session.generation:
-            return found
-        return found.having(state="paused" if found.pause_asked else "done", ended_at=teams.now(store))
+    def end(latest: Session) -> Session:
+        if latest.ended or latest.generation != session.generation:
+            return latest
+        return latest.having(state="paused" if latest.pause_asked else "done", ended_at=teams.now(store))
 
     if output is not None:
         outputs.keep(store, team, session.agent, session.generation, output, earlier)
@@ -227,10 +227,10 @@ def _tell_team(store: Store, team: Team, ended: Session) -> None:
 def lapse(store: Store, team: str, session: Session) -> None:
     """Undo the start of a generation that found nothing to do."""
 
-    def change(found: Session) -> Session:
-        if found.ended or found.generation != session.generation:
-            return found
-        return found.having(state="paused" if found.pause_asked else "done", outcome=found.outcome_before)
+    def change(latest: Session) -> Session:
+        if latest.ended or latest.generation != session.generation:
+            return latest
+        return latest.having(state="paused" if latest.pause_asked else "done", outcome=latest.outcome_before)
 
     update(store, team, SESSION.also_closed, session.agent, change)
 

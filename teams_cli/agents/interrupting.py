@@ -303,21 +303,21 @@ def restart(
     level = ending.started(store, team, agent).permissions or permissions.LEVELS[-1]
     permissions.refuse_more(environ, level, f"restart an agent that may do more ({level})")
     body = _words(store, team, standing.caller.name, agent, fresh)
-    told: Message | None = None
+    sent: Message | None = None
     asked = f"{standing.caller.name}~{messages.checked_uid(uid)}" if uid is not None else None
 
     def ask(session: Session) -> Session:
-        nonlocal told
+        nonlocal sent
         if asked and session.restarted == asked:
-            told = _last_told(store, team, session)
+            sent = _last_told(store, team, session)
             return session
         sitting.refuse_stopped(session)
         sitting.refuse_taken(session)
         again = resuming.going_on(session)
         again = again if again.fresh or not fresh else again.having(fresh=True)
         again = again.having(restarted=asked) if asked else again
-        told = None if session.interjected <= session.delivered else _last_told(store, team, session)
-        if told or again.begins_again:
+        sent = None if session.interjected <= session.delivered else _last_told(store, team, session)
+        if sent or again.begins_again:
             return again
         uid = f"{agent}~{BEGIN_AGAIN}-{session.generation}-{session.turns}"  # one for each turn
         return owing(
@@ -328,7 +328,7 @@ def restart(
     before, after = update(store, team, SESSION, agent, ask)
     if before is not after:
         history.note(store, team, standing.caller.name, "agent restarted", agent=agent, fresh=fresh or None)
-    message = told or _tell(store, team, after, body)
+    message = sent or _tell(store, team, after, body)
     if after.ended and after.interrupted:
         with suppress(errors.TeamsError):  # the waker of its machine resumes it later
             waking.wake(store, standing.team, standing.caller.config, [agent], standing.caller.name, environ)
@@ -350,8 +350,8 @@ def _tell(store: Store, team: str, session: Session, body: str) -> Message:
     sent: dict[str, Message] = {}
     deliver(store, team, SESSION, session, sent)
     now = teams.now(store)
-    told = next((message for message in sent.values() if message.about == BEGIN_AGAIN), None)
-    return told or Message(from_=SYSTEM, to=session.agent, message=body, timestamp=now, about=BEGIN_AGAIN)
+    message = next((message for message in sent.values() if message.about == BEGIN_AGAIN), None)
+    return message or Message(from_=SYSTEM, to=session.agent, message=body, timestamp=now, about=BEGIN_AGAIN)
 
 
 def _words(store: Store, team: str, by: str, agent: str, fresh: bool) -> str:

@@ -117,8 +117,8 @@ class Keeper:
                 return False
             if not (turn.interrupted or turn.stopped) and output.has_failed(self.profile, turn.status, turn.printed):
                 return self._failed(turn, batch)
-            if said := turn.output(self.profile):
-                self.outputs.append(said)
+            if answer := turn.output(self.profile):
+                self.outputs.append(answer)
             reason = turn.stopped or self._wait_for_children()
         if reason:
             self._end("stopped", reason.text, turn.status if turn else None)

@@ -111,7 +111,7 @@ class Session(Record):
     @property
     def begins_again(self) -> Owed | None:
         """The message of a restart that was not sent yet; None if there is none."""
-        return next((told for told in self.owed or () if told.about == BEGIN_AGAIN), None)
+        return next((notice for notice in self.owed or () if notice.about == BEGIN_AGAIN), None)
 
     def paid(self, told: Owed, number: int) -> Session:
         """Return the session after a notice that it owed was sent. The message of a restart becomes its next turn."""
@@ -231,10 +231,10 @@ def take(store: Store, team: str, agent: str) -> Session:
 def take_over(store: Store, team: str, session: Session) -> Session | None:
     """Have this process start a session that was left to it; None if it was started or ended meanwhile."""
 
-    def change(found: Session) -> Session:
-        if found.state != "starting" or found.outcome or found.unstarted != session.unstarted:
-            raise errors.Conflict(f"the session of {session.agent} is {found.state}", "It was started.")
-        return found.kept_by(os.getpid(), store.host).having(unstarted=None)
+    def change(current: Session) -> Session:
+        if current.state != "starting" or current.outcome or current.unstarted != session.unstarted:
+            raise errors.Conflict(f"the session of {session.agent} is {current.state}", "It was started.")
+        return current.kept_by(os.getpid(), store.host).having(unstarted=None)
 
     try:
         return update(store, team, SESSION, session.agent, change)[1]

@@ -261,7 +261,7 @@ def _by_rule(work: Work, names: list[str]) -> tuple[dict[str, tuple[str, str]], 
     if done.returncode > 1:
         raise errors.StorageFailed(f"git check-ignore: {done.stderr.strip()}", f"Try it in {work.path}.")
     fields = done.stdout.split("\0")
-    rules = {fields[at + 3]: (fields[at], fields[at + 2]) for at in range(0, len(fields) - 3, 4)}
+    rules = {fields[start + 3]: (fields[start], fields[start + 2]) for start in range(0, len(fields) - 3, 4)}
     whole = {name: rule for name, rule in rules.items() if rule[0]}
     return whole, [name for name in rules if name not in whole]
 
@@ -302,14 +302,15 @@ def _stashes_of(work: Work, branches: list[str]) -> Iterator[str]:
     if not _is_there(work, "refs/stash"):
         return
     log = _read(f"{work.own}/logs/HEAD")
-    places = {found for line in log.splitlines() for found in line.partition("checkout: moving from ")[2].split(" to ")}
+    moves = (line.partition("checkout: moving from ")[2] for line in log.splitlines())
+    places = {branch for move in moves for branch in move.split(" to ")}
     places |= {work.branch, *(name.removeprefix("refs/heads/") for name in branches)}
     stood_on = {*_COMMIT.findall(log), work.head}
     for line in work.git("log", "--walk-reflogs", "--format=%H %P%x00%gs", "refs/stash", "--").splitlines():
-        commits, _, said = line.partition("\0")
+        commits, _, subject = line.partition("\0")
         commit, first, *_ = commits.split()
-        place = said.partition(": ")[0].rpartition("n ")[2]
-        if first in stood_on and (place in places or place == "(no branch)" or "(no branch)" in said):
+        place = subject.partition(": ")[0].rpartition("n ")[2]
+        if first in stood_on and (place in places or place == "(no branch)" or "(no branch)" in subject):
             yield commit
 
 
@@ -449,13 +450,13 @@ def tips(work: Work) -> list[str]:
         if name not in _OTHERS_COMMITS and os.path.isfile(path := f"{own}/{directory}/{name}")
     ]
     files += [f"{own}/logs/HEAD" for own in places]
-    found = {commit for path in files for commit in _COMMIT.findall(_read(path))}
+    named = {commit for path in files for commit in _COMMIT.findall(_read(path))}
     words = ["--format=%(refname) %(objectname) %(*objectname)"]
     kept = work.git("for-each-ref", *words, *(() if work.has_store else _OWN_REFERENCES))
     for line in kept.splitlines():
         name, *commits = line.split()
-        found.update(commits if not name.startswith("refs/remotes/") else ())
-    return _existing(work, found | set(work.stashed) | ({work.head} - {""}))
+        named.update(commits if not name.startswith("refs/remotes/") else ())
+    return _existing(work, named | set(work.stashed) | ({work.head} - {""}))
 
 
 def has_left_behind(work: Work, against: Sequence[str]) -> bool:

@@ -119,32 +119,33 @@ class _Container:
         return child
 
 
-def _inserted(text: str, found: _Container, key: str | int, value: Any) -> str:
+def _inserted(text: str, container: _Container, key: str | int, value: Any) -> str:
     """Return the text with the value at the end of the container, formatted like the values there."""
     newline = "\r\n" if "\r\n" in text else "\n"
-    head = "" if found.is_list else f"{json.dumps(key)}: "
-    end = found.children[-1].end if found.children else found.start + 1
-    if found.children and "\n" not in text[found.start : found.children[-1].start]:  # everything is on one line
+    head = "" if container.is_list else f"{json.dumps(key)}: "
+    end = container.children[-1].end if container.children else container.start + 1
+    # Everything is on one line:
+    if container.children and "\n" not in text[container.start : container.children[-1].start]:
         return f"{text[:end]}, {head}{json.dumps(value, ensure_ascii=False)}{text[end:]}"
     unit = _unit(text)
-    outer = _indent_of(text, found.start)
-    own = _indent_of(text, found.children[-1].start) if found.children else outer + unit
+    outer = _indent_of(text, container.start)
+    own = _indent_of(text, container.children[-1].start) if container.children else outer + unit
     lines = json.dumps(value, indent=unit, ensure_ascii=False).splitlines()
     member = head + f"{newline}{own}".join(lines)
-    if found.children:  # after a comment on the line of the last value
+    if container.children:  # after a comment on the line of the last value
         code = _blanked(_COMMENT, text)
         comma = _comma(code, end)
         place = _end_of_line(code, comma + 1 if comma >= 0 else end)
         before, after = ("", ",") if comma >= 0 else (",", "")
         return f"{text[:end]}{before}{text[end:place]}{newline}{own}{member}{after}{text[place:]}"
-    inner = text[end : found.close].rstrip(" \t\r\n")  # it may hold a comment
-    return f"{text[:end]}{inner}{newline}{own}{member}{newline}{outer}{text[found.close :]}"
+    inner = text[end : container.close].rstrip(" \t\r\n")  # it may hold a comment
+    return f"{text[:end]}{inner}{newline}{own}{member}{newline}{outer}{text[container.close :]}"
 
 
 def _comma(code: str, place: int) -> int:
     """Return the place of the comma after a value that ends at *place*; -1 if there is none."""
-    found = _blank(code, place)
-    return found if code[found : found + 1] == "," else -1
+    comma = _blank(code, place)
+    return comma if code[comma : comma + 1] == "," else -1
 
 
 def _end_of_line(code: str, place: int) -> int:
@@ -168,5 +169,5 @@ def _indent_of(text: str, place: int) -> str:
 
 def _blank(text: str, place: int) -> int:
     """Return the end of the blanks that begin at *place*."""
-    found = _BLANK.match(text, place)
-    return found.end() if found else place
+    match = _BLANK.match(text, place)
+    return match.end() if match else place

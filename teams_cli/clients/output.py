@@ -61,8 +61,8 @@ def failure_in(profile: Profile, printed: str) -> str:
     """
     where = profile.failed
     if "items" in where:
-        found = [json.dumps(item) for item in _documents("items", printed) if _matches(item, where["items"])]
-        return "\n".join(found) or ("" if next(_parsed(printed), None) else printed)
+        failures = [json.dumps(item) for item in _documents("items", printed) if _matches(item, where["items"])]
+        return "\n".join(failures) or ("" if next(_parsed(printed), None) else printed)
     if "lines" not in where:
         return printed
     lines = ((line, list(_parsed(line))) for line in printed.splitlines())
@@ -153,7 +153,7 @@ def of_turn_in(profile: Profile, printed: str) -> Tokens | None:
     if "turn" not in profile.usage:
         return None
     documents = matching(profile.usage, printed)
-    return next((found for each in documents for found in _counted(profile.usage["turn"], each, None)), None)
+    return next((tokens for each in documents for tokens in _counted(profile.usage["turn"], each, None)), None)
 
 
 def tokens_in(profile: Profile, printed: str, model: str | None = None) -> list[Tokens] | None:
@@ -169,10 +169,10 @@ def tokens_in(profile: Profile, printed: str, model: str | None = None) -> list[
     return counts[-1:] if grows(profile) and "each" not in where else summed(counts)
 
 
-def summed(found: Sequence[Tokens]) -> list[Tokens]:
+def summed(counts: Sequence[Tokens]) -> list[Tokens]:
     """Return one sum for each model."""
     together: dict[str | None, Tokens] = {}
-    for each in found:
+    for each in counts:
         together[each.model] = together[each.model].plus(each) if each.model in together else each
     return list(together.values())
 
@@ -212,20 +212,20 @@ _UNKNOWN = 15 * 60.0
 """Seconds until the next try, if the client does not say when."""
 
 
-def limited_until(said: str, now: datetime) -> datetime | None:
-    """Return when the provider accepts requests again, from what a failed client said; None if it failed for another
+def limited_until(printed: str, now: datetime) -> datetime | None:
+    """Return when the provider accepts requests again, from what a failed client printed; None if it failed for another
     reason. A time of day is the next one, in the zone that is named, else in that of *now*.
     """
     import re
 
-    if not re.search(_SAYS_SO, said, re.IGNORECASE):
+    if not re.search(_SAYS_SO, printed, re.IGNORECASE):
         return None
-    if match := re.search(_SINCE_1970, said):
+    if match := re.search(_SINCE_1970, printed):
         return datetime.fromtimestamp(int(match[1]), UTC)
-    if match := re.search(_IN, said, re.IGNORECASE):
+    if match := re.search(_IN, printed, re.IGNORECASE):
         parts = re.findall(r"(\d+(?:\.\d+)?)\s*([dhms])", match[1].lower())
         return now + timedelta(seconds=sum(float(number) * _PER[unit] for number, unit in parts))
-    for match in re.finditer(_AT, said, re.IGNORECASE):
+    for match in re.finditer(_AT, printed, re.IGNORECASE):
         if match[2] or match[3]:
             return _next(now, int(match[1]), int(match[2] or 0), (match[3] or "").lower(), match[4])
     return now + timedelta(seconds=_UNKNOWN)

@@ -87,8 +87,8 @@ def is_our_server(entry: object) -> bool:
     """Whether this version or an earlier one installed that entry."""
     if not isinstance(entry, dict):
         return False
-    said, more = entry.get("command"), entry.get("args", [])
-    words = [*(said if isinstance(said, list) else [said]), *(more if isinstance(more, list) else [more])]
+    command, more = entry.get("command"), entry.get("args", [])
+    words = [*(command if isinstance(command, list) else [command]), *(more if isinstance(more, list) else [more])]
     if not words or not all(isinstance(word, str) for word in words) or words[-1] != "mcp":
         return False
     return (len(words) == 2 and words[0].rpartition("/")[2] == "teams") or any("teams_cli" in word for word in words)

@@ -77,12 +77,12 @@ def _run(wanted: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> None:
             done = subprocess.run(
                 words, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE
             )
-            failed, said = done.returncode, f"{done.stdout}\n{done.stderr}".strip()
+            failed, output = done.returncode, f"{done.stdout}\n{done.stderr}".strip()
         except (OSError, subprocess.TimeoutExpired) as error:
-            failed, said = 1, str(error)
+            failed, output = 1, str(error)
         if failed:
             raise errors.StorageFailed(
-                f"{' '.join(words)}: {said[-500:]}", "Read what the client says, and repeat the command."
+                f"{' '.join(words)}: {output[-500:]}", "Read what the client says, and repeat the command."
             )
 
 

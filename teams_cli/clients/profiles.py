@@ -279,17 +279,17 @@ def version_of(program: str, environ: Mapping[str, str]) -> str:
     return (done.stdout.strip() or done.stderr.strip() or "does not say its version").splitlines()[0]
 
 
-def version_trouble(client: Client, said: str) -> tuple[str, str]:
+def version_trouble(client: Client, printed: str) -> tuple[str, str]:
     """Return what is wrong with that version of the client, and what to do about it; both empty if nothing is."""
     import re  # slow to import; hooks need no versions
 
-    found, known = re.search(r"\d+(\.\d+)+", said), client.versions
-    if not found or not known:
+    version, tried = re.search(r"\d+(\.\d+)+", printed), client.versions
+    if not version or not tried:
         return "", ""
-    if known.too_new and _numbers(found[0]) >= _numbers(known.too_new):
-        return f"{client.name} {found[0]} is too new: {known.why}", f"Use {client.name} below {known.too_new}."
-    if _numbers(found[0]) < _numbers(known.oldest):
-        return f"{client.name} {found[0]} is older than {known.oldest}, the oldest that was tried", "Update it."
+    if tried.too_new and _numbers(version[0]) >= _numbers(tried.too_new):
+        return f"{client.name} {version[0]} is too new: {tried.why}", f"Use {client.name} below {tried.too_new}."
+    if _numbers(version[0]) < _numbers(tried.oldest):
+        return f"{client.name} {version[0]} is older than {tried.oldest}, the oldest that was tried", "Update it."
     return "", ""
 
 

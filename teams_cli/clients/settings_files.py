@@ -168,8 +168,8 @@ class Plugin:
         """
         if data is not None:
             raise errors.InvalidValue(f"{path} exists, and is not from teams", "Move it away, or install by hand.")
-        said = f"{_COMMAND}{json.dumps(ours.hook)}\n"
-        return "".join(said if line.startswith(_COMMAND) else line for line in self._lines()).encode()
+        command_line = f"{_COMMAND}{json.dumps(ours.hook)}\n"
+        return "".join(command_line if line.startswith(_COMMAND) else line for line in self._lines()).encode()
 
     def hook_commands(self, data: bytes) -> list[str]:
         """Return the command of ours that the file calls."""
@@ -250,10 +250,10 @@ def of_user(name: str, home: str, environ: Mapping[str, str]) -> list[SettingsFi
     base = f"{home}/{files.directory}"
     if files.directory.startswith(".config/") and (config := config_base(environ)):
         base = config + files.directory.removeprefix(".config")
-    said = environ.get(files.variable) and absolute(environ[files.variable], files.variable, environ)
+    directory = environ.get(files.variable) and absolute(environ[files.variable], files.variable, environ)
     files_of_user = []
     for file in files.files:
-        top = said or (home if file.beside else base)
+        top = directory or (home if file.beside else base)
         files_of_user.append(SettingsFile(client, f"{os.path.abspath(top)}/{file.of_user}", file.form))
     return files_of_user
 

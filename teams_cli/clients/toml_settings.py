@@ -32,18 +32,20 @@ class Toml:
         does text that only looks like the block.
 
         Raises:
-            DamagedRecord: It is not valid TOML, or our server was moved to a place where it can't be found.
+            DamagedRecord: It is not valid TOML, or our server was moved to a place where it can't be candidate.
         """
         document = _read(path, data)
         if not own_entries.is_our_server(_servers(document).get(own_entries.NAME)):
             return data
         wanted = _without_server(document)
         for left in _candidates(data.decode()):
-            found = _parsed(left)
-            if found is not None and own_entries.NAME not in _servers(found) and _same(_without_server(found), wanted):
+            candidate = _parsed(left)
+            if candidate is None or own_entries.NAME in _servers(candidate):
+                continue
+            if _same(_without_server(candidate), wanted):
                 return left.encode() or None
         raise errors.DamagedRecord(
-            f"{path}: the server of teams can't be found among the others", "Remove [mcp_servers.team] by hand."
+            f"{path}: the server of teams can't be candidate among the others", "Remove [mcp_servers.team] by hand."
         )
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:

@@ -229,16 +229,16 @@ class Reports:
         else:
             self._open = rest
 
-    def _look(self, said: bytes) -> bool:
+    def _look(self, command: bytes) -> bool:
         """Record a state; returns whether the sequence was a query to us, which is not shown."""
-        if said == _QUERY:
+        if command == _QUERY:
             self.asked = True
             return True
-        if said.startswith(_STATE):
-            fields = dict(part.partition(b"=")[::2] for part in said[len(_STATE) :].replace(b";", b":").split(b":"))
+        if command.startswith(_STATE):
+            fields = dict(part.partition(b"=")[::2] for part in command[len(_STATE) :].replace(b";", b":").split(b":"))
             self._note(_SAID.get(fields.get(b"state", b"")))
-        elif said[:2] in (b"0;", b"2;"):
-            self._note(next((state for mark, state in self._titles.items() if mark in said), None))
+        elif command[:2] in (b"0;", b"2;"):
+            self._note(next((state for mark, state in self._titles.items() if mark in command), None))
         return False
 
     def _note(self, state: TerminalState | None) -> None:

@@ -77,14 +77,14 @@ def note_waking(
     now = teams.now(store)
     noted = [*terminal.wakings, *(Waking(at=now, by=name) for name in senders)][-_REMEMBERED:]
 
-    def change(found: Terminal) -> Terminal:
-        if (found.woken_at, found.wakes, found.state) != (terminal.woken_at, terminal.wakes, terminal.state):
-            return found
-        fresh = not unread or min(unread) > found.woken_to
-        wakes = 1 if fresh else found.wakes + (not 0 < found.unheard < SOON_TRIES)
-        woken_to = max(found.woken_to, *unread, 0)
-        unheard = 0 if fresh else found.unheard
-        return found.having(woken_to=woken_to, woken_at=now, wakes=wakes, unheard=unheard, wakings=noted)
+    def change(current: Terminal) -> Terminal:
+        if (current.woken_at, current.wakes, current.state) != (terminal.woken_at, terminal.wakes, terminal.state):
+            return current
+        fresh = not unread or min(unread) > current.woken_to
+        wakes = 1 if fresh else current.wakes + (not 0 < current.unheard < SOON_TRIES)
+        woken_to = max(current.woken_to, *unread, 0)
+        unheard = 0 if fresh else current.unheard
+        return current.having(woken_to=woken_to, woken_at=now, wakes=wakes, unheard=unheard, wakings=noted)
 
     before, after = update(store, team, TERMINAL.also_closed, terminal.agent, change)
     return None if before is after else after
@@ -201,8 +201,8 @@ def _tell_leader(store: Store, team: Team, terminal: Terminal, tell: Tell) -> No
     if terminal.agent != team.leader:
         tell(team.leader, body, f"{terminal.agent}~permission-{moment}")
 
-    def told(found: Terminal) -> Terminal:
-        return found.having(leader_told=True) if found.since == terminal.since else found
+    def told(current: Terminal) -> Terminal:
+        return current.having(leader_told=True) if current.since == terminal.since else current
 
     update(store, team.name, terminals.TERMINAL, terminal.agent, told)
 

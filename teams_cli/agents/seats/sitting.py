@@ -198,8 +198,10 @@ def stand_up(store: Store, team: str, agent: str, source: str) -> None:
 
 def as_session(terminal: Terminal) -> Session:
     """Return the session of a client in a terminal, so that it can be copied."""
-    said, where = terminal.session_id or "", terminal.directory
-    return sessions.of_client(terminal.agent, terminal.client, said, where, terminal.joined_at, terminal.turns)
+    session_id, joined_at = terminal.session_id or "", terminal.joined_at
+    return sessions.of_client(
+        terminal.agent, terminal.client, session_id, terminal.directory, joined_at, terminal.turns
+    )
 
 
 def secrets_of(store: Store, team: str, agent: str) -> dict[str, Any]:
@@ -309,12 +311,12 @@ def give_back(store: Store, team: str, session: Session) -> Session:
     theirs = terminal and terminal.client == session.harness and terminal.joined_at >= (session.ended_at or "")
     last = (terminal.session_id if terminal and theirs else None) or session.session_id
 
-    def change(found: Session) -> Session:
-        if found.taken_by != session.taken_by or found.keeper_pid != session.keeper_pid:
-            return found
-        mine = found.pause_asked == _reason(found.taken_by or "") and found.state == "paused"
-        freed = unpaused(found) if mine else found
-        return freed.having(taken_by=None, session_id=last if sessions.is_session_id(last) else found.session_id)
+    def change(current: Session) -> Session:
+        if current.taken_by != session.taken_by or current.keeper_pid != session.keeper_pid:
+            return current
+        mine = current.pause_asked == _reason(current.taken_by or "") and current.state == "paused"
+        freed = unpaused(current) if mine else current
+        return freed.having(taken_by=None, session_id=last if sessions.is_session_id(last) else current.session_id)
 
     before, after = update(store, team, SESSION.also_closed, session.agent, change)
     if before is not after:

@@ -19,8 +19,8 @@ def names() -> list[str]:
 
 
 def _own() -> list[str]:
-    found = (file.removesuffix(".py") for file in os.listdir(DIRECTORY) if file.endswith(".py"))
-    return [name for name in found if not name.startswith("_")]
+    modules = (file.removesuffix(".py") for file in os.listdir(DIRECTORY) if file.endswith(".py"))
+    return [name for name in modules if not name.startswith("_")]
 
 
 def find(name: str | None) -> Client | None:
