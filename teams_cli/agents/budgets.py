@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from teams_cli import errors
 from teams_cli.agents import sessions
 from teams_cli.agents.sessions import Session
@@ -60,14 +62,6 @@ USAGE: Kind[Usage] = Kind("usage", Usage, key="agent", logins="own")
 def all_usage(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Usage]:
     """Return the use of every agent that `teams` started."""
     return [usage for usage, _ in store.scan(team, USAGE, problems)]
-
-
-def usage_of(store: Store, team: str, agent: str) -> Usage:
-    """Return the use of that agent."""
-    try:
-        return store.get(team, USAGE, agent)[0]
-    except errors.NotFound:
-        return Usage(agent=agent)
 
 
 def total_tokens(turns: Iterable[TurnUsage]) -> int:
@@ -175,7 +169,8 @@ def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None
     team = teams.get(store, team_name)
     limits = _concerning(team, agent, run)
     if limits and agent:
-        usage_of(store, team_name, agent)
+        with suppress(errors.NotFound):
+            store.get(team_name, USAGE, agent)
     return next((budget for budget in _with_taken(store, team, limits) if budget.used_up), None)
 
 

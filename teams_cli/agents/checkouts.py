@@ -225,14 +225,15 @@ def trees(store: Store, team: Team) -> list[Tree]:
         if session.worktree and session.branch and os.path.isdir(session.worktree)
     ]
     agents, places = {tree.agent for tree in made}, {os.path.realpath(tree.worktree) for tree in made}
-    others = [
-        Tree(seen.agent, seen.worktree, branch)
-        for seen, _ in store.scan(team.name, presence.AGENT, [])
-        if seen.worktree and seen.agent not in (*agents, team.leader) and team.member(seen.agent)
-        if _is_here(seen.host or "", seen.worktree, store) and os.path.realpath(seen.worktree) not in places
-        if (branch := _branch_in(seen.worktree))
-    ]
-    return [tree for tree in (*made, *others) if not leads_astray(tree.worktree)]
+    for seen, _ in store.scan(team.name, presence.AGENT, []):
+        path = seen.worktree
+        if not path or seen.agent in (*agents, team.leader) or not team.member(seen.agent):
+            continue
+        if _is_here(seen.host or "", path, store) and os.path.realpath(path) not in places:
+            head, _, branch = environment.git_line(f"{own_directory(path)}/HEAD").partition("ref: refs/heads/")
+            if branch and not head:
+                made.append(Tree(seen.agent, path, branch))
+    return [tree for tree in made if not leads_astray(tree.worktree)]
 
 
 def unseen(store: Store, team: Team) -> list[str]:
@@ -243,9 +244,3 @@ def unseen(store: Store, team: Team) -> list[str]:
 
 def _is_here(host: str, worktree: str, store: Store) -> bool:
     return host in ("", store.host) and os.path.lexists(f"{worktree}/.git")
-
-
-def _branch_in(worktree: str) -> str:
-    """Return the branch that is checked out in the worktree. Runs no process."""
-    head, _, branch = environment.git_line(f"{own_directory(worktree)}/HEAD").partition("ref: refs/heads/")
-    return "" if head else branch

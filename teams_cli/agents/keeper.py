@@ -12,12 +12,13 @@ import sys
 from contextlib import suppress
 
 from teams_cli import errors, processes
-from teams_cli.agents import background, budgets, ending, limited, logs, overlaps, resuming, sessions, waking
+from teams_cli.agents import background, budgets, ending, logs, overlaps, resuming, sessions, waking
 from teams_cli.agents.budgets import Budget
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.shell import ending as ending_of
 from teams_cli.agents.turns import ClientProcess, Reason, Turn
 from teams_cli.clients import output, permissions, profiles
+from teams_cli.environment import SANDBOX
 from teams_cli.membership import joining
 from teams_cli.messages import inboxes, messages, notices
 from teams_cli.messages.messages import Message
@@ -83,7 +84,9 @@ class Keeper:
         agents.register_process(self.store, self.team, self.agent, os.getpid())
         self.beat = min(_BEAT, teams.get(self.store, self.team).silence / 4)
         self.profile = profiles.get(self.session.harness, self.config, self.session.acp_command)
-        self.confined = permissions.is_confined(self.profile, self.session.permissions)
+        mode = permissions.mode(self.profile, self.session.permissions)
+        # In a client's sandbox no agent can be started: the keeper does it outside.
+        self.confined = any(SANDBOX in word for word in mode.words)
         # Only the hash of its token is stored, so in a secure team it gets a new one.
         token = joining.renew_token(self.store, self.team, self.agent)
         self.environment = {**os.environ, **({"TEAMS_TOKEN": token} if token else {})}
@@ -130,16 +133,16 @@ class Keeper:
         """
         last_words = logs.end_of_turn(self.store, self.team, self.agent, self._now().turns, logs.END)
         why = f"{ending_of(turn.status)}{': ' + last_words if last_words else ''}"
-        until = limited.until(self.store, self._failure(turn)) if self.profile.has_provider else None
+        until = resuming.limited_until(self.store, self._failure(turn)) if self.profile.has_provider else None
         if until is None:
             self._end("failed", why, turn.status)
             return False
-        limit = limited.note(self.store, self.team, self._now(), until, [message.number for message in batch])
-        choice = limited.on_limit(self.store, self.team)
-        if choice in ("", limited.RELEASE):
+        limit = resuming.note_limit(self.store, self.team, self._now(), until, [message.number for message in batch])
+        choice = resuming.on_limit(self.store, self.team)
+        if choice in ("", resuming.RELEASE):
             self._end("failed", limit, turn.status)
             return False
-        if choice == limited.WAIT:
+        if choice == resuming.WAIT:
             self._wait_until_given_more()
         else:
             self._take_client(choice)
@@ -147,7 +150,7 @@ class Keeper:
 
     def _wait_until_given_more(self) -> None:
         def over() -> bool:
-            return not limited.is_limited(self.store, self._now()) or self._to_stop() is not None
+            return not resuming.is_limited(self.store, self._now()) or self._to_stop() is not None
 
         self._state("waiting")
         while not over():
@@ -264,7 +267,12 @@ class Keeper:
         began = teams.now(self.store)
         client.start()
         self._note_turn(batch)
-        turn = client.wait(self._to_stop_or_start, self._look)
+
+        def to_stop() -> Reason | None:
+            self._start_left()
+            return self._to_stop()
+
+        turn = client.wait(to_stop, self._look)
         self.overlaps.look()
         if turn.interrupted or not (turn.stopped or output.has_failed(self.profile, turn.status, turn.printed)):
             self._change(lambda session: session.having(given=None))
@@ -317,10 +325,6 @@ class Keeper:
         if self.confined:
             background.start_left(self.store, self.team, self.agent, self.config, os.environ)
 
-    def _to_stop_or_start(self) -> Reason | None:
-        self._start_left()
-        return self._to_stop()
-
     def _look(self) -> None:
         """From time to time while the client runs: record that the agent is alive, and settle lost children."""
         agents.saw(self.store, self.team, self.agent, every=self.beat)
@@ -348,7 +352,9 @@ class Keeper:
             ending.linger(ending.children(self.store, self.team, self.agent))
             if settled():
                 break
-            waited = waited or self._state("waiting")
+            if not waited:
+                self._state("waiting")
+            waited = True
             pace.sleep_until(self.store, self.team, settled, self.beat)
             self._look()
         if waited:
@@ -366,9 +372,8 @@ class Keeper:
             if not message.only_informs
         )
 
-    def _state(self, state: SessionState) -> bool:
+    def _state(self, state: SessionState) -> None:
         self._change(lambda s: s if s.ended else s.having(state=state))
-        return True
 
     def _change(self, change: Callable[[Session], Session]) -> Session:
         """Change the session, also in a closed team, where running agents still come to their end; returns it after

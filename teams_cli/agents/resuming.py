@@ -1,20 +1,24 @@
-"""Resume sessions that are done, and stop agents that resume each other without end."""
+"""Resume sessions that are done, but not those that resume each other without end, and not while a provider refuses
+requests.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from datetime import timedelta
 
 from teams_cli import errors
-from teams_cli.agents import budgets, limited, sessions
+from teams_cli.agents import budgets, sessions
 from teams_cli.agents.sessions import SESSION, Resume, Session
-from teams_cli.clock import parse_rfc3339, seconds_since
+from teams_cli.clients import output
+from teams_cli.clock import parse_rfc3339, rfc3339, seconds_since
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
 from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import tasks
+from teams_cli.tasks import claims, tasks
 from teams_cli.teams import history, settings, teams
 
 _REMEMBERED = 500
@@ -39,7 +43,7 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
             return session
         if session.stop_asked:  # it ended by itself before it could be stopped
             return session
-        if limited.is_limited(store, session) or budgets.used_up(store, team, agent, session.run):  # its mail waits
+        if is_limited(store, session) or budgets.used_up(store, team, agent, session.run):  # its mail waits
             return session
         if not session.interrupted and (reason := too_often(store, team, session, by)):
             return session
@@ -141,3 +145,63 @@ def going_on(session: Session) -> Session:
     if session.state == "paused":
         return unpaused(session)
     return session.having(pause_asked=None, resumes=[]) if session.pause_asked else session
+
+
+ON_LIMIT = "onLimit"
+
+WAIT, RELEASE = "wait", "release"
+
+LIMIT_CHOICES = (WAIT, RELEASE, settings.OFF)
+"""The possible values, besides the name of another harness."""
+
+
+def limited_until(store: Store, printed: str) -> str | None:
+    """Return when the provider accepts requests again, from what a failed client printed; None if it failed for another
+    reason.
+    """
+    end = output.limited_until(printed, store.now().astimezone())
+    return rfc3339(end.replace(microsecond=0) + timedelta(seconds=1)) if end else None
+
+
+def is_limited(store: Store, session: Session) -> bool:
+    """Whether its provider refuses the agent now."""
+    return session.limited_until is not None and parse_rfc3339(session.limited_until) > store.now()
+
+
+def on_limit(store: Store, team: str) -> str:
+    """Return the setting: `wait`, `release`, the name of another harness, or empty if it is not set."""
+    return str(settings.value(teams.get(store, team), ON_LIMIT))
+
+
+def note_limit(store: Store, team_name: str, session: Session, until: str, given: list[int]) -> str:
+    """Record the limit on the session, with the messages of the turn that did not take place. Returns the consequence
+    in words. The leader is notified, unless the agent is its own and ends now: then it gets the output.
+    """
+    team = teams.get(store, team_name)
+    choice = on_limit(store, team_name)
+    then = _WHAT_THEN.get(choice, _OTHERWISE).format(other=choice)
+    consequence = f"limited by its provider until {until}: {then}"
+    uid = f"limited-{session.agent}-{''.join(filter(str.isdigit, until))}"
+    notice = Owed(
+        to=team.leader, message=f"{session.agent} is {consequence}", uid=uid, by=session.agent, event="provider-limit"
+    )
+    owed = [] if choice in ("", RELEASE) and session.caller == team.leader else [notice]
+
+    def change(session: Session) -> Session:
+        return owing(session.having(limited_until=until, given=given or None), *owed)
+
+    changed = update(store, team_name, SESSION.also_closed, session.agent, change)[1]
+    history.note(store, team_name, session.agent, "agent limited", until=until)
+    deliver(store, team_name, SESSION.also_closed, changed)
+    if choice == RELEASE:
+        claims.release_tasks_of(store, team, session.agent, session.agent, f"limited by its provider until {until}")
+    return consequence
+
+
+_WHAT_THEN = {
+    WAIT: "it keeps its tasks, and continues by itself after that time.",
+    RELEASE: "its tasks are released; a message after that time resumes it.",
+    "": "a message after that time resumes it. `teams set onLimit wait` lets agents continue by themselves.",
+}
+
+_OTHERWISE = "it continues with {other}, in a new session."

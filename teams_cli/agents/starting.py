@@ -143,9 +143,16 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     if budget := budgets.used_up(store, team.name, request.agent or "", run):
         raise errors.WrongState(f"no agent can start: {budget}", f"Raise it: {budget.raised_by}")
     team = clear_away(store, team)
-    if request.agent and team.find(request.agent) and not _never_ran(store, team, request.agent):
-        raise _name_is_taken(request.agent)
-    top = _repository(store, team, request) if request.worktree else ""
+    if request.agent and team.find(request.agent):
+        before = ending.current(store, team.name, request.agent)
+        if before is None or before.outcome != "lost" or before.turns:  # one that never ran leaves its name free
+            raise _name_is_taken(request.agent)
+    top = ""
+    if request.worktree:  # looked at before anything is changed
+        from teams_cli.agents import worktrees
+
+        top = worktrees.repository(request.directory)
+        worktrees.refuse_stale(store.root, team.name, request.agent or joining.next_name(team), top)
     member, token = _join(store, team, caller, request)
     presence.register_process(store, team.name, member.agent_id, os.getpid())
     try:
@@ -188,12 +195,6 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     return session
 
 
-def _never_ran(store: Store, team: Team, agent: str) -> bool:
-    """Whether the agent's launcher was killed before a keeper took over: its name can be used again."""
-    session = ending.current(store, team.name, agent)
-    return session is not None and session.outcome == "lost" and session.turns == 0
-
-
 def _created(store: Store, team: str, draft: Session) -> Session:
     """Store the session, in place of one that never ran."""
 
@@ -227,15 +228,6 @@ def _join(store: Store, team: Team, caller: Caller, request: StartRequest) -> tu
 
 def _name_is_taken(agent: str) -> errors.AlreadyExists:
     return errors.AlreadyExists(f"there is an agent {agent} already", "Choose another name, or leave it out.")
-
-
-def _repository(store: Store, team: Team, request: StartRequest) -> str:
-    """The checkout to make a worktree of, looked at before anything is changed."""
-    from teams_cli.agents import worktrees
-
-    top = worktrees.repository(request.directory)
-    worktrees.refuse_stale(store.root, team.name, request.agent or joining.next_name(team), top)
-    return top
 
 
 def _worktree(store: Store, team: Team, agent: str, top: str, request: StartRequest, port: int) -> tuple[str, str]:

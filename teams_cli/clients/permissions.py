@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from teams_cli import environment, errors
 from teams_cli.clients import own_entries
-from teams_cli.environment import HELD, SANDBOX
+from teams_cli.environment import HELD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,11 +86,6 @@ def mode(profile: Profile, level: str | None) -> Mode:
     if isinstance(words, list):
         return Mode(words, {})
     return Mode(list(words.get("words", [])), {key: str(value) for key, value in words.get("set", {}).items()})
-
-
-def is_confined(profile: Profile, level: str | None) -> bool:
-    """Whether the client's shell is a sandbox at that level, so that agents must be started outside of it."""
-    return any(SANDBOX in word for word in mode(profile, level).words)
 
 
 def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:

@@ -9,7 +9,7 @@ from collections import Counter
 from functools import partial
 
 from teams_cli import __version__, environment, errors, extensions, text
-from teams_cli.agents import budgets, limited, logs, notifying, sessions, waking
+from teams_cli.agents import budgets, logs, notifying, resuming, sessions, waking
 from teams_cli.clients import known, profiles
 from teams_cli.clock import length
 from teams_cli.commands import console
@@ -91,7 +91,7 @@ def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
         return _set_budget(call, value, of)
     if of is not None:
         raise errors.WrongUsage(f"{key} applies to the whole team", "Leave out --for.")
-    if key == "harness" or (key == limited.SETTING and value not in limited.CHOICES):
+    if key == "harness" or (key == resuming.ON_LIMIT and value not in resuming.LIMIT_CHOICES):
         profiles.get(value, call.config)  # refuses what is none
     if user:
         return {"key": key, "value": _set_of_user(call, key, value), "source": "user"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.agents import ending, limited
+from teams_cli.agents import ending, resuming
 from teams_cli.agents.seats import terminals
 from teams_cli.agents.sessions import Session
 from teams_cli.clock import seconds_since
@@ -126,7 +126,7 @@ def describe(store: Store, session: Session, row: dict[str, Any]) -> None:
         row["state"] = "failed"
     elif row["state"] != "stopped":  # its keeper says more of it than when it was last heard of
         row["state"] = "idle" if session.ended else "active"
-    if limited.is_limited(store, session) and row["state"] != "stopped":
+    if resuming.is_limited(store, session) and row["state"] != "stopped":
         row["state"], row["limitedUntil"] = "limited", session.limited_until
     if session.host:
         row["host"] = session.host
