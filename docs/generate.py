@@ -78,11 +78,11 @@ def _commands() -> str:
 
 def _command(command: Command) -> Iterator[str]:
     """A command: its usage, its meaning, its parameters, and its refusals."""
-    text, refusals = told_of(command)
+    paragraphs, refusals = told_of(command)
     options = " [OPTIONS]" if any(not parameter.positional for parameter in command.own) else ""
     yield from [f"### {command.name}", "", f"`teams {command.whole_usage}{options}`", ""]
-    for paragraph in text.split("\n\n"):
-        yield from [" ".join(paragraph.split()), ""]
+    for paragraph in paragraphs:
+        yield from [paragraph, ""]
     if command.own:
         yield from [*_table(command.own), ""]
     if refusals:

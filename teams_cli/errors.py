@@ -173,14 +173,15 @@ class NeedsHuman(NotAllowed):
 
 
 class WaitRanOut(TeamsError):
-    """The time to wait ended first. *state* tells how the work stands, without the command to wait longer."""
+    """The time to wait ended first."""
 
     status = 14
     state: str = ""
+    """How the work stands, without the command to wait longer."""
 
 
 class DamagedRecord(TeamsError):
-    """A file is damaged; it is left as it is. For a message, `number` is its number; *path* is the file."""
+    """A file is damaged; it is left as it is. For a message, `number` is its number."""
 
     status = 15
     number: int = 0

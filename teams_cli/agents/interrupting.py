@@ -33,7 +33,7 @@ def interject(
 ) -> Message:
     """Interrupt an agent, and give it the text as its next turn. Further texts queue until that turn ends.
 
-    An idle or paused agent is resumed. A client in a terminal is interrupted too, if it can be.
+    An idle or paused agent is resumed. A client in a terminal is interrupted too, if that is possible.
 
     Raises:
         AgentNotFound: There is no such active member.

@@ -98,7 +98,7 @@ def spawn(store: Store, team_name: str, caller: Caller | None, request: StartReq
 
     Raises:
         InvalidValue: The prompt is blank, or the harness is unknown.
-        Conflict: The agent would be deeper than `max_depth`.
+        Conflict: The new agent would be nested deeper than the setting `max_depth` allows.
         NotAllowed: You lead the team or are the human; use `run-agent`.
     """
     standing = require(store, team_name, caller, "spawn")

@@ -1,4 +1,4 @@
-"""Making the call of a command from the environment and the flags."""
+"""Make the call of a command from the environment and the flags."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 def make_call(
     values: dict[str, Any], environ: Mapping[str, str], approve: AtTerminal, say: Any, for_person: bool = False
 ) -> Call:
-    """The call that flags and environment describe; takes the flags that every command has out of *values*.
-
-    One that is *for_person* is the human's when nobody else is named and somebody types it at a terminal.
+    """Make the call that flags and environment describe. Take the flags of every command out of *values*. The caller of
+    a command *for_person* is the human if a person types it at a terminal and no other name is given.
     """
     said_store = values.pop("store", None)
     root, root_source = root_directory(values.pop("root", None), environ)
@@ -69,7 +68,7 @@ def make_call(
 
 
 def _around(root: str, environ: Mapping[str, str], is_named: bool) -> Binding | None:
-    """Whose terminal this is; most machines have none, and nothing is loaded to say so."""
+    """The agent to whom this terminal belongs. Most machines have no such terminal; then nothing is loaded."""
     if not os.path.isdir(terminals_directory(root)):
         return None
     from teams_cli.agents.seats import bindings
@@ -93,7 +92,7 @@ def _terminal() -> PersonTerminal:
 
 
 def _is_typed_by_person(environ: Mapping[str, str]) -> bool:
-    """Whether somebody types the command at a terminal, and no agent that we started."""
+    """Whether a person types the command at a terminal, and not an agent that `teams` started."""
     from teams_cli.cli.person import is_person_there
     from teams_cli.processes import TAG
 
@@ -101,7 +100,7 @@ def _is_typed_by_person(environ: Mapping[str, str]) -> bool:
 
 
 def _directory() -> str:
-    """The current directory; empty if it was removed, which matters only to some commands."""
+    """The current directory; empty if it was removed: only some commands need it."""
     try:
         return os.getcwd()
     except OSError:

@@ -23,13 +23,13 @@ VARIABLE = "_TEAMS_COMPLETE"
 _LINE, _FISH = "_TYPER_COMPLETE_ARGS", "_TYPER_COMPLETE_FISH_ACTION"
 _GLOBAL = {"--team": "team", "-t": "team", "--as": "agent", "--root": "root", "--store": "store"}
 _QUOTING = frozenset("\"'\\")
-"""What is in lines for which `shlex` is imported, which takes as long as all else that is done."""
+"""Characters that need `shlex`, whose import takes as long as all the rest."""
 _MOST = 200
 _TITLE = 50
 
 
 def answer(environ: Mapping[str, str]) -> tuple[str, int] | None:
-    """What to print for the shell that asks, and the exit status; None for one that we leave to Typer."""
+    """The text for the shell that asks, and the exit status; None for a shell that Typer answers."""
     shell = environ[VARIABLE]
     if shell == "complete_bash":
         words = _split(environ.get("COMP_WORDS", ""))
@@ -50,7 +50,7 @@ def answer(environ: Mapping[str, str]) -> tuple[str, int] | None:
 
 
 def _zsh(found: Offers) -> str:
-    """What zsh evaluates."""
+    """The offers as a command that zsh evaluates."""
     if not found:
         return "_files"
 
@@ -63,7 +63,7 @@ def _zsh(found: Offers) -> str:
 
 
 def _split(line: str) -> list[str]:
-    """The words of a line that may not be at its end."""
+    """The words of an unfinished line, in which a quote may be open."""
     if line.isascii() and not _QUOTING.intersection(line):
         return line.split()
     import shlex
@@ -77,7 +77,7 @@ def _split(line: str) -> list[str]:
 
 
 def offers(before: list[str], begun: str, environ: Mapping[str, str]) -> Offers:
-    """What may stand where *begun* is, behind the words *before*, each with a word of help."""
+    """The words that may follow *before* and begin with *begun*, each with its help."""
     command = next((named for word in before if (named := commands.find(word))), None)
     found = _of_command(command, before, begun, environ) if command else [(name, "") for name in commands.names()]
     return [(value, help) for value, help in found if value.startswith(begun)][:_MOST]
@@ -91,7 +91,7 @@ def _of_command(command: Command, before: list[str], begun: str, environ: Mappin
 
 
 def _wanted(command: Command, words: list[str], begun: str) -> Parameter | None:
-    """The parameter whose value stands there; None for an option, which begins with a dash."""
+    """The parameter to complete; None if it is the name of an option, which begins with a dash."""
     by_flag = command.options
     if words and (named := by_flag.get(words[-1])) and not named.flag:
         return named
@@ -122,7 +122,7 @@ def _values(command: Command, parameter: Parameter, before: list[str], environ: 
 
 
 def _kind(command: Command, parameter: Parameter) -> Callable[[Call], Offers] | None:
-    """What gives the values of a parameter, by what it is called."""
+    """The function that offers the values of a parameter; None if there is none."""
     if parameter.name in ("team", "team_name") or (command.name, parameter.name) in (
         ("here", "name"),
         ("copy-team", "name"),
@@ -146,7 +146,7 @@ def _agents(call: Call) -> Offers:
 
 
 def _tasks(call: Call) -> Offers:
-    """The tasks that are not at their end, the newest first where they are many."""
+    """The tasks that are neither completed nor cancelled; of many, the newest."""
     from teams_cli.tasks import tasks
 
     found = [task for task in tasks.all_of(call.store, call.team, []) if task.status not in ("completed", "cancelled")]

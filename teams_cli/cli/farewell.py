@@ -1,4 +1,4 @@
-"""The farewell of a wait that its caller ends: how to go on. Only what sleeps takes leave, so nothing is half done."""
+"""A wait that is ended by SIGTERM says how to continue it. Only a sleeping command does so: nothing is half done."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _LONGEST = 2
-"""Seconds in which it is said; else it is left unsaid."""
+"""Seconds to say it; after that the process ends without a word."""
 
 
 def around_sleep(asleep: bool) -> None:
-    """Have SIGTERM wake who falls asleep, where it would end the process; have it do so again for who woke."""
+    """Let SIGTERM wake a sleeping command that it would end; restore its default after the sleep."""
     if asleep and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _wake)
     elif not asleep and signal.getsignal(signal.SIGTERM) is _wake:
@@ -34,7 +34,7 @@ def _wake(number: int, _frame: FrameType | None) -> None:
 
 
 def take_leave(ended: Ended, as_json: bool, talk: Callable[[str], object]) -> int:
-    """Say how to go on, and end as who was killed."""
+    """Say how to continue, and end as if killed by the signal."""
     error = errors.WaitRanOut("the wait was interrupted", ended.hint)
     talk(output.refusal(error, as_json, error.code).removesuffix("\n"))
     return _die()

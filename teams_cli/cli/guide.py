@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 
 from teams_cli import __version__, commands, errors
@@ -22,7 +23,7 @@ _QUESTIONS = "Questions"
 
 
 def guide(off: Collection[str] = ()) -> str:
-    """The commands that carry the work; those of a group that is *off* in the team are not offered."""
+    """The everyday commands as text, without the groups that are *off* in the team."""
     lines = [f"  {each.whole_usage}: {each.want}" for each in of_every_day(off)]
     return "\n".join([_ABOUT, "", *lines, "", MORE, ""])
 
@@ -32,7 +33,7 @@ def of_every_day(off: Collection[str]) -> list[Command]:
 
 
 def all_commands(off: Collection[str] = ()) -> str:
-    """All commands in their groups, a line each; a group that is *off* in the team says so."""
+    """All commands as text, one per line in their groups. The heading of a group says if it is *off* in the team."""
     lines = [_ABOUT]
     for group, members in commands.groups().items():
         lines += ["", titled(group, off), *(f"  {each.whole_usage}: {first_sentence(each)}" for each in members)]
@@ -45,12 +46,11 @@ def titled(group: str, off: Collection[str]) -> str:
 
 def first_sentence(command: Command) -> str:
     """The first sentence of the help of a command."""
-    first = " ".join(told_of(command)[0].partition("\n\n")[0].split())
-    return first.partition(". ")[0].rstrip(".")
+    return told_of(command)[0][0].partition(". ")[0].rstrip(".")
 
 
 def off_in_team(call: Call | None) -> set[str]:
-    """The groups of commands that are off in the team of who asks for help; there is no call where that is nobody."""
+    """The groups of commands that are off in the team of the call; without a call, those that are off by default."""
     from teams_cli.teams import settings
 
     try:
@@ -62,12 +62,12 @@ def off_in_team(call: Call | None) -> set[str]:
 
 def of_command(command: Command) -> str:
     """One command: its usage, its docstring, its own parameters, an example, and its exit statuses."""
-    text, refusals = told_of(command)
+    paragraphs, refusals = told_of(command)
     usage = f"Usage: teams {command.whole_usage}"
     return "\n".join(
         [
             usage + (" [OPTIONS]" if any(not p.positional for p in command.own) else ""),
-            *(" ".join(part.split()) for part in text.split("\n\n")),
+            *paragraphs,
             *(f"  {' '.join(each.flags)}{each.placeholder}  {each.help}" for each in command.own),
             f"Example: teams {command.example}",
             *refusals,
@@ -76,13 +76,20 @@ def of_command(command: Command) -> str:
     )
 
 
-def told_of(command: Command) -> tuple[str, list[str]]:
-    """The docstring of a command with its options as they are written; and a line for each exit status but 0."""
+def told_of(command: Command) -> tuple[list[str], list[str]]:
+    """The paragraphs and items of a command's docstring, with the options as they are written; and a line for each exit
+    status but 0.
+    """
     said = inspect.cleandoc(command.doc)
     for parameter in command.own:
         said = said.replace(f"*{parameter.name}*", parameter.flags[0])
     text, _, raises = said.partition("Raises:")
-    return text.strip(), _refusals(raises)
+    return _paragraphs(text), _refusals(raises)
+
+
+def _paragraphs(text: str) -> list[str]:
+    """The paragraphs of a text, and its items, which begin with a star; each on one line."""
+    return [" ".join(part.split()) for part in re.split(r"\n\n|\n(?=\* )", text.strip())]
 
 
 def _refusals(raises: str) -> list[str]:
@@ -118,16 +125,16 @@ _VARIABLES = {
     "NO_COLOR": "Print no colour.",
 }
 _OTHERS = {0: "Done.", 1: "Another expected failure.", 3: "A bug; the message names its log.", 130: "Interrupted."}
-"""The exit statuses that no error says best."""
+"""Exit statuses without an error class, or with a better text than its docstring."""
 
 
 def page() -> str:
-    """The whole page, in the macros of man."""
+    """The manual page in roff."""
     lines = [
         f'.TH TEAMS 1 "" "teams {__version__}" "User Commands"',
         *_section("NAME", [_NAME]),
         *_section("SYNOPSIS", [r".B teams", r"\fICOMMAND\fR [\fIOPTIONS\fR]"]),
-        *_section("DESCRIPTION", _paragraphs(_MANUAL_ABOUT)),
+        *_section("DESCRIPTION", _in_roff(_paragraphs(_MANUAL_ABOUT))),
         *_section(
             "OPTIONS OF EVERY COMMAND", [line for every in (TEAM, AS, ROOT, STORE, JSON) for line in _manual_row(every)]
         ),
@@ -148,9 +155,9 @@ def _section(name: str, lines: list[str]) -> list[str]:
 
 
 def _command(command: Command) -> list[str]:
-    """A command: how it is written, what it does, its own parameters, what it refuses, and an example."""
-    text, refusals = told_of(command)
-    lines = [f'.SS "{_escaped(f"teams {command.whole_usage}")}"', *_paragraphs(text)]
+    """A command in roff: usage, meaning, parameters, exit statuses and an example."""
+    paragraphs, refusals = told_of(command)
+    lines = [f'.SS "{_escaped(f"teams {command.whole_usage}")}"', *_in_roff(paragraphs)]
     for parameter in command.own:
         lines += _manual_row(parameter)
     lines += [line for refused in refusals for line in (".PP", _escaped(refused))]
@@ -166,23 +173,21 @@ def _item(term: str, text: str) -> list[str]:
     return [".TP", rf"\fB{_escaped(term)}\fR", _escaped(text)]
 
 
-def _paragraphs(text: str) -> list[str]:
-    """The paragraphs of a text; those that begin with a star are items."""
-    lines: list[str] = []
-    for paragraph in text.strip().split("\n\n"):
-        words = " ".join(paragraph.split())
-        lines += [r".IP \(bu 2", _escaped(words[2:])] if words.startswith("* ") else [".PP", _escaped(words)]
-    return lines
+def _in_roff(paragraphs: list[str]) -> list[str]:
+    heads = (r".IP \(bu 2" if each.startswith("* ") else ".PP" for each in paragraphs)
+    return [
+        line for head, each in zip(heads, paragraphs, strict=True) for line in (head, _escaped(each.removeprefix("* ")))
+    ]
 
 
 def _statuses() -> list[tuple[int, str]]:
-    """Each exit status with what it says, as the errors have it."""
+    """Each exit status with its meaning, from the docstrings of the errors."""
     kinds = reversed(errors.kinds().values())
     told = {kind.status: (kind.__doc__ or "").partition("\n")[0] for kind in kinds}
     return sorted({**told, **_OTHERS}.items())
 
 
 def _escaped(text: str) -> str:
-    """The text as roff prints it: nothing in it is a macro or an escape."""
+    """The text escaped for roff."""
     said = text.replace("\\", r"\e").replace("-", r"\-")
     return rf"\&{said}" if said.startswith((".", "'")) else said

@@ -1,4 +1,4 @@
-"""A stream of frames as one picture on the terminal, drawn anew with each of them and with each key."""
+"""The live view on a terminal: drawn anew for each frame and each key."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 _TICK = 1.0
 _ARROWS = {"[A": "k", "[B": "j", "[5~": "page up", "[6~": "page down", "[H": "g", "[F": "G", "[Z": "backtab"}
 _HELP = ("q quit", "a answer", "j k scroll", "Tab next agent", "Enter output", "g G top, end")
-"""What the keys do, the less needed last: a narrow terminal does without these."""
+"""The help for the keys. A narrow terminal leaves out the last ones."""
 _HELP_OUTPUT = ("q or Esc back", "j k scroll", "G follow")
 
 
 class LiveScreen:
-    """What is shown of the newest frame, and what the keys made of it."""
+    """The newest frame as it is shown: scrolled, with an agent chosen, its output open, or an answer typed."""
 
     def __init__(self, output_of: Callable[[str], list[Any]], answer: Callable[[str, str], str] | None = None) -> None:
         self.frame: Frame | None = None
@@ -48,7 +48,7 @@ class LiveScreen:
         self.told = ""
 
     def press(self, key: str, height: int) -> bool:
-        """Do what the key stands for; whether to go on."""
+        """Handle the key. Return whether to continue."""
         self.told = ""
         if self.asked:
             self._type(key)
@@ -103,11 +103,11 @@ class LiveScreen:
         self.follows = key == "G" or (self.follows and key not in by)
 
     def lines(self, width: int, height: int) -> list[Text]:
-        """As many lines as the terminal has."""
+        """The lines of the whole terminal."""
         if self.frame is None:
             return [Text("…")]
-        top = picture.head(self.frame, width)
-        lines, help = (self._output(width), _HELP_OUTPUT) if self.opened else (self._body(width), _HELP)
+        top, body = picture.head(self.frame, width), picture.body(self.frame, width, self.chosen)
+        lines, help = (self._output(width), _HELP_OUTPUT) if self.opened else (body, _HELP)
         room = max(1, height - len(top) - 1)
         last = max(0, len(lines) - room)
         self.offset = last if self.opened and self.follows else max(0, min(self.offset, last))
@@ -117,7 +117,7 @@ class LiveScreen:
         return [*top, *shown, *[Text()] * (room - len(shown)), foot]
 
     def _foot(self, help: str, width: int) -> Text:
-        """What can be done; while an answer is typed that, its end at the least."""
+        """The help for the keys; while an answer is typed, its end."""
         if not self.asked:
             foot = Text(safe(self.told) or help, style="bold" if self.told else "dim")
             foot.truncate(width, overflow="ellipsis")
@@ -126,14 +126,11 @@ class LiveScreen:
         room = max(10, width - len(label) - 1)
         return Text(f"{label}{safe(self.typed)[-room:]}█", style="bold magenta")
 
-    def _body(self, width: int) -> list[Text]:
-        assert self.frame is not None
-        return picture.body(self.frame, width, self.chosen)
-
     def _output(self, width: int) -> list[Text]:
-        """What the agent printed, or else did, wrapped."""
+        """The output of the agent, or its entries of the history, wrapped."""
         found = self._output_of(self.opened)
-        title = "What {} did; teams did not start it, and has no output" if _is_history(found) else "Output of {}"
+        is_history = found and not isinstance(found[0], str)
+        title = "What {} did; teams did not start it, and has no output" if is_history else "Output of {}"
         lines = [Text(title.format(safe(self.opened)), style="bold")]
         for said in found or ["Nothing was printed yet."]:
             text = safe(said if isinstance(said, str) else picture.entry(said)).expandtabs()
@@ -141,12 +138,7 @@ class LiveScreen:
         return lines
 
 
-def _is_history(found: list[Any]) -> bool:
-    return bool(found) and not isinstance(found[0], str)
-
-
 def _fitting(parts: tuple[str, ...], width: int) -> str:
-    """As many of the parts as have room, whole."""
     said = ""
     for part in parts:
         longer = f"{said} · {part}" if said else part
@@ -162,7 +154,7 @@ def show(
     output_of: Callable[[str], list[Any]],
     answer: Callable[[str, str], str] | None = None,
 ) -> None:
-    """Show each frame in place of the one before, until there are no more, or somebody quits or interrupts."""
+    """Show each frame in place of the last one, until the frames end or the person quits."""
     console = Console(file=out, highlight=False)
     screen = LiveScreen(output_of, answer)
     news = _Reading(frames)
@@ -181,16 +173,12 @@ def show(
             lines = screen.lines(console.width, console.height)
             if lines != shown:
                 shown = lines
-                live.update(_picture(lines), refresh=True)
+                live.update(Text("\n", no_wrap=True, overflow="crop").join(lines), refresh=True)
     news.check()
 
 
-def _picture(lines: list[Text]) -> Text:
-    return Text("\n", no_wrap=True, overflow="crop").join(lines)
-
-
 class _Reading:
-    """Takes the frames in a thread of its own, so that the keys need not wait for one."""
+    """Reads the frames in a thread, so that keys need not wait for a frame."""
 
     def __init__(self, frames: Iterator[Frame]) -> None:
         self.pipe, self._bell = os.pipe()
@@ -216,14 +204,14 @@ class _Reading:
         return self._newest
 
     def check(self) -> None:
-        """Raise what ended the frames."""
+        """Raise the error that ended the frames."""
         if self._error is not None:
             raise self._error
 
 
 @contextmanager
 def _keys() -> Iterator[list[int]]:
-    """The terminal's keyboard, each key as soon as it is pressed; nothing where there is none."""
+    """The terminal's keyboard without line buffering; empty if there is none."""
     try:
         keyboard = sys.stdin.fileno()
         before = termios.tcgetattr(keyboard)
@@ -238,7 +226,7 @@ def _keys() -> Iterator[list[int]]:
 
 
 def _pressed(keyboard: int) -> list[str]:
-    """The keys that were pressed; none when the keyboard is gone."""
+    """The pressed keys; empty if the keyboard is gone."""
     try:
         said = os.read(keyboard, 256).decode(errors="replace")
     except OSError:

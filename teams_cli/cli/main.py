@@ -1,4 +1,4 @@
-"""The entry point, and the one boundary where a failure becomes text and an exit status."""
+"""The entry point: runs a command, and turns a failure into text and an exit status."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WITH_VALUE = ("--root", "--store", "--team", "-t", "--as")
 
 
 def main() -> int:
-    """Run the command in `sys.argv`; its exit status, when all that it says is out."""
+    """Run the command in `sys.argv`. Return its exit status once its output is written."""
     streams.prepare()
     status = run(sys.argv[1:])
     streams.finish()
@@ -34,7 +34,7 @@ def main() -> int:
 
 
 def run(words: list[str]) -> int:
-    """Run one command; its exit status. A KeyboardInterrupt is for who calls."""
+    """Run one command and return its exit status. The caller handles KeyboardInterrupt."""
     words = _command_first(words)
     if words[:1] == ["hook"] and not _HELP.intersection(words):
         from teams_cli.hooks import entry
@@ -62,7 +62,7 @@ def run(words: list[str]) -> int:
 
 
 def _command_first(words: list[str]) -> list[str]:
-    """The words with the options of every command, where they stand before it, behind it."""
+    """The words, with global options that stand before the command moved behind it."""
     place = 0
     while place < len(words) and words[place].startswith("-"):
         flag, equals, _ = words[place].partition("=")
@@ -110,9 +110,7 @@ def _run(words: list[str]) -> int:
 
 
 def _note_alive(words: list[str]) -> Call | None:
-    """Take help and mistakes for signs of life of the agent that asks and errs, too. The call of who types; None where
-    it can't be told.
-    """
+    """Count help and mistakes as signs of life of the agent, too. Return the call; None if it can't be made."""
     from teams_cli.environment import look_up
 
     said = {key: "" for key in _WITH_VALUE}
@@ -163,7 +161,7 @@ def _help(words: list[str]) -> int:
 
 
 def execute(command: Command, values: dict[str, Any]) -> int:
-    """Run a command with the values of all its parameters and print its answer; the exit status."""
+    """Run a command with the values of all its parameters, print its answer, and return the exit status."""
     from teams_cli.cli import calls
     from teams_cli.store.retrying import Ended, meanwhile
 
@@ -272,7 +270,7 @@ def _standard_input() -> str:
 
 
 def _ask_person(operation: str, about: str) -> bool | None:
-    """Ask the person at the terminal whether an operation may go on; None when there is nobody."""
+    """Ask the person at the terminal to allow an operation. Return None if nobody is there."""
     from teams_cli.cli.person import is_person_there
 
     if not is_person_there():
@@ -283,7 +281,7 @@ def _ask_person(operation: str, about: str) -> bool | None:
 
 
 def _talk(line: str) -> bool:
-    """Say something beside the answer; whether anybody can hear it."""
+    """Write a line to standard error. Return whether anybody may read it."""
     try:
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
@@ -301,7 +299,7 @@ def _refuse(error: errors.TeamsError, words: list[str], status: int = 0) -> int:
 
 
 def serve(call: Call, service: Service) -> int:
-    """Run the server until it ends; the exit status.
+    """Run the server until it ends, and return the exit status.
 
     Raises:
         ExtensionMissing: The extra that brings what it needs is missing.

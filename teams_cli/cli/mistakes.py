@@ -9,9 +9,9 @@ from teams_cli import commands, errors
 from teams_cli.names import is_id, is_name, is_number
 
 _ALIKE = 0.75
-"""From this likeness on a word is taken for one that was mistyped; below it the guesses mislead."""
+"""The least similarity of a mistyped word to the right one; below it, guesses mislead."""
 _CALLED_ALIKE = 0.85
-"""The same for what commands are called elsewhere: there are many such words, and short ones."""
+"""The same for the synonyms of commands, which are many and short."""
 _NOUNS = {"task", "tasks", "team", "teams", "agent", "agents", "message", "messages", "plan", "plans"}
 _ASSIGNEE = ("--assign", "--assignee", "--assigned-to", "--to")
 _FOR = {"create-task": "--for", "update-task": "--owner"}
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 def unknown(word: str, rest: Sequence[str] = ()) -> errors.WrongUsage:
-    """The refusal of a command that there is not: it names the one that does this, with the words that were said behind
-    it in their places; else those that are spelt alike.
+    """The refusal of an unknown command. It shows the command that does this, with the given words in their places;
+    else the most similar command.
     """
     known = _meant()
     found = _in_two_words(word, rest, known) or _called(word, rest, known)
@@ -40,14 +40,14 @@ def unknown(word: str, rest: Sequence[str] = ()) -> errors.WrongUsage:
 
 
 def _meant() -> dict[str, str]:
-    """How each command is written, by its name and by what else it is called."""
+    """The usage of each command, by its name and its synonyms."""
     every = commands.every()
     called = {also: how for command in every.values() for also, how in command.also.items()}
     return {**{name: command.whole_usage for name, command in every.items()}, **called}
 
 
 def _in_two_words(word: str, rest: Sequence[str], known: Mapping[str, str]) -> str:
-    """What is meant by a noun and a verb, in either order, as `task list` or `claim task 3`; empty if nothing is."""
+    """The command for a noun and a verb in either order, as `task list` or `claim task 3`; empty if there is none."""
     if not rest:
         return ""
     second, *others = rest
@@ -58,7 +58,8 @@ def _in_two_words(word: str, rest: Sequence[str], known: Mapping[str, str]) -> s
 
 
 def _called(name: str, rest: Sequence[str], known: Mapping[str, str]) -> str:
-    """How the command of that name is written; some names mean another for who names a task, or an agent and more."""
+    """The command of that name as it is written; empty if there is none. Some names mean another with a task or an
+    agent behind them."""
     narrower = (
         f"{name}/ID" if rest and _is_task(rest[0]) else f"{name}/TO" if len(rest) > 1 and is_name(rest[0]) else name
     )
@@ -71,8 +72,8 @@ def _is_task(word: str) -> bool:
 
 
 def _written(how: str, rest: Sequence[str]) -> str:
-    """The command with what was said in the places of its capitals, as far as that was; a text takes all that is left,
-    and options stand behind.
+    """The command with the given words in the places of its capitals. A text takes all remaining words; options come
+    last.
     """
     cut = next((index for index, word in enumerate(rest) if word.startswith("-")), len(rest))
     said, options = list(rest[:cut]), list(rest[cut:])
@@ -89,7 +90,7 @@ def _written(how: str, rest: Sequence[str]) -> str:
 
 
 def _without(words: list[str], options: Sequence[str]) -> list[str]:
-    """The command without the options that were said, and their places."""
+    """The words of the command without options that were given, and their values."""
     return [
         word
         for before, word in zip(["", *words], words, strict=False)
@@ -98,13 +99,13 @@ def _without(words: list[str], options: Sequence[str]) -> list[str]:
 
 
 def _room_for(said: list[str], name: str) -> list[str]:
-    """The words that are left, where the command takes any."""
+    """The remaining words, if the command takes any."""
     command = commands.find(name)
     return said if command and command.places else []
 
 
 def _near(word: str, known: Mapping[str, str]) -> str:
-    """What is spelt nearly so, else what begins with that word; empty where nothing does."""
+    """The name that is spelt nearly so, else a command that begins with the word; empty if there is none."""
     every = commands.every()
     found = get_close_matches(word, [name for name in known if "/" not in name], 1, _CALLED_ALIKE)
     found = found or get_close_matches(word, every, 1, _ALIKE)
@@ -247,10 +248,10 @@ _SAME = {
     "normal": "medium med default p2",
     "low": "lowest minor p3",
 }
-"""What some values are called elsewhere."""
+"""The names of some values in other tools."""
 
 
 def _same(parameter: Parameter, value: str) -> list[str]:
-    """The choices that are called so, here or elsewhere."""
+    """The choices that have this name, here or in other tools."""
     word = value.lower()
     return [choice for choice in parameter.choices if word == choice.lower() or word in _SAME.get(choice, "").split()]

@@ -1,4 +1,4 @@
-"""Answers as text: JSON for scripts, plain lines or tables for people; and how to get what was cut from them."""
+"""Answers as text: JSON for scripts, lines or tables for people. A cut answer says how to get the rest."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _MOST = 20_000
 
 
 def _bounded(command: Command, document: Any, words: Words | None) -> list[str]:
-    """The lines of the answer. Where they are more than a client keeps, what others wrote in it ends sooner, with the
-    command that shows it whole, and lists have fewer rows; one of mere lines ends with the newest.
+    """The lines of the answer. If they are more than a client keeps, texts of others are cut, with the command that
+    shows them whole. A table loses its last rows, a list of lines its first.
     """
     lines, is_table = _lines(command, document, words)
     if size(lines) <= _MOST or command.whole:
@@ -70,7 +70,7 @@ def _bounded(command: Command, document: Any, words: Words | None) -> list[str]:
 
 
 _ROOM = 200
-"""Bytes for how to get the rest."""
+"""Bytes for the line that says how to get the rest."""
 
 
 def _lines(command: Command, document: Any, words: Words | None) -> tuple[list[str], bool]:
@@ -93,12 +93,12 @@ def _parts(command: Command, document: Any, words: Words | None) -> list[Any]:
 
 
 def _tell(lines: list[str], out: TextIO) -> None:
-    """Write the lines at once, so that nothing of others comes between them."""
+    """Write the lines at once, so that other output does not come between them."""
     out.write("".join(one_part(line) + "\n" for line in lines))
 
 
 def refusal(error: errors.TeamsError, as_json: bool, code: str) -> str:
-    """What a refused command says on standard error."""
+    """The text of a refused command for standard error."""
     if as_json:
         return dumps({"error": {"code": code, "message": error.message, "hint": error.hint}}) + "\n"
     message, hint = (clipped(one_part(words), MOST_LETTER) for words in (error.message, error.hint or ""))
@@ -119,7 +119,7 @@ _SHOWN_BY = {"task": "show-task", "plan": "show-plan", "ask": "show-question", "
 
 
 def mark(owner: dict[str, Any], missing: int) -> str:
-    """What stands at the end of a text that was cut, in this object."""
+    """The mark at the end of a cut text of this object."""
     command = _showing(owner)
     return f"[cut; all of it: {command}]" if command else f"[cut: {missing} more characters]"
 
@@ -132,8 +132,8 @@ def rest_of(command: Command, document: Any) -> str:
 
 
 def _showing(document: dict[str, Any]) -> str:
-    """The command that shows the object whole, or the file; empty where there is none. A message is never too long for
-    an answer.
+    """The command or the file that shows the object whole; empty if there is none. A message is never too long for an
+    answer.
     """
     key = str(document.get("id") or document.get("requestId") or "")
     command = _SHOWN_BY.get(key.partition("-")[0]) if key.partition("-")[2].isdigit() else None

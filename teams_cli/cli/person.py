@@ -1,4 +1,4 @@
-"""The person at the terminal: shown one question at a time, with the seconds left counting down."""
+"""The person at the terminal, who sees one question at a time and the seconds left."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PersonTerminal:
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """For the length of a `with` block, speak beside what the command itself prints."""
+        """In a `with` block, write to standard error, beside the output of the command."""
         self._out = sys.stderr
         try:
             yield
@@ -45,7 +45,7 @@ class PersonTerminal:
             self._out = sys.stdout
 
     def ask(self, asker: str, question: str, left: Callable[[], float], open: Callable[[], bool]) -> str | None:
-        """Show a question and take a line; blank for a skip, None when its time was over first."""
+        """Show a question and read the answer; blank for a skip, None if the time ran out first."""
         if self._progress:
             self._progress.pause()
         try:
@@ -66,7 +66,7 @@ class PersonTerminal:
         return None
 
     def agrees(self, question: str) -> bool:
-        """Ask for a yes; False where there is nobody at a terminal to say it."""
+        """Ask for a yes; False if nobody sits at a terminal."""
         if not is_person_there():
             return False
         from teams_cli.commands.console import Gone
@@ -115,14 +115,14 @@ def is_person_there() -> bool:
 
 
 class _Lines:
-    """The lines of standard input as they come, none of them kept back unseen in a buffer."""
+    """The lines of standard input, read without a buffer that could hold lines back."""
 
     def __init__(self) -> None:
         self.data = b""
         self.ended = False
 
     def forget(self) -> None:
-        """Drop what was typed at a terminal before anything was asked: it answers something else."""
+        """Drop input that was typed before the question: it is not the answer."""
         if sys.stdin is not None and sys.stdin.isatty():
             import termios
 

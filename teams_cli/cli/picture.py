@@ -1,4 +1,4 @@
-"""The picture of a watched team on a terminal: its lines, cut to the width, in one column or in two."""
+"""The lines of a watched team on a terminal, cut to its width, in one column or two."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 _TWO_COLUMNS = 140
 _NAME = 20
 _LINES = 3
-"""As many lines has a text where there is room."""
+"""The most lines of a text in a wide terminal."""
 _SAYS = {"question": "asks:", "plan": "proposes:", "message": "writes:", "review": "asks"}
-"""What somebody does who waits for the person, before what it says."""
+"""The verb before the text of somebody who waits for the person."""
 _STATES = {
     "failed": "bold red",
     "lost": "bold red",
@@ -47,7 +47,7 @@ _STATES = {
 
 
 def head(frame: Frame, width: int) -> list[Line]:
-    """Which team, and the course of its work."""
+    """The team, its leader and the progress of its work."""
     course = frame["course"]
     title = Text(f"{safe(frame['team'])} ", style="bold")
     title.append(f"led by {safe(frame['leader'] or 'nobody')}", style="dim")
@@ -63,7 +63,7 @@ def head(frame: Frame, width: int) -> list[Line]:
 
 
 def _progress(course: dict[str, Any], width: int) -> Line:
-    """The bar, and where the tasks are."""
+    """The bar, and the number of tasks in each state."""
     size = 10 if width < 100 else 24
     done = size * course["percent"] // 100
     line = Text("█" * done + "░" * (size - done), style="green")
@@ -75,13 +75,13 @@ def _progress(course: dict[str, Any], width: int) -> Line:
 
 
 def _failures(course: dict[str, Any]) -> str:
-    """How many failed and what they hold up; empty where nothing did."""
+    """The number of failed tasks and of tasks that they block; empty if there are none."""
     held = f", holding up {course['heldUp']}" if course["heldUp"] else ""
     return f"{course['failed']} failed{held}" if course["failed"] or held else ""
 
 
 def outlook(course: dict[str, Any]) -> str:
-    """How fast it goes and when it may be done, or why that can't be told."""
+    """The pace of the work and its estimated end, or the reason why there is no estimate."""
     pace, estimate = course["pace"], course["estimate"]
     said = []
     if pace:
@@ -95,7 +95,7 @@ def outlook(course: dict[str, Any]) -> str:
 
 
 def body(frame: Frame, width: int, chosen: str = "") -> list[Line]:
-    """All below the head, as many lines as it takes; the agent that is *chosen* is marked."""
+    """All lines below the head; the *chosen* agent is marked."""
     if width < _TWO_COLUMNS:
         parts = (_waiting, _failed, _agents, _tasks, _messages)
         return [line for part in parts for line in part(frame, width, chosen, 1)]
@@ -115,15 +115,11 @@ def _beside(one: list[Line], other: list[Line], width: int) -> list[Line]:
     return lines
 
 
-def _heading(words: str, style: str = "bold") -> Line:
-    return Text(words, style=style)
-
-
 def _waiting(frame: Frame, width: int, _: str, most: int) -> list[Line]:
     rows = frame["waiting"]
     if not rows:
         return []
-    lines = [_heading(f"Waits for you ({len(rows)})", "bold magenta")]
+    lines = [Text(f"Waits for you ({len(rows)})", style="bold magenta")]
     ids = max(len(row["id"]) for row in rows[:8])
     for row in rows[:8]:
         verb = "asked, but no longer waits:" if row.get("leftAlone") else _SAYS[row["kind"]]
@@ -136,7 +132,7 @@ def _failed(frame: Frame, width: int, _: str, most: int) -> list[Line]:
     rows = frame["failed"]
     if not rows:
         return []
-    lines = [_heading(f"Failed ({len(rows)})", "bold red")]
+    lines = [Text(f"Failed ({len(rows)})", style="bold red")]
     for row in rows[:6]:
         what = "cancelled" if row["status"] == "cancelled" else "failed"
         held = f", holds up {row['waiting']}" if row["waiting"] else ""
@@ -151,7 +147,7 @@ def _more(rows: list[Any], shown: int) -> list[Line]:
 
 def _agents(frame: Frame, width: int, chosen: str, most: int) -> list[Line]:
     rows = frame["agents"]
-    lines = [_heading(f"Agents ({len(rows)})" if rows else "Agents: none")]
+    lines = [Text(f"Agents ({len(rows)})" if rows else "Agents: none", style="bold")]
     names = min(_NAME, max((cell_len(row["name"]) for row in rows), default=0))
     states = max((len(agent_state(row)) for row in rows), default=0)
     for row in rows:
@@ -160,18 +156,17 @@ def _agents(frame: Frame, width: int, chosen: str, most: int) -> list[Line]:
         style = _STATES.get(row["trouble"] or row["state"], "default")
         line.append("  ").append_text(_padded(agent_state(row), states, style))
         line.append(f"  {row['queueDepth']:>3} unread  " if row["queueDepth"] else " " * 13, style="dim")
-        line.append(safe(_flat(row["why"] or row["status"] or "")), style="red" if _is_bad(row) else "default")
+        line.append(
+            safe(_flat(row["why"] or row["status"] or "")),
+            style="red" if row["trouble"] in ("failed", "lost", "silent") else "default",
+        )
         lines.append(_cut(line, width))
     return lines
 
 
-def _is_bad(row: dict[str, Any]) -> bool:
-    return row["trouble"] in ("failed", "lost", "silent")
-
-
 def _tasks(frame: Frame, width: int, _: str, most: int) -> list[Line]:
     rows = frame["tasks"]
-    heading = _heading("Tasks" if rows else "Tasks: none yet (teams create-task TITLE)")
+    heading = Text("Tasks" if rows else "Tasks: none yet (teams create-task TITLE)", style="bold")
     if path := frame["course"]["criticalPath"]:
         heading.append(f"  longest chain ahead: {' → '.join(path)}", style="not bold dim")
     lines = [_cut(heading, width)]
@@ -197,7 +192,7 @@ def _tasks(frame: Frame, width: int, _: str, most: int) -> list[Line]:
 
 
 def _status(row: dict[str, Any]) -> str:
-    """The status as people think of it: of what is pending, what may be done now and what waits."""
+    """The status; a pending task is ready or blocked."""
     if row["status"] == "pending":
         return "blocked" if row["blocked"] else "ready"
     return str(row["status"])
@@ -205,7 +200,7 @@ def _status(row: dict[str, Any]) -> str:
 
 def _messages(frame: Frame, width: int, _: str, most: int) -> list[Line]:
     rows = frame["messages"]
-    lines = [_heading("Messages" if rows else "Messages: none yet")]
+    lines = [Text("Messages" if rows else "Messages: none yet", style="bold")]
     for row in rows:
         whom = safe(f"{row['from']} → {row['to']}{reach_in_short(row)}: ")
         head = Text(f"  {local_time(row['timestamp'])}  ", style="dim")
@@ -216,7 +211,7 @@ def _messages(frame: Frame, width: int, _: str, most: int) -> list[Line]:
 
 
 def _hung(head: Line, said: str, width: int, most: int, style: str = "default") -> list[Line]:
-    """The text behind its head, on as many lines as it takes but at most so many, each as far in as the first."""
+    """The text behind its head, on at most *most* lines, all indented like the first."""
     room = max(20, width - head.cell_len)
     parts = textwrap.wrap(safe(said), room, break_on_hyphens=False) if most > 1 else [safe(said)]
     if len(parts) > most:
@@ -227,12 +222,12 @@ def _hung(head: Line, said: str, width: int, most: int, style: str = "default") 
 
 
 def entry(found: dict[str, Any]) -> str:
-    """What somebody did, at which time of the day."""
+    """An entry of the history with its time of the day."""
     return f"{local_time(found['at'])}  {' '.join(history.line(found).split(': ', 1)[1:])}"
 
 
 def local_time(at: str) -> str:
-    """The time of the day where the terminal is."""
+    """The time of the day in the time zone of this machine."""
     return datetime.fromisoformat(at.replace("Z", "+00:00")).astimezone().strftime("%H:%M")
 
 

@@ -1,4 +1,4 @@
-"""Progress of a run: a live bar with who does what on a terminal, elsewhere a line for each change."""
+"""Progress of a run: a bar and the work of each agent on a terminal, elsewhere a line for each change."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Progress:
         self.on_begin: Callable[[str], object] | None = None
 
     def __enter__(self) -> Self:
-        """From now on SIGTERM and SIGHUP are taken like Ctrl-C, unless ignored: the workers have to be ended first."""
+        """Handle SIGTERM and SIGHUP like Ctrl-C, unless they are ignored: the workers must be ended first."""
         for number in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) == signal.SIG_DFL:
                 self._handlers[number] = signal.signal(number, _interrupt)
@@ -47,7 +47,7 @@ class Progress:
         """Leave the terminal to a question."""
 
     def go_on(self) -> None:
-        """Have it back."""
+        """Take the terminal back."""
 
     def begins(self, team: str) -> None:
         """The run begins, in that team."""
@@ -55,7 +55,7 @@ class Progress:
             self.on_begin(team)
 
     def say(self, line: str) -> None:
-        """Something worth a line happened."""
+        """Show a line."""
         try:
             sys.stderr.write(one_part(line) + "\n")
             sys.stderr.flush()
@@ -83,7 +83,7 @@ class Silence(Progress):
 
 
 class Screen(Progress):
-    """Shows a run as a bar, with a line for each worker below, and what happened above."""
+    """Shows a run as a bar, with a line for each worker below and the changes above."""
 
     def __enter__(self) -> Self:
         from rich.console import Console
@@ -147,7 +147,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def for_this_process() -> Progress:
-    """The progress that fits where standard error goes; none when the answer is for a script."""
+    """The progress for standard error; silent if the answer is JSON."""
     if output.is_json_wanted(sys.argv):
         return Silence()
     return Screen() if output.is_fancy(sys.stderr) else Progress()

@@ -23,12 +23,12 @@ def aligned(table: Table) -> Iterable[str]:
 
 
 def _bounded(row: list[str]) -> list[str]:
-    """The cells, of which none but the last makes all rows as wide as it is without bound."""
+    """The cells, all but the last clipped, since the widest cell widens every row."""
     return row if max(map(len, row[:-1]), default=0) <= _WIDEST else [clipped(c, _WIDEST) for c in row[:-1]] + row[-1:]
 
 
 def _lines(row: list[str]) -> list[str]:
-    """The cells, each on one line without spaces that say nothing, as nearly all are: so all are looked at in one."""
+    """The cells with whitespace collapsed. Nearly all rows need nothing, so a whole row is checked at once."""
     whole = f" {' | '.join(row)} "
     return row if whole.isprintable() and "  " not in whole and "" not in row else list(map(_line, row))
 
@@ -49,8 +49,8 @@ def draw(table: Table, out: TextIO) -> None:
 
 
 def _drawn(table: Table, width: int) -> Any:
-    """The table as rich draws it on a terminal of that width: only the last column is broken into lines. Where there
-    is no room for it beside the others, columns in which nothing is said are left out; else each row is a paragraph.
+    """The table as rich draws it at that width. Only the last column is wrapped. If it does not fit, empty columns are
+    left out; if it still does not, each row is a paragraph.
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
@@ -83,7 +83,7 @@ def _fits(columns: list[str], rows: list[list[str]], width: int) -> bool:
 
 
 def _paragraphs(columns: list[str], rows: list[list[str]]) -> Any:
-    """Each row as its first cell, and below it what the others say."""
+    """Each row as its first cell, with the other cells below it."""
     from rich.console import Group
     from rich.padding import Padding
     from rich.text import Text
@@ -96,9 +96,9 @@ def _paragraphs(columns: list[str], rows: list[list[str]]) -> Any:
 
 
 _WIDEST = 80
-"""Characters of a cell that is not the last of its row."""
+"""The most characters of a cell, except the last of its row."""
 _READABLE = 20
-"""Columns in which a text can be read."""
+"""The fewest columns in which a text can be read."""
 
 
 _STYLES = {

@@ -26,7 +26,7 @@ Say who you are with --as or TEAMS_AGENT_ID, and where with --team or TEAMS_TEAM
 
 
 def run(words: list[str]) -> int:
-    """Do what Typer does with these words, or with what a shell asks in the environment."""
+    """Let Typer install or show completion, or answer the shell whose question is in the environment."""
     app = _app()
     for command in commands.every().values():
         app.command(command.name, help=escape(guide.first_sentence(command)))(_function(command))
@@ -66,8 +66,7 @@ def _main(
 
 def _help(command: Command) -> str:
     """The docstring of a command, its exit statuses, and an example."""
-    text, refusals = guide.told_of(command)
-    paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
+    paragraphs, refusals = guide.told_of(command)
     return "\n\n".join([*paragraphs, *refusals, f"Example: teams {command.example}"])
 
 

@@ -1,4 +1,4 @@
-"""The commands, each declared once: its words, what it runs, and what it answers; every face derives from this.
+"""The table of commands. Command line, MCP and HTTP derive from the declaration of each command.
 
 A command is declared in one of the modules beside this one, in its table `COMMANDS`; `_DECLARED` says which.
 """
@@ -15,7 +15,7 @@ GROUPS = ("Teams", "Tasks", "Messages", "Questions", "Agents", "Plans and shutdo
 """The parts of the help, in this order."""
 
 _LOOKING = ("get", "list", "show")
-"""The first words of commands that look: agents say any of them, so each means what another is declared with."""
+"""The first words of commands that read. Agents use any of them, so each stands for the declared one."""
 _DECLARED = (
     # Teams
     ("knowledge", "whoami brief"),
@@ -58,8 +58,8 @@ _every: dict[str, Command] = {}
 
 
 def find(name: str) -> Command | None:
-    """The command of that name, or of one that begins with another word for looking, as `list-tasks` for `get-tasks`;
-    None if there is none. Only the module that declares it is imported.
+    """The command of that name, or of the name with another first word, as `list-tasks` for `get-tasks`; None if there
+    is none. Only the module that declares it is imported.
     """
     synonyms = meaning_the_same(name)
     for synonym in synonyms:
@@ -74,7 +74,7 @@ def find(name: str) -> Command | None:
 
 
 def meaning_the_same(name: str) -> list[str]:
-    """The name, and the same with each other word for looking."""
+    """The name, and the name with each other first word of commands that read."""
     verb, dash, rest = name.partition("-")
     return [name, *(f"{other}-{rest}" for other in _LOOKING if dash and verb in _LOOKING and other != verb)]
 
@@ -102,7 +102,7 @@ def every() -> dict[str, Command]:
 
 
 def names() -> list[str]:
-    """The names of all commands, without importing the modules that declare them: Tab waits for it."""
+    """The names of all commands, without importing their modules: the user waits after Tab."""
     return [*MODULES, *dict(extensions.commands())]
 
 

@@ -90,7 +90,7 @@ def _run(call: Call, detach: bool, **options: Any) -> Any:
 
 
 def settle_output(call: Call, session: Session) -> None:
-    """Mark the message with the agent's output as handled: its caller has seen it printed."""
+    """Mark the message with the agent's output as handled: its caller has seen the output."""
     for message in reading.outputs_of(call.store, call.team, session.caller, session.agent):
         reading.settle(call.store, call.team, session.caller, {message.number}, also_closed=True)
 
@@ -200,7 +200,7 @@ def _resume(call: Call, to: str) -> Any:
 
 
 def _resting(session: Session) -> dict[str, Any]:
-    """Whether the session rests, or will when its turn is over."""
+    """The state of the session, and whether it is paused now or after its turn."""
     return {
         "agent": session.agent,
         "state": session.state,
@@ -246,10 +246,12 @@ def _before_complete(call: Call, look: bool = False) -> Any:
 
 
 _ORDER = (
-    argument("PROMPT", "What to do; with the harness `shell` a shell command.", name="prompt", text=True),
+    argument(
+        "PROMPT", "What the agent should do; with the harness `shell`, a shell command.", name="prompt", text=True
+    ),
     option("--agent-id", "Its name, instead of the next alias.", metavar="AGENT", seldom=True),
-    option("--description", "A few words; the default is the beginning of the prompt.", seldom=True),
-    option("--harness", f"{', '.join(known.names())}, or your own."),
+    option("--description", "What it does, in a few words; by default the beginning of the prompt.", seldom=True),
+    option("--harness", f"Its client: {', '.join(known.names())}, or one of your configuration."),
     option("--acp-command", "With the harness `acp`: its client's command.", metavar="COMMAND", seldom=True),
     option("--model", "The model for its client.", metavar="MODEL", seldom=True),
     option("--permissions", permissions.HELP, choices=permissions.LEVELS, metavar="LEVEL", seldom=True),
@@ -272,7 +274,6 @@ def words_of_run(done: dict[str, Any]) -> Parts:
 
 
 def words_of_ended(done: dict[str, Any]) -> Parts:
-    """How an agent ended, and what came out."""
     if done["outcome"] == "completed":
         output = _output_lines(done)
         return [f"{done['agent']}: completed{'' if output else ' without output'}", *output]
@@ -281,7 +282,7 @@ def words_of_ended(done: dict[str, Any]) -> Parts:
 
 
 def _output_lines(agent: dict[str, Any]) -> list[str]:
-    """What the agent said at the end of its turns, the last at the end."""
+    """The last words of the agent in each of its turns, oldest first."""
     return [line for said in (*agent.get("earlier", ()), agent.get("output")) for line in text.quoted(said)]
 
 

@@ -1,4 +1,4 @@
-"""One call of a command: the store, the caller, the team; the attempt of a change; and answers that are no document."""
+"""One call of a command: its store, caller and team; attempts of changes; and answers other than documents."""
 
 from __future__ import annotations
 
@@ -29,37 +29,23 @@ if TYPE_CHECKING:
     Words = Callable[[Any], list[Any]]
 
     class Person(Protocol):
-        """The person at the terminal, as the console sees them."""
+        """The part of `cli.person.PersonTerminal` that commands use."""
 
-        def ask(self, asker: str, question: str, left: Callable[[], float], open: Callable[[], bool]) -> str | None:
-            """Show a question and take the answer: blank for a skip; None when its time was over first.
+        def ask(self, asker: str, question: str, left: Callable[[], float], open: Callable[[], bool]) -> str | None: ...
 
-            Raises:
-                Gone: There is nobody any more.
-            """
-
-        def is_here(self) -> bool:
-            """Whether there is somebody at this terminal who could answer, and nothing else reads what they type."""
-
-        def beside(self) -> Any:
-            """For the length of a `with` block, speak beside what the command itself prints."""
-
-        def agrees(self, question: str) -> bool:
-            """Ask for a yes; False where there is nobody at a terminal to say it."""
-
-        def tell(self, line: str) -> None:
-            """Show a line."""
-
-        def progress(self) -> Any:
-            """Show the progress of a run, for the length of a `with` block."""
+        def is_here(self) -> bool: ...
+        def beside(self) -> Any: ...
+        def agrees(self, question: str) -> bool: ...
+        def tell(self, line: str) -> None: ...
+        def progress(self) -> Any: ...
 
 
 _NEVER = 3600.0
 
 
 class Call:
-    """The surroundings of a command, besides its parameters. *sources* says where each setting of the call came from;
-    *say* shows a line of talk to the person, where there is one; agents that are started inherit from *environ*.
+    """The context of a command. *sources* has the source of each setting of the call. *say* shows a line to the person.
+    Started agents inherit *environ*.
     """
 
     _teller: Teller | None = None
@@ -83,7 +69,7 @@ class Call:
         self.caller = caller
         self.said_team = team
         self._meant_unsaid = ""
-        """The team that was found though nobody named it, so that the next command finds it, too."""
+        """The team that was found without a name. The next command finds it, too."""
         self.sources = sources or {}
         self.say = say or (lambda line: None)
         self.environ = environ or {}
@@ -95,7 +81,7 @@ class Call:
         """The caller's record as of the beginning of the command, or of its last wait."""
         self.said_directory = directory
         self.elsewhere = False
-        """The caller is elsewhere than this process: the directory says nothing about its work."""
+        """The caller works in another place than this process, so the directory says nothing about its work."""
         self.show: Callable[[Any], Any] = lambda document: None
         """Shows a document to who started a server, while it runs."""
         self.begin_answer: Callable[[Any], bool] = lambda document: False
@@ -106,11 +92,11 @@ class Call:
         self.more = ""
         """A line about what a list left out, and how to get it."""
         self.room = 0
-        """Bytes that the answer may have, where who reads it would lose what is longer; 0 for any."""
+        """The most bytes of an answer whose reader would lose the rest; 0 for any number."""
         self.follows = ""
-        """The command that follows, where the answer is told in words."""
+        """The next command, for answers in words."""
         self.done = ""
-        """The text instead of that when nothing is left to do."""
+        """The text instead of a next command when nothing is left to do."""
         self._to_note: list[Callable[[], object]] = []
         self.tells_news = False
         """Whether the answer has news that the caller must not miss if it cancels meanwhile."""
@@ -128,10 +114,10 @@ class Call:
 
     @property
     def team(self) -> str:
-        """The name of the team to act in: the one that was said, or the only one.
+        """The name of the team to act in: the given one, or the only one.
 
         Raises:
-            NoTeam: None was said, and there is none, or more than one that is open.
+            NoTeam: No team was named, and not exactly one is open.
         """
         if not self.said_team:
             known = self.likely_teams()
@@ -148,7 +134,7 @@ class Call:
         return value if source == "flag" else ""
 
     def in_team(self, step: str) -> str:
-        """The step, with the team in its commands where the caller could mean another by saying none."""
+        """The step, with `--team` in its commands if they would act in another team without it."""
         unsaid = "" if self.given("team") else self.sources.get("team", ("", ""))[0]
         if "teams " not in step or not self.said_team or self.said_team in (unsaid, self._meant_unsaid):
             return step
@@ -165,7 +151,7 @@ class Call:
         return re.sub(r"\bteams (?!join-team|spawn-team)([a-z]+(?:-[a-z]+)*)\b(?! --team)", named, step)
 
     def name_team(self, document: Any) -> None:
-        """Put the team, where it has to be said, into the commands that follow on a document and on its parts."""
+        """Add `--team`, where it is needed, to the next commands in a document and its parts."""
         if not isinstance(document, dict):
             return
         for each in (document, *document.get("messages", ()), *document.get("happened", ())):
@@ -173,7 +159,7 @@ class Call:
                 each["next"] = self.in_team(each["next"])
 
     def likely_teams(self) -> list[str]:
-        """The teams that may be meant where none is said: of several, those that the caller is in."""
+        """The teams that may be meant if none is named: of several, those of the caller."""
         likely = self.open_teams()
         return (len(likely) > 1 and self.own_teams(likely)) or likely
 
@@ -181,34 +167,34 @@ class Call:
         """The teams of which the caller is a member; none for the human."""
         if self.caller is None or self.caller.is_human:
             return []
-        return [team for team in among if self._is_in(team)]
+        return [name for name in among if (team := self._readable(name)) and team.member(self.agent)]
 
     def open_teams(self) -> list[str]:
-        """The teams that are not closed, or all if there is none such."""
-        return environment.likely_teams(self.store.teams(), self._is_open)
+        """The teams that are not closed, or all teams if all are closed."""
+
+        def is_open(name: str) -> bool:
+            team = self._readable(name)
+            return team is None or team.state != "closed"
+
+        return environment.likely_teams(self.store.teams(), is_open)
+
+    def _readable(self, name: str) -> Team | None:
+        """The team; None if it is damaged, and so must be named."""
+        try:
+            return teams.get(self.store, name)
+        except errors.TeamsError:
+            return None
 
     def only_team(self) -> str:
-        """The team to act in where none is said; empty if it can't be told."""
+        """The team to act in if none is named; empty if there is not exactly one."""
         likely = self.likely_teams()
         return likely[0] if len(likely) == 1 else ""
 
     def name_sources(self) -> dict[str, tuple[str, str]]:
-        """Each setting of the call and where it came from; the team that is meant where none is said is the `only`."""
+        """Each setting of the call with its source, which is `only` for a team that nobody named."""
         if not self.sources["team"][0] and (only := self.only_team()):
             return {**self.sources, "team": (only, "only")}
         return self.sources
-
-    def _is_in(self, team: str) -> bool:
-        try:
-            return teams.get(self.store, team).member(self.agent) is not None
-        except errors.TeamsError:  # damaged: whoever means it has to say so
-            return False
-
-    def _is_open(self, team: str) -> bool:
-        try:
-            return teams.get(self.store, team).state != "closed"
-        except errors.TeamsError:  # damaged: whoever means it has to say so
-            return True
 
     @property
     def directory(self) -> str:
@@ -237,7 +223,7 @@ class Call:
 
     @property
     def known(self) -> Caller:
-        """The caller, who said who it is.
+        """The caller, who must have a name.
 
         Raises:
             NoIdentity: Nobody said who calls.
@@ -251,14 +237,14 @@ class Call:
         return teams.get(self.store, self.team)
 
     def ask_human(self, operation: str, about: str) -> bool:
-        """Ask the human whether the caller may do that; False where there is no team whose questions they answer."""
+        """Ask the human to allow an operation of the caller; False without a team."""
         from teams_cli.questions import answering
 
         team = self.said_team or self.only_team()
         return team in self.store.teams() and answering.ask_human(self.store, team, self.agent, operation, about)
 
     def refuse_reading(self, command: str) -> None:
-        """Refuse a member what rules of the team or the user's keep it from looking at.
+        """Refuse to let a member read what a rule of the team or of the user forbids.
 
         Raises:
             NotAllowed, NeedsHuman: As for changes.
@@ -273,8 +259,8 @@ class Call:
             permission.refuse_reading(team, self.caller, command)
 
     def _appended(self, team: str, recipients: Sequence[str], message: Any, by: str) -> None:
-        """Resume those of the recipients of a message that `teams` started and that are idle; have the waker look after
-        those that sit in terminals. The message is stored: failing here is no failure of who sent it.
+        """Resume idle recipients of a message that `teams` started, and let the waker wake those in terminals. The
+        message is stored, so a failure here is only reported.
         """
         from teams_cli.agents import sessions
         from teams_cli.agents.seats import is_seated
@@ -289,7 +275,7 @@ class Call:
             self.problems.append(problem)
 
     def try_to(self, follow_up: Callable[[], T]) -> T | None:
-        """Do what follows a change that is made, and return its value: failing is reported, and is no refusal."""
+        """Call *follow_up* after a change, and return its value. Its failure is reported, and refuses nothing."""
         try:
             return follow_up()
         except errors.TeamsError as problem:
@@ -297,12 +283,12 @@ class Call:
             return None
 
     def once_told(self, note: Callable[[], object]) -> None:
-        """Have *note*, which notes that the caller was told something, be run once the answer is out."""
+        """Call *note* once the answer is written. It records that the caller was shown news."""
         self.tells_news = True
         self.once_answered(note)
 
     def once_answered(self, note: Callable[[], object]) -> None:
-        """Have *note*, which is about the answer and not about news in it, be run once the answer is out."""
+        """Call *note* once the answer is written. It is about the answer, not about news in it."""
         self._to_note.append(note)
 
     @property
@@ -311,9 +297,7 @@ class Call:
         return bool(self._to_note)
 
     def note_told(self) -> list[errors.TeamsError]:
-        """Note what the caller was told, for the face that has brought the answer out; what can't be noted, it is told
-        again.
-        """
+        """Call the notes, once the answer is written. What can't be recorded is shown again."""
         problems = []
         while self._to_note:
             try:
@@ -323,7 +307,7 @@ class Call:
         return problems
 
     def tending(self) -> Callable[[Alarm], None] | None:
-        """What a wait does before each look, to have landings go on; None while the team has none."""
+        """A function for waits to call before each look, which keeps landings going; None if the team has none."""
         if not self._has_landings():
             return None
         from teams_cli.commands.landing_queue import tending
@@ -361,8 +345,8 @@ class Call:
         return new
 
     def settle(self, team: str = "") -> None:
-        """Send what earlier changes in the team still owe, because who made them was killed or could not send it; in
-        the one to act in, where none is named.
+        """Send notices that earlier changes still owe, because a process was killed or could not send them. The default
+        is the team to act in.
         """
         try:
             team = team or self.said_team or self.only_team()
@@ -377,7 +361,7 @@ class Call:
                 notices.settle(self.store, team, kind, key)
 
     def note_return(self) -> None:
-        """Note that the caller is alive before its command looks at claims, if it was silent for a while: else it would
+        """Record a sign of life before the command looks at claims, if the caller was silent for a while. Else it would
         be asked itself whether it is at work.
         """
         if self.caller is None or self.caller.is_human or not self.said_team:
@@ -390,10 +374,10 @@ class Call:
             self.note_seen(refused=True)
 
     def note_seen(self, reading: bool = False, refused: bool = False) -> float:
-        """Note that the caller is alive, and keep its tasks from lapsing; in how many seconds to do so again. Of who
-        was *refused* as little is written as that takes.
+        """Record a sign of life of the caller and renew its leases. Return the seconds until the next time. After a
+        *refused* command as little as possible is written.
 
-        What it called for is done, so failing here is no failure.
+        The command itself is done, so a failure here is ignored.
         """
         if self.caller is None or self.caller.is_human or not self.said_team:
             return _NEVER
@@ -405,20 +389,23 @@ class Call:
             agent = self._seen or presence.load(self.store, team.name, self.caller.name)
             due = not presence.renewed_lately(self.store, team, agent)
             if due:
-                agent = self._seen = self._renewed(team, agent, reading, refused)
+                from teams_cli.tasks import leases
+
+                agent, at_their_end = leases.renew(self.store, team, agent, reading, refused)
+                self._seen = agent
+                for task in at_their_end:
+                    renewed = f"the lease of {task.id} was about to expire, and is renewed"
+                    self.say(f"{renewed}; your commands and waits renew it")
             top = environment.checkout_around(self.workplace)
             if not (reading or refused):
-                self._note_work(agent, top, due)
-                self._notify(team)
+                self.note_work(agent, top, due)
+                self.notify(team)
             return presence.every(team, environment.is_worktree(top))
         except errors.TeamsError:
             return _NEVER
 
-    def note_work(self, agent: presence.Agent) -> None:
-        """Note that the caller is at work, and where; having committed, its branch is compared with others'."""
-        self._note_work(agent, environment.checkout_around(self.workplace))
-
-    def _note_work(self, agent: presence.Agent, top: str, due: bool = False) -> None:
+    def note_work(self, agent: presence.Agent, top: str, due: bool = False) -> None:
+        """Note that the caller works in the checkout *top*. After a commit, compare its branch with others'."""
         is_own = environment.is_worktree(top)
         worktree, commit, checkout = (top, environment.commit_in(top), "") if is_own else ("", "", top)
         seen = presence.saw(
@@ -428,7 +415,7 @@ class Call:
             self.tell_overlaps()
 
     def tell_overlaps(self) -> None:
-        """Tell the caller, if it was seen in a worktree, and those with whose branches its own conflicts, each once."""
+        """Notify the caller and the owners of branches that conflict with its worktree, each once."""
         if presence.load(self.store, self.team, self.agent).worktree:
             from teams_cli.agents import overlaps
 
@@ -437,27 +424,15 @@ class Call:
             if why := self._teller.look():  # while the caller waits, only at those that moved since
                 self.say(f"your work could not be compared with that of others: {why}")
 
-    def _renewed(self, team: Team, agent: presence.Agent, reading: bool, refused: bool) -> presence.Agent:
-        """The caller's record after its leases were renewed."""
-        from teams_cli.tasks import leases
-
-        agent, at_their_end = leases.renew(self.store, team, agent, reading, refused)
-        for task in at_their_end:
-            self.say(f"the lease of {task.id} was about to expire, and is renewed; your commands and waits renew it")
-        return agent
-
-    def notify(self) -> None:
-        """See to it that what happens in the team is told outside, where the person wants that."""
-        self._notify(self.load_team())
-
-    def _notify(self, team: Team) -> None:
+    def notify(self, team: Team) -> None:
+        """Start the process that runs the person's command for events of the team, if a setting names one."""
         if any(key.startswith("notify") for key in team.settings):
             from teams_cli.agents import notifying
 
             self.try_to(lambda: notifying.start(self.store, team, self.environ))
 
     def keep_alive(self, team: str) -> float:
-        """Note that the caller is seen while it waits inside the tool: it is there, with a task or without."""
+        """Record a sign of life of a caller that waits. Return the seconds until the next time."""
         self._seen = None
         return self.note_seen() if team == self.said_team else _NEVER
 
@@ -475,8 +450,8 @@ class Call:
             return ""
 
     def reminder(self, once_told: OnceTold) -> str:
-        """What waits for the caller that it was not told of yet, in a line; empty if there is nothing. Mail is what
-        follows then, whatever did before.
+        """A line about news that the caller was not shown yet; empty if there is none. If it has mail, that becomes the
+        next step.
         """
         if self.caller is None or self.caller.is_human or not self.said_team:
             return ""
@@ -498,7 +473,7 @@ class Call:
 
 
 class Outcome:
-    """An answer that goes with another exit status than 0."""
+    """An answer with an exit status other than 0."""
 
     def __init__(self, document: Any, status: int) -> None:
         self.document = document
@@ -506,8 +481,8 @@ class Outcome:
 
 
 class Stream:
-    """An answer that comes in parts, each as soon as it is there; of a live one each takes the place of the last, and
-    *output_of* gives what an agent printed or did, and *answer* takes what the person says to a question, by its id.
+    """An answer in parts. In a *live* one each part replaces the last. *output_of* returns the output or the history of
+    an agent, and *answer* takes the person's answer to a question by its id.
     """
 
     def __init__(
@@ -541,7 +516,7 @@ _BEGINNING = allocate_lock()
 
 
 class Attempt:
-    """A command of these *words*, for a `with` block that makes its change under the uid."""
+    """A context manager whose uid lets a repeat of the same *words* change nothing twice."""
 
     def __init__(self, call: Call, *words: str) -> None:
         self._held: int | None = None
@@ -557,17 +532,17 @@ class Attempt:
             return self._begun(fresh)
 
     def _begun(self, fresh: str) -> str:
-        """The uid to make the change under: that of an attempt that was not answered, or the *fresh* one.
+        """The uid of the change: that of an earlier attempt without an answer, or the *fresh* one.
 
         Raises:
-            Busy: Nobody waits for the answer any more, so that a repeat may have begun before.
+            Busy: Nobody waits for the answer any more; a repeat may have begun.
         """
         if self._call.is_given_up():
             raise errors.Busy("the request was cancelled", "Nothing was changed. Repeat it.")
         try:
             self._held = locks.hold(self._path, self._call.store.root)
-            uid, words = self._content()
-            uid = uid if words == self._words else fresh
+            before, _, words = disk.read_file(self._path, _LARGEST).partition(b"\n")
+            uid = before.decode(errors="replace") if words == self._words else fresh
             if self._held is None:  # another is at it: two at once mean it twice, unless that was cancelled
                 other = _UNDER_WAY.get(self._path, lambda: None)()
                 return uid if other and other._call.is_given_up() else fresh
@@ -583,11 +558,6 @@ class Attempt:
             self._call.once_answered(self._end)
         elif isinstance(failure, errors.TeamsError) and not isinstance(failure, errors.OutcomeUnknown):
             self._end()
-
-    def _content(self) -> tuple[str, bytes]:
-        """Under which uid it was tried before, and its words."""
-        head, _, words = disk.read_file(self._path, _LARGEST).partition(b"\n")
-        return head.decode(errors="replace"), words
 
     def _end(self) -> None:
         disk.discard(self._path)

@@ -1,10 +1,10 @@
-"""Commands that claim a task, keep it and release it; and the next task after one that ended."""
+"""Commands that claim, keep and release tasks; and the next task after a finished one."""
 
 from __future__ import annotations
 
 import time
 
-from teams_cli import errors
+from teams_cli import environment, errors
 from teams_cli.clock import length
 from teams_cli.commands.declaration import TASK, Command, argument, option, switch, table
 from teams_cli.commands.phrases import ago, clock_time, is_old, present, time_left
@@ -43,7 +43,7 @@ def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
 
 
 def _claimed_in_time(call: Call, wait: float) -> Task:
-    """Claim the best task that is ready for the caller, once there is one, unless it has mail to read before."""
+    """Wait for a task that is ready for the caller and claim it, unless mail comes first."""
     from teams_cli.messages import inboxes
     from teams_cli.store import pace
 
@@ -83,7 +83,8 @@ def _release(call: Call, task: str, reason: str | None, force: bool) -> Any:
 
 def _heartbeat(call: Call, task: str | None, note: str | None, silent_for: float | None) -> Any:
     renewed = claims.heartbeat(call.store, call.team, call.caller, task, note, silent_for)
-    call.try_to(lambda: call.note_work(presence.load(call.store, call.team, call.agent)))
+    top = environment.checkout_around(call.workplace)
+    call.try_to(lambda: call.note_work(presence.load(call.store, call.team, call.agent), top))
     return {
         "agent": call.agent,
         "lastSeen": teams.now(call.store),
@@ -92,10 +93,10 @@ def _heartbeat(call: Call, task: str | None, note: str | None, silent_for: float
 
 
 def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
-    """The answer to a change that is made, with the caller's task under `claimed`: the one that it has, or the best
-    that is ready. With *wait*, wait so many seconds for one, unless something else concerns the caller before.
+    """Add the caller's task to the answer under `claimed`: the one that it has, or the best ready one, which it claims.
+    With *wait*, wait so many seconds for one, unless other news comes first.
 
-    Nothing refuses any more: a closed team ends the answer, and every other failure is reported beside it.
+    The change is made, so nothing is refused: a closed team ends the answer, and other failures are reported.
     """
 
     def find() -> Found:
@@ -108,28 +109,21 @@ def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str,
                 return {"claimed": taken(call, choosing.claim_next(call.store, call.team, call.caller))}
             except errors.NothingReady:
                 pass
-        elif shown := _held(call):
-            return {"claimed": shown}
+        else:
+            from teams_cli.views import work
+
+            if held := work.held_task(call.store, call.load_team(), call.agent):
+                document_of_task = taken(call, held.task)  # as when it was claimed, for an agent that has forgotten it
+                call.follows = held.step
+                return {"claimed": document_of_task}
         call.say_what_follows()
         return {}
 
     return document | _unless_closed(call, find)
 
 
-def _held(call: Call) -> dict[str, Any] | None:
-    """The task that the caller has already, as when it was claimed: it may have forgotten what that says."""
-    from teams_cli.views import work
-
-    held = work.held_task(call.store, call.load_team(), call.agent)
-    if held is None:
-        return None
-    document = taken(call, held.task)
-    call.follows = held.step
-    return document
-
-
 def and_wait(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any]:
-    """The answer to a change that is made, with what concerns the caller then, if that comes within so many seconds."""
+    """Add news for the caller to the answer, if some comes within *wait* seconds."""
     from teams_cli.views import concerns, steps
 
     def find() -> Found:
@@ -142,7 +136,7 @@ def and_wait(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any
 
 
 def _unless_closed(call: Call, find: Callable[[], Found]) -> Found:
-    """What *find* returns; in a closed team nothing, and the answer says who closed it."""
+    """Call *find* and return its news. In a closed team return nothing: the answer says who closed it."""
 
     def look() -> Found:
         try:
@@ -157,7 +151,7 @@ def _unless_closed(call: Call, find: Callable[[], Found]) -> Found:
 
 
 def _in_time(call: Call, document: dict[str, Any], wait: float, find: Callable[[], Found]) -> Found:
-    """What *find* waits for; if it does not come, the answer says that the time has run out, and the next step."""
+    """Call *find*, which waits, and return its news. If the time runs out, the answer says so, and the next step."""
     if call.begin_answer(document):  # whatever ends the wait, that the change is made was said
         call.words = words_of_came
         call.problems += call.note_told()  # or the wait would end with what was just said
@@ -171,7 +165,7 @@ def _in_time(call: Call, document: dict[str, Any], wait: float, find: Callable[[
 
 
 def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]:
-    """What concerns the caller. A task that it may take is claimed at once, unless something else is to be done first.
+    """Wait for news for the caller. Claim a ready task at once, unless something else is to be done first.
     If another agent was faster, the wait goes on.
 
     Raises:
@@ -189,7 +183,9 @@ def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]
         news = concerns.wait(call.store, call.team, call.known, left, notes.append, call.say, of_these, again, tend)
         events = [event for event in news["happened"] if event["what"] != "ready"]
         beside = [*news["messages"], *events]
-        if any(map(_comes_first, beside)) or not choosing.is_free(call.store, call.load_team(), call.known):
+        # Mail that needs only a reply comes with the task; all else is handled before a task is claimed.
+        first = [entry for entry in beside if entry["next"] and entry["next"] != steps.reply(entry["id"])]
+        if first or not choosing.is_free(call.store, call.load_team(), call.known):
             break
         try:
             task = choosing.claim_next(call.store, call.team, call.caller)
@@ -221,7 +217,7 @@ def _comes_first(entry: dict[str, Any]) -> bool:
 
 
 def _is_shown_with(message: dict[str, Any], task: Task) -> bool:
-    """Whether the task itself shows what the message is a notice of: its loss, or an edit."""
+    """Whether the message is about the loss or an edit of the task, which the task shows itself."""
     event, about = events.of(Message.from_json(message))
     return about == task.id and event in (events.TASK_LOST, events.TASK_RELEASED, events.TASK_EDITED)
 
@@ -247,7 +243,7 @@ def words_of_beat(done: dict[str, Any]) -> Parts:
 
 
 def words_of_came(news: dict[str, Any]) -> Parts:
-    """What concerns the caller, each with what follows; and the task that it has now."""
+    """News for the caller, each with the next step; and the task that it has claimed."""
     lines = mail_lines(news)
     for each in news.get("happened", ()):
         lines += [each["text"], *present(_step(each["next"]))]
@@ -312,8 +308,8 @@ COMMANDS = table(
         "release-task",
         _release,
         TASK,
-        option("--reason", "Why, for the record.", text=True),
-        switch("--force", "Even if its owner is at work.", seldom=True),
+        option("--reason", "The reason, for the record.", text=True),
+        switch("--force", "Release it even if its owner is at work.", seldom=True),
         doc=claims.release,
         words=words_of_released,
         answers=Task,
@@ -324,7 +320,7 @@ COMMANDS = table(
     Command(
         "heartbeat",
         _heartbeat,
-        option("--task", "Only this task.", metavar="ID", seldom=True),
+        option("--task", "Renew only the lease of this task.", metavar="ID", seldom=True),
         option("--note", "What you are doing, in a line.", text=True, seldom=True),
         option("--for", "How long you will be silent.", metavar="SECONDS", name="silent_for"),
         doc=claims.heartbeat,

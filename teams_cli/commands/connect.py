@@ -1,4 +1,4 @@
-"""Commands that connect agent clients: their hooks, and the settings that make them call those."""
+"""Commands that connect clients: their hooks, and the settings that call them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _INSTALL = """Connect a client: add hooks and the MCP server to its settings. It
 At a terminal it asks, unless --yes is given. Other settings stay. A client that starts in a terminal with TEAMS_TEAM,
 or in a directory bound by `teams here`, becomes a member, and messages wake it. Elsewhere the hooks print nothing, and
 the server offers only reading and joining. Agents started by `run-agent` and `spawn` need no installation. Repeating it
-is safe. Copilot CLI is always connected by the plugin of `teams`. Claude Code and Codex are connected by it with
---plugin, which also adds a skill.
+is safe. Copilot CLI is always connected by the plugin of `teams`. With --plugin, Claude Code and Codex
+are too. The plugin also adds a skill.
 
 Raises:
     DamagedRecord: The client could not read its settings; they were not changed.
@@ -110,18 +110,18 @@ def _install(
         )
         if trouble:
             call.say(trouble)
+    is_asked = not (only_print or yes) and call.person is not None and call.person.is_here()
     has_plugin = known.get(client).home is None or plugins.is_installed(call.store.root, client)
     if plugin or (has_plugin and not project):
         shown = _by_plugin(call, client, True, is_wanted=True)
-        asks = not (only_print or yes) and _somebody_is_there(call)
-        if only_print or (asks and not _agrees(call, shown["commands"])):
+        if only_print or (is_asked and not _agrees(call, shown["commands"])):
             return shown
         return _by_plugin(call, client, False, is_wanted=True)
     if agents_md and not project:
         raise errors.WrongUsage("AGENTS.md belongs to a project", "Give --project, in its directory.")
     where = _places(call, client, project, user) + (_agents_md(client, True) if agents_md else [])
     planned = [installation.install(call.store, place, ours) for place in where]
-    asks = not (only_print or yes) and any(change.diff for change in planned) and _somebody_is_there(call)
+    asks = is_asked and any(change.diff for change in planned)
     if only_print or (asks and not _agrees(call, [change.diff.rstrip("\n") for change in planned])):
         return _shown(call, planned, True) | ({"asked": True} if asks else {})
     with installation.one_at_a_time(call.store):
@@ -135,7 +135,7 @@ def _install(
 
 
 def _by_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
-    """Have the client's own commands take our plugin in, or out."""
+    """Install or uninstall the plugin with the client's own commands."""
     client, root = known.get(name), call.store.root
     if client.plugin is None:
         raise errors.InvalidValue(
@@ -168,17 +168,13 @@ def _by_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
 
 
 def _beside_plugin(client: Client, where: list[SettingsFile]) -> list[SettingsFile]:
-    """The settings into which something of ours goes beside the plugin, which can't bring it."""
+    """The settings that need an entry beside the plugin."""
     form = client.plugin.form if client.plugin else None
     return [SettingsFile(client, where[0].path, form)] if form and where else []
 
 
-def _somebody_is_there(call: Call) -> bool:
-    return call.person is not None and call.person.is_here()
-
-
 def _agrees(call: Call, planned: list[str]) -> bool:
-    """Show the person what is to be changed, and ask."""
+    """Show the planned change to the person, and ask."""
     for each in planned:
         call.say(each)
     return call.person is not None and call.person.agrees("Make this change?")
@@ -210,18 +206,17 @@ def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: b
 
 def _shown(call: Call, changes: list[FileChange], only_print: bool) -> dict[str, Any]:
     """The outcome for each file. The first file has the hooks; its outcome is that of the command."""
-    files = [_file(call, change, only_print) for change in changes]
+    files: list[dict[str, Any]] = [
+        {
+            "path": change.place.path,
+            "changed": change.before != change.after and not only_print,
+            "diff": change.diff,
+            "backup": installation.backup_of(call.store, change.place) or None,
+        }
+        for change in changes
+    ]
     whole = {"diff": "".join(file["diff"] for file in files), "changed": any(file["changed"] for file in files)}
     return {"client": changes[0].place.client.name, **files[0], **whole, "files": files}
-
-
-def _file(call: Call, change: FileChange, only_print: bool) -> dict[str, Any]:
-    return {
-        "path": change.place.path,
-        "changed": change.before != change.after and not only_print,
-        "diff": change.diff,
-        "backup": installation.backup_of(call.store, change.place) or None,
-    }
 
 
 _SCOPE = (
@@ -245,7 +240,7 @@ def words_of_change(done: dict[str, Any]) -> list[str]:
 
 
 def _file_lines(file: dict[str, Any], asked: bool) -> list[str]:
-    """What became of the file, with how, unless that was shown when it was asked about."""
+    """The outcome for a file, with the diff unless that was shown with the question."""
     lines: list[str] = [] if asked else file["diff"].splitlines()
     if asked and not file["changed"]:
         lines.append(f"{file['path']}: left as it is")

@@ -1,4 +1,4 @@
-"""The person's console: the questions that wait for the person, put one at a time; alone, or beside something else."""
+"""The person's console: questions to the human, one at a time, alone or beside another command."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Gone(Exception):
 
 
 def require_person(call: Call, team: str) -> str:
-    """The name of the team, in which the person may answer: it is open, and in a secure one the token is the human's.
+    """The name of the team, if the person may answer in it.
 
     Raises:
         NotAllowed: The token is missing, or another's.
@@ -39,7 +39,7 @@ def require_person(call: Call, team: str) -> str:
 
 
 def put_all(call: Call, team: str, once: bool, until: Callable[[], bool] | None = None) -> Iterator[dict[str, Any]]:
-    """Put the questions to the person, first come first served, *until* it is over; each is told when it is settled."""
+    """Ask the person each question in order, *until* that returns true. Yield each question when it is settled."""
     over = until or (lambda: False)
     alarm = None if until else pace.Alarm()  # what ends it may be no change
     while True:
@@ -90,7 +90,7 @@ def _put(call: Call, question: Question, over: Callable[[], bool]) -> dict[str, 
 
 
 def settle(store: Store, question: Question, answer: str) -> str:
-    """Take the answer of the person, or if it is empty, that there is none; the outcome."""
+    """Store the person's answer, or a skip if it is empty. Return the outcome."""
     if not answer:
         answering.skip_as_human(store, question.team_name, question.id)
         return "skipped"
@@ -99,7 +99,7 @@ def settle(store: Store, question: Question, answer: str) -> str:
 
 
 def has_person(call: Call, team: str) -> bool:
-    """Whether the person sits in front of this call, and may answer: no agent called it, and there is a terminal."""
+    """Whether a person sits at the terminal of this call and may answer. An agent is not a person."""
     from_agent = call.environ.get(processes.TAG) or call.sources.get("agent", ("", ""))[1] == "terminal"
     if from_agent or call.person is None or not call.person.is_here():
         return False
@@ -111,7 +111,7 @@ def has_person(call: Call, team: str) -> bool:
 
 @contextmanager
 def beside(call: Call, team: str) -> Iterator[None]:
-    """Have the person, if one sits here, shown the questions that come meanwhile, and take the answers."""
+    """In a `with` block, show new questions to the person at this terminal, if there is one, and store the answers."""
     if not has_person(call, team):
         yield
         return

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 _IN_OTHER_SYSTEMS = {key: f"{key}_id" for key in ("task", "plan", "agent", "message", "shutdown")}
 _IN_OTHER_SYSTEMS["question"] = "question_id request_id"
-"""The names in other systems of things that our requests name with one word."""
+"""The names of these parameters in the requests of other systems."""
 
 
 class Parameter:
-    """One parameter of a command, with what any face has to know of it."""
+    """One parameter of a command, for all faces."""
 
     type: type = str
-    """`str`, `int` or `float`; one of SECONDS or DAYS is a `float`, and may be typed with a unit."""
+    """`str`, `int` or `float`. SECONDS and DAYS are `float`, and may be typed with a unit."""
     choices: tuple[str, ...] = ()
     required = False
     needed = False
@@ -40,13 +40,13 @@ class Parameter:
     text = False
     """`-` reads it from standard input."""
     at_shell = False
-    """It has no sense in the requests of programs."""
+    """It makes no sense in requests of programs."""
     seldom = False
-    """Agents are not told of it each day."""
+    """The everyday tools leave it out."""
     else_all = False
     """If it is left out, all are meant."""
     called = ""
-    """Its key in requests, where that is not its word in small letters."""
+    """Its key in requests, if that is not its word in lower case."""
     also = ""
     """Its names in the requests of other systems."""
     metavar = ""
@@ -70,7 +70,7 @@ class Parameter:
         self.default = () if self.many else False if self.flag else self.default
 
     def is_given(self, value: Any) -> bool:
-        """Whether that is another value than the one that it has where nothing was said."""
+        """Whether the value differs from the default."""
         return bool(value) if self.many else value != self.default
 
     @property
@@ -85,18 +85,18 @@ class Parameter:
 
     @property
     def key(self) -> str:
-        """Its key in a request: as in other requests, else its older key."""
+        """Its key in requests: the declared one, or the older key."""
         return self.called or self.older_key
 
     @property
     def older_key(self) -> str:
-        """Its first key in requests: the word that the person types, without its dashes."""
+        """Its key in requests of older versions: the first flag without dashes."""
         word = self.flags[0].lstrip("-").replace("-", "_")
         return self.name if word in ("ID", "NAME") else word.lower()
 
     @property
     def spellings(self) -> Iterable[str]:
-        """All that it may be called in a request, its key first."""
+        """All its names in requests, its key first."""
         return dict.fromkeys((self.key, self.older_key, *_IN_OTHER_SYSTEMS.get(self.key, self.also).split()))
 
     @property
@@ -131,7 +131,7 @@ class Parameter:
 
 
 def _take(declared: Parameter | Command, values: dict[str, Any]) -> None:
-    """Set the attributes; one that the class does not declare is a mistake in the declaration."""
+    """Set the attributes. Refuse one that the class does not declare."""
     for name, value in values.items():
         if not hasattr(type(declared), name):
             raise TypeError(f"{type(declared).__name__} declares no {name}")
@@ -139,7 +139,7 @@ def _take(declared: Parameter | Command, values: dict[str, Any]) -> None:
 
 
 def argument(word: str, help: str, **options: Any) -> Parameter:
-    """A parameter known by its place; required unless said otherwise."""
+    """A parameter known by its place; required by default."""
     options.setdefault("required", True)
     return Parameter(word, help, **options)
 
@@ -167,7 +167,7 @@ AS = option("--as", "Who you are, instead of $TEAMS_AGENT_ID.", metavar="AGENT",
 
 
 class Command:
-    """One command: all that any face has to know of it.
+    """One command, for all faces.
 
     *run* takes a `Call` and the own parameters, and returns the document to answer with. Its help shows the *example*.
     *traits* names the attributes below that are true. Whoever types a word of *also* is shown this command, or how to
@@ -179,44 +179,44 @@ class Command:
     want = ""
     """The purpose, for the guide."""
     held: str | None = None
-    """The parameters that an agent may give which is held to a level below `all`; None where it may not run this. Of
-    `name=a,b` it may give these values, of `name=.` its own alone, of `name/` paths below the directory it works in;
-    of `name>` too, which are written, so not at `ask`.
+    """The parameters that an agent with permissions below `all` may give; None if it may not run the command.
+    `name=a,b` allows these values, `name=.` only its own team, and `name/` paths below its working directory. `name>`
+    is like `name/` for a file that is written, so not at `ask`.
     """
     words: Words | None = None
     """The function that turns the document into lines and tables for a person."""
     answers: Any = None
-    """The record, or the list of records, that the document is."""
+    """The type of the document: a record, or a list of records."""
     gist: Sequence[str] = ()
-    """What of each in a list is told where room is dear."""
+    """The fields of each row that a list has where space is short."""
     newest_last = False
-    """Its list begins with the oldest, which is left out first where room is dear."""
+    """Its list begins with the oldest, which is left out first where space is short."""
     in_team = True
     """It is about one team, and done by a member of it."""
     changes = True
-    """It changes something. One that neither changes nor reads is no sign of life of its caller."""
+    """It changes something. A command that neither changes nor reads records its caller itself."""
     reads = False
     """It changes nothing, and answers at once."""
     at_shell = False
-    """It is about the terminal, the files or the processes of who types it, so no program may request it."""
+    """It uses the caller's terminal, files or processes, so programs can't request it."""
     long = False
-    """It may wait, and so is not to hold up others."""
+    """It may wait, so it must not block other requests."""
     sleeps = False
-    """It may sleep; told to end then, it says how to go on."""
+    """It may sleep. If it is ended then, it says how to continue."""
     repeatable = False
-    """It does no more when it is done twice."""
+    """Repeating it has no further effect."""
     adding = False
-    """It leaves all that there was as it was."""
+    """It only adds, and changes nothing that exists."""
     daily = False
-    """Agents are told of it each day."""
+    """It is one of the everyday tools."""
     outside = False
-    """Agents are told of it also before they are in a team."""
+    """It is offered also before an agent is in a team."""
     quiet = False
-    """It tells of unread mail itself."""
+    """It shows unread mail itself."""
     whole = False
-    """Its answer is never cut: what was cut elsewhere is read by it, or it goes into a file."""
+    """Its answer is never cut: it shows what is cut elsewhere, or goes into a file."""
     moves = False
-    """It may change what its caller is allowed to do."""
+    """It may change the rights of its caller."""
     for_person = False
     """Without a name, at a terminal, the caller is the human."""
 
@@ -267,19 +267,19 @@ class Command:
         return " ".join([self.name, *(place.usage for place in self.places)])
 
     def goes_beyond_held(self, values: Mapping[str, Any]) -> bool:
-        """Whether that is more than the declaration simply opens to an agent that is held to a level."""
+        """Whether the values need more than `held` opens without conditions."""
         opened = () if self.held is None else self.held.split()
         given = (own.name for own in self.own if own.is_given(values[own.name]))
         return self.held is None or any(name not in opened for name in given)
 
     def answer(self, call: Call, values: dict[str, Any]) -> Any:
-        """Run the command; *values* has exactly its own parameters. Send first what earlier changes owe.
+        """Run the command with the *values* of exactly its own parameters. First send notices that earlier changes owe.
 
         The caller counts as alive, also while it waits.
 
         Raises:
-            NotAllowed: An agent calls that is held to a level, and the declaration does not open this to it.
-            OutcomeUnknown: A change was made, and what follows it could not be done.
+            NotAllowed: The permissions of the calling agent do not allow this.
+            OutcomeUnknown: A change was made, but its follow-up failed.
         """
         if environment.holder(call.environ) or self.moves or self.goes_beyond_held(values):
             from teams_cli.commands import held
@@ -315,7 +315,9 @@ class Command:
         return document
 
     def _run_each(self, call: Call, values: dict[str, Any]) -> Any:
-        """Run the command, once for each id where a parameter that takes one got several; the documents of all."""
+        """Run the command; once for each id, if a parameter for one id got several. Return the document, or all
+        documents.
+        """
         of_ids: Parameter | None = None
         for own in self.own:
             if own.least is not None and values[own.name] is not None and values[own.name] < own.least:
@@ -346,11 +348,11 @@ class Command:
 
 
 _OURS = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EBADF, errno.EPIPE)
-"""What the system says of a mistake in this program, or of a reader that has gone."""
+"""Errors of the system that come from a mistake in this program, or from a reader that has gone."""
 
 
 def _after_a_change(failure: errors.TeamsError) -> errors.OutcomeUnknown:
-    """The error for a failure after a change: it must not say that nothing was changed."""
+    """The error for a failure after a change, which must not say that nothing was changed."""
     hint = "Repeat the command: what is done stays done."
     if isinstance(failure, errors.StorageFailed) and failure.hint:  # what refuses the disk stays so
         hint = f"{failure.hint} What is done stays done: a repeat does the rest."

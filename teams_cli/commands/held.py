@@ -1,6 +1,6 @@
-"""The commands that an agent at a level may run: those that the declarations open, as itself, where it is.
+"""Restrict agents with permissions below `all` to what the declarations open, under their own name and directory.
 
-Every face passes here: a command before it runs, and the call of one before a store is opened.
+All faces check here: before a store is opened, and before a command runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OF_MEMBERS = ("display", "type")
 
 
 def refuse_elsewhere(holder: Holder, root: str, store: str, environ: Mapping[str, str]) -> None:
-    """Refuse another root, another store, or other rules of the user than those that the agent was started with.
+    """Refuse a root, a store or user rules other than those that the agent was started with.
 
     Raises:
         NotAllowed: They are others.
@@ -39,8 +39,8 @@ def refuse_elsewhere(holder: Holder, root: str, store: str, environ: Mapping[str
 
 
 def refuse(command: Command, call: Call, values: dict[str, Any]) -> None:
-    """Refuse a held caller what the declaration of the command does not open; what it opens in part is narrowed to
-    that. A caller in another process, as over HTTP, is held as its session says.
+    """Refuse what the declaration does not open to a caller with restricted permissions, and narrow what it opens in
+    part. The session of a caller in another process, as over HTTP, has its permissions.
 
     Raises:
         NotAllowed: The command, an option or a value is closed to it, or it acts as somebody else.
@@ -74,7 +74,11 @@ def refuse(command: Command, call: Call, values: dict[str, Any]) -> None:
             flag = parameter.flags[0]
             raise permissions.not_allowed(level, f"give {flag} to `teams {command.name}`", f"Leave {flag} out.")
         elif is_given and limit not in ("", _BELOW, _WRITTEN):
-            _refuse_other_value(level, command, value, [call.said_team] if limit == _OWN else str(limit).split(","))
+            allowed = [call.said_team] if limit == _OWN else str(limit).split(",")
+            if value not in allowed:
+                only = " or ".join(filter(None, allowed))
+                instead = f"It may give {only}." if only else ""
+                raise permissions.not_allowed(level, f"give {value} to `teams {command.name}`", instead)
 
 
 def _opened(word: str) -> tuple[str, str]:
@@ -83,15 +87,8 @@ def _opened(word: str) -> tuple[str, str]:
     return (name, limit) if equals else (plain, word.removeprefix(plain))
 
 
-def _refuse_other_value(level: str, command: Command, value: Any, allowed: list[str]) -> None:
-    if value not in allowed:
-        only = " or ".join(filter(None, allowed))
-        instead = f"It may give {only}." if only else ""
-        raise permissions.not_allowed(level, f"give {value} to `teams {command.name}`", instead)
-
-
 def _below(level: str, session: Session | None, start: str, path: str, parameter: Parameter) -> str:
-    """The path without links, if it lies in the directory that the agent works in, and no program goes by it."""
+    """The path without links, if it lies in the agent's working directory and no program takes orders from it."""
     top = _top(session) if session else ""
     whole = os.path.realpath(os.path.join(start, path))
     inside = bool(top) and (whole == top or whole.startswith(f"{top.rstrip('/')}/"))
@@ -109,7 +106,7 @@ def _top(session: Session) -> str:
 
 
 def _is_in_a_repository_inside(top: str, directory: str) -> bool:
-    """Whether the directory is in another checkout than *top*, whose store the agent that works there may write."""
+    """Whether the directory is in another checkout than *top*, one whose git data the agent can write."""
     around = environment.checkout_around(os.path.realpath(directory))
     if around in ("", outer := environment.checkout_around(top)) or not outer:
         return False
@@ -119,7 +116,7 @@ def _is_in_a_repository_inside(top: str, directory: str) -> bool:
 
 
 def _refuse_another(holder: Holder, call: Call) -> None:
-    """Raises NotAllowed: The caller is not the agent that is held, nor a child of it, or acts in another team."""
+    """Raises NotAllowed: The caller is neither the restricted agent nor its child, or acts in another team."""
     name = call.caller.name if call.caller else ""
     if holder.agent and name != holder.agent and not _is_child(call, name, holder.agent):
         who = f"act as {name}" if name else "act under no name"

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from teams_cli.commands.call import Call
     from teams_cli.commands.phrases import Parts
     from teams_cli.questions.questions import Question
-    from teams_cli.teams.teams import Team
 
 
 _LIST = """List the members: role, activity, state, unread messages, last seen.
@@ -41,24 +40,25 @@ shown to others.
 """
 _READ = """Show your new messages, and a line for each older message that is still open.
 
-A message is open until you answer or `ack` it, or, if it needs no answer, read it. With --wait, wait for a new message.
+A message is open until you answer it or `ack` it. A message that needs no answer is open until you read it. With
+--wait, wait for a new message.
 
 Raises:
     WaitRanOut: No message came in time.
 """
 _SHOW = """Show a message, and its state for each recipient.
 
-The states: queued; woken (its client in a terminal was woken); shown (by a turn or a hook); read; handled; or it will
-not be read. Its sender, its recipients, the leader and the human may see it.
+A message is queued, woken (the client in a terminal was woken), shown (in a turn or by a hook), read or handled, or
+it will not be read. Its sender, its recipients, the leader and the human may see it.
 
 Raises:
     MessageNotFound: There is no such message, or you may not see it.
 """
 _SENT = """List the messages that you sent, oldest first, each with its state for each recipient.
 
-The states: queued; woken (its client in a terminal was woken); shown (by a turn or a hook); read; or handled. It will
-not be read if the agent left or was stopped, or the team is closed. A message sent with --ack-required is overdue when
-it is not handled within the setting `ack_timeout`.
+A message is queued, woken (the client in a terminal was woken), shown (in a turn or by a hook), read or handled. It
+will not be read if the agent left or was stopped, or the team is closed. A message sent with --ack-required is overdue
+when it is not handled within the setting `ack_timeout`.
 """
 
 
@@ -82,22 +82,16 @@ def _read(
             rest = f" --limit {len(messages) + messages.more}"
         call.more = f"{messages.more} more: teams read-messages{rest}{f' --from {from_}' if from_ else ''}"
     elif messages and not (all or peek):
-        from teams_cli.views import steps
+        from teams_cli.views import matters, steps
 
-        leader = call.load_team().leader
-        call.follows = steps.after_reading(messages, leader, lambda message: _matter_of(call, message))
+        def matter_of(message: dict[str, Any]) -> dict[str, Any] | None:
+            about = str(message.get("about") or "")
+            return matters.matter_of(call.store, call.team, about) if about else None
+
+        call.follows = steps.after_reading(messages, call.load_team().leader, matter_of)
         if not call.follows and call.load_team().member(call.agent):
             call.try_to(call.say_what_follows)
     return messages
-
-
-def _matter_of(call: Call, message: dict[str, Any]) -> dict[str, Any] | None:
-    about = str(message.get("about") or "")
-    if not about:
-        return None
-    from teams_cli.views import matters
-
-    return matters.matter_of(call.store, call.team, about)
 
 
 def _wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> Reading:
@@ -153,22 +147,17 @@ def _list_agents(call: Call) -> Any:
 
     team = call.load_team()
     rows = agents.agent_rows(call.store, team, call.problems)
-    if any("session" not in row and _is_started(team, row["name"]) for row in rows):
+    started = {member.agent_id for member in team.roster() if member.started_by is not None}
+    if any("session" not in row and row["name"] in started for row in rows):  # who started it may have been killed
+        from contextlib import suppress
+
         from teams_cli.agents import starting
 
-        try:
+        with suppress(errors.TeamsError):  # a store that can't be written shows them unchanged
             starting.clear_away(call.store, team)
             team = call.load_team()
-        except errors.TeamsError:  # a store that can't be written shows them unchanged
-            pass
         rows = agents.agent_rows(call.store, team, call.problems)
     return {"self": call.caller.name if call.caller else None, "agents": rows}
-
-
-def _is_started(team: Team, name: str) -> bool:
-    """Whether another agent started that one, or was killed before it could."""
-    member = team.find(name)
-    return member is not None and member.started_by is not None
 
 
 def _attend(call: Call) -> Any:
@@ -213,7 +202,7 @@ def _answer_question(call: Call, question: Question, message: str, text: str) ->
 
 
 def words_of_read(messages: list[dict[str, Any]]) -> Parts:
-    """What is new in full; of what was read before and is still open a line each."""
+    """New messages in full; a line for each message that was read before and is still open."""
     new = [line for message in messages if not message.get("readBefore") for line in _message(message, is_bounded=True)]
     before = [
         f"  {message['id']} from {message['from']}, {ago(message['timestamp'])}: "
@@ -255,7 +244,7 @@ _TITLE = 48
 
 
 def how_far(each: dict[str, Any]) -> str:
-    """How far it got with one recipient: the state in words, and in which of its turns the agent was shown it."""
+    """The state of a message for one recipient, and the turn of the agent in which it was shown."""
     turn = f" (turn {each['turn']})" if "turn" in each else ""
     return f"{each['state'].replace('_', ' ')}{turn}"
 
@@ -321,7 +310,7 @@ COMMANDS = table(
         "read-messages",
         _read,
         switch("--all", "Also show handled messages; mark none as read.", seldom=True),
-        switch("--peek", "Mark nothing.", seldom=True),
+        switch("--peek", "Do not mark the messages as read.", seldom=True),
         option("--from", "Only from this sender.", metavar="AGENT", name="from_", seldom=True),
         option("--since", "Only messages after this one.", metavar="MESSAGE", seldom=True),
         option("--wait", "How long to wait for a message.", metavar="SECONDS"),

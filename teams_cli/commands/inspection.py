@@ -99,12 +99,12 @@ def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
         raise errors.InvalidValue("store applies to all your teams", "Use --user.")
     changed = settings.change(call.store, call.team, call.caller, key, value)
     call.try_to(lambda: deliver(call.store, call.team, TEAM, call.load_team()))
-    call.try_to(call.notify)
+    call.try_to(lambda: call.notify(call.load_team()))
     return {"key": key, "value": changed, "source": "team"}
 
 
 def _set_budget(call: Call, value: str, of: str | None) -> Any:
-    """Set how many tokens may be taken; who has mail that waited for this goes on."""
+    """Set the number of tokens that may be used, and resume agents whose mail waited for it."""
     if of is None:
         changed: Any = settings.change(call.store, call.team, call.caller, budgets.SETTING, value)
     else:
@@ -177,12 +177,12 @@ one JSON object a line after each change.
 _ON = """Print events as they happen, and run a command for them, until interrupted.
 
 `waiting` is a question, plan, review or message for you. `failed` is a failed task or agent. `settled` is the end of
-all tasks. Events at the same moment are given to one call, as JSON: `team`, `at`, `text`, and `events`, each with
-`event`, `kind`, `id`, `text` and `next`. To run a command without a terminal: `teams set notify COMMAND`.
+all tasks. Events of the same moment are passed to one run of the command, as JSON: `team`, `at`, `text`, and `events`,
+each with `event`, `kind`, `id`, `text` and `next`. To run a command without a terminal: `teams set notify COMMAND`.
 """
 _EVENTS = ("waiting", "failed", "settled", "any")
 _TOGETHER = 0.05
-"""Seconds for more changes, which come in flocks and are shown as one."""
+"""Seconds to collect more changes, which are shown together."""
 _LOOK_AGAIN = 5.0
 _LINES = 500
 _REST = 0.2
@@ -235,7 +235,7 @@ def _frames(call: Call, team: str) -> Iterator[dict[str, Any]]:
 
 
 def _lasting(frame: dict[str, Any]) -> dict[str, Any]:
-    """The frame without what changes by time alone, as the estimate of the end does."""
+    """The frame without the course, whose estimate changes with time alone."""
     return {key: value for key, value in frame.items() if key != "course"}
 
 
@@ -281,7 +281,7 @@ def words_of_doctor(document: dict[str, Any]) -> Parts:
 
 
 def _remedy(finding: dict[str, Any]) -> str:
-    """What is to be done, said once behind all findings that have it in common."""
+    """The remedy; findings in a row with the same remedy show it once, after the last."""
     return "" if finding.get("level") in (None, "fixed") else str(finding["remedy"] or "")
 
 
@@ -339,7 +339,6 @@ def words_of_frame(frame: dict[str, Any]) -> Parts:
 
 
 def words_of_happened(document: dict[str, Any]) -> Parts:
-    """What happened, each with what to do about it."""
     lines: Parts = []
     for event in document["events"]:
         lines.append(f"{event['event']}: {event['text']}")
@@ -348,7 +347,7 @@ def words_of_happened(document: dict[str, Any]) -> Parts:
 
 
 def _course(course: dict[str, Any]) -> str:
-    """How far the work is and when it may be done, in a line."""
+    """The progress of the work and its estimated end, in a line."""
     reviewed = f", {course['inReview']} in review" if course["inReview"] else ""
     done = f"{course['done']} of {course['total']} done"
     counts = f"{done}, {course['inProgress']} in progress{reviewed}, {course['ready']} ready"
@@ -375,7 +374,7 @@ def _message(message: dict[str, Any]) -> list[str]:
 
 
 def reach_in_short(message: dict[str, Any]) -> str:
-    """How far the message got with those it was sent to; empty where that is not told."""
+    """The states of a message for its recipients, in brackets; empty if they are not known."""
     counts = Counter(how_far(each) for each in message.get("reach", ()))
     words = list(counts) if sum(counts.values()) == 1 else [f"{count} {state}" for state, count in counts.items()]
     said = [*words, *(["not acknowledged in time"] if message.get("overdue") else [])]

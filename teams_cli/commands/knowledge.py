@@ -102,9 +102,9 @@ def _agree(call: Call, tasks: list[str], text: str | None, version: int | None) 
 
 _SEARCH = """Search the team's tasks, messages, results, notes and pages, the newest first.
 
-A text is found if it has all the words, or longer words that begin with them, in any case. `tasks` are titles and
-descriptions, `results` are outcomes, and `notes` are reasons why tasks were released, failed or cancelled. Add --in
-history for the history. --since takes a time, a day, or how long ago: 90s, 10m, 2h, 1d.
+A text is found if it has all the words, or longer words that begin with them, in upper or lower case. `tasks` are
+titles and descriptions, `results` are outcomes, and `notes` are reasons why tasks were released, failed or cancelled.
+Add --in history for the history. --since takes a time, a day, or how long ago: 90s, 10m, 2h, 1d.
 """
 _HITS = 50
 
@@ -146,7 +146,7 @@ def words_of_pages(pages: list[dict[str, Any]]) -> Parts:
 
 
 def words_of_hits(hits: list[dict[str, Any]]) -> Parts:
-    """Each hit with where it is; of a task also what it is called."""
+    """Each hit with its place; a hit in a task also with its title."""
     rows = [[hit["in"], hit["id"], hit["from"] or "-", clock_time(hit["at"]), _text(hit)] for hit in hits]
     return [Table(["in", "id", "from", "at", "text"], rows)] if rows else ["nothing was found"]
 
@@ -167,7 +167,7 @@ def words_of_who(document: dict[str, Any]) -> Parts:
 
 
 def words_of_brief(document: dict[str, Any]) -> Parts:
-    """Show where an agent is in at most 1,500 characters: what is least needed gives way."""
+    """Show the situation of an agent in at most 1,500 characters, without the least needed lines."""
     if "members" not in document:
         return [*_outside(document), f"next: {document['next']}"]
     lines = [*_mine(document), *_waiting(document), *_others(document)]
@@ -185,7 +185,7 @@ _MOST = 1500
 
 
 _SEEN, _NEEDED, _USEFUL, _EXTRA = range(4)
-"""What gives way last: it counts as read, or is shown once."""
+"""The order in which lines give way: the last first. `_SEEN` lines count as read when they are shown."""
 
 
 def _outside(document: dict[str, Any]) -> list[str]:
@@ -197,7 +197,7 @@ def _outside(document: dict[str, Any]) -> list[str]:
 
 
 def _several(document: dict[str, Any]) -> str:
-    """Of which teams an agent is a member that named none, and how it chooses."""
+    """The teams of an agent that named none, and how to choose one."""
     if document.get("memberOf"):
         return f"a member of {', '.join(document['memberOf'][:20])}; choose with --team NAME or TEAMS_TEAM"
     return "in no team"
@@ -230,7 +230,7 @@ _RESULT, _RESULT_IN_FULL = 120, 400
 
 
 def _state(task: dict[str, Any]) -> str:
-    """What has to be known of one's task: how long the claim lasts, what it waits for, how it stands with its plan."""
+    """The state of a task of the reader: the time left of its claim, its blockers and its plan."""
     left = f"{length_of(task['leaseSeconds'])} left: any `teams` command renews it" if task["leaseEndsSoon"] else ""
     facts = [left] if left else []
     if task["waitsFor"]:
@@ -280,7 +280,7 @@ def _others(document: dict[str, Any]) -> Lines:
 
 
 def _end(task: dict[str, Any], leads: bool) -> str:
-    """A task that ended, by whom; for who leads also whether it was checked, and who accepted it."""
+    """A finished task with its owner; for a leader also its check and its reviewer."""
     facts = [task["by"]]
     if leads:
         facts += ["checked"] if task.get("checked") else []
@@ -289,7 +289,7 @@ def _end(task: dict[str, Any], leads: bool) -> str:
 
 
 def _named(ended: list[str]) -> str:
-    """All of them; where they are many, by their numbers alone, or how many."""
+    """All of them; if they are many, only their numbers, or their count."""
     if len(whole := ", ".join(ended)) <= _SHORT:
         return whole
     numbers = ", ".join(each.partition(" ")[0].removeprefix("task-") for each in ended)
@@ -339,7 +339,7 @@ COMMANDS = (
             ),
             option(
                 "--if-version",
-                "Share it only if this is still its version; 0: if it does not exist.",
+                "Share the page only if it still has this version; 0: only if there is no such page.",
                 type=int,
                 metavar="N",
                 seldom=True,
@@ -368,7 +368,13 @@ COMMANDS = (
             _agree,
             argument("ID", "The tasks: 1,2.", name="tasks", many=True),
             option("--text", "Who changes what; `-` reads it from standard input.", text=True),
-            option("--version", "Confirm it only if this is still its version.", type=int, metavar="N", seldom=True),
+            option(
+                "--version",
+                "Confirm the agreement only if it still has this version.",
+                type=int,
+                metavar="N",
+                seldom=True,
+            ),
             doc=agreements.agree,
             words=words_of_agreed,
             answers=Page,

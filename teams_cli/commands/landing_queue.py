@@ -1,4 +1,4 @@
-"""Landings are tended by those who wait: a lander that was killed is started anew, and pull requests are looked at."""
+"""Waiting commands keep landings going: they restart a killed lander and look at pull requests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def start(call: Call) -> bool:
 
 
 def tending(call: Call) -> Callable[[Alarm], None]:
-    """What a wait does before each look: it starts the lander every 30 seconds, while landings are open."""
+    """A function for waits to call before each look. It starts the lander every 30 seconds while landings are open."""
     due = 0.0
 
     def tend(alarm: Alarm) -> None:
@@ -54,7 +54,7 @@ def words_of_landing_asked(landing: dict[str, Any]) -> Parts:
 
 
 def landing_over(landing: dict[str, Any]) -> Parts:
-    """How it stands; of one that came back all that its owner has to know."""
+    """The state of a landing; if it was rejected, with all that its owner must know."""
     what = f"{landing['id']}: {landing['state']}, {landing['task']} onto {landing['onto']}"
     check = landing.get("checked") or {}
     at = f" is {landing['merge'][:_COMMIT]}" if landing["state"] == "landed" and "merge" in landing else ""
@@ -70,7 +70,7 @@ def landing_over(landing: dict[str, Any]) -> Parts:
 
 
 def _conflict(landing: dict[str, Any]) -> list[str]:
-    """The places in which it conflicts, with whose work, and what to do."""
+    """The conflicting files, the other owner, and how to fix it."""
     if not landing.get("files"):
         return []
     from teams_cli.agents import regions  # dear, and few landings conflict

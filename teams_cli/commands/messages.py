@@ -29,7 +29,10 @@ def _send(
     if len(to) > 1:
         _refuse_unquoted(call, team, to, text)
     elif to and text.isascii() and " " not in text:
-        _refuse_swapped(team, to[0], text)
+        members = {*team.active_names(), HUMAN}
+        if text in members and not members & {*names} and to[0] != "leader":
+            hint = f'Write the recipient first: teams send-message {text} "{to[0]}"'
+            raise errors.AgentNotFound(f"{to[0]!r} is not a member, but {text} is", hint)
     if to_owners_of:
         names += _owners(call, to_owners_of)
     if not names:
@@ -64,15 +67,6 @@ def _send(
     return _with_readers(call, sent, expected)
 
 
-def _refuse_swapped(team: Team, to: str, text: str) -> None:
-    """Raises AgentNotFound: It is the text that names a member."""
-    members = {*team.active_names(), HUMAN}
-    if text in members and not members & {*to.split(",")} and to != "leader":
-        raise errors.AgentNotFound(
-            f"{to!r} is not a member, but {text} is", f'Write the recipient first: teams send-message {text} "{to}"'
-        )
-
-
 def _expected(call: Call, team: Team, names: list[str]) -> list[str]:
     """The names for which mail is kept until somebody joins."""
     if all(name in (HUMAN, "leader") or team.find(name) for name in names):
@@ -101,7 +95,7 @@ def _refuse_unquoted(call: Call, team: Team, words: list[str], text: str) -> Non
 
 
 def _owners(call: Call, words: str) -> list[str]:
-    """The owners of these tasks, but for the caller, who knows."""
+    """The owners of these tasks, without the caller."""
     from teams_cli.tasks import tasks
 
     owners = []
@@ -127,8 +121,8 @@ def _broadcast(call: Call, text: str, uid: str | None) -> Any:
 
 
 def _with_readers(call: Call, message: Message, expected: Sequence[str] = ()) -> dict[str, Any]:
-    """The message as JSON, with the recipients that have yet to join, those that read nothing any more, and those that
-    may not, as they heard that they are done and do not wait.
+    """The message as JSON, with the recipients that have yet to join, those that were stopped, and those that may not
+    read it because they were notified that all work is done.
     """
     document: dict[str, Any] = message.to_json()
     if expected:
@@ -155,7 +149,7 @@ def _is_gone(call: Call, name: str) -> bool:
 
 
 def _was_done(call: Call, name: str) -> bool:
-    """Whether the agent heard that nothing is left to do, and neither waits nor can be woken."""
+    """Whether the agent was notified that nothing is left to do, and neither waits nor can be woken."""
     agent = presence.load(call.store, call.team, name)
     was_told = any(about.startswith("settled:") for about in agent.told) and not agent.waiting
     if not was_told or name == call.load_team().leader:
@@ -172,7 +166,7 @@ def _announce(call: Call, status: str) -> Any:
 
 
 _TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name="text", also="message", text=True)
-_UID = option("--uid", "Your own id for this message: sending again with it adds nothing.")
+_UID = option("--uid", "Your own id for this message: it is never sent twice.")
 
 
 def words_of_sent(message: dict[str, Any]) -> Parts:

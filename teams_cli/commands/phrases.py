@@ -30,12 +30,12 @@ def present(*lines: str | None) -> Parts:
 
 
 def ago(at: str | None) -> str:
-    """`35 s ago`; a dash for what never was."""
+    """`35 s ago`; a dash for None."""
     return "-" if at is None else f"{age(at)} ago"
 
 
 def is_old(at: str) -> bool:
-    """Whether that was long enough ago to be said: something may have been done since that it asks for."""
+    """Whether that is long enough ago to show the age."""
     return seconds_since(at, SystemClock().now()) >= _OLD
 
 
@@ -57,13 +57,13 @@ def clock_time(at: str | None) -> str:
 
 
 def agent_state(agent: dict[str, Any]) -> str:
-    """How a listed agent is, in a word; of one that its provider limits, also until when."""
+    """The state of a listed agent; if its provider limits it, also until when."""
     said = str(agent.get("trouble") or agent["state"])
     return f"{said} until {clock_time(agent['limitedUntil'])}" if said == "limited" else said
 
 
 def time_left(moment: str) -> str:
-    """`4 min left`, until that moment; a second less is no minute less."""
+    """`4 min left`, until that moment, rounded up by a second."""
     return f"{length_of(1 - seconds_since(moment, SystemClock().now()))} left"
 
 

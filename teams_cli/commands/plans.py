@@ -1,4 +1,4 @@
-"""Commands that decide: on plans, reviews of tasks, and shutdowns."""
+"""Commands on plans, reviews of tasks, and shutdowns."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _reject(call: Call, plan: str, feedback: str | None, feedback_option: str | 
 
 
 def _given_once(place: str | None, option: str | None, usage: str) -> str:
-    """The reason, which is given in its place or as an option."""
+    """The reason, given either in its place or as an option."""
     reason = option if place is None else place
     if reason is None or None not in (place, option):
         raise errors.WrongUsage("give the reason once", usage)
@@ -82,7 +82,7 @@ def _given_once(place: str | None, option: str | None, usage: str) -> str:
 
 
 def _say_next_step(call: Call) -> None:
-    """Say what an agent does next that decided something; the person knows."""
+    """Show the next step to an agent; the person needs none."""
     if not call.known.is_human:
         call.try_to(call.say_what_follows)
 

@@ -75,7 +75,7 @@ def _respond(call: Call, text: str | None) -> Any:
 
 _ID = argument("ID", "The question: 7, #7 or ask-7.", name="question")
 _LOOK_AGAIN = 10.0
-"""Seconds after which a wait looks for answers though nothing woke it: few wait so, and not for long."""
+"""Seconds after which a wait looks for answers even if nothing woke it."""
 _TRIES = 3
 """The number of times that the collecting process is started, if it is killed."""
 
@@ -117,7 +117,7 @@ class _Collecting:
         self._process = (pid, processes.process_started(pid), processes.pid_scope(store.host)) if pid else None
 
     def look_after(self, question: Question, alarm: pace.Alarm) -> None:
-        """Start the process again if it was killed, as for want of memory; the alarm rings when it ends."""
+        """Start the process again if it was killed, and let the alarm ring when it ends."""
         from teams_cli.agents import answering as collector
 
         if self._process is None:
@@ -135,7 +135,7 @@ class _Collecting:
 
 
 def _answered(call: Call, asked: Question, collecting: _Collecting) -> Question:
-    """Wait for the answers, or the end of the time, or until nobody is left that could answer."""
+    """Wait until there are answers, the time ends, or nobody is left who could answer."""
     alarm = pace.Alarm()
 
     def settled() -> bool:

@@ -1,4 +1,4 @@
-"""Tasks as JSON for answers: for a list, in full, and for a new owner."""
+"""Tasks in answers, as JSON and in words: for a list, in full, and for a new owner."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
 
 
 def untold_pages(call: Call) -> dict[str, Any]:
-    """The pages that the caller has not seen, under `pages`: they matter before work begins."""
+    """The pages that the caller has not seen, under `pages`."""
     from teams_cli.teams import pages
 
     untold = call.try_to(lambda: pages.untold(call.store, call.team, call.agent, call.once_told))
@@ -122,7 +122,7 @@ def untold_pages(call: Call) -> dict[str, Any]:
 
 
 def _last_known(call: Call, before: Note) -> dict[str, str | None]:
-    """When the owner before was last heard of, its status line, and its worktree if that is on this machine."""
+    """The last sign of life of the previous owner, its status line, and its worktree if that is on this machine."""
     agent = presence.load(call.store, call.team, before.owner or "")
     given_back = before.at if before.what == "released" and before.by == before.owner else ""
     worktree = agent.worktree if (agent.host or "") == call.store.host else None
@@ -158,7 +158,7 @@ def words_of_claimed(task: dict[str, Any]) -> Parts:
 
 
 def words_of_claimed_knowing(task: dict[str, Any]) -> Parts:
-    """Show a task to who has read what it says."""
+    """Show a task to an owner who has read its text."""
     return _claimed(task, [])
 
 
@@ -199,7 +199,6 @@ def after_line(task: dict[str, Any]) -> list[str]:
 
 
 def _check(task: dict[str, Any]) -> Parts:
-    """What completing it runs; in a checkout, without what nobody has committed."""
     if "check" not in task:
         return []
     on = " on committed work" if "checkFrom" in task and "checkIn" not in task else ""
@@ -209,7 +208,7 @@ def _check(task: dict[str, Any]) -> Parts:
 
 
 def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
-    """The plan that was approved for the task, to who did not propose it; or that it needs one."""
+    """The approved plan of the task, in full unless its owner proposed it; or that it needs one."""
     if approved is None:
         return ["needs a plan that the leader approves: a few lines on what you will do, and how"]
     if approved["from"] == owner:
@@ -220,7 +219,7 @@ def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
 
 
 def _taken_over(task: dict[str, Any]) -> Parts:
-    """Who had the task before, what was heard of that one last, and what it left."""
+    """The previous owner of the task, its last sign of life, and the files that it left."""
     before, files = task.get("takenOver"), task.get("uncommitted", ())
     left: Parts = [
         f"uncommitted: {file['path']}, changed {ago(file['changedAt'])}{' by ' + file['by'] if file['by'] else ''}"
@@ -243,11 +242,11 @@ def _taken_over(task: dict[str, Any]) -> Parts:
 
 
 _CLIPPED = 1200
-"""Characters of a result that who claims is told: most are whole."""
+"""The most characters of a blocker's result in the answer to a claim."""
 
 
 def blocker_line(blocker: dict[str, Any]) -> str:
-    """What the task came to, or how that begins."""
+    """The result of a blocker, or its beginning."""
     result = text.clipped_line(blocker.get("result") or "(none given)", _CLIPPED)
     more = f" (teams show-task {blocker['id']})" if result.endswith("…") else ""
     by = f" ({blocker['owner']})" if "owner" in blocker else ""
@@ -255,7 +254,7 @@ def blocker_line(blocker: dict[str, Any]) -> str:
 
 
 def landed_line(task: dict[str, Any], more: str = "") -> list[Any]:
-    """The line of a task, and what became of its landing, if that was just asked for."""
+    """The line of a task, with the outcome of its landing, if it was just queued."""
     landing = task.get("lands")
     if landing is None:
         return line(task, more)

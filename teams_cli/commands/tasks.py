@@ -164,7 +164,7 @@ def _show(call: Call, task: str, short: bool) -> Any:
 
 _GET_EVIDENCE = """List the files attached to a task, or show one of them as it was attached.
 
-Its digest is checked first. A file that is not text is written with `--out`.
+The digest of a file is checked before it is shown. A file that is not text can only be written, with `--out`.
 
 Raises:
     TaskNotFound: There is no such task.
@@ -218,7 +218,7 @@ def words_of_rows(tasks: list[dict[str, Any]]) -> Parts:
 
 
 def _rests_on(task: dict[str, Any]) -> str:
-    """How the work was verified, in a few words."""
+    """The check and the review of the work, in a few words."""
     check, review = task.get("checked"), task.get("reviewed")
     parts = []
     if check:
@@ -261,7 +261,7 @@ def _status(task: dict[str, Any]) -> str:
 
 
 def words_of_created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
-    """Show what was created, with what completing it will rest on: all of it for one, that it is there for many."""
+    """Show a new task with its check, review and plan; of several tasks only whether they have them."""
     if not isinstance(task, list):
         return [f"{part}{_given(task, in_full=True)}" for part in line(task)]
     return [f"{part}{_given(one, in_full=False)}" for one in task for part in line(one)]
@@ -282,7 +282,7 @@ _SHORT = 60
 
 
 def words_of_standing(task: dict[str, Any]) -> Parts:
-    """What changes: how it stands, with whom, how long, with what it waits for, and what came out."""
+    """The fields of a task that change: status, owner, lease, blockers, plan, proof and result."""
     lease = f", {time_left(task['leaseExpiresAt'])}" if "leaseExpiresAt" in task else ""
     plan = task.get("planId")
     blockers = text.listed([f"{one['id']} ({one['status']})" for one in task.get("blockers", ())], _MOST_NAMED)
@@ -305,7 +305,7 @@ _MOST_NAMED = 100
 
 
 def _proof(task: dict[str, Any]) -> Parts:
-    """What its owner's word that it is done rests on."""
+    """The check, the review and the attachments of a task."""
     check, review = task.get("checked"), task.get("reviewed")
     place = f" (in {task['checkIn']})" if "checkIn" in task else ""
     run = f"check: {task['check']}{place}" if "check" in task else None
@@ -346,13 +346,12 @@ def words_of_whole(task: dict[str, Any]) -> Parts:
 
 
 def _source(source: dict[str, Any]) -> str:
-    """Where it was imported from."""
     url = f", {source['url']}" if "url" in source else ""
     return f"{source['from']}, {source['id']}{url}{', foreign text' if source.get('foreign') else ''}"
 
 
 def _because(note: dict[str, Any], description: str) -> str:
-    """What the note changed or added, and why; an addition that the description has is clipped."""
+    """The changed fields, the added text and the reason of a note. Text that the description has is clipped."""
     added = note.get("added")
     if added and note["what"] == "edited" and added.strip("\n") in description:
         added = text.clipped_line(added, _SHORT)
@@ -389,22 +388,34 @@ COMMANDS = table(
         option("--description", "Everything that the owner needs to know.", metavar="TEXT", text=True),
         option("--priority", "high, normal or low.", choices=PRIORITIES, default="normal"),
         option("--blocked-by", "A task to complete first.", metavar="ID", many=True),
-        option("--after", "Complete after this task; it may start at any time.", metavar="ID", many=True, seldom=True),
+        option(
+            "--after",
+            "Complete it only after this task; work on it may start before.",
+            metavar="ID",
+            many=True,
+            seldom=True,
+        ),
         option("--require", "A skill that its owner needs.", metavar="SKILL", many=True, seldom=True),
         option(
             "--touches",
-            "What the task changes: src/*.py, or src/x.py:Editor.edit.",
+            "A file or symbol that the task changes: src/*.py, or src/x.py:Editor.edit.",
             metavar="GLOB",
             many=True,
             seldom=True,
         ),
-        option("--agree-with", "Agree with the owner of this task first.", metavar="ID", many=True, seldom=True),
+        option(
+            "--agree-with",
+            "Its owner must first agree with the owner of this task.",
+            metavar="ID",
+            many=True,
+            seldom=True,
+        ),
         option("--run", "A command that does the task, without a model.", metavar="COMMAND", text=True, seldom=True),
         switch("--plan-required", "The leader must approve a plan first.", seldom=True),
         option("--for", "Assign it to this member.", metavar="AGENT", name="keep_for"),
         option(
             "--from",
-            f"Add many tasks: a file, `-`, or YAML: {_MANY}",
+            f"Add many tasks from a file, standard input (`-`), or YAML text: {_MANY}",
             metavar="FILE",
             name="from_",
             text=True,

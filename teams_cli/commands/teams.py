@@ -28,7 +28,7 @@ PRIVATE = ("tokenHash", "launcher")
 
 
 def to_document(team: Team) -> dict[str, Any]:
-    """The team as JSON for everyone: without the hashes of tokens, and who launched what."""
+    """The team as JSON for everyone, without hashes of tokens and launchers."""
     document = team.to_document()
     document.pop("humanTokenHash", None)
     members = [member.having().to_json() for member in team.roster()]
@@ -252,7 +252,7 @@ COMMANDS = table(
         argument("NAME", "The team, instead of --team.", name="team_name", required=False),
         option("--role", "team-member, task-manager, or a role of the team."),
         option("--type", "Your specialty; it counts as a skill.", metavar="SPECIALTY"),
-        option("--name", "Your name for people.", metavar="DISPLAY", name="display", called="agent_name"),
+        option("--name", "The name that people see.", metavar="DISPLAY", name="display", called="agent_name"),
         option("--answer", "A command that answers questions for you.", metavar="COMMAND"),
         option("--wait", "How long to wait for the team.", metavar="SECONDS"),
         switch("--claim", "Also claim a task; with --wait, as soon as a task is ready."),
@@ -294,7 +294,7 @@ COMMANDS = table(
         option("--allow", "An operation that the role may also do.", metavar="OPERATION", many=True),
         option("--deny", "An operation that the role may not do.", metavar="OPERATION", many=True),
         option("--skill", "A skill of the role.", many=True),
-        option("--description", "The purpose of the team.", text=True),
+        option("--description", "The purpose of the role.", text=True),
         option("--workflow", "The workflow whose steps members of the role do themselves.", metavar="WORKFLOW"),
         doc=role_definitions.define,
         words=words_of_role,

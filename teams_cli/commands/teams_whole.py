@@ -1,6 +1,6 @@
-"""Commands on a team as a whole: from its file, close and restore, copy, prune, and roles of the database.
+"""Commands on a whole team: up and down, close and restore, copy, prune, and logins of a database.
 
-They need most of the program, which the other commands on teams do without.
+They load most of the program; the other commands on teams do not.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ _PRUNE = """Permanently delete teams that were closed some time ago, with messag
 
 At a terminal it asks first; elsewhere it only lists them, unless --yes is given. A team is kept if its agents left work
 in worktrees, if something unknown lies in its folder, or if you do not lead it. The human may remove every closed team.
-Also remove the kept work of removed worktrees, when it is older than the setting worktree.keptFor.
+It also deletes the kept work of removed worktrees that is older than the setting
+worktree.keptFor.
 
 Raises:
     InvalidValue: The number of days is below zero.
@@ -79,18 +80,16 @@ def _prune(call: Call, older_than: float, yes: bool) -> Any:
 
 _UP = """Create or resume the team of this repository from its `teams.yaml`, here or in a directory above.
 
-Members with a harness are started; the others are expected to join. Agents are given what `.claude/agents/*.md`
-says about them or their role. Existing tasks and pages stay. If it is interrupted, repeat it. The keys:
+Members with a harness are started; the others are expected to join. Agents are given the
+description that a file of `.claude/agents/` has for their name or role. Existing tasks and pages stay. If it is
+interrupted, repeat it. The keys:
 
 * name: the name of the team.
-
 * members: a list of {name, role, harness, model, worktree, permissions, prompt}.
-
 * rules: a text for every member.
-
 * pages: {KEY: TEXT}, shared with the team.
-
-* tasks: a list as in a workflow; or workflow: the file with the tasks.
+* tasks: a list as in a workflow; or instead
+* workflow: a workflow file with the tasks.
 
 Raises:
     InvalidValue: The file is not valid; the error names every fault.
@@ -152,7 +151,6 @@ def words_of_closed(team: dict[str, Any]) -> Parts:
 
 
 def client_left(team: str, name: str) -> str:
-    """What is said of a detached client that somebody looks at."""
     return f"{name}: somebody watches its client, which goes on; to end it: teams stop-agent {name} --team {team}"
 
 
@@ -230,7 +228,7 @@ COMMANDS = table(
         argument("NAME", "The team, instead of --team.", name="name", required=False),
         option(
             "--to",
-            "postgresql://…, `files` for the data directory, or another directory.",
+            "The other store: postgresql://…, `files` for the data directory, or another directory.",
             metavar="STORE",
             required=True,
         ),

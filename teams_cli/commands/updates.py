@@ -94,8 +94,8 @@ def _checked(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Tas
 
 
 def landed_too(call: Call, task: Task, patience: float = 0) -> dict[str, Any]:
-    """The task that was just completed. If completed tasks land by themselves, queue it, and report under `lands` what
-    became of that within two seconds, or within up to 30 where the caller has that *patience*.
+    """The task that was just completed. If completed tasks land by themselves, queue it, and show under `lands` the
+    outcome after two seconds, or after up to 30 with that *patience*.
     """
 
     def land() -> Any:
@@ -124,7 +124,7 @@ def _note(call: Call, task: str, text: str) -> Any:
 
 
 def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
-    """Show a task with what of it changed just now and is not in its line; or several."""
+    """Show a task, or several, with the fields that just changed and are not in its line."""
     if isinstance(task, list):
         return [part for one in task for part in words_of_updated(one)]
     changed = [
@@ -139,20 +139,15 @@ def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
         "check": f"check: {task.get('check')}",
         "reviewBy": f"review by {task.get('reviewBy')}",
     }
-    more = words_of_claimed(task["claimed"]) if "claimed" in task else []
-    took = task.get("checked", {}).get("seconds")
-    passed = f", its check passed{f' in {length_of(took)}' if took else ''}" if "checked" in task else ""
-    passed = passed if task["status"] == "completed" else ""
-    shown = landed_line(task, passed + "".join(f", {words[key]}" for key in words if key in changed))
-    return [*shown, *_edited_unseen(task), *more]
-
-
-def _edited_unseen(task: dict[str, Any]) -> Parts:
-    """How to go on where another had edited what is completed."""
-    if "unseenEditBy" not in task:
-        return []
-    amend = f"teams update-task {task['id']} --result TEXT"
-    return [f"{task['unseenEditBy']} had edited it (shown now): if your work lacks the change, fix it, then: {amend}"]
+    passed = ""
+    if "checked" in task and task["status"] == "completed":
+        took = task["checked"].get("seconds")
+        passed = f", its check passed{f' in {length_of(took)}' if took else ''}"
+    lines = landed_line(task, passed + "".join(f", {words[key]}" for key in words if key in changed))
+    if "unseenEditBy" in task:
+        edited = f"{task['unseenEditBy']} had edited it (shown now): if your work lacks the change, fix it, then:"
+        lines.append(f"{edited} teams update-task {task['id']} --result TEXT")
+    return [*lines, *(words_of_claimed(task["claimed"]) if "claimed" in task else ())]
 
 
 def words_of_noted(task: dict[str, Any]) -> list[str]:
@@ -174,17 +169,32 @@ COMMANDS = table(
         option("--append", "More text for the description.", metavar="TEXT", text=True, seldom=True),
         option("--priority", "high, normal or low.", choices=PRIORITIES, seldom=True),
         option("--blocked-by", "Add this blocker.", metavar="ID", many=True, seldom=True),
-        option("--after", "Complete after this task; it may start at any time.", metavar="ID", many=True, seldom=True),
+        option(
+            "--after",
+            "Complete it only after this task; work on it may start before.",
+            metavar="ID",
+            many=True,
+            seldom=True,
+        ),
         option("--unblock", "Remove this blocker.", metavar="ID", many=True, seldom=True),
         option("--owner", "Assign it to this member.", metavar="AGENT"),
-        switch("--force", "With --owner: even if its owner is at work.", seldom=True),
+        switch("--force", "With --owner: reassign it even if its owner is at work.", seldom=True),
         switch("--unassign", "Assign it to nobody.", seldom=True),
-        option("--claim", "Change it only if this is still its claim.", type=int, metavar="N", seldom=True),
-        option("--reason", "Why, for the record.", metavar="TEXT", text=True),
+        option(
+            "--claim", "Change the task only if its claim still has this number.", type=int, metavar="N", seldom=True
+        ),
+        option("--reason", "The reason, for the record.", metavar="TEXT", text=True),
         switch("--next", "Then claim the next task."),
         option("--wait", "With --next: how long to wait for a task.", metavar="SECONDS"),
-        option("--evidence", "Attach this file; at most 20.", metavar="FILE", many=True, seldom=True, at_shell=True),
-        option("--check", "A new check.", metavar="COMMAND", text=True, seldom=True),
+        option(
+            "--evidence",
+            "Attach this file; a task has at most 20.",
+            metavar="FILE",
+            many=True,
+            seldom=True,
+            at_shell=True,
+        ),
+        option("--check", "A new command that must pass before completion.", metavar="COMMAND", text=True, seldom=True),
         option("--review-by", "The role or member that must accept the work.", metavar="WHO", seldom=True),
         doc=changes.change_task,
         words=words_of_updated,

@@ -26,7 +26,7 @@ _WAIT = """Wait until something concerns you; print it in full with the next com
 
 It ends for a message (and marks it as read), a task that you can claim, a change to your task or its loss, a decision,
 a question, or a request to shut down. For a leader it also ends for a finished task, a plan, a lost member, or the end
-of all tasks. With a condition, wait only for that.
+of all tasks. With a condition, it ends only for that.
 
 Raises:
     WaitRanOut: The time ran out first.
@@ -237,7 +237,7 @@ COMMANDS = table(
         option("--plan", "Until this plan is decided.", metavar="ID", seldom=True, listed=True),
         option(
             "--landing",
-            "Until this landing, or the last one of this task, is merged or rejected.",
+            "Until this landing, or the newest landing of this task, is merged or rejected.",
             metavar="ID",
             seldom=True,
             listed=True,

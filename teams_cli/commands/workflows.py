@@ -33,41 +33,31 @@ Raises:
     TaskFailed: A task failed, or was not run because another failed; the report says which.
     InvalidValue: The workflow or a variable is wrong, or there are too few agents; nothing was changed.
     NotFound: There is no such workflow.
-    AlreadyExists: A team of that name exists, or its run still goes on.
+    AlreadyExists: A team of that name exists, or its run is still going on.
 """
 _LIST = """List the workflows of the program and those in ./workflows: name, description, pattern, path.
 
 An invalid workflow is named on standard error.
 """
-_CHECK = """Check a workflow without running it: its form, unknown names, cycles, skills that nobody has, and what its
-workers cannot use.
+_CHECK = """Check a workflow without running it: its form, unknown names, cycles, skills that nobody has, and
+settings that its workers cannot use.
 
 The error names the line and field of each fault.
 
 The front matter has:
 
 * name, description, and pattern: leader, swarm, pipeline or council.
-
 * settings: {NAME: VALUE}, for the team.
-
 * check: a command that must pass before anything is created; its output is shown as the reason.
-
 * attempts: how often a failing task is tried; the default is 3.
-
 * tasks: a list of {id, title, description, blockedBy, require, priority, run, prompt, each, planRequired,
 attempts}. The harness `shell` runs the command in `run`; agents with a model follow `prompt`.
-
 * variables: {NAME: DEFAULT} or {NAME: {default, description}}; commands get them as environment variables.
-
 * agents: a number, or a list of {name, role, type, count}. An entry may also set harness, model, permissions,
 cwd, worktree or answer, instead of the run's.
-
 * roles: {NAME: {extends, skill, description, allow, deny}}.
-
 * needs: [git-checkout]: what must exist before the run.
-
 * broadcast: a text that is sent to all workers.
-
 * synthesize: {run, prompt, verdict}: the leader's last step. With a model it follows `prompt`, never `run`;
 `verdict` is a regular expression that finds the verdict in the answer.
 
@@ -126,7 +116,7 @@ def _run(
 
 
 def _refuse_unwritable(path: str) -> None:
-    """Refuse a path to which no report can be written: before the work, not after it."""
+    """Refuse a path to which no report can be written, before the work begins."""
     directory = os.path.dirname(path)
     if os.path.isdir(path) or not os.path.isdir(directory) or not os.access(directory, os.W_OK):
         raise errors.InvalidValue(
@@ -159,7 +149,7 @@ def _request(
 
 
 def _interrupted_team(call: Call, workflow: str | None) -> str:
-    """The team of the only run that can be resumed, of that workflow if one is named."""
+    """The team of the only run of the workflow, or of any, that can be resumed."""
     from teams_cli.runs import runs
     from teams_cli.workflows import files
 

@@ -1,4 +1,4 @@
-"""Whether a client is there and our hooks work in it: the binary, the settings, their command, and a real turn."""
+"""Test a client: its program, its settings, the command of its hooks, and a real turn."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _TEAM, _AGENT = "probe", "probe"
 def examine(
     client: str, root: str, config: Config | None, environ: Mapping[str, str], directory: str, turn: bool
 ) -> Iterator[Finding]:
-    """Look at all that has to be right for the client's hooks to fire; with *turn*, have it take one and see.
+    """Test everything that the client's hooks need; with *turn*, also a real turn.
 
-    What is right is told as well, with the level `good`.
+    A finding of the level `good` says that something is right.
     """
     profile = profiles.get(client, config)
     program = which(profile.program, path=environ.get("PATH"))
@@ -69,7 +69,7 @@ def examine(
 
 
 def _commands(place: SettingsFile) -> list[str]:
-    """The commands of ours in a client's settings that answer at once."""
+    """The hook commands of `teams` in a client's settings that answer at once."""
     try:
         with open(place.path, "rb") as file:
             return [command for command in place.form.hook_commands(file.read()) if not command.endswith(WAIT)]
@@ -78,7 +78,7 @@ def _commands(place: SettingsFile) -> list[str]:
 
 
 def _scratch(top: str) -> FileStore:
-    """A team of its own in which the probe has mail."""
+    """A temporary team in which the probe has mail."""
     store = FileStore(f"{top}/root")
     joining.spawn_team(store, _TEAM, Caller("lead"))
     joining.join(store, _TEAM, Caller(_AGENT))
@@ -111,7 +111,7 @@ def _try_command(client: Client, command: str, environ: Mapping[str, str]) -> Fi
 
 
 def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, str], directory: str) -> Finding:
-    """Have the client take a turn with its own settings, and see whether a hook of ours fired in it."""
+    """Run a turn of the client with its own settings, and report whether a hook of `teams` ran."""
     mode = permissions.mode(profile, "edit")
     with TemporaryDirectory() as top:
         store = _scratch(top)
@@ -140,7 +140,6 @@ def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, s
 
 
 def finding(client: str, level: str, what: str, remedy: str = "") -> Finding:
-    """What is so with a client: how bad that is, and what to do about it."""
     return {"level": level, "where": client, "what": what, "remedy": remedy}
 
 
@@ -148,7 +147,7 @@ _VARIABLES = ("TEAMS_HOME", "XDG_CONFIG_HOME")
 
 
 def roots_apart(root: str, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Each client whose settings say another root than the one that is looked at."""
+    """A finding for each client whose settings name another root."""
     for client in known.all_clients():
         for place in settings_files.of_user(client.name, environ.get("HOME") or "/", environ) if client.home else ():
             for said in _environments(_document(place.path)):
@@ -164,7 +163,7 @@ def roots_apart(root: str, environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _document(path: str) -> Any:
-    """What the settings say; nothing where they can't be read, which is found elsewhere."""
+    """The parsed settings; None if they can't be read, which another finding says."""
     import json
     import tomllib
 
@@ -177,7 +176,7 @@ def _document(path: str) -> Any:
 
 
 def _environments(document: Any) -> Iterator[dict[str, str]]:
-    """The variables of ours that the settings give to what the client starts."""
+    """The variables of `teams` that the settings give to processes of the client."""
     if isinstance(document, dict):
         own = {key: document[key] for key in _VARIABLES if isinstance(document.get(key), str) and document[key]}
         if own and not any("{" in value for value in own.values()):  # which the client fills in

@@ -1,4 +1,4 @@
-"""Finding what is wrong with the teams, and fixing what loses nothing."""
+"""Find problems of the teams, and fix those whose repair loses nothing."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def examine(
     environ: Mapping[str, str] | None = None,
     directory: str = "",
 ) -> list[Finding]:
-    """Look through all teams, or *only* one, and the user's rules, also those in the directory of OpenCode's own; with
-    *fix*, mend what can be mended.
+    """Examine all teams, or *only* one, and the user's rules, also those in OpenCode's own directory. With *fix*, make
+    the repairs that lose nothing.
 
     Each finding has a level (`problem`, `warning`, `fixed`), where, what, and what to do about it.
     """
@@ -62,7 +62,7 @@ def examine(
 
 
 def _rules(config: Config, defined: set[str], directory: str) -> Iterator[Finding]:
-    """Rules that change nothing, as those of a misspelt command: what they were to forbid is allowed."""
+    """Rules without effect, as those of a misspelt command: they forbid nothing."""
     for operation, by_role in config.permission.get("tool", {}).items():
         place = f"permission.tool.{operation}"
         yield from _unknown_operations(place, [operation] if operation != "*" else [])
@@ -96,7 +96,7 @@ def _changes_nothing(where: str, why: str, remedy: str) -> Finding:
 
 
 def _keepers(store: Store, team: Team) -> Iterator[Finding]:
-    """Keepers of this machine that stand still: their agents neither work nor end."""
+    """Suspended keepers of this machine: their agents neither work nor end."""
     for session, _ in store.scan(team.name, SESSION, []):
         if not session.ended and (pid := ending.frozen_keeper(session)):
             what = f"the keeper of {session.agent}, process {pid}, is stopped"
@@ -118,7 +118,7 @@ def _team(store: Store, team: Team, fix: bool) -> Iterator[Finding]:
 
 
 def _lost_roles(team: Team, config: Config) -> Iterator[Finding]:
-    """Members whose role was taken out of `config.json`: they may change nothing any more."""
+    """Members whose role was removed from `config.json`: they may change nothing."""
     for member in team.roster():
         if member.active and roles.role_for(member.role, team, config) is None:
             what = f"{member.agent_id} may change nothing, as its role {member.role} is defined nowhere"
@@ -127,7 +127,7 @@ def _lost_roles(team: Team, config: Config) -> Iterator[Finding]:
 
 
 def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Detached clients in a closed team: somebody looked at them when it was closed, or nobody came to end them."""
+    """Detached clients in a closed team, which were watched when it was closed, or never ended."""
     there = sitting.unattended_agents(store, team.name, environ)
     left = sitting.end_all_unattended(store, team.name, environ) if fix else there
     for name in there:
@@ -137,7 +137,7 @@ def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str])
 
 
 def _worktrees(store: Store, team: Team) -> Iterator[Finding]:
-    """Worktrees in a closed team: nobody goes on in them, and git keeps their branches for ever."""
+    """Worktrees in a closed team: nobody works in them, and their branches stay for ever."""
     for tree in worktrees.all_of(store, team.name) if team.state == "closed" else []:
         done = "remove" if tree.state == "empty" else "merge"
         what = f"{tree.agent} has left a worktree, {tree.path}, on {tree.branch}"
@@ -145,7 +145,7 @@ def _worktrees(store: Store, team: Team) -> Iterator[Finding]:
 
 
 def _readers(store: Store, team: str, fix: bool) -> Iterator[Finding]:
-    """Inboxes that have read on behind the end of the log, as when messages were deleted by hand."""
+    """Inboxes that have read beyond the end of the log, as after messages were deleted by hand."""
     for inbox, _ in store.scan(team, INBOX, []):
         if inbox.furthest() > (last := store.last(team, MESSAGE)):
             if fix:
@@ -168,7 +168,7 @@ def _blockers(team: str, known: dict[str, Task]) -> Iterator[Finding]:
 
 
 def _held_up(team: str, graph: course.Graph) -> Iterator[Finding]:
-    """What others wait for and will not come, each once, with the tasks that it holds up."""
+    """Failed and cancelled blockers, each once, with the tasks that they block."""
     for row in trouble.failures(graph):
         if held := sorted(graph.behind(row["id"]), key=TASK.number_in):
             why = " ".join(row["reason"].split())[:_REASON] if row["status"] == "failed" else ""
@@ -180,7 +180,7 @@ def _held_up(team: str, graph: course.Graph) -> Iterator[Finding]:
 
 
 def _in_circles(known: dict[str, Task]) -> set[str]:
-    """The tasks that come back to themselves along their blockers."""
+    """The tasks that block themselves through others."""
     circles = set()
     for start in known if ordering.circle({key: task.waits_for for key, task in known.items()}) else ():
         ahead, seen = list(known[start].waits_for), set[str]()

@@ -197,7 +197,7 @@ def spawn_team(
 ) -> tuple[Team, dict[str, str]]:
     """Create a team. You become its leader and first member.
 
-    With *secure*, every member needs a token from then on. The answer shows your token and the human's; only hashes of
+    With *secure*, every member needs a token. The answer shows your token and the human's; only hashes of
     them are stored.
 
     Raises:

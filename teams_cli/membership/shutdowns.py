@@ -201,7 +201,7 @@ def _withdraw_if_second(store: Store, team: Team, made: Shutdown) -> None:
 
 
 def approve(store: Store, team_name: str, caller: Caller | None, word: str | None = None) -> tuple[Shutdown, list[str]]:
-    """Agree to end. You are stopped, your tasks are released, and you may no longer change anything.
+    """Agree to shut down. You are stopped, your tasks are released, and you may no longer change anything.
 
     A turn that `teams` started has five seconds to end.
 
@@ -265,7 +265,7 @@ def _carried_out(store: Store, team: Team, asked: Shutdown) -> tuple[Shutdown, l
 
 
 def reject(store: Store, team_name: str, caller: Caller | None, word: str | None, reason: str) -> Shutdown:
-    """Decline to end, and say why. The requester is notified.
+    """Decline to shut down, and say why. The requester is notified.
 
     Raises:
         ShutdownNotFound: You have no such request.

@@ -72,9 +72,9 @@ def send(
 ) -> Message:
     """Send a message to members, to `leader`, or to `human`: to all of them or to none.
 
-    A message stays in the inbox until it is handled; with --fyi, until it is read. A message to an expected member is
-    kept until the member joins: a role or an agent of the configuration, or the assignee of a task. Sending again with
-    the same *uid* adds nothing.
+    A message stays in the inbox until it is handled; with --fyi, until it is read. A message to a member that has yet
+    to join is kept until then, if the configuration has an agent or a role of that name, or a task is assigned to it.
+    Sending again with the same *uid* adds nothing.
 
     Raises:
         AgentNotFound: A recipient is not an active member; the error lists the members.

@@ -1,4 +1,4 @@
-"""Requests: commands that programs call with JSON; what all faces that serve programs have in common."""
+"""Requests of programs: commands called with JSON, for MCP and HTTP."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _WORD = re.compile(r' (--[a-z-]+|"[^"\n]*"|(?!or\b|and\b)[\w@~/][\w@~/-]*(?:\.[\
 _NAMES = "|".join(sorted((command.name for command in offered()), key=len, reverse=True))
 _COMMAND = re.compile(rf"\bteams ({_NAMES})\b(?!-)((?:{_WORD.pattern})*)")
 _ENDS = re.compile(r"$|[^\w ]| (or|and)\b| \(")
-"""What stands behind a command with its arguments; other words are a sentence that goes on."""
+"""The text that may follow a command and its arguments; after other words it is part of a sentence."""
 _OF_ALL = {"--as": AS, "--team": TEAM}
 
 
 def in_calls(text: str, written: Callable[[Command, Arguments], str]) -> str:
-    """The text with every command in it as that is *written* for programs, with the arguments that stand behind it; of
-    a command in a sentence only its name.
+    """The text with every command and its arguments replaced as *written* for programs; of a command in a sentence only
+    the name.
     """
 
     def call(found: re.Match[str]) -> str:
@@ -54,7 +54,7 @@ def in_calls(text: str, written: Callable[[Command, Arguments], str]) -> str:
 
 
 def _arguments(command: Command, words: str) -> Arguments | None:
-    """The parameters that the words behind a command give, each with its value; None where they are no such words."""
+    """The parameters that the words behind a command give, each with its value; None if the words are not arguments."""
     places, said, tokens = command.places, [], _WORD.findall(words)
     while tokens:
         token = tokens.pop(0)
@@ -70,7 +70,7 @@ def _arguments(command: Command, words: str) -> Arguments | None:
 
 
 def parameters(command: Command) -> list[Parameter]:
-    """What a request of the command may say."""
+    """The parameters that a request of the command may have."""
     return [parameter for parameter in command.own if not parameter.at_shell]
 
 
@@ -97,7 +97,7 @@ def schema(name: str, spelling: Spelling) -> dict[str, Any]:
 
 
 def _without_null(field: dict[str, Any]) -> None:
-    """What may be left out need not be null: the shorter schema is what models read with every call."""
+    """Remove null and its default from optional fields: models read the schema with every call."""
     field.pop("default", None) if field.get("default", ...) in (None, False, []) else None
     options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
     if len(options) == 1:
@@ -134,19 +134,19 @@ def values(name: str, given: object, spelling: Spelling) -> dict[str, Any]:
 
 @cache
 def _in_files(name: str) -> dict[str, str]:
-    """What the parameters of the command are called in a request, by what the files call them."""
+    """The names of the parameters in requests, by their names in files."""
     return {camel_case(key): key for parameter in parameters(commands.get(name)) for key in parameter.spellings}
 
 
 @cache
 def _needs_something(name: str) -> bool:
-    """Whether a request of the command has to say anything."""
+    """Whether a request of the command needs any value."""
     return any(parameter.required or parameter.needed for parameter in parameters(commands.get(name)))
 
 
 @cache
 def _unsaid(name: str) -> dict[str, Any]:
-    """The values of the command's own parameters where a request says nothing."""
+    """The defaults of the command's own parameters."""
     return {parameter.name: parameter.default for parameter in commands.get(name).own}
 
 
@@ -185,13 +185,13 @@ def _several(value: Any) -> Any:
 
 
 class Sender:
-    """What a request itself says of where and by whom it is made; other systems say it there."""
+    """The team and the caller that a request names itself, as other systems do."""
 
     def __init__(self, command: Command, given: Mapping[str, Any]) -> None:
-        """Take it out of the values *given*, of which the *rest* are the command's own.
+        """Take team and caller out of the values *given*; *rest* has those of the command.
 
         Raises:
-            InvalidValue: It is not what it should be.
+            InvalidValue: Team or caller are not valid.
         """
         self.rest = dict(given)
         self.team = ""
@@ -210,10 +210,10 @@ class Sender:
         return next((value for value in found if value is not None), "")
 
     def known_as(self, agent: str) -> str:
-        """Who sends it, where it is *agent* by other signs.
+        """The name of the sender, who is *agent* by other signs.
 
         Raises:
-            InvalidValue: That is somebody else, or nobody.
+            InvalidValue: The request names another sender, or none.
         """
         if agent and self.agent not in ("", agent):
             raise errors.InvalidValue(f"you are {agent}, not {self.agent}", f"Write: agentId: {agent}")
@@ -233,8 +233,8 @@ def _word(key: str, value: Any) -> str:
 
 
 def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sender | None = None) -> Call:
-    """A call of its own for one request: by that agent, with what the server was started with; in its team unless
-    said. Where a rule says `ask`, the human is asked.
+    """The call of one request by that agent, with the server's store and configuration, and its team by default. If a
+    rule says `ask`, the human is asked.
     """
     team = team or base.said_team
     caller = None

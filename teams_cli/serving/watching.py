@@ -1,4 +1,4 @@
-"""Looking out for changes in the teams: one thread a team, whoever of this server wants to know."""
+"""Watch teams for changes, with one thread per team for all requests of a server."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Watchers:
         self._running: set[str] = set()
 
     def listen(self, team: str, listener: Listener, topics: Topics = None) -> None:
-        """Have *listener* called, in another thread, whenever the team may have changed, and at least every second;
-        or only when it may have changed on one of the topics.
+        """Call *listener* in another thread whenever the team may have changed, and at least every second. With
+        *topics*, call it only when one of these may have changed.
         """
         with self._lock:
             self._listeners.setdefault(team, {})[listener] = topics
@@ -43,12 +43,12 @@ class Watchers:
                 threading.Thread(target=self._look_out, args=(team,), name=f"watch {team}", daemon=True).start()
 
     def forget(self, team: str, listener: Listener) -> None:
-        """Call it no more."""
+        """Stop calling the listener."""
         with self._lock:
             self._listeners.get(team, {}).pop(listener, None)
 
     def close(self) -> None:
-        """End all, waking those who wait."""
+        """End all threads and wake all waiting requests."""
         self.closed = True
         for team in list(self._listeners):
             self._tell(team, EVERY_TOPIC)
@@ -70,8 +70,8 @@ class Watchers:
                 watch.close()
 
     def _looked(self, team: str, watch: Watch | None) -> tuple[Watch | None, frozenset[str]]:
-        """Wait for a change, or a second; the watch to go on with, None while the store can't be looked at, and on
-        which topics there were changes: any, before there was a watch, since who listens looked before that.
+        """Wait for a change, at most a second. Return the watch, or None while the store can't be read, and the changed
+        topics: all topics if there was no watch before.
         """
         try:
             if watch is None:
@@ -113,7 +113,7 @@ class Requester:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether what is done for it waits for a change, and so can be stopped without harm."""
+        """Whether the request waits for a change, and so can be stopped without harm."""
         return bool(self._wake)
 
     def leave(self) -> None:
@@ -160,7 +160,7 @@ class SharedWatch:
         """There is nothing to select on."""
 
     def close(self) -> None:
-        """Look out no more."""
+        """Stop watching."""
         self._watchers.forget(self._team, self._event.set)
 
 
@@ -175,5 +175,5 @@ class WatchedStore:
         return getattr(self._watchers.store, name)
 
     def watch(self, team: str, topics: Topics = None) -> Watch:
-        """Look out for changes in the team."""
+        """Watch the team for changes."""
         return SharedWatch(self._watchers, team, topics, self._client)

@@ -151,7 +151,7 @@ def release(
 ) -> Task:
     """Release a task in progress: your own, or any as leader, task-manager or human.
 
-    With --reason the leader is notified, and others are offered the task first.
+    With --reason, the leader is notified, and the task is offered to others before you.
 
     Raises:
         Conflict: Its owner is at work on it. `--force` releases it anyway.

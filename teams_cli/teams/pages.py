@@ -148,7 +148,7 @@ def share(
     text again changes nothing.
 
     Raises:
-        StaleVersion: The page has another version than *if_version*; 0 means that it does not exist.
+        StaleVersion: The page does not have the version of *if_version*; 0 means that there is no page.
         PageNotFound: There is no page to remove.
         Conflict: There are 200 pages already.
     """

@@ -49,9 +49,8 @@ def test_the_help_of_each_command_is_whole() -> None:
         text = guide.of_command(command)
         assert text.startswith(f"Usage: teams {command.name}")
         assert all(f"{flag} " in text for parameter in command.own for flag in parameter.flags)
-        said, refusals = guide.told_of(command)
-        assert all(refusal in text.splitlines() for refusal in refusals)
-        assert " ".join(said.split()) in " ".join(text.split())
+        paragraphs, refusals = guide.told_of(command)
+        assert {*paragraphs, *refusals} <= {*text.splitlines()}
         assert not re.search(r"\*\w+\*", text)  # options are named as they are written
         assert not re.search(r"\b[A-Z][a-z]+[A-Z]\w+: ", text)  # and no class of the program
         own = {flag for parameter in command.own for flag in parameter.flags}

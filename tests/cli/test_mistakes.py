@@ -24,6 +24,7 @@ MEANT = {
     "update-task 1 completed --as bob": "Write: teams update-task ID --status completed",
     "update-task 1 --done": "Did you mean --status completed?",
     "get-tasks ready": "Write: teams get-tasks --ready",
+    "update-task 7 --comment parser --as bob": "Write: teams update-task 7 --result parser --as bob\n",
     "create-task --title x": "Write: teams create-task [TITLE]",
     "create-task x --blockedby 1 --as lea": "Did you mean --blocked-by?",
     "propose-plan 2 so --as bob": 'Write: teams propose-plan "so" --task 2',

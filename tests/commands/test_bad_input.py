@@ -294,9 +294,3 @@ def test_several_ids_stand_wherever_one_can(tmp_path: Path) -> None:
     for _ in range(2):
         cli.ok("send-message", "bob", "how?", agent="lea")
     cli.ok("ack", "1,2", agent="bob")
-
-
-def test_a_mistake_is_answered_with_the_command_as_it_should_be(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
-    said = cli("update-task", "7", "--comment", "the parser", agent="bob").stderr
-    assert said.endswith("Write: teams update-task 7 --result 'the parser'\n")

@@ -37,8 +37,8 @@ _NOT_OURS = (" is kept for you", ", kept for you, is ready: ", "task kept for ",
 def help_texts() -> Iterator[str]:
     """Help and the manual page: docstrings, options and exit statuses."""
     for command in commands.every().values():
-        text, refusals = guide.told_of(command)
-        yield from (" ".join(part.split()) for part in text.split("\n\n"))
+        paragraphs, refusals = guide.told_of(command)
+        yield from paragraphs
         yield from (refusal.partition(": ")[2] for refusal in refusals)
         yield from (parameter.help for parameter in command.own)
         yield command.want

@@ -24,7 +24,7 @@ _TRACKERS = ("github", "gitlab", "forgejo", "gitea")
 _IMPORT = """Import open issues of a tracker, or the tasks of another tool, with their dependencies and priorities.
 
 Repeat it at any time: each item becomes one task. A changed item changes its task, unless the task was changed here
-too. A closed item cancels its task. The answer lists what a task can't hold. The tracker itself is never changed.
+too. A closed item cancels its task. The answer lists what could not be imported. The tracker itself is never changed.
 
 Your own `gh`, `glab` or `tea` reads the tracker, in your checkout. The text of an issue is always marked as foreign,
 because anybody may have written it.
@@ -85,9 +85,9 @@ def _read_tracker(call: Call, source: str, labels: list[str], milestone: str | N
 
 _EXPORT = """Export the whole team: every record, a readable text, or the tasks.
 
-`jsonl` has every record and the history, a line each, with the keys of the files. `markdown` has tasks, plans, pages
-and messages. `csv` has the tasks. `otlp` has OpenTelemetry spans of runs, tasks, turns and landings that have ended,
-with the GenAI conventions 0.1.0. Secrets are left out.
+`jsonl` has every record and the history, one per line, with the same keys as the files. `markdown` has tasks, plans,
+pages and messages. `csv` has the tasks. `otlp` has OpenTelemetry spans of runs, tasks, turns and landings that have
+ended, with the GenAI conventions 0.1.0. Secrets are left out.
 
 Raises:
     InvalidValue: The file exists already, or can't be written.
@@ -149,7 +149,7 @@ COMMANDS = table(
         "import",
         _import,
         argument("SOURCE", f"{', '.join(_TRACKERS + _FILES)}.", name="source", choices=_TRACKERS + _FILES),
-        argument("PATH", "For a tool: its file, or the repository; the default is `.`.", name="path", required=False),
+        argument("PATH", "For a tool: its file or repository; by default `.`.", name="path", required=False),
         option("--label", "For a tracker: issues with all these labels.", metavar="LABEL", many=True),
         option("--milestone", "For a tracker: issues of this milestone.", metavar="NAME"),
         option("--issue", "For a tracker: only this issue.", type=int, metavar="N", many=True),
