@@ -441,11 +441,11 @@ class Call:
         if self._seen is None or self._seen_in is None:
             return ""
         from teams_cli.messages.messages import MESSAGE
-        from teams_cli.views import reminders
+        from teams_cli.views import mail
 
         try:
             self._last = self.store.last(self._seen_in.name, MESSAGE)
-            return reminders.losses(self.store, self._seen_in.name, self._seen, self.once_told, self._last)
+            return mail.losses(self.store, self._seen_in.name, self._seen, self.once_told, self._last)
         except errors.TeamsError:  # the answer itself is given
             return ""
 
@@ -455,14 +455,14 @@ class Call:
         """
         if self.caller is None or self.caller.is_human or not self.said_team:
             return ""
-        from teams_cli.views import reminders
+        from teams_cli.views import mail
 
         try:
             team = self._seen_in or self.load_team()
             verify(team, self.caller)
             if not team.member(self.agent):
                 return ""
-            told = reminders.reminder(self.store, team, self.caller.name, once_told, self._last)
+            told = mail.reminder(self.store, team, self.caller.name, once_told, self._last)
         except errors.TeamsError:  # the answer itself was given
             return ""
         if self.follows and told.has_mail:

@@ -68,9 +68,9 @@ def _read(
     after = number_of(since, "msg") if since else 0
     selection = Selection(from_ or "", after, limit or 0, handled=all, room=call.room)
     if not (all or peek) and call.caller:
-        from teams_cli.views import matters
+        from teams_cli.views import mail
 
-        call.try_to(lambda: matters.close_over(call.store, call.team, call.agent))
+        call.try_to(lambda: mail.close_settled(call.store, call.team, call.agent))
     if wait is None or all:
         once_told = None if peek else call.once_told
         messages = reading.read(call.store, call.team, call.caller, selection, call.problems, once_told)
@@ -82,11 +82,11 @@ def _read(
             rest = f" --limit {len(messages) + messages.more}"
         call.more = f"{messages.more} more: teams read-messages{rest}{f' --from {from_}' if from_ else ''}"
     elif messages and not (all or peek):
-        from teams_cli.views import matters, steps
+        from teams_cli.views import mail, steps
 
         def matter_of(message: dict[str, Any]) -> dict[str, Any] | None:
             about = str(message.get("about") or "")
-            return matters.matter_of(call.store, call.team, about) if about else None
+            return mail.subject_of(call.store, call.team, about) if about else None
 
         call.follows = steps.after_reading(messages, call.load_team().leader, matter_of)
         if not call.follows and call.load_team().member(call.agent):

@@ -50,7 +50,8 @@ def _whoami(call: Call) -> Any:
     except errors.NotFound:
         return document
     member = team.member(call.caller.name)
-    document.update(role=brief.role_of(team, call.caller), member=member is not None)
+    standing = standing_of(team, call.caller)
+    document.update(role=standing.role if standing else None, member=member is not None)
     if member:
         document.update(agentName=member.agent_name, agentType=member.agent_type)
         if about := roles.about(member, team, call.config):

@@ -63,9 +63,9 @@ def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: 
         return document
     ends_own = edit.status in ("completed", "failed") and changed.owner == call.agent
     if ends_own:
-        from teams_cli.views import matters
+        from teams_cli.views import mail
 
-        call.try_to(lambda: matters.close_carried_out(call.store, call.load_team(), changed, call.agent))
+        call.try_to(lambda: mail.close_carried_out(call.store, call.load_team(), changed, call.agent))
     if next:
         from teams_cli.commands import claims
 

@@ -150,7 +150,7 @@ def _mail(call: Call) -> dict[str, Any]:
     """The unread messages in full, each with the next step, and how many are left. This reads them."""
     from teams_cli.messages import inboxes
     from teams_cli.messages.messages import fitting
-    from teams_cli.views import matters
+    from teams_cli.views import mail
 
     mailbox = inboxes.Mailbox(call.store, call.team, call.agent)
     unread = mailbox.unread()
@@ -159,7 +159,7 @@ def _mail(call: Call) -> dict[str, Any]:
     documents = [message.to_document() for message in shown]
     leader = call.load_team().leader
     for document in documents:
-        matter = matters.matter_of(call.store, call.team, document.get("about") or "")
+        matter = mail.subject_of(call.store, call.team, document.get("about") or "")
         document["next"] = steps.after_message(document, leader, matter)
     if not (call.follows or any(document["next"] for document in documents)):
         call.try_to(call.say_what_follows)

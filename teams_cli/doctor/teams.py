@@ -13,7 +13,7 @@ from teams_cli.tasks import leases, tasks
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import opencode_rules, rights, roles, teams
 from teams_cli.teams.teams import Team
-from teams_cli.views import agents, course, trouble
+from teams_cli.views import agents, course
 from teams_cli.workflows import ordering
 
 TYPE_CHECKING = False
@@ -169,7 +169,7 @@ def _blockers(team: str, known: dict[str, Task]) -> Iterator[Finding]:
 
 def _held_up(team: str, graph: course.Graph) -> Iterator[Finding]:
     """Failed and cancelled blockers, each once, with the tasks that they block."""
-    for row in trouble.failures(graph):
+    for row in agents.failures(graph):
         if held := sorted(graph.behind(row["id"]), key=TASK.number_in):
             why = " ".join(row["reason"].split())[:_REASON] if row["status"] == "failed" else ""
             count = "1 task waits" if len(held) == 1 else f"{len(held)} tasks wait"

@@ -1,4 +1,4 @@
-"""The agents of a team as lists show them: who is there, in what state, at work on what."""
+"""The agents of a team as lists show them: in what state, at work on what, in what trouble; and what needs a person."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from teams_cli.agents import ending, resuming
 from teams_cli.agents.seats import terminals
 from teams_cli.agents.sessions import Session
 from teams_cli.clock import seconds_since
-from teams_cli.messages import inboxes
+from teams_cli.messages import inboxes, messages
+from teams_cli.messages.messages import Message
+from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
-from teams_cli.tasks import tasks
+from teams_cli.tasks import attempts, tasks
+from teams_cli.tasks.tasks import Task
 from teams_cli.teams.presence import Agent, is_gone, load_all
 from teams_cli.teams.teams import Member, Team
 
@@ -18,24 +21,92 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from teams_cli.questions.questions import Question
+    from teams_cli.views.course import Graph
 
-def member_rows(store: Store, team: Team, working: set[str], problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
-    """All members that did not leave, in the order of joining; *working* are those that own a task in progress."""
+    Row = dict[str, Any]
+
+
+_LETTERS = 50
+_REASON = 400
+_FORMAL = frozenset({"notice", "info", "shutdown", "plan"})
+_ENDS = frozenset({"in_review", "completed", "failed", "cancelled", "released", "expired", "reopened"})
+_OF_SESSION = (
+    "takenBy",
+    "state",
+    "outcome",
+    "harness",
+    "description",
+    "caller",
+    "directory",
+    "worktree",
+    "branch",
+    "turns",
+)
+
+
+def agent_rows(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[Row]:
+    """All members that did not leave, in the order of joining, with the sessions of those that `teams` started."""
+    return rows_with(store, team, sessions_by_agent(store, team, problems), problems)
+
+
+def sessions_by_agent(store: Store, team: Team, problems: list[errors.TeamsError]) -> dict[str, Session]:
+    """The sessions of the agents that `teams` started, by name."""
+    return {session.agent: session for session in ending.all_of(store, team.name, problems)}
+
+
+def rows_with(store: Store, team: Team, started: Mapping[str, Session], problems: list[errors.TeamsError]) -> list[Row]:
+    """The rows of the members, with these sessions. A member that can't be read is left out, and is a problem."""
+    own: dict[str, list[str]] = {}
+    for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS):
+        own.setdefault(task.owner or "", []).append(task.id)
+    members = [member for member in team.roster() if member.active or member.stopped_by]
+    unread, load = _unread_counts(store, team, members, problems), load_all(store, team.name)
+    seated = {terminal.agent: terminal for terminal in terminals.all_of(store, team.name, problems)}
     rows = []
-    shown = [member for member in team.roster() if member.active or member.stopped_by]
-    mail, known = _mail(store, team, shown, problems), load_all(store, team.name)
-    for member in shown:
-        if member.agent_id in mail:
-            try:
-                agent = known(member.agent_id)
-                rows.append(_row(store, team, member, agent, member.agent_id in working, mail[member.agent_id]))
-            except errors.TeamsError as problem:
-                problems.append(problem)
+    for member in members:
+        name = member.agent_id
+        if name not in unread:
+            continue
+        try:
+            agent = load(name)
+        except errors.TeamsError as problem:
+            problems.append(problem)
+            continue
+        session, terminal = started.get(name), seated.get(name)
+        is_busy = name in own or name in team.inside_clients()
+        row: Row = {
+            "name": name,
+            "displayName": member.agent_name,
+            "role": member.role,
+            "agentType": member.agent_type,
+            "status": agent.status,
+            "statusHistory": [entry.to_json() for entry in agent.status_history],
+            "state": state_of(store, team, member, agent, session, is_busy),
+            "queueDepth": unread[name],
+            "lastSeen": agent.last_seen or member.joined_at,
+            **({"host": agent.host} if agent.host else {}),
+            **({"note": agent.note} if agent.note else {}),
+            **({"tasks": own[name]} if name in own else {}),
+            **({"childOf": member.child_of} if member.child_of and member.active else {}),
+        }
+        if session:
+            if row["state"] == "limited":
+                row["limitedUntil"] = session.limited_until
+            if session.host:
+                row["host"] = session.host
+            shown = session.having(worktree=session.present_worktree(store.host)).to_document()
+            row["session"] = {key: value for key, value in shown.items() if key in _OF_SESSION}
+        if terminal and (session is None or session.taken_by):
+            terminals.describe(store, team, terminal, row)
+        rows.append(row)
     return rows
 
 
-def _mail(store: Store, team: Team, members: list[Member], problems: list[errors.TeamsError]) -> dict[str, int]:
-    """The number of unread messages of each member; one that can't be read is a problem."""
+def _unread_counts(
+    store: Store, team: Team, members: list[Member], problems: list[errors.TeamsError]
+) -> dict[str, int]:
+    """The number of unread messages of each member whose inbox can be read."""
     names = [member.agent_id for member in members]
     try:
         return inboxes.unread_counts(store, team.name, names)
@@ -49,86 +120,95 @@ def _mail(store: Store, team: Team, members: list[Member], problems: list[errors
         return counts
 
 
-def _row(store: Store, team: Team, member: Member, agent: Agent, working: bool, unread: int) -> dict[str, Any]:
-    row = {
-        "name": member.agent_id,
-        "displayName": member.agent_name,
-        "role": member.role,
-        "agentType": member.agent_type,
-        "status": agent.status,
-        "statusHistory": [entry.to_json() for entry in agent.status_history],
-        "state": state_of(store, team, member, agent, working),
-        "queueDepth": unread,
-        "lastSeen": agent.last_seen or member.joined_at,
-    }
-    if agent.host:
-        row["host"] = agent.host
-    if agent.note:
-        row["note"] = agent.note
-    return row
+def state_of(store: Store, team: Team, member: Member, agent: Agent, session: Session | None, is_busy: bool) -> str:
+    """The state of a member in lists; the first rule that applies wins.
 
-
-def state_of(store: Store, team: Team, member: Member, agent: Agent, working: bool) -> str:
-    """`stopped` after a shutdown, `stale` when not seen for too long or its process is gone, else `active`, `idle`."""
-    if member.stopped_by:
+    `stopped`, `limited` and `failed` need no explanation. With a session it is `active` until that has ended. Without
+    one it is `stale` if its process is gone or it was not seen for too long, and `active` if it *is_busy*. Else `idle`.
+    """
+    if member.stopped_by or (session and session.ended and session.outcome == "stopped"):
         return "stopped"
+    if session:
+        if resuming.is_limited(store, session):
+            return "limited"
+        if session.ended:
+            return "failed" if session.outcome in ("failed", "lost") else "idle"
+        return "active"  # its supervisor knows more than its last command says
     seen = agent.expected_at or member.joined_at
-    limit = team.silence
-    if is_gone(agent) or (seen and seconds_since(seen, store.now()) > limit):
+    if is_gone(agent) or (seen and seconds_since(seen, store.now()) > team.silence):
         return "stale"
-    return "active" if working else "idle"
+    return "active" if is_busy else "idle"
 
 
-def agent_rows(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
-    """All members that did not leave, in the order of joining, with what is known of those that were started."""
-    return rows_with(store, team, sessions_by_agent(store, team, problems), problems)
+def trouble_of(
+    row: Row, asked: list[Question], proposed: Mapping[str, str], missed: Mapping[str, str]
+) -> tuple[str | None, str | None]:
+    """The trouble of a listed agent in a word, or that it waits, and the reason.
+
+    *asked* are the open questions, *proposed* the undecided plan of each agent; for *missed* see there.
+    """
+    name, session = row["name"], row.get("session") or {}
+    if row["state"] == "limited":
+        return "limited", None
+    if session.get("outcome") in ("failed", "lost") and session.get("state") == "done":
+        lost = "its process is gone" if session["outcome"] == "lost" else None
+        return session["outcome"], row.get("failure") or lost
+    if row["paused"] and row["state"] != "stopped":
+        return "paused", row["pauseReason"]
+    if row["state"] == "stale" and name in missed:
+        return "silent", f"it had {missed[name]}, and has been silent since"
+    question = next((question for question in asked if question.from_ == name), None)
+    if question is not None:
+        return "waiting", f"{question.id} waits for an answer from {', '.join(question.waiting_for) or 'somebody'}"
+    if name in proposed and row["state"] != "stopped":
+        return "waiting", f"{proposed[name]} waits for a decision"
+    return None, None
 
 
-def sessions_by_agent(store: Store, team: Team, problems: list[errors.TeamsError]) -> dict[str, Session]:
-    """The sessions of the agents that were started, by name."""
-    return {session.agent: session for session in ending.all_of(store, team.name, problems)}
+def missed(all_tasks: list[Task]) -> dict[str, str]:
+    """The agents whose silence is a trouble, each with its task, or the task that it lost by its silence."""
+    last: dict[str, tuple[str, str]] = {}
+    for task in all_tasks:
+        for agent, start, _, how in spans_of_work(task)[-1:]:
+            if how in (None, "expired") and agent and start:
+                last[agent] = max(last.get(agent, ("", "")), (start, task.id))
+    return {agent: task for agent, (_, task) in last.items()}
 
 
-def rows_with(
-    store: Store, team: Team, started: Mapping[str, Session], problems: list[errors.TeamsError]
-) -> list[dict[str, Any]]:
-    """The rows of the members, with what these sessions tell of them."""
-    own: dict[str, list[str]] = {}
-    for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS):
-        own.setdefault(task.owner or "", []).append(task.id)
-    working = {*own, *(name for name, session in started.items() if not session.ended), *team.inside_clients()}
-    rows = member_rows(store, team, working, problems)
-    seated = {terminal.agent: terminal for terminal in terminals.all_of(store, team.name, problems)}
-    for row in rows:
-        if row["name"] in own:
-            row["tasks"] = own[row["name"]]
-        member = team.member(row["name"])
-        if member and member.child_of:
-            row["childOf"] = member.child_of
-        session, terminal = started.get(row["name"]), seated.get(row["name"])
-        if session:
-            describe(store, session, row)
-        if terminal and (session is None or session.taken_by):
-            terminals.describe(store, team, terminal, row)
-    return rows
+def reason(task: Task) -> str:
+    """Why a task failed, as much as a card has room for."""
+    return attempts.why_failed(task)[-_REASON:]
 
 
-_OF_SESSION = frozenset(
-    {"takenBy", "state", "outcome", "harness", "description", "caller", "directory", "worktree", "branch", "turns"}
-)
+def spans_of_work(task: Task) -> list[list[str | None]]:
+    """The owners of the task from its notes, each with begin, end and outcome; the present one has no end."""
+    spans: list[list[str | None]] = []
+    for note in task.notes:
+        if note.what == "claimed":
+            spans.append([note.by, note.at, None, None])
+        elif note.what == "rejected" and spans:
+            spans.append([spans[-1][0], note.at, None, None])
+        elif spans and spans[-1][2] is None and note.what in _ENDS:
+            spans[-1][2:] = [note.at, note.what]
+    if task.claimed_at and task.owner and not spans:
+        spans.append([task.owner, task.claimed_at, task.completed_at, task.status if task.completed_at else None])
+    return spans
 
 
-def describe(store: Store, session: Session, row: dict[str, Any]) -> None:
-    """Add to the row of a listed agent what its session says."""
-    if session.outcome == "stopped" and session.ended:
-        row["state"] = "stopped"
-    elif session.ended and session.outcome in ("failed", "lost") and row["state"] != "stopped":
-        row["state"] = "failed"
-    elif row["state"] != "stopped":  # its keeper says more of it than when it was last heard of
-        row["state"] = "idle" if session.ended else "active"
-    if resuming.is_limited(store, session) and row["state"] != "stopped":
-        row["state"], row["limitedUntil"] = "limited", session.limited_until
-    if session.host:
-        row["host"] = session.host
-    shown = session.having(worktree=session.present_worktree(store.host)).to_document()
-    row["session"] = {key: value for key, value in shown.items() if key in _OF_SESSION}
+def failures(graph: Graph) -> list[Row]:
+    """The tasks that failed, or were cancelled and block others; first those that block most."""
+    counts = graph.waiting_counts()
+    rows = [
+        {"id": task.id, "title": task.title, "status": task.status, "reason": reason(task), "waiting": waiting}
+        for task in graph.tasks.values()
+        if task.status in ("failed", "cancelled") and ((waiting := counts.get(task.id, 0)) or task.status == "failed")
+    ]
+    return sorted(rows, key=lambda row: -row["waiting"])
+
+
+def letters(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Message]:
+    """The newest messages to the person that are not handled, without those that only inform."""
+    inbox = inboxes.advance(store, team, inboxes.load(store, team, HUMAN), problems)
+    numbers = sorted(entry.number for entry in inbox.open if not entry.quiet)[-2 * _LETTERS :]
+    newest = store.fetch(team, messages.MESSAGE, numbers, problems) if numbers else []
+    return [message for message in newest if message.type not in _FORMAL][-_LETTERS:]

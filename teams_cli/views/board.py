@@ -1,4 +1,4 @@
-"""The board of a team: all that a person needs to see to look after it, in documents; computed, never stored."""
+"""The board of a team: what a person needs to see to look after it, as documents. They are computed, never stored."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from teams_cli.questions import questions
 from teams_cli.questions.questions import Question
 from teams_cli.records.records import key_of
 from teams_cli.store.contract import Store
-from teams_cli.tasks import changes, checks, dependencies, landings, leases, plans, tasks
+from teams_cli.tasks import changes, checks, dependencies, landings, leases, plans, reviews, tasks
 from teams_cli.tasks.plans import Plan
 from teams_cli.tasks.tasks import EDITABLE, Task
 from teams_cli.teams import pages, presence, settings, teams
 from teams_cli.teams.permission import Caller
 from teams_cli.teams.teams import Team
-from teams_cli.views import agents, course, reach, trouble
+from teams_cli.views import agents, course, reach
 from teams_cli.views.course import Graph
 
 TYPE_CHECKING = False
@@ -27,15 +27,23 @@ if TYPE_CHECKING:
 
     from teams_cli.teams.config import Config
 
+    Problems = list[errors.TeamsError]
     Rows = dict[str, Any]
 
 
-_FINISHED = 100
+FINISHED = 100
+"""Finished tasks that a board shows, the newest."""
 _MESSAGES = 200
 _DECIDED = 20
+_TASKS_OF_FRAME = 30
+_MESSAGES_OF_FRAME = 10
+_ORDER = ("in_progress", "in_review", "pending", "failed", "completed", "cancelled")
+_RESULT = 200
+_MESSAGE = 3000
+_LATEST_STATUSES = 3
 
 
-def board(store: Store, team: Team, config: Config, problems: list[errors.TeamsError]) -> dict[str, Any]:
+def board(store: Store, team: Team, config: Config, problems: Problems) -> dict[str, Any]:
     """The team as the person may see and change it.
 
     Of the tasks all that are not finished and the newest 100 that are; `moves` says for each the statuses that the
@@ -43,30 +51,47 @@ def board(store: Store, team: Team, config: Config, problems: list[errors.TeamsE
     the questions and shutdowns those that are open, of the plans those and the newest 20 that are decided, of the
     landings those that are not over and the newest 50 that are, of the pages their first lines.
     """
-    found = [leases.current(store, team, task) for task in tasks.all_of(store, team.name, problems)]
-    shown = of_interest(found)
-    status_of = dependencies.among(found)
+    all_tasks = _current_tasks(store, team, problems)
+    shown = of_interest(all_tasks)
+    status_of = dependencies.among(all_tasks)
     person = Caller(HUMAN, config=config)
-    recent = max(0, store.last(team.name, messages.MESSAGE) - _MESSAGES)
     return {
         "settings": {row["key"]: row["value"] for row in settings.effective(team, config)},
         "agents": agent_rows(store, team, problems),
         "tasks": [dependencies.to_document(task, status_of) for task in shown],
-        "taskCounts": tasks.count(found),
+        "taskCounts": tasks.count(all_tasks),
         "moves": {task.id: changes.moves(team, person, task) for task in shown},
-        "messages": [m.to_json() for m in store.read(team.name, messages.MESSAGE, None, recent, problems)],
-        "questions": [questions.to_document(q) for q in questions.all_of(store, team.name, problems) if q.open],
+        "messages": [message.to_json() for message in _newest_messages(store, team.name, 0, _MESSAGES, problems)],
+        "questions": [questions.to_document(question) for question in _open_questions(store, team.name, problems)],
         "plans": plans_of_interest(store, team, problems),
-        "shutdowns": [s.to_document() for s in shutdowns.all_of(store, team, problems) if s.status == "requested"],
+        "shutdowns": [request.to_document() for request in _open_shutdowns(store, team, problems)],
         "landings": landings.of_interest(store, team.name, problems),
         "pages": [page.to_row() for page in pages.all_of(store, team.name, problems)],
         "now": (now := teams.now(store)),
-        "course": course.course(found, parse_rfc3339(now)),
+        "course": course.course(all_tasks, parse_rfc3339(now)),
     }
 
 
-def agent_rows(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
-    """The agents as they are listed, with where those that were started work, and whether they are paused."""
+def _current_tasks(store: Store, team: Team, problems: Problems) -> list[Task]:
+    return [leases.current(store, team, task) for task in tasks.all_of(store, team.name, problems)]
+
+
+def _open_questions(store: Store, team: str, problems: Problems) -> list[Question]:
+    return [question for question in questions.all_of(store, team, problems) if question.open]
+
+
+def _open_shutdowns(store: Store, team: Team, problems: Problems) -> list[shutdowns.Shutdown]:
+    return [request for request in shutdowns.all_of(store, team, problems) if request.status == "requested"]
+
+
+def _newest_messages(store: Store, team: str, after: int, most: int, problems: Problems) -> list[Message]:
+    """The newest messages after the one of that number, at most so many."""
+    after = max(after, store.last(team, messages.MESSAGE) - most)
+    return list(store.read(team, messages.MESSAGE, None, after, problems))
+
+
+def agent_rows(store: Store, team: Team, problems: Problems) -> list[dict[str, Any]]:
+    """The agents as they are listed, with the worktrees and pauses of those that `teams` started."""
     started = agents.sessions_by_agent(store, team, problems)
     rows = agents.rows_with(store, team, started, problems)
     for row in rows:
@@ -81,150 +106,145 @@ def agent_rows(store: Store, team: Team, problems: list[errors.TeamsError]) -> l
     return rows
 
 
-def of_interest(found: list[Task], newest: int = _FINISHED) -> list[Task]:
+def of_interest(all_tasks: list[Task], newest: int = FINISHED) -> list[Task]:
     """All tasks that are not finished, and the newest that are."""
-    finished = [task for task in found if task.status in tasks.FINISHED]
+    finished = [task for task in all_tasks if task.status in tasks.FINISHED]
     finished.sort(key=lambda task: task.completed_at or task.updated_at or "")
     kept = {task.id for task in finished[-newest:]}
-    return [task for task in found if task.status not in tasks.FINISHED or task.id in kept]
+    return [task for task in all_tasks if task.status not in tasks.FINISHED or task.id in kept]
 
 
-def plans_of_interest(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
+def plans_of_interest(store: Store, team: Team, problems: Problems) -> list[dict[str, Any]]:
     """The plans that are to be decided, and the newest that are decided."""
-    found = plans.all_of(store, team.name, problems)
-    decided = sorted((plan for plan in found if plan.status != "proposed"), key=lambda plan: plan.decided_at or "")
+    all_plans = list(plans.all_of(store, team.name, problems))
+    decided = sorted((plan for plan in all_plans if plan.status != "proposed"), key=lambda plan: plan.decided_at or "")
     newest = {plan.id for plan in decided[-_DECIDED:]}
-    return [plan.to_document() for plan in found if plan.status == "proposed" or plan.id in newest]
+    return [plan.to_document() for plan in all_plans if plan.status == "proposed" or plan.id in newest]
 
 
-_TASKS = 30
-_MESSAGES_SHOWN = 10
-_ORDER = ("in_progress", "in_review", "pending", "failed", "completed", "cancelled")
-
-
-def frame(store: Store, team_name: str, problems: list[errors.TeamsError]) -> dict[str, Any]:
-    """The team at a glance: the course of the work, what waits for the person, what failed, its agents, how many tasks
-    are where and those that matter most, the newest messages.
+def frame(store: Store, team_name: str, problems: Problems) -> dict[str, Any]:
+    """The team at a glance: the course of the work, what waits for the person, what failed, the agents, the number of
+    tasks by status and those that matter most, and the newest messages.
     """
     team = teams.get(store, team_name)
-    found = list(tasks.all_of(store, team_name, problems))
-    asked = [question for question in questions.all_of(store, team_name, problems) if question.open]
+    all_tasks = list(tasks.all_of(store, team_name, problems))
+    asked = _open_questions(store, team_name, problems)
     proposed = list(plans.all_of(store, team_name, problems, only_open=True))
+    deciding = {plan.from_: plan.id for plan in proposed}
+    missed = agents.missed(all_tasks)
+    # The person's own messages, and those that ask for a receipt, are shown with how far they got.
+    states = {row["id"]: row for row in reach.states_of(store, team, HUMAN, _MESSAGES_OF_FRAME)}
+    newest = _newest_messages(store, team_name, 0, _MESSAGES_OF_FRAME, problems)
     return {
         "team": team.name,
         "state": team.state,
         "leader": team.leader,
-        "course": course.course(found, parse_rfc3339(teams.now(store))),
-        "waiting": trouble.for_person(asked, proposed, trouble.letters(store, team_name, problems), found),
-        "failed": trouble.failures(course.Graph(found)),
-        "agents": _agents(store, team, asked, proposed, found, problems),
-        "taskCounts": tasks.count(found),
-        "tasks": _foremost(found),
-        "messages": _newest(store, team, problems),
+        "course": course.course(all_tasks, parse_rfc3339(teams.now(store))),
+        "waiting": _for_person(asked, proposed, agents.letters(store, team_name, problems), all_tasks),
+        "failed": agents.failures(Graph(all_tasks)),
+        "agents": [_with_trouble(row, asked, deciding, missed) for row in agent_rows(store, team, problems)],
+        "taskCounts": tasks.count(all_tasks),
+        "tasks": _foremost(all_tasks),
+        "messages": [{**message.to_json(), **states.get(message.id, {})} for message in newest],
     }
 
 
-def _newest(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
-    """The newest messages; those of the person and those to acknowledge with how far they got."""
-    far = {row["id"]: row for row in reach.states_of(store, team, HUMAN, _MESSAGES_SHOWN)}
-    start = max(0, store.last(team.name, messages.MESSAGE) - _MESSAGES_SHOWN)
-    found = store.read(team.name, messages.MESSAGE, None, start, problems)
-    return [{**message.to_json(), **far.get(message.id, {})} for message in found]
+def _with_trouble(
+    row: dict[str, Any], asked: list[Question], deciding: dict[str, str], missed: dict[str, str]
+) -> dict[str, Any]:
+    """The agent's row with its trouble, if any, and the reason."""
+    trouble, why = agents.trouble_of(row, asked, deciding, missed)
+    return {**row, "trouble": trouble, "why": why}
 
 
-def _agents(
-    store: Store,
-    team: Team,
-    asked: list[Question],
-    proposed: list[Plan],
-    found: list[Task],
-    problems: list[errors.TeamsError],
+def _for_person(
+    asked: list[Question], proposed: list[Plan], letters: list[Message], all_tasks: list[Task]
 ) -> list[dict[str, Any]]:
-    """The agents, each with what is wrong with it, and why."""
-    deciding = {plan.from_: plan.id for plan in proposed}
-    had = trouble.missed(found)
-    rows = []
-    for row in agent_rows(store, team, problems):
-        word, why = trouble.of_agent(row, asked, deciding, had)
-        rows.append({**row, "trouble": word, "why": why})
-    return rows
+    """The questions, plans, reviews and letters that wait for the person; questions that no agent waits for come last."""
+    to_answer = sorted((one for one in asked if HUMAN in one.waiting_for), key=lambda one: one.left_alone)
+    return [
+        *(
+            _waiting("question", one.id, one.from_, one.question, expiresAt=one.expires_at, leftAlone=one.left_alone)
+            for one in to_answer
+        ),
+        *(_waiting("plan", plan.id, plan.from_, plan.plan) for plan in proposed),
+        *(_waiting("review", t.id, t.owner or "", f"to review: {t.title}") for t in reviews.for_person(all_tasks)),
+        *(_waiting("message", one.id, one.from_, one.message) for one in letters),
+    ]
 
 
-def _foremost(found: list[Task]) -> list[dict[str, Any]]:
-    """The tasks in progress, then those to do, what is ready before what waits, then those that ended last."""
-    status_of = dependencies.among(found)
-    by_end = sorted(found, key=lambda task: task.completed_at or "", reverse=True)
+def _waiting(kind: str, key: str, sender: str, text: str, **more: Any) -> dict[str, Any]:
+    return {"kind": kind, "id": key, "from": sender, "text": text, **more}
+
+
+def _foremost(all_tasks: list[Task]) -> list[dict[str, Any]]:
+    """The tasks in progress, then those to do, ready ones first, then those that ended last."""
+    status_of = dependencies.among(all_tasks)
+    by_end = sorted(all_tasks, key=lambda task: task.completed_at or "", reverse=True)
     place = {task.id: number for number, task in enumerate(by_end)}
-    place.update((task.id, number) for number, task in enumerate(found) if task.status not in tasks.FINISHED)
+    place.update((task.id, number) for number, task in enumerate(all_tasks) if task.status not in tasks.FINISHED)
 
     def rank(task: Task) -> tuple[int, bool, int]:
-        waits = task.status == "pending" and bool(dependencies.open_blockers(task, status_of))
-        return _ORDER.index(task.status), waits, place[task.id]
+        is_blocked = task.status == "pending" and bool(dependencies.open_blockers(task, status_of))
+        return _ORDER.index(task.status), is_blocked, place[task.id]
 
-    return [dependencies.to_document(task, status_of) for task in sorted(found, key=rank)[:_TASKS]]
-
-
-FINISHED = 100
-_RESULT = 200
-_MESSAGE = 3000
-_LATEST_STATUSES = 3
-_SENT = 200
-"""Messages, the newest, of which the person's own and those to acknowledge are told with how far they got."""
+    return [dependencies.to_document(task, status_of) for task in sorted(all_tasks, key=rank)[:_TASKS_OF_FRAME]]
 
 
-def rows(store: Store, team: Team, config: Config, finished: int, problems: list[errors.TeamsError]) -> dict[str, Rows]:
+def rows(store: Store, team: Team, config: Config, finished: int, problems: Problems) -> dict[str, Rows]:
     """The team as the person may see and change it, as tables of rows by key; of the finished tasks the newest,
     and those that failed or hold up others.
 
     The texts of tasks and the older statuses of agents are left out, for whoever opens one to ask for.
     """
-    found = [leases.current(store, team, task) for task in tasks.all_of(store, team.name, problems)]
-    graph = course.Graph(found)
-    asked = [question for question in questions.all_of(store, team.name, problems) if question.open]
-    proposed = plans_of_interest(store, team, problems)
-    missed = trouble.missed(found)
-    deciding = {each["from"]: each["id"] for each in proposed if each["status"] == "proposed"}
-    waiting = [shut for shut in shutdowns.all_of(store, team, problems) if shut.status == "requested"]
+    all_tasks = _current_tasks(store, team, problems)
+    asked = _open_questions(store, team.name, problems)
+    shown_plans = plans_of_interest(store, team, problems)
+    missed = agents.missed(all_tasks)
+    deciding = {plan["from"]: plan["id"] for plan in shown_plans if plan["status"] == "proposed"}
     return {
-        "tasks": _tasks(store, team, config, graph, finished),
-        "agents": {row["name"]: _agent(row, asked, deciding, missed) for row in agent_rows(store, team, problems)},
+        "tasks": _cards(store, team, config, Graph(all_tasks), finished),
+        "agents": {
+            row["name"]: _with_trouble(
+                {**row, "statusHistory": row["statusHistory"][-_LATEST_STATUSES:]}, asked, deciding, missed
+            )
+            for row in agent_rows(store, team, problems)
+        },
         "questions": {question.id: questions.to_document(question) for question in asked},
-        "plans": {each["id"]: each for each in proposed},
-        "shutdowns": {shut.id: shut.to_json() for shut in waiting},
-        "mail": {each.id: letter(each) for each in trouble.letters(store, team.name, problems)},
-        "sent": {each["id"]: each for each in reach.states_of(store, team, HUMAN, _SENT)},
-        "landings": {each["id"]: each for each in landings.of_interest(store, team.name, problems)},
+        "plans": {plan["id"]: plan for plan in shown_plans},
+        "shutdowns": {request.id: request.to_json() for request in _open_shutdowns(store, team, problems)},
+        "mail": {one.id: letter(one) for one in agents.letters(store, team.name, problems)},
+        "sent": {row["id"]: row for row in reach.states_of(store, team, HUMAN, _MESSAGES)},
+        "landings": {landing["id"]: landing for landing in landings.of_interest(store, team.name, problems)},
         "pages": {page.key: page.to_row() for page in pages.all_of(store, team.name, problems)},
         "facts": {
             "settings": {row["key"]: row["value"] for row in settings.effective(team, config)},
-            "course": course.course(found, parse_rfc3339(teams.now(store))),
-            "taskCounts": tasks.count(found),
+            "course": course.course(all_tasks, parse_rfc3339(teams.now(store))),
+            "taskCounts": tasks.count(all_tasks),
         },
     }
 
 
-def _tasks(store: Store, team: Team, config: Config, graph: Graph, finished: int) -> Rows:
+def _cards(store: Store, team: Team, config: Config, graph: Graph, finished: int) -> Rows:
     seen = {agent.agent: agent for agent, _ in store.scan(team.name, presence.AGENT, [])}
     person = Caller(HUMAN, config=config)
-    found = list(graph.tasks.values())
+    all_tasks = list(graph.tasks.values())
     waiting = graph.waiting_counts()
-    failed = {task.id for task in found if task.status == "failed"}
-    shown = {task.id for task in of_interest(found, finished)} | failed.union(graph.dead_ends)
-    return {
-        task.id: _card(task, graph, waiting.get(task.id, 0), changes.moves(team, person, task))
-        | (_in_work(seen[task.owner]) if task.status == "in_progress" and task.owner in seen else {})
-        for task in found
-        if task.id in shown
-    }
-
-
-def _in_work(agent: presence.Agent) -> dict[str, Any]:
-    """What the owner of a task in progress changes, and with whose work that conflicts; what is empty is left out."""
-    return {key: value for key in ("changing", "conflicts") if (value := getattr(agent, key))}
+    failed = {task.id for task in all_tasks if task.status == "failed"}
+    shown = {task.id for task in of_interest(all_tasks, finished)} | failed.union(graph.dead_ends)
+    cards = {}
+    for task in all_tasks:
+        if task.id in shown:
+            cards[task.id] = _card(task, graph, waiting.get(task.id, 0), changes.moves(team, person, task))
+            owner = seen.get(task.owner or "") if task.status == "in_progress" else None
+            if owner:  # the files that it changes, and with whose work these conflict
+                fields = {"changing": owner.changing, "conflicts": owner.conflicts}
+                cards[task.id] |= {key: value for key, value in fields.items() if value}
+    return cards
 
 
 def _card(task: Task, graph: Graph, waiting: int, moves: list[str]) -> dict[str, Any]:
-    """The fields of the task that its card shows; empty ones are left out."""
+    """The fields of the task that its card shows, without empty ones."""
     blockers = graph.open_blockers.get(task.id, [])
     check = checks.of(task)
     row: dict[str, Any] = {
@@ -253,35 +273,26 @@ def _card(task: Task, graph: Graph, waiting: int, moves: list[str]) -> dict[str,
         "updatedAt": task.updated_at,
         "completedAt": task.completed_at,
         "result": (task.result or "")[:_RESULT],
-        "reason": trouble.reason(task) if task.status == "failed" else None,
+        "reason": agents.reason(task) if task.status == "failed" else None,
         "moves": moves,
-        "work": trouble.spans_of_work(task),
+        "work": agents.spans_of_work(task),
     }
     return {key: value for key, value in row.items() if value or key == "blocked"}
 
 
-def _agent(
-    row: dict[str, Any], asked: list[questions.Question], deciding: dict[str, str], missed: dict[str, str]
-) -> dict[str, Any]:
-    """The agent's row, with what is wrong with it, if anything, and why; of its statuses the newest."""
-    word, why = trouble.of_agent(row, asked, deciding, missed)
-    return {**row, "statusHistory": row["statusHistory"][-_LATEST_STATUSES:], "trouble": word, "why": why}
-
-
 def letter(message: Message, whole: bool = False) -> dict[str, Any]:
-    """The message; of a long one the beginning, and how long it is, unless the *whole* is wanted."""
+    """The message; of a long one the beginning and the length, unless the *whole* is wanted."""
     document = message.to_json()
     if not whole and len(message.message) > _MESSAGE:
         document.update(message=message.message[:_MESSAGE], length=len(message.message))
     return document
 
 
-def newest(store: Store, team: str, after: int, most: int, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
-    """The messages after that one, at most so many of the newest."""
-    after = max(after, store.last(team, messages.MESSAGE) - most)
-    return [letter(message) for message in store.read(team, messages.MESSAGE, None, after, problems)]
+def newest(store: Store, team: str, after: int, most: int, problems: Problems) -> list[dict[str, Any]]:
+    """The newest messages after the one of that number, at most so many."""
+    return [letter(message) for message in _newest_messages(store, team, after, most, problems)]
 
 
-def older(store: Store, team: str, before: int, most: int, problems: list[errors.TeamsError]) -> list[Message]:
-    """The messages before that one, at most so many of the newest of them."""
+def older(store: Store, team: str, before: int, most: int, problems: Problems) -> list[Message]:
+    """The newest messages before the one of that number, at most so many."""
     return store.fetch(team, messages.MESSAGE, range(max(1, before - most), before), problems)

@@ -1,7 +1,7 @@
-"""Concerns: everything that one agent waits for, and what it has been shown.
+"""Waiting for anything that concerns an agent, and noting what it has been shown.
 
-What happens comes as a message: a plan, a shutdown, a lost claim, an edit, the end of a task that one leads. What
-merely is so (see `facts`) is told once, and again when it was otherwise meanwhile.
+Events come as messages: a plan, a shutdown, a lost claim, an edit, the end of a task of the leader's team. States (see
+`facts`) are reported once, and again after they were different meanwhile.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from teams_cli.tasks import choosing, tasks
 from teams_cli.teams import presence, teams
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
-from teams_cli.views import matters, reminders, steps, work
+from teams_cli.views import mail, steps, work
 from teams_cli.views.facts import PLAN, SHUTDOWN, Facts, fact
 
 TYPE_CHECKING = False
@@ -30,27 +30,25 @@ if TYPE_CHECKING:
 
     from teams_cli.teams.permission import Caller
     from teams_cli.teams.presence import OnceTold
-    from teams_cli.views.facts import Known
+    from teams_cli.views.facts import FactsByKey
 
-    Found = dict[str, Any]
+    Document = dict[str, Any]
 
 _SESSION, _PAGE = "session", "page"
-"""Kinds that many teams have none of: what looks at them is imported where there are any."""
+"""Kinds of records that many teams have none of. The modules for them are imported only if there are any."""
 _PAGES = 5
 _MOST = 20
-"""Messages that are shown at a time; what is left ends the next wait."""
-_OF_ENDS = ("settled", "completed")
-"""The keys of facts about finished tasks."""
+"""Messages that are shown at a time. Those that are left end the next wait."""
 _HELD = "held"
-"""The key of a fact about a task that the caller owns."""
+"""The kind of the fact that the caller owns a task."""
 
 
 class Wanted:
-    """The things that end the wait of an agent.
+    """The events that end a wait.
 
-    *needed*: what went well is told with the next thing that asks for something, or when the time is over (see
-    `work.can_wait`). *claims_ready*: a task that is ready is told although it was told before. *for_work*: mail that
-    asks nothing waits until there is a task. *completed*: that so many tasks are completed is told too.
+    *needed*: what went well is reported with the next thing that asks for something, or when the time is over (see
+    `work.can_wait`). *claims_ready*: a ready task is reported even if it was before. *for_work*: mail that asks for
+    nothing waits until there is a task. *completed*: that so many tasks are completed ends the wait too.
     """
 
     def __init__(
@@ -75,31 +73,31 @@ def wait(
     wanted: Wanted = ANYTHING,
     again: str = steps.WAIT,
     tend: Callable[[Alarm], object] | None = None,
-) -> Found:
-    """Block until something concerns the caller that it was not told of; all that does then, with what to do about it.
+) -> Document:
+    """Block until something concerns the caller that it was not told of; return all that does then, with the next step.
 
-    Messages are shown in full, and read *once told*. Who is in no team yet waits until there is one to join. Of several
-    that wait for work, each is told of another task. *tend* is called before each look, for what changes nothing here
-    by itself.
+    Messages are shown in full, and marked read *once told*. A caller in no team waits until there is one to join. If
+    several wait for work, each is told of another task. *tend* is called before each look, for changes that no topic
+    announces.
 
     Raises:
         WaitRanOut: Nothing did within *timeout* seconds.
         WrongState: The team is closed.
     """
     lookout = Lookout(store, team, caller, once_told, wanted, waits=True)
-    found: Found = {}
+    news: Document = {}
 
     def ready() -> bool:
         if tend:
             tend(lookout.alarm)
-        found.update(lookout.look())
-        if timeout != 0 and not found:
+        news.update(lookout.look())
+        if timeout != 0 and not news:
             lookout.before_sleep(say)
-        return bool(found)
+        return bool(news)
 
     try:
         if not sleep_until(store, team, ready, timeout, lookout.topics, lookout.alarm, say):
-            found.update(lookout.look_at_the_rest(timeout or 0.0))
+            news.update(lookout.look_at_the_rest(timeout or 0.0))
     except (Ended, errors.WaitRanOut) as ended:
         from teams_cli.views import conditions
 
@@ -110,12 +108,13 @@ def wait(
         lookout.end()
         raise
     once_told(lookout.end)
-    return found
+    return news
 
 
 class Lookout:
-    """Looks for what concerns the caller, as far as it is *wanted*. The others that wait for work know of one that
-    *waits* for it, once it is seen that no mail ends that wait.
+    """Looks for what concerns the caller, as far as it is *wanted*.
+
+    If it *waits*, the others are told that it waits for work, as soon as no mail ends the wait.
     """
 
     def __init__(
@@ -133,151 +132,142 @@ class Lookout:
         self.once_told = once_told
         self.wanted = wanted
         self.alarm = Alarm()
+        self.queue: dict[str, float] = {}
         self._notes: list[Callable[[], object]] = []
         """The functions that note the last look, called after its answer was shown."""
-        self.queue: dict[str, float] = {}
-        self._is_to_say = waits
-        self._has_said = False
-        self._told_alone = False
-        self._told_blocked = False
-        self._left = 0
-        """Unread messages for which there was no room."""
+        self._must_announce_wait = waits
+        self._has_announced_wait = False
+        self._has_slept = False
+        self._unshown = 0
+        """Unread messages for which the answer had no room."""
 
-    def _say_if_waiting(self, facts: Facts) -> None:
-        """Have the others know, once, that this one waits for work."""
-        if not self._is_to_say:
+    def _announce_wait(self, facts: Facts) -> None:
+        """Tell the others once that the caller waits for work, if it may claim tasks and has none."""
+        if not self._must_announce_wait:
             return
-        self._is_to_say = False
-        try:
+        self._must_announce_wait = False
+        with suppress(errors.TeamsError):  # the others take it for an agent that does not wait
             if facts.works and not facts.held():
-                self._say_waiting(True)
-        except errors.TeamsError:  # then they take it for one that does not wait
-            return
+                self._note_agent(waiting=True)
+                self._has_announced_wait = True
 
     def end(self) -> None:
-        """Wait for work no more."""
-        if self._has_said:
-            try:
-                self._say_waiting(None)
-            except errors.TeamsError:  # what was found, or was not, is told all the same
-                return
+        """Tell the others that the caller no longer waits."""
+        if self._has_announced_wait:
+            with suppress(errors.TeamsError):
+                self._note_agent(waiting=None)
+                self._has_announced_wait = False
 
-    def _say_waiting(self, waiting: bool | None) -> None:
-        fresh = presence.Agent(agent=self.caller.name)
-        place = presence.AGENT.also_closed
-        upsert(self.store, self.team, place, self.caller.name, fresh, lambda agent: agent.having(waiting=waiting))
-        self._has_said = bool(waiting)
+    def _note_agent(self, **fields: Any) -> None:
+        """Change fields of the caller's record."""
+        name, place = self.caller.name, presence.AGENT.also_closed
+        upsert(self.store, self.team, place, name, presence.Agent(agent=name), lambda agent: agent.having(**fields))
 
-    def _facts(self, team: Team, there: Collection[str] = ()) -> Facts:
-        return Facts(self.store, team, self.caller, self.alarm, self.queue, there)
+    def _facts(self, team: Team, kinds: Collection[str] = ()) -> Facts:
+        return Facts(self.store, team, self.caller, self.alarm, self.queue, kinds)
 
     def before_sleep(self, say: Callable[[str], None] | None) -> None:
-        """Load what the end of the sleep needs, by which another version may be installed; and tell once whose answer
-        the caller waits for, and who leads that nobody is there who could bring anything about.
+        """Before the first sleep, tell the agent whose answer the caller waits for, and a leader that nobody is there.
+
+        Also load what the end of the sleep needs, since another version may be installed meanwhile.
         """
         from teams_cli.tasks import overviews  # noqa: F401
         from teams_cli.views import standing
 
-        if not self._told_blocked:
-            self._told_blocked = True
-            with suppress(errors.TeamsError):  # it waits all the same
-                work.tell_blocked(self.store, self.team, self.caller.name)
-        if say and not self._told_alone:
-            self._told_alone = True
-            if nobody := standing.of_nobody(self.store, self.team, self.caller):
-                say(f"teams: {nobody}")
+        if self._has_slept:
+            return
+        self._has_slept = True
+        with suppress(errors.TeamsError):
+            work.tell_blocked(self.store, self.team, self.caller.name)
+        if say and (nobody := standing.of_nobody(self.store, self.team, self.caller)):
+            say(f"teams: {nobody}")
 
     def topics(self) -> frozenset[str]:
         """The topics of changes that may concern the caller."""
         name = self.caller.name
-        found = {"team", "page", f"message/{name}"}
+        topics = {"team", "page", f"message/{name}"}
         try:
             team = teams.get(self.store, self.team)
         except errors.TeamNotFound:
-            return frozenset(found)
+            return frozenset(topics)
         facts = self._facts(team)
         if facts.leads or self.caller.is_human:
-            found |= {"plan", *({"question"} if self.caller.is_human else ())}
-        found.update(f"task/{key}" for key in facts.held())
-        if facts.leads or team.member(name):  # also of who has a task, which may end meanwhile
-            found |= tasks.FREED
-        return frozenset(found)
+            topics |= {"plan", *({"question"} if self.caller.is_human else ())}
+        topics.update(f"task/{key}" for key in facts.held())
+        if facts.leads or team.member(name):  # also for a member with a task, which may end meanwhile
+            topics |= tasks.FREED
+        return frozenset(topics)
 
-    def look(self) -> Found:
-        """The things that concern the caller now and were not reported before. They are noted *once told*. Empty if
-        there are none.
-
-        `next` is the command that follows on the whole of it.
+    def look(self) -> Document:
+        """Return what concerns the caller now and was not reported before; empty if nothing does. It is noted *once
+        told*. `next` is the command that follows.
         """
         try:
             team = teams.get(self.store, self.team)
         except errors.TeamNotFound:
             self.alarm.ring_in(NO_TEAM)
             return {}
-        is_stranger = not (self.caller.is_human or team.member(self.caller.name))
-        if is_stranger:
-            _refuse_stopped(team, self.caller.name)
-        else:
+        name = self.caller.name
+        is_stranger = not (self.caller.is_human or team.member(name))
+        if not is_stranger:
             require(self.store, self.team, self.caller, "read-messages", known=team)
+        elif (former := team.find(name)) and former.stopped_by:
+            raise errors.WrongState(f"{name} was shut down", "You are done.")
         if team.state == "closed":
             from teams_cli.tasks import overviews
 
             overviews.refuse_closed(self.store, team)
         if is_stranger:
-            text = f"team {team.name} exists, and {self.caller.name} is not a member"
-            step = steps.join(team.name, self.caller.name)
-            return _with_next([fact("team", team.name, text, step)], [], lambda: steps.WAIT)
-        there = self.store.holds(self.team, _SESSION, _PAGE, SHUTDOWN)
-        if _SESSION in there:
-            self._look_after_started()
+            text = f"team {team.name} exists, and {name} is not a member"
+            return _with_next([fact("team", team.name, text, steps.join(team.name, name))], [], lambda: steps.WAIT)
+        kinds = self.store.holds(self.team, _SESSION, _PAGE, SHUTDOWN)
+        if _SESSION in kinds:
+            from teams_cli.agents import ending
+
+            ending.set_alarm(self.store, self.team, ending.children(self.store, self.team, name), self.alarm)
         choosing.release_lost(self.store, team, self.alarm)
-        agent = presence.load(self.store, self.team, self.caller.name)
         self._notes = []
-        happened, mail = self._news(team, agent, there)
-        if not (happened or mail):
-            for note in self._notes:  # all of it goes without saying
+        happened, messages = self._news(team, presence.load(self.store, self.team, name), kinds)
+        if not (happened or messages):
+            for note in self._notes:  # there is nothing to show first
                 note()
             return {}
         for note in self._notes:
             self.once_told(note)
-        found = _with_next(happened, mail, lambda: self._otherwise(team))
-        return {**found, "moreMessages": self._left} if self._left else found
+        news = _with_next(happened, messages, lambda: work.next_step(self.store, team, self.caller))
+        return {**news, "moreMessages": self._unshown} if self._unshown else news
 
-    def _look_after_started(self) -> None:
-        """See who of those that the caller started was lost, and when another may be."""
-        from teams_cli.agents import ending
-
-        started = ending.children(self.store, self.team, self.caller.name)
-        ending.set_alarm(self.store, self.team, started, self.alarm)
-
-    def _news(self, team: Team, agent: presence.Agent, there: Collection[str]) -> tuple[list[Found], list[Found]]:
-        """The present facts that were not reported, and the mail."""
-        facts, mailbox = self._facts(team, there), self._mailbox()
+    def _news(self, team: Team, agent: presence.Agent, kinds: Collection[str]) -> tuple[list[Document], list[Document]]:
+        """The facts that were not reported, and the mail."""
+        facts, mailbox = self._facts(team, kinds), self._mailbox()
         if not mailbox.unread(quiet=True):
-            self._say_if_waiting(facts)
-        happened = self._untold(facts, agent, bool(mailbox.unread())) + (self._pages() if _PAGE in there else [])
-        if any(each["what"] in _OF_ENDS for each in happened):
-            self._have_ends_told()
+            self._announce_wait(facts)
+        happened = self._unreported(facts, agent, bool(mailbox.unread())) + (self._pages() if _PAGE in kinds else [])
+        if any(each["what"] in ("settled", "completed") for each in happened):
+            # The messages on the ended tasks are sent first, so that the results come in the same answer.
+            for kind, key in self.store.owing(self.team):
+                if kind == tasks.TASK.name:
+                    notices.settle(self.store, self.team, tasks.TASK, key)
         if any(each["what"] != "ready" for each in happened):  # a message that says the same may have come meanwhile
             mailbox = self._mailbox()
-        told = {each["id"] for each in happened if each["what"] != _HELD}
-        mail = self._mail(mailbox, told, agent, bool(facts.held()))
-        if not (happened or mail):
-            self._say_if_waiting(facts)
-        return happened, mail
+        reported = {each["id"] for each in happened if each["what"] != _HELD}
+        messages = self._mail(team, mailbox, reported, agent, bool(facts.held()))
+        if not (happened or messages):
+            self._announce_wait(facts)
+        return happened, messages
 
-    def look_at_the_rest(self, waited: float) -> Found:
-        """When the time is over, what did not end the wait, and how the work stands.
+    def look_at_the_rest(self, waited: float) -> Document:
+        """When the time is over, return the news that did not end the wait, and the state of the work.
 
         Raises:
-            WaitRanOut: There is nothing; who *waited* no time asked only for what would have ended it.
+            WaitRanOut: There are none, or the caller *waited* no time.
         """
         what = "nothing for you" if self.wanted.needed else "nothing"
         ran_out = errors.WaitRanOut(f"{what} happened within {length(waited)}")
         if not ((self.wanted.needed or self.wanted.for_work) and waited):
             raise ran_out
-        of_these = Wanted(False, self.wanted.claims_ready, self.wanted.completed)
-        rest = Lookout(self.store, self.team, self.caller, self.once_told, of_these).look()
+        anything = Wanted(False, self.wanted.claims_ready, self.wanted.completed)
+        rest = Lookout(self.store, self.team, self.caller, self.once_told, anything).look()
         if not rest:
             raise ran_out
         from teams_cli.views import standing
@@ -287,161 +277,117 @@ class Lookout:
     def _mailbox(self) -> inboxes.Mailbox:
         return inboxes.Mailbox(self.store, self.team, self.caller.name)
 
-    def _mail(self, mailbox: inboxes.Mailbox, told: set[str], agent: presence.Agent, is_busy: bool) -> list[Found]:
-        """The unread messages in full, as many as are shown at a time. What is told with a
-        fact, or asks for nothing and was told whole at the end of another answer, is not told again.
+    def _mail(
+        self, team: Team, mailbox: inboxes.Mailbox, reported: set[str], agent: presence.Agent, is_busy: bool
+    ) -> list[Document]:
+        """The unread messages in full, as many as are shown at a time.
+
+        A message is left out if a *reported* fact says the same, or if it asks for nothing and another answer showed it
+        whole.
         """
         name, numbers = self.caller.name, mailbox.unread(quiet=True)[:_MOST]
         if not numbers:
             return []
-        ends_expected = self.wanted.needed and _expects_ends(self.store, self.team, name)
-        if self.wanted.needed and not ends_expected:  # the last may have ended behind the look into the mail
+        expects_ends = self.wanted.needed and work.expects_ends(self.store, self.team, name)
+        if self.wanted.needed and not expects_ends:  # the last may have ended after the mailbox was read
             mailbox = self._mailbox()
             numbers = mailbox.unread(quiet=True)[:_MOST]
-        fetched = mailbox.messages(numbers)
-        if not told and len(fetched) < _MOST and self._can_wait(fetched, ends_expected, is_busy):
+        unread = mailbox.messages(numbers)
+        if not reported and len(unread) < _MOST and self._can_wait(team, unread, expects_ends, is_busy):
             return []
-        found = fitting(fetched)
-        shown, told = [], told | _plans_among(agent.told)
-        leader = teams.get(self.store, self.team).leader
-        for each in found:
-            document = each.to_document()
-            matter = matters.matter_of(self.store, self.team, each.about or "")
-            step = steps.after_message(document, leader, matter)
-            if step == steps.reply(each.id) and matters.is_over(self.store, self.team, each):
+        messages = fitting(unread)
+        # The message of a plan may come after the wait that reported it.
+        reported = reported | {key.removeprefix(PLAN) for key in agent.told if key.startswith(PLAN)}
+        shown = []
+        for message in messages:
+            step = self._step(team, message)
+            if step == steps.reply(message.id) and mail.is_settled(self.store, self.team, message):
                 step = None
-            known = step is None and reminders.was_told(agent, each)
-            if not (known or _is_notice(each, told) or reminders.is_done(self.store, self.team, name, each)):
-                shown.append({**document, "next": step})
-        read = set(numbers) - {message.number for message in fetched[len(found) :]}
-        self._left = len(mailbox.unread(quiet=True)) - len(read)
+            was_shown = step is None and mail.was_told(agent, message)
+            says_no_more = message.from_ == SYSTEM and message.about in reported
+            if not (was_shown or says_no_more or mail.is_outdated(self.store, self.team, name, message)):
+                shown.append({**message.to_document(), "next": step})
+        read = set(numbers) - {message.number for message in unread[len(messages) :]}
+        self._unshown = len(mailbox.unread(quiet=True)) - len(read)
         self._notes.append(lambda: mailbox.mark_read(read))
         return shown
 
-    def _asks(self, message: Message) -> bool:
-        """Whether somebody may wait for what its reader does about it: so it is of what is said to all."""
-        if message.type == "broadcast":
-            return not message.fyi
-        matter = matters.matter_of(self.store, self.team, message.about or "")
-        leader = teams.get(self.store, self.team).leader
-        return steps.after_message(message.to_document(), leader, matter) is not None
+    def _step(self, team: Team, message: Message) -> str | None:
+        """The next step for a message."""
+        subject = mail.subject_of(self.store, self.team, message.about or "")
+        return steps.after_message(message.to_document(), team.leader, subject)
 
-    def _can_wait(self, found: list[Message], ends_expected: bool, is_busy: bool) -> bool:
+    def _can_wait(self, team: Team, messages: list[Message], expects_ends: bool, is_busy: bool) -> bool:
         """Whether none of the messages is worth the end of the wait."""
-        asking = [message for message in found if not reminders.is_for_later(self.store, self.team, message)]
-        if self.wanted.for_work and not is_busy:
-            asking = [message for message in asking if self._asks(message)]
-        if not (asking and self.wanted.needed):
-            return not asking
-        return work.can_wait(asking, ends_expected)
+        asking = [message for message in messages if not mail.is_for_later(self.store, self.team, message)]
+        if self.wanted.for_work and not is_busy:  # a broadcast may ask for something in any words
+            asking = [m for m in asking if (not m.fyi if m.type == "broadcast" else self._step(team, m) is not None)]
+        return not asking or (self.wanted.needed and work.can_wait(asking, expects_ends))
 
-    def _have_ends_told(self) -> None:
-        """Have what the ends of tasks still owe be sent: who hears of so many at once hears what came of each."""
-        for kind, key in self.store.owing(self.team):
-            if kind == tasks.TASK.name:
-                notices.settle(self.store, self.team, tasks.TASK, key)
-
-    def _untold(self, facts: Facts, agent: presence.Agent, has_mail: bool) -> list[Found]:
+    def _unreported(self, facts: Facts, agent: presence.Agent, has_mail: bool) -> list[Document]:
         """The present facts that were not reported since they became true."""
-        known = facts.still_told(agent, but_ready=self.wanted.claims_ready)
-        true = self._true(facts, known, agent) | self._held(facts, known, has_mail)
-        untold = {about: shown for about, shown in true.items() if about not in known and shown}
-        offer = facts.offer if any(shown["what"] == "ready" for shown in untold.values()) else None
-        told = set(true)
+        told = facts.still_told(agent, but_ready=self.wanted.claims_ready)
+        present = self._present(facts, told, agent) | self._held(facts, told, has_mail)
+        unreported = {key: shown for key, shown in present.items() if key not in told and shown}
+        offer = facts.offer if any(shown["what"] == "ready" for shown in unreported.values()) else None
+        noted = set(present)
         if offer:
-            self._note_offer(offer)
+            # Noted before it is shown, so that the others that wait leave the task to the caller.
+            self._note_agent(offered=offer, offered_at=teams.now(self.store))
             if facts.is_told_to_another():
-                left = {about for about in true if about.startswith(work.READY)} - known
-                told, offer = told - left, None
-                self._note_offer(None)
-                untold = {about: shown for about, shown in untold.items() if about not in left}
-        if untold or {about for about in agent.told if not reminders.is_message(about)} != told:
-            self._notes.append(lambda: self._note_told(sorted(told), offer))
-        return list({shown["id"]: shown for shown in untold.values()}.values())
+                left = {key for key in present if key.startswith(work.READY)} - told
+                noted, offer = noted - left, None
+                self._note_agent(offered=None, offered_at=None)
+                unreported = {key: shown for key, shown in unreported.items() if key not in left}
+        if unreported or {key for key in agent.told if not mail.is_message(key)} != noted:
+            self._notes.append(lambda: self._note_told(sorted(noted), offer))
+        return list({shown["id"]: shown for shown in unreported.values()}.values())
 
-    def _note_offer(self, offer: str | None) -> None:
-        """Note which ready task the caller is about to be told of, so that the others that wait leave it; or none."""
-        at = teams.now(self.store) if offer else None
-        fresh = presence.Agent(agent=self.caller.name)
-
-        def change(agent: presence.Agent) -> presence.Agent:
-            return agent.having(offered=offer, offered_at=at)
-
-        upsert(self.store, self.team, presence.AGENT, self.caller.name, fresh, change)
-
-    def _true(self, facts: Facts, known: set[str], agent: presence.Agent) -> Known:
+    def _present(self, facts: Facts, told: set[str], agent: presence.Agent) -> FactsByKey:
         """The present facts, in the order of the answer."""
         if not (facts.leads or self.caller.is_human or self.wanted.completed):
-            return facts.overdue(agent) | facts.ready(known) | facts.done(known)
-        from teams_cli.views.leading import Leading  # loads all that members don't hear of
+            return facts.overdue(agent) | facts.ready(told) | facts.done(told)
+        from teams_cli.views.leading import Leading  # loads what members never hear of
 
-        beside = Leading(facts, self.alarm, self.wanted.completed)
-        return (
-            facts.overdue(agent) | beside.completed(known) | facts.ready(known) | facts.done(known) | beside.true(known)
-        )
+        leading = Leading(facts, self.alarm, self.wanted.completed)
+        completed = facts.overdue(agent) | leading.completed(told)
+        return completed | facts.ready(told) | facts.done(told) | leading.present(told)
 
-    def _held(self, facts: Facts, known: set[str], has_mail: bool) -> Known:
-        """The task that the caller has, if it wants one: told once, as it may have to wait for what nobody knows of;
-        what it has mail to is told by that.
+    def _held(self, facts: Facts, told: set[str], has_mail: bool) -> FactsByKey:
+        """The task that the caller has although it wants to claim one. It is reported once, as the caller may wait for
+        something that nobody knows of; and not beside mail, which may be what it waits for.
         """
-        told: Known = {about: None for about in known if about.startswith(work.HELD)}
+        reported: FactsByKey = {key: None for key in told if key.startswith(work.HELD)}
         if not self.wanted.claims_ready or has_mail or not (facts.works and facts.held()):
-            return told
-        found = work.held_task(self.store, facts.team, self.caller.name)
-        if found is None:
-            return told
-        return {found.about: fact(_HELD, found.task.id, found.text, found.step)}
+            return reported
+        held = work.held_task(self.store, facts.team, self.caller.name)
+        return reported if held is None else {held.key: fact(_HELD, held.task.id, held.text, held.step)}
 
-    def _note_told(self, told: list[str], offer: str | None) -> None:
-        """Note what the agent was told of what is so now; of what is so no longer nothing is kept. Of the messages that
-        it was told whole the newest are.
+    def _note_told(self, keys: list[str], offer: str | None) -> None:
+        """Note which facts the agent was told, in place of those before; of the messages that it was shown whole the
+        newest stay.
         """
-        offered: Found = {"ready_at": teams.now(self.store)} if offer else {"offered": None, "offered_at": None}
+        offered: Document = {"ready_at": teams.now(self.store)} if offer else {"offered": None, "offered_at": None}
         name, fresh = self.caller.name, presence.Agent(agent=self.caller.name)
 
         def change(agent: presence.Agent) -> presence.Agent:
-            heard = list(filter(reminders.is_message, agent.told))[-_MOST:]
-            return agent.having(told=[*told, *heard], **offered)
+            messages = list(filter(mail.is_message, agent.told))[-_MOST:]
+            return agent.having(told=[*keys, *messages], **offered)
 
         upsert(self.store, self.team, presence.AGENT, name, fresh, change)
 
-    def _pages(self) -> list[Found]:
+    def _pages(self) -> list[Document]:
         """The pages that others changed since the caller looked, a line each."""
         from teams_cli.teams import pages
 
-        found = pages.untold(self.store, self.team, self.caller.name, self._notes.append)
-        happened = [fact("page", page.key, page.headline, steps.read_page(page.key)) for page in found[:_PAGES]]
-        if len(found) > _PAGES:
-            happened.append(fact("page", "", f"{len(found) - _PAGES} more pages changed", "teams shared"))
+        changed = pages.untold(self.store, self.team, self.caller.name, self._notes.append)
+        happened = [fact("page", page.key, page.headline, steps.read_page(page.key)) for page in changed[:_PAGES]]
+        if len(changed) > _PAGES:
+            happened.append(fact("page", "", f"{len(changed) - _PAGES} more pages changed", "teams shared"))
         return happened
 
-    def _otherwise(self, team: Team) -> str:
-        """The next step if no event asks for an action: continue the task, or wait."""
-        return work.next_step(self.store, team, self.caller)
 
-
-def _expects_ends(store: Store, team: str, name: str) -> bool:
-    """Whether somebody may still answer that it ends (see `work.expects_ends`)."""
-    return work.expects_ends(store, team, name)
-
-
-def _refuse_stopped(team: Team, name: str) -> None:
-    """Raises WrongState: The agent was shut down, and can't join again."""
-    member = team.find(name)
-    if member and member.stopped_by:
-        raise errors.WrongState(f"{name} was shut down", "You are done.")
-
-
-def _plans_among(told: list[str]) -> set[str]:
-    """The plans that the agent was told of; the message of one may be slower than a wait."""
-    return {about.removeprefix(PLAN) for about in told if about.startswith(PLAN)}
-
-
-def _is_notice(message: Message, told: set[str]) -> bool:
-    """Whether all that the message says is a fact that is told beside it."""
-    return message.from_ == SYSTEM and message.about in told
-
-
-def _with_next(happened: list[Found], mail: list[Found], otherwise: Callable[[], str]) -> Found:
-    named = [each["next"] for each in [*mail, *happened] if each["next"]]
-    return {"happened": happened, "messages": mail, "next": named[0] if named else otherwise()}
+def _with_next(happened: list[Document], messages: list[Document], otherwise: Callable[[], str]) -> Document:
+    """The news, with the first step that it names, or the step *otherwise*."""
+    named = [each["next"] for each in [*messages, *happened] if each["next"]]
+    return {"happened": happened, "messages": messages, "next": named[0] if named else otherwise()}

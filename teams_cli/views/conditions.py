@@ -258,12 +258,12 @@ def task_ready(store: Store, team: str, caller: Caller) -> Condition:
 
 def nothing_left(store: Store, team: str, caller: Caller, once_told: OnceTold) -> Condition:
     """All tasks are settled, for a member that was not told so: it is done, whatever it waits for."""
-    from teams_cli.views.facts import settled_as
+    from teams_cli.views.facts import settled_key
 
     def look(alarm: Alarm) -> dict[str, Any] | None:
         at = standing_of(teams.get(store, team), caller)
         counts = overviews.over(store, team, alarm) if at and not (at.leads or caller.is_human) else None
-        about = settled_as(counts) if counts else ""
+        about = settled_key(counts) if counts else ""
         if not about or about in presence.load(store, team, caller.name).told:
             return None
         fresh, place = presence.Agent(agent=caller.name), presence.AGENT.also_closed

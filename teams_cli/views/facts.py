@@ -1,5 +1,7 @@
-"""Facts of the team that concern one agent: a task is ready, a message is overdue. Each has a word that notes whether
-the agent has seen it. Facts for the leader or the person are in `leading`.
+"""Facts of the team that concern one agent: a task is ready, a message is overdue, all is done.
+
+Each has a key, which is noted in the agent's record once it was reported. Facts for the leader or the person are in
+`leading`.
 """
 
 from __future__ import annotations
@@ -24,44 +26,42 @@ if TYPE_CHECKING:
 
     from teams_cli.teams.permission import Caller
 
-    Found = dict[str, Any]
-    Known = dict[str, Found | None]
+    Document = dict[str, Any]
+    FactsByKey = dict[str, Document | None]
+    """Facts by their keys; None for a fact that is reported together with another, or was before."""
 
 SHUTDOWN = "shutdown"
-"""The kind of the requests to end: what looks at them is imported where there are any."""
+"""The kind of shutdown requests. The module for them is imported only if there are any."""
 PLAN = "plan:"
 """The beginning of the key of a fact about a plan."""
 _TITLE = 60
 _IN_SIGHT = 10
-"""So many ready tasks are looked at, where not all that are news among them are left to others."""
-_BEHIND = f"{work.READY}more:"
-"""The beginning of the key of the fact that more tasks are ready; the position of the last one looked at follows.
-"""
-_MUCH = 100
-"""After so many changes what is ready is told again, rather than looking further back for a task that the agent took.
-"""
+"""Ready tasks that are looked at. More are only if all new ones among them are left to others."""
+_BEYOND = f"{work.READY}more:"
+"""The beginning of the key of the fact that more tasks are ready; the position of the last one looked at follows."""
+_MANY_CHANGES = 100
+"""Changes after which ready tasks are reported again, instead of searching all of them for a claim of the agent."""
 _TURN = 0.1
-"""Seconds by which those who wait for work look for it one after the other."""
+"""Seconds between the looks of agents that wait for work, so that each is told of another task."""
 _TO_LEAVE = 1.0
 """Seconds that an agent waits for another that was offered the same task to leave it."""
 
 
-def fact(what: str, about: str, text: str, step: str) -> Found:
-    """One thing that concerns an agent: its kind, what it is about, in words, and the command that follows."""
+def fact(what: str, about: str, text: str, step: str) -> Document:
+    """A fact as an answer has it: its kind, the id of its subject, a sentence, and the next step."""
     return {"what": what, "id": about, "text": text, "next": step}
 
 
-def settled_as(counts: dict[str, int]) -> str:
-    """The word under which it is told that all tasks are settled."""
+def settled_key(counts: dict[str, int]) -> str:
+    """The key of the fact that all tasks are settled, with these counts by status."""
     return f"settled:{'-'.join(map(str, counts.values()))}"
 
 
 class Facts:
-    """The present facts that concern the caller, by key. Several may be reported as one, and None is not reported. The
-    alarm is set for facts that time alone may make true.
+    """The present facts that concern the caller. The alarm is set for facts that time alone may make true.
 
-    The *queue* says from when on the caller may be told of a task that was left to those who wait before it; *there*
-    names kinds of records that the team has.
+    *queue* has the time from which the caller may be told of a task that was left to agents before it. *kinds* are
+    kinds of records that the team has.
     """
 
     def __init__(
@@ -71,25 +71,25 @@ class Facts:
         caller: Caller,
         alarm: Alarm,
         queue: dict[str, float],
-        there: Collection[str] = (),
+        kinds: Collection[str] = (),
     ) -> None:
         self.store = store
         self.team = team
         self.caller = caller
         self.alarm = alarm
         self.queue = queue
-        self.there = there
-        at = standing_of(team, caller)
-        self.leads = at is not None and at.leads
-        self._ready: Iterator[Task] | None = None
-        self._seen: list[Task] = []
+        self.kinds = kinds
+        standing = standing_of(team, caller)
+        self.leads = standing is not None and standing.leads
+        self.works = claims.may_claim(team, caller)
         self.offer: str | None = None
-        """The ready task that the caller is offered first."""
+        """The key of the ready task that the caller is offered."""
+        self._unread_ready: Iterator[Task] | None = None
+        self._ready: list[Task] = []
         self._idle: list[Agent] | None = None
         self._waiting: list[str] = []
-        self.works = claims.may_claim(team, caller)
 
-    def overdue(self, agent: Agent) -> Known:
+    def overdue(self, agent: Agent) -> FactsByKey:
         """Messages of the caller, the *agent*, that were not acknowledged in time."""
         if not agent.awaits:
             return {}
@@ -97,204 +97,186 @@ class Facts:
 
         if (seconds := receipts.next_due(self.store, self.team.name, self.caller.name)) is not None:
             self.alarm.ring_after(seconds)
-        late = receipts.overdue(self.store, self.team.name, self.caller.name)
+        rows = receipts.overdue(self.store, self.team.name, self.caller.name)
         return {
-            f"overdue:{row['id']}": fact("overdue", row["id"], receipts.in_words(row), steps.look_at(row["id"]))
-            for row in late
+            f"overdue:{row['id']}": fact(
+                "overdue", row["id"], receipts.in_words(row), f"teams show-message {row['id']}"
+            )
+            for row in rows
         }
 
     def held(self) -> list[str]:
         """The tasks that the caller has in progress."""
-        found = tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS)
-        return [task.id for task in found if task.owner == self.caller.name]
+        in_progress = tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS)
+        return [task.id for task in in_progress if task.owner == self.caller.name]
 
     def still_told(self, agent: Agent, but_ready: bool = False) -> set[str]:
-        """What the agent still knows of what it was told. What was ready is news again once it may have taken a task,
-        and after many changes; *but_ready*, always.
+        """The facts that need not be reported again. Ready tasks are reported again once the agent may have taken one,
+        and after many changes; with *but_ready*, always.
         """
-        ready = {about for about in agent.told if about.startswith(work.READY)}
+        ready = {key for key in agent.told if key.startswith(work.READY)}
         if ready and (but_ready or self._may_have_taken_one(ready, agent.ready_at or "")):
             return set(agent.told) - ready
         return set(agent.told)
 
     def _may_have_taken_one(self, told: set[str], since: str) -> bool:
-        """Whether the caller has claimed one of the tasks that it was told of, or one at all as the history says; it is
-        not looked through to its beginning for that.
-        """
-        gone = told - {work.about(task) for task in self._in_sight()}
-        keys = [work.task_of(about) for about in gone if not about.startswith(_BEHIND)]
-        if any(self._claimed(key, since) for key in keys):
+        """Whether the caller has claimed one of the tasks that it was told of, or, by the history, any task since."""
+        gone = told - {work.ready_key(task) for task in self._in_sight()}
+        if any(self._has_claimed(work.task_of_key(key), since) for key in gone if not key.startswith(_BEYOND)):
             return True
         from teams_cli.teams import history
 
         changes = enumerate(history.later(self.store, self.team.name, since), 1)
-        return any(count > _MUCH or self._tells_of_taking(entry) for count, entry in changes)
+        return any(count > _MANY_CHANGES or self._gives_a_task(entry) for count, entry in changes)
 
-    def _claimed(self, key: str, since: str) -> bool:
+    def _has_claimed(self, task_id: str, since: str) -> bool:
         try:
-            notes = tasks.get(self.store, self.team.name, key).notes
+            notes = tasks.get(self.store, self.team.name, task_id).notes
         except errors.TeamsError:
             return False
         return any(note.what == "claimed" and note.by == self.caller.name and note.at > since for note in notes)
 
-    def _tells_of_taking(self, entry: Found) -> bool:
-        """Whether a change may have made the caller the owner of a task: it claimed one, or got one from another."""
+    def _gives_a_task(self, entry: Document) -> bool:
+        """Whether a change may have made the caller the owner of a task: by a claim, or by another agent."""
         name, what, actor = self.caller.name, entry.get("what"), entry.get("actor")
         if what == "task handed over":  # older versions did not say to whom
             return bool(entry.get("to", name) == name)
-        if what == "task reopened":  # what did not land is its owner's again
+        if what == "task reopened":  # a task that did not land is its owner's again
             return bool(actor == SYSTEM)
-        got = entry.get("to") == name or (what == "task rejected" and entry.get("owner") == name)
-        return got or (what == "task claimed" and actor == name)
+        is_given = entry.get("to") == name or (what == "task rejected" and entry.get("owner") == name)
+        return is_given or (what == "task claimed" and actor == name)
 
     def _in_sight(self, most: int = _IN_SIGHT) -> list[Task]:
-        """The first of the tasks that the caller can claim, best first; one more than *most*, which are told of, tells
-        that there are more.
-        """
-        if self._ready is None:
-            self._ready = choosing.ready_for(self.store, self.team, self.caller, self.alarm)
-        while len(self._seen) <= most and (task := next(self._ready, None)):
-            self._seen.append(task)
-        return self._seen[: most + 1]
+        """The best *most* tasks that the caller can claim, and another one if there are more."""
+        if self._unread_ready is None:
+            self._unread_ready = choosing.ready_for(self.store, self.team, self.caller, self.alarm)
+        while len(self._ready) <= most and (task := next(self._unread_ready, None)):
+            self._ready.append(task)
+        return self._ready[: most + 1]
 
-    @property
-    def _most(self) -> int:
-        """How many ready tasks may have to be looked at: each of those who wait may be told of another, and what it was
-        told of a moment ago is left to it.
-        """
-        members = len(self.team.members)
-        return max(_IN_SIGHT + members, 2 * members)
-
-    def ready(self, known: set[str]) -> Known:
-        """The tasks that the caller can claim; all that are news are told as one."""
+    def ready(self, told: set[str]) -> FactsByKey:
+        """The tasks that the caller can claim; all new ones are reported as one."""
         if not self.works or not self._in_sight() or self._is_asked_to_end():
             return {}
-        told, is_left = self._ready_among(_IN_SIGHT, known)
-        return self._ready_among(self._most, known)[0] if is_left else told
+        facts, is_left = self._ready_among(_IN_SIGHT, told)
+        if not is_left:
+            return facts
+        # Each waiting agent may be told of another task, and those that it was told of a moment ago are left to it.
+        members = len(self.team.members)
+        return self._ready_among(max(_IN_SIGHT + members, 2 * members), told)[0]
 
-    def _ready_among(self, most: int, known: set[str]) -> tuple[Known, bool]:
-        """The same, for the first *most* ready tasks; whether new ones are left to others though more are ready."""
+    def _ready_among(self, most: int, told: set[str]) -> tuple[FactsByKey, bool]:
+        """The facts on the best *most* ready tasks; and whether all new ones are left to others, and more are ready."""
         ready = self._in_sight(most)
-        more = len(ready) > most
-        behind = next((about for about in known if about.startswith(_BEHIND)), "") if more else ""
-        told: Known = {about: None for about in map(work.about, ready) if about in known}
-        if behind:  # what others come before is out of sight, and comes back
-            told[min(behind, self._behind(ready[-1]), key=_place_in)] = None
-        news = {work.about(task) for task in ready if not (behind and self._is_behind(task, behind))} - known
-        free = self._not_offered(ready) if news else []
-        fresh = [task for task in free if work.about(task) in news]
+        has_more = len(ready) > most
+        beyond = next((key for key in told if key.startswith(_BEYOND)), "") if has_more else ""
+        facts: FactsByKey = {key: None for key in map(work.ready_key, ready) if key in told}
+        if beyond:  # a task that others come before is out of sight, and comes back
+            facts[min(beyond, self._beyond_key(ready[-1]), key=_position)] = None
+        new = {work.ready_key(task) for task in ready if not (beyond and self._order(task) >= _position(beyond))} - told
+        free = self._not_offered(ready) if new else []
+        fresh = [task for task in free if work.ready_key(task) in new]
         if fresh:
-            self.offer = work.about(fresh[0])
-            told |= dict.fromkeys(map(work.about, fresh), self._ready_fact(fresh[0], len(free) - 1, more))
-        if more and not behind and (fresh or not news):
-            told[self._behind(ready[-1])] = None
-        return told, more and bool(news) and not fresh
+            self.offer = work.ready_key(fresh[0])
+            facts |= dict.fromkeys(map(work.ready_key, fresh), self._ready_fact(fresh[0], len(free) - 1, has_more))
+        if has_more and not beyond and (fresh or not new):
+            facts[self._beyond_key(ready[-1])] = None
+        return facts, has_more and bool(new) and not fresh
 
-    def done(self, known: set[str]) -> Known:
-        """A text for a member: nothing is left to do. `leading` has the text for the leader."""
+    def done(self, told: set[str]) -> FactsByKey:
+        """The fact for a member that nothing is left to do; `leading` has the one for the leader."""
+        if self.leads or not self.team.member(self.caller.name):
+            return {}
         from teams_cli.tasks import overviews
 
-        counts = (
-            None
-            if self.leads or not self.team.member(self.caller.name)
-            else overviews.over(self.store, self.team.name, self.alarm)
-        )
+        counts = overviews.over(self.store, self.team.name, self.alarm)
         if not counts:
             return {}
-        about = settled_as(counts)
-        return {about: None if about in known else fact("settled", self.team.name, overviews.DONE, "")}
+        key = settled_key(counts)
+        return {key: None if key in told else fact("settled", self.team.name, overviews.DONE, "")}
 
     def _is_asked_to_end(self) -> bool:
-        if SHUTDOWN not in self.there:
+        if SHUTDOWN not in self.kinds:
             return False
         from teams_cli.membership import shutdowns
 
         return shutdowns.is_asked_to_end(self.store, self.team, self.caller.name)
 
-    def _ready_fact(self, task: Task, others: int, more: bool) -> Found:
+    def _ready_fact(self, task: Task, others: int, has_more: bool) -> Document:
         kept = ", assigned to you," if task.assignee == self.caller.name else ""
         text = f"{task.id}{kept} is ready: {task.title[:_TITLE]}"
-        if others or more:
-            text += f" (and {'at least ' if more else ''}{others or 1} more)"
+        if others or has_more:
+            text += f" (and {'at least ' if has_more else ''}{others or 1} more)"
         return fact("ready", task.id, text, steps.CLAIM)
 
-    def _place(self, task: Task) -> tuple[int, int]:
+    def _order(self, task: Task) -> tuple[int, int]:
         """The sort key for ready tasks in the order of claims, without regard to what others have in progress."""
         rank = 0 if task.assignee == self.caller.name else 1 + tasks.PRIORITIES.index(task.priority)
         return rank, tasks.TASK.number_in(task.id)
 
-    def _behind(self, task: Task) -> str:
-        return f"{_BEHIND}{'-'.join(map(str, self._place(task)))}"
-
-    def _is_behind(self, task: Task, behind: str) -> bool:
-        """Whether the task stands behind those that were looked at when the caller was told that there are more."""
-        return self._place(task) >= _place_in(behind)
+    def _beyond_key(self, task: Task) -> str:
+        return f"{_BEYOND}{'-'.join(map(str, self._order(task)))}"
 
     def _not_offered(self, ready: list[Task]) -> list[Task]:
-        """The tasks that were not just offered to another idle agent; for the others the alarm is set."""
+        """The tasks that were not just offered to another idle agent. For the others the alarm is set."""
         if self._idle is None:
             self._idle = work.idle(self.store, self.team, self.caller.name)
-        others = self._idle
-        offers = {agent.offered: left for agent in others if (left := work.offer_left(self.store, agent)) > 0}
+        offers = {agent.offered: left for agent in self._idle if (left := work.offer_left(self.store, agent)) > 0}
         for task in ready:
-            if (about := work.about(task)) in offers:
-                self.alarm.ring_after(offers[about])
-        free = [task for task in ready if task.assignee or work.about(task) not in offers]
+            if (key := work.ready_key(task)) in offers:
+                self.alarm.ring_after(offers[key])
+        free = [task for task in ready if task.assignee or work.ready_key(task) not in offers]
         if free and free[0].assignee:
             return free
-        self._waiting = [agent.agent for agent in others if agent.waiting]
-        return self._in_turn(free, self._before())
+        self._waiting = [agent.agent for agent in self._idle if agent.waiting]
+        return self._in_turn(free, sum(name < self.caller.name for name in self._waiting))
+
+    def _in_turn(self, free: list[Task], before: int) -> list[Task]:
+        """The tasks for the caller. The first ones are left to the waiting agents *before* it; what these do not take,
+        because they wait no more, is the caller's a moment later.
+        """
+        left = free[:before]
+        for place, task in enumerate(left):
+            since = self.queue.setdefault(work.ready_key(task), time.monotonic() + _TURN * (before - place))
+            self.alarm.ring_in(since - time.monotonic())
+        late = [task for task in left if self.queue[work.ready_key(task)] <= time.monotonic()]
+        return [*free[before:], *late] if free[before:] else late
 
     def is_told_to_another(self) -> bool:
-        """Whether another is told of the task of which it is noted that the caller is: on a busy machine a turn may
-        last longer than is left for it. Both note it before they look, so at least one of them sees it; of two that do
-        the first by name has it, which stays with it until the other has left it, or is seen to stay.
+        """Whether another agent is told of the offered task, as on a busy machine a turn may last longer than planned.
+
+        Both note their offer before they look, so at least one sees the other. The first by name has the task, once
+        the other has left it or a second is over.
         """
-        give_up, met = time.monotonic() + _TO_LEAVE, False
-        while others := self._also_told():
+        give_up, has_met = time.monotonic() + _TO_LEAVE, False
+        while others := self._also_offered():
             if min(others) < self.caller.name or time.monotonic() > give_up:
                 self.alarm.ring_in(2 * _TO_LEAVE)  # the other may have left it as well
                 return True
-            met = True
+            has_met = True
             time.sleep(_TURN / 2)
-        return met and not self._can_be_taken()
+        return has_met and not self._can_be_taken()
 
     def _can_be_taken(self) -> bool:
         """Whether the offered task is still pending and unchanged."""
         try:
-            task = tasks.get(self.store, self.team.name, work.task_of(self.offer or ""))
+            task = tasks.get(self.store, self.team.name, work.task_of_key(self.offer or ""))
         except errors.TeamsError:
             return False
-        return task.status == "pending" and work.about(task) == self.offer
+        return task.status == "pending" and work.ready_key(task) == self.offer
 
-    def _also_told(self) -> list[str]:
+    def _also_offered(self) -> list[str]:
         """The other waiting agents that are offered the same task as the caller."""
         if not self._waiting:
             return []
         others = work.idle(self.store, self.team, self.caller.name)
         return [one.agent for one in others if one.offered == self.offer and work.offer_left(self.store, one)]
 
-    def _before(self) -> int:
-        """The number of waiting agents before the caller."""
-        return sum(name < self.caller.name for name in self._waiting)
 
-    def _in_turn(self, free: list[Task], before: int) -> list[Task]:
-        """The tasks for the caller, where so many who wait come *before* it and take the first ones.
-
-        What they don't take, because they wait no more, is its own a moment later.
-        """
-        left = free[:before]
-        for place, task in enumerate(left):
-            since = self.queue.setdefault(work.about(task), time.monotonic() + _TURN * (before - place))
-            self.alarm.ring_in(since - time.monotonic())
-        late = [task for task in left if self.queue[work.about(task)] <= time.monotonic()]
-        return [*free[before:], *late] if free[before:] else late
-
-
-def _place_in(behind: str) -> tuple[int, int]:
-    """The place that such a word says; one behind all if it was edited by hand."""
+def _position(beyond_key: str) -> tuple[int, int]:
+    """The position in a key of `_beyond_key`; behind all tasks if the key was edited by hand."""
     try:
-        rank, number = map(int, behind.removeprefix(_BEHIND).split("-"))
+        rank, number = map(int, beyond_key.removeprefix(_BEYOND).split("-"))
     except ValueError:
         return len(tasks.PRIORITIES) + 1, 0
     return rank, number

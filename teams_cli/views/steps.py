@@ -206,63 +206,44 @@ def outside(team: str, teams: list[str], name: str, own: Sequence[str] = ()) -> 
     return join(teams[0] if len(teams) == 1 else "NAME", name)
 
 
-def following(brief: Found) -> str:
-    """The next sensible command of who is told this brief: the first that fits where it stands; none where nothing is
-    left to do.
-    """
-    for step in _STEPS:
-        if found := step(brief):
-            return found
-    return WAIT if brief["going"] or brief["stuck"] or not brief["tasks"] else ""
-
-
-def _of_a_closed_team(brief: Found) -> str | None:
-    return f"teams show-team {brief['team']}" if "closed" in brief else None
-
-
-def _outside(brief: Found) -> str | None:
-    if brief["role"] is not None:
-        return None
-    if brief.get("stopped"):
-        return after_shutdown(brief["agent"])
-    return join(brief["team"], brief["agent"])
-
-
-def _of_the_person(brief: Found) -> str | None:
-    return "teams human" if brief["role"] == HUMAN and brief["questions"] else None
-
-
-def _end(brief: Found) -> str | None:
-    return end(brief["shutdown"]) if brief["shutdown"] else None
-
-
-def _read(brief: Found) -> str | None:
-    return READ if brief["unread"] else None
-
-
-def _answer(brief: Found) -> str | None:
-    return answer(brief["toAnswer"]) if brief["toAnswer"] else None
-
-
-def _decide(brief: Found) -> str | None:
-    """A plan that is not shown whole is to be read first."""
-    shown = brief["proposed"][:1]
-    if not shown:
-        return None
-    return decide(shown[0]["id"]) if shown[0]["whole"] else f"teams show-plan {shown[0]['id']}"
-
-
-def _review(brief: Found) -> str | None:
-    return review(brief["toReview"][0]) if brief["toReview"] else None
-
-
-def is_wait(step: str) -> bool:
-    """Whether the command that follows only waits."""
-    return step == WAIT or step.startswith(f"{WAIT} ")
+def following(brief: Found, works: bool) -> str:
+    """Choose the next command for the reader of this brief, who may claim tasks if it *works*; empty if it is done."""
+    is_leader = brief["leads"]
+    step: str | None = None
+    if "closed" in brief:
+        step = f"teams show-team {brief['team']}"
+    elif brief["role"] == HUMAN and brief["questions"]:
+        step = "teams human"
+    elif brief["role"] is None:
+        step = after_shutdown(brief["agent"]) if brief.get("stopped") else join(brief["team"], brief["agent"])
+    elif brief["shutdown"]:
+        step = end(brief["shutdown"])
+    elif brief["unread"]:
+        step = READ
+    elif brief["toAnswer"]:
+        step = answer(brief["toAnswer"])
+    elif brief["proposed"]:
+        plan = brief["proposed"][0]
+        step = decide(plan["id"]) if plan["whole"] else f"teams show-plan {plan['id']}"
+    elif brief["toReview"]:
+        step = review(brief["toReview"][0])
+    elif brief["myTasks"]:
+        step = work(brief)
+    elif brief["readyForMe"]:
+        step = CLAIM
+    elif brief["unhandled"]:
+        step = reply(brief["unhandled"][0])
+    elif is_leader and not brief["tasks"]:
+        step = CREATE
+    elif is_leader:
+        step = WAIT_TO_LEAD if brief["going"] else after_all(brief["stuck"])
+    elif brief["going"] or brief["stuck"] or not brief["tasks"]:
+        step = when_idle(works)
+    return step or ""
 
 
 def work(brief: Found) -> str | None:
-    """The next step for the caller's first task: finish it, unless something else comes first."""
+    """The next step for the first of its tasks; None without one."""
     for task in brief["myTasks"][:1]:
         if task["waitsFor"]:
             return f"teams wait --task {task['waitsFor'][0]}"
@@ -271,38 +252,11 @@ def work(brief: Found) -> str | None:
         if task["plan"] == "rejected":
             return revise(task["planId"], task["id"])
         if task["plan"] == "required":
-            return propose(str(task["id"]))
-        return complete(str(task["id"]))
+            return propose(task["id"])
+        return complete(task["id"])
     return None
 
 
-def _claim(brief: Found) -> str | None:
-    return CLAIM if brief["readyForMe"] else None
-
-
-def _reply(brief: Found) -> str | None:
-    return reply(brief["unhandled"][0]) if brief["unhandled"] else None
-
-
-def _lead(brief: Found) -> str | None:
-    if not brief["leads"]:
-        return None
-    if not brief["tasks"]:
-        return CREATE
-    return WAIT_TO_LEAD if brief["going"] else after_all(brief["stuck"])
-
-
-_STEPS: tuple[Callable[[Found], str | None], ...] = (
-    _of_a_closed_team,
-    _of_the_person,
-    _outside,
-    _end,
-    _read,
-    _answer,
-    _decide,
-    _review,
-    work,
-    _claim,
-    _reply,
-    _lead,
-)
+def is_wait(step: str) -> bool:
+    """Whether a step only waits."""
+    return step == WAIT or step.startswith(f"{WAIT} ")

@@ -26,72 +26,68 @@ if TYPE_CHECKING:
     from teams_cli.tasks.plans import Plan
     from teams_cli.teams.permission import Caller
 
-    Found = dict[str, Any]
+    Document = dict[str, Any]
 
 
 SHOWN = 4
 READY = "ready:"
 """The beginning of the key of the fact that a task is ready."""
 HELD = "held:"
-"""What the word begins with under which one is told of a task that it has, when it waits for another."""
+"""The beginning of the key of the fact that an agent has a task."""
 _TITLE = 48
+_TITLE_IN_REMINDER = 60
 _RESULT = 1200
-"""Characters of a result that a row has."""
+"""Characters of a blocker's result that a row has."""
 _TO_TAKE_IT = 15.0
-"""Seconds in which a ready task is left to the agent that was told of it first: models take about ten for a step."""
+"""Seconds for which a ready task is left to the agent that was told of it first. Models take about ten for a step."""
 _SOON = 0.25
 """The part of a lease at the end of which its owner is warned."""
+_BACK = 50
+"""Messages that are searched for a question of the owner that is not answered."""
 
 
-def of(store: Store, team: Team, name: str) -> Found:
-    """The agent's tasks as in a brief."""
-    held = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == name]
-    if not held:
-        return {"myTasks": []}
-
-    return {"myTasks": rows_of(store, team, held, plans.all_of(store, team.name, []))}
+def held_by(store: Store, team: str, name: str) -> list[Task]:
+    """The tasks that the agent has in progress."""
+    return [task for task in tasks.labelled(store, team, IN_PROGRESS) if task.owner == name]
 
 
-def rows_of(store: Store, team: Team, held: list[Task], proposed: list[Plan]) -> list[Found]:
-    """The rows about an owner's tasks, for the first few of them."""
+def rows_of(store: Store, team: Team, held: list[Task], proposed: list[Plan]) -> list[Document]:
+    """The first few tasks of an owner, as rows: the time left, what each waits for, and the state of its plan."""
     by_id = {task.id: task for task in held[:SHOWN]}
     for key in {key for task in held[:SHOWN] for key in task.blocked_by}:
         try:
             by_id[key] = tasks.get(store, team.name, key)
         except errors.TeamsError:
             continue
-    return [row(store, team, task, by_id, proposed) for task in held[:SHOWN]]
+    return [_row(store, team, task, by_id, proposed) for task in held[:SHOWN]]
 
 
-def row(store: Store, team: Team, task: Task, by_id: dict[str, Task], proposed: list[Plan]) -> Found:
-    """The row for the owner of a task: the time left, what it waits for, and the state of its plan."""
+def _row(store: Store, team: Team, task: Task, by_id: dict[str, Task], proposed: list[Plan]) -> Document:
     blockers = [by_id[key] for key in task.blocked_by if key in by_id]
-    results = [(blocker.id, blocker.owner, blocker.result) for blocker in blockers if blocker.status == "completed"]
+    done = [blocker for blocker in blockers if blocker.status == "completed"]
     status, plan = plan_of(task, proposed)
+    ends = leases.expires_at(store, task)
+    left = None if ends is None else max(0, round(-seconds_since(ends, store.now())))
     return {
         "id": task.id,
         "title": text.clipped_line(task.title, _TITLE),
-        "leaseExpiresAt": leases.expires_at(store, task),
-        "leaseSeconds": (left := _seconds_left(store, task)),
+        "leaseExpiresAt": ends,
+        "leaseSeconds": left,
         "leaseEndsSoon": left is not None and left < leases.lease_seconds(team) * _SOON,
         "waitsFor": [blocker.id for blocker in blockers if blocker.status != "completed"],
         "results": [
-            {"id": key, "owner": owner, "result": text.clipped_line(said or "", _RESULT)}
-            for key, owner, said in results
+            {"id": blocker.id, "owner": blocker.owner, "result": text.clipped_line(blocker.result or "", _RESULT)}
+            for blocker in done
         ],
         "plan": status,
         "planId": plan,
     }
 
 
-def _seconds_left(store: Store, task: Task) -> int | None:
-    ends = leases.expires_at(store, task)
-    return None if ends is None else max(0, round(-seconds_since(ends, store.now())))
-
-
 def plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:
-    """How it stands with the owner's newest plan for the task, or that one is required; and its id. A plan that was
-    approved for who had the task before holds on.
+    """The status and id of the owner's newest plan for the task, or `required`.
+
+    A plan that was approved for an owner before still counts.
     """
     own = [plan for plan in proposed if plan.task == task.id and plan.from_ == task.owner]
     if own:
@@ -107,63 +103,57 @@ def plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:
 
 
 def next_step(store: Store, team: Team, caller: Caller) -> str:
-    """The next step of a caller that ended a task: continue with another, or wait, which claims the next."""
-    return steps.work(of(store, team, caller.name)) or when_idle(store, team, caller)
+    """The next step of a caller that has ended something: go on with a task that it has, or wait for another."""
+    held = held_by(store, team.name, caller.name)
+    rows = rows_of(store, team, held, plans.all_of(store, team.name, [])) if held else []
+    return steps.work({"myTasks": rows}) or when_idle(store, team, caller)
 
 
 def when_idle(store: Store, team: Team, caller: Caller) -> str:
-    """How the caller waits when it has nothing to do. When all tasks are over nobody waits: the leader ends the team's
-    work, once those that it asked to end did, and nothing is left for the others.
+    """The step of a caller that has nothing to do: it waits, or the work is over.
+
+    The leader then closes the team, once the members that it asked to end did, and no task is left.
     """
     from teams_cli.tasks import overviews
 
-    at = standing_of(team, caller)
-    if at is None or not at.leads:
+    standing = standing_of(team, caller)
+    if standing is None or not standing.leads:
         return "" if overviews.over(store, team.name) else steps.when_idle(may_claim(team, caller))
-    found = overviews.settled(store, team.name)
-    if not (found and any(found["taskCounts"].values())):
+    settled = overviews.settled(store, team.name)
+    if not (settled and any(settled["taskCounts"].values())) or expects_ends(store, team.name, caller.name):
         return steps.WAIT_TO_LEAD
-    expects = expects_ends(store, team.name, caller.name)
-    return steps.WAIT_TO_LEAD if expects else steps.after_all(found["stuck"])
+    return steps.after_all(settled["stuck"])
 
 
 def idle(store: Store, team: Team, name: str) -> list[Agent]:
-    """The other members that were heard of and have no task."""
+    """The other members that showed themselves, are not silent, and have no task."""
     busy = {task.owner for task in tasks.labelled(store, team.name, IN_PROGRESS)}
-    found = (agent for agent, _ in store.scan(team.name, presence.AGENT, []))
-    others = (agent for agent in found if agent.agent not in (name, *busy))
+    others = (agent for agent, _ in store.scan(team.name, presence.AGENT, []) if agent.agent not in (name, *busy))
     return [agent for agent in others if presence.is_around(store, team, agent)]
 
 
-def about(task: Task) -> str:
+def ready_key(task: Task) -> str:
     """The key of the fact that the task is ready, until somebody claims it."""
     return f"{READY}{task.id}:{task.claim}"
 
 
-def task_of(about: str) -> str:
-    """The task that is told of under that word."""
-    return about.removeprefix(READY).partition(":")[0]
+def task_of_key(key: str) -> str:
+    """The id of the task in a key of `ready_key`."""
+    return key.removeprefix(READY).partition(":")[0]
 
 
 def offer_left(store: Store, agent: Agent) -> float:
-    """Seconds for which the task that the agent was told of is left to it; none if that time is to come yet."""
+    """Seconds for which the task that the agent was told of is left to it; 0 if its time is in the future."""
     left = _TO_TAKE_IT - seconds_since(agent.offered_at, store.now()) if agent.offered_at else 0.0
     return left if 0 < left <= _TO_TAKE_IT else 0.0
 
 
-_BACK = 50
-"""So many messages are looked at for what the owner asked and was not answered."""
-_TITLE_IN_REMINDER = 60
-
-
 class Held:
-    """A task in progress of an agent: the word under which that is told, why the agent is to go on with it, how it is
-    told, and the command that ends it.
-    """
+    """A task in progress that its owner can go on with: the key of that fact, the reason, a sentence, the next step."""
 
-    def __init__(self, task: Task, row: Found, step: str) -> None:
+    def __init__(self, task: Task, row: Document, step: str) -> None:
         self.task = task
-        self.about = f"{HELD}{task.id}:{task.claim}:{row['plan'] or ''}"
+        self.key = f"{HELD}{task.id}:{task.claim}:{row['plan'] or ''}"
         plan = f", {row['planId']} is {row['plan']}" if row["planId"] else ""
         self.why = f"{task.id} is yours{plan}, and nothing blocks it"
         self.text = f"{self.why}: {task.title[:_TITLE_IN_REMINDER]} (all of it: teams show-task {task.id})"
@@ -171,27 +161,27 @@ class Held:
 
 
 def held_task(store: Store, team: Team, name: str) -> Held | None:
-    """The first task that the agent has, if it is for the agent to go on with it; None also while it waits for a plan
-    to be decided, for a blocker, or for an answer to what it asked since it has the task, and while it is asked to end.
+    """The first task of the agent, if it can go on with it.
+
+    None while it waits for the decision on a plan, for a blocker, or for an answer to what it asked since it has the
+    task; and while it is asked to end.
     """
-    held = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == name][:1]
+    held = held_by(store, team.name, name)[:1]
     if not held:
         return None
     rows = rows_of(store, team, held, plans.all_of(store, team.name, []))
     step = steps.work({"myTasks": rows})
     if not step or steps.is_wait(step) or shutdowns.is_asked_to_end(store, team, name):
         return None
-    if _has_open_question(store, team.name, name) or unanswered(store, team.name, name, held[0].claimed_at or ""):
+    if any(asked.from_ == name and asked.open for asked in questions.all_of(store, team.name, [])):
+        return None
+    if unanswered(store, team.name, name, held[0].claimed_at or ""):
         return None
     return Held(held[0], rows[0], step)
 
 
-def _has_open_question(store: Store, team: str, name: str) -> bool:
-    return any(asked.from_ == name and asked.open for asked in questions.all_of(store, team, []))
-
-
 def unanswered(store: Store, team: str, name: str, since: str) -> Message | None:
-    """The last that the agent asked since then, if that is newer than all that others wrote to it."""
+    """The last message in which the agent asked something since then, if nobody has written to it after that."""
     last = store.last(team, MESSAGE)
     asked: Message | None = None
     for message in store.read(team, MESSAGE, None, max(0, last - _BACK), []):
@@ -204,8 +194,8 @@ def unanswered(store: Store, team: str, name: str, since: str) -> Message | None
 
 
 def tell_blocked(store: Store, team: str, name: str, only_with_task: bool = True) -> None:
-    """Tell whose answer the agent waits for, in the middle of its task, that it can't go on; once for each message."""
-    held = [task for task in tasks.labelled(store, team, IN_PROGRESS) if task.owner == name]
+    """Tell the agents whose answer the agent waits for that it can't go on; once for each message."""
+    held = held_by(store, team, name)
     if only_with_task and not held:
         return
     asked = unanswered(store, team, name, held[0].claimed_at or "" if held else "")
@@ -218,31 +208,23 @@ def tell_blocked(store: Store, team: str, name: str, only_with_task: bool = True
         )
 
 
-def can_wait(found: list[Message], ends_expected: bool) -> bool:
-    """Whether the messages say only what went well: that others completed tasks, or ended as they were asked to, where
-    more of those are to come.
+def can_wait(news: list[Message], expects_ends: bool) -> bool:
+    """Whether the messages say only that others completed tasks, or, if more such answers are expected, that members
+    ended as they were asked to.
     """
-    rest = [message for message in found if not _is_completion(message)]
-    return not rest or (ends_expected and all(map(_is_end, rest)))
+    from_system = [message for message in news if message.from_ == SYSTEM]
+    ends = [message for message in from_system if shutdowns.is_approval(message.about)]
+    completions = [m for m in from_system if m.type == "info" and (m.about or "").startswith("task-")]
+    return len(completions) == len(news) or (expects_ends and len(completions) + len(ends) == len(news))
 
 
 def expects_ends(store: Store, team_name: str, name: str) -> bool:
-    """Whether members were asked by the agent to end whose answer is not there yet.
+    """Whether members that the agent asked to end have not answered yet.
 
-    The team is read behind the requests: of one that is answered by then it still owes the answer, or the answer was
-    sent, and is in the mail that is read after this.
+    The team is read after the requests. If a request is answered by then, the team still owes the answer, or it is in
+    the mail that is read after this.
     """
-    asked = [found for found, _ in store.scan(team_name, shutdowns.SHUTDOWN, []) if found.requested_by == name]
+    asked = [request for request, _ in store.scan(team_name, shutdowns.SHUTDOWN, []) if request.requested_by == name]
     team = teams.get(store, team_name)
-    on_its_way = any(told.to == name and shutdowns.is_approval(told.about) for told in team.owed or ())
-    return on_its_way or any(shutdowns.as_decided(found, team).status == "requested" for found in asked)
-
-
-def _is_completion(message: Message) -> bool:
-    """Whether all that the message says is that another completed a task."""
-    return message.from_ == SYSTEM and message.type == "info" and (message.about or "").startswith("task-")
-
-
-def _is_end(message: Message) -> bool:
-    """Whether all that the message says is that a member ended as it was asked to."""
-    return message.from_ == SYSTEM and shutdowns.is_approval(message.about)
+    is_on_its_way = any(owed.to == name and shutdowns.is_approval(owed.about) for owed in team.owed or ())
+    return is_on_its_way or any(shutdowns.as_decided(request, team).status == "requested" for request in asked)

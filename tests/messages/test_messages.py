@@ -49,7 +49,7 @@ def test_an_announcement_is_no_message(team: Store, clock: FakeClock) -> None:
     for number in range(60):
         presence.announce(team, ALPHA, BOB, f"step {number}")
         clock.advance(1)
-    rows = agents.member_rows(team, teams.get(team, ALPHA), set(), [])
+    rows = agents.agent_rows(team, teams.get(team, ALPHA), [])
     (bob,) = (row for row in rows if row["name"] == "bob")
     assert bob["status"] == "step 59" and len(bob["statusHistory"]) == 50
     assert bob["statusHistory"][0]["status"] == "step 10" and team.last(ALPHA, MESSAGE) == 0

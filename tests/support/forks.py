@@ -34,7 +34,7 @@ LOADED = [
     "teams_cli.messages.notices",
     "teams_cli.store.files.engine",
     "teams_cli.tasks.claims",
-    "teams_cli.views.reminders",
+    "teams_cli.views.mail",
 ]
 REPOSITORY = Path(__file__).parents[2]
 DATABASE = "teams_cli.extensions.postgres.engine"

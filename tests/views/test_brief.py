@@ -25,7 +25,7 @@ def after(cli: Cli, agent: str, *words: str, by: str | None = None) -> str:
 @pytest.mark.slow
 def test_each_state_of_a_member_has_its_command(cli: Cli) -> None:
     """The states and the commands, in the order of a working life."""
-    assert after(cli, "bob") == "teams wait"
+    assert after(cli, "bob") == "teams wait --claim --timeout 540"
     assert after(cli, "bob", "send-message", "bob", "hi", by="lea") == "teams read-messages"
     assert after(cli, "bob", "read-messages") == "teams reply msg-1 TEXT"
     assert after(cli, "bob", "create-task", "one", "--plan-required", by="lea") == "teams claim-task --next"
@@ -48,7 +48,7 @@ def test_each_state_of_a_member_has_its_command(cli: Cli) -> None:
     cli.ok("update-task", "1", "--unblock", "2", agent="lea")
     assert after(cli, "bob", "update-task", "1", "--status", "completed") == "teams claim-task --next"
     assert after(cli, "bob", "claim-task", "2", by="mia") == "teams reply msg-1 TEXT"
-    assert after(cli, "bob", "ack", "1") == "teams wait"
+    assert after(cli, "bob", "ack", "1") == "teams wait --claim --timeout 540"
     cli.ok("request-shutdown", "bob", agent="lea")
     assert after(cli, "bob") == "teams approve-shutdown shutdown-1, or teams reject-shutdown shutdown-1 WHY"
     cli.ok("approve-shutdown", agent="bob")

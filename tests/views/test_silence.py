@@ -16,7 +16,7 @@ from teams_cli.teams import presence, settings, teams
 from teams_cli.teams.permission import Caller
 from teams_cli.views import concerns
 from teams_cli.views.concerns import Wanted
-from teams_cli.views.reminders import reminder
+from teams_cli.views.mail import reminder
 from tests.conftest import FakeClock
 from tests.support.cli import ALPHA
 from tests.support.waits import at_once

@@ -1,0 +1,319 @@
+"""The mail that answers of other commands show, the plan or task that a message is about, and what closes messages."""
+
+from __future__ import annotations
+
+from teams_cli import errors, text
+from teams_cli.messages import events
+from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.names import HUMAN, SYSTEM, is_id
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import upsert
+from teams_cli.teams import presence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from teams_cli.tasks.tasks import Task
+    from teams_cli.teams.presence import OnceTold
+    from teams_cli.teams.teams import Team
+
+_NAMED = 3
+_LOSS_UIDS = (f"{SYSTEM}~lost-", f"{SYSTEM}~taken-")
+"""The beginnings of the uids of notices about a task that their reader no longer has."""
+_NEAR = 32
+"""Messages whose envelopes are read. If more have come, the inbox is read, and its position is noted."""
+_LONGEST = 140
+"""Characters of a notice that are shown whole. A notice that is cut is shown again by the next wait."""
+_WHOLE = 200
+"""The most characters of a one-line message that the reminder shows whole, which marks it read."""
+
+
+class Reminder:
+    """The reminder as text, empty if nothing waits. *has_mail* says that it does not show all mail in full."""
+
+    def __init__(self, text: str, has_mail: bool = False) -> None:
+        self.text = text
+        self.has_mail = has_mail
+
+
+def reminder(store: Store, team: Team, name: str, once_told: OnceTold, last: int | None = None) -> Reminder:
+    """Collect what waits for an agent and was not shown to it: unread mail, notices, and overdue messages of its own.
+
+    *last* is the number of the last message, if the caller knows it.
+    """
+    agent = presence.load(store, team.name, name)
+    unread = _unread_mail(store, team, agent, once_told, store.last(team.name, MESSAGE) if last is None else last)
+    overdue: list[str] = []
+    if agent.awaits:
+        from teams_cli.messages import receipts
+
+        overdue = receipts.tell(store, team.name, name, once_told)
+    return Reminder("\n".join(filter(None, [unread.text, "; ".join(overdue)])), unread.has_mail)
+
+
+def losses(store: Store, team: str, agent: presence.Agent, once_told: OnceTold, last: int) -> str:
+    """Name the tasks that the agent lost and was not told of, once each; they come before everything else.
+
+    If very many messages have come, up to the *last*, the reminder says it with the mail.
+    """
+    told_to, name = agent.told_to or 0, agent.agent
+    if not 0 < last - told_to <= _NEAR:
+        return ""
+    envelopes = store.envelopes(team, MESSAGE, told_to)
+    numbers = sorted(number for number, uid, to in envelopes if name in to and uid.startswith(_LOSS_UIDS))
+    unseen = [m for m in store.fetch(team, MESSAGE, numbers, []) if not was_told(agent, m)]
+    lost = [message for message in unseen if not is_outdated(store, team, name, message)]
+    if lost:
+        once_told(lambda: _note_told(store, team, name, told_to, {message.id for message in lost}))
+    return "\n".join(map(_in_a_line, _without_untrue(lost)))
+
+
+def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_told: OnceTold, last: int) -> Reminder:
+    """The unread mail, with short messages whole, and the notices; empty if the agent was told of all of it."""
+    name, told_to = agent.agent, agent.told_to or 0
+    is_near = last - told_to <= _NEAR
+    # Most new messages are for others, or from the agent itself: then its inbox is neither read nor imported.
+    if last <= told_to or (
+        is_near and not any(name in to for _, _, to in store.envelopes(team.name, MESSAGE, told_to))
+    ):
+        return Reminder("")
+    from teams_cli.messages import inboxes
+
+    mailbox = inboxes.Mailbox(store, team.name, name)
+    unread = mailbox.unread(quiet=True)
+    if not unread or unread[-1] <= told_to:
+        if not is_near:
+            _note_told(store, team.name, name, last, set())
+        return Reminder("")
+    messages = mailbox.messages(unread)
+    mail = [message for message in messages if message.from_ != SYSTEM]
+    notices = [
+        message
+        for message in messages
+        if message.from_ == SYSTEM
+        and message.number > told_to
+        and not was_told(agent, message)
+        and not is_outdated(store, team.name, name, message)
+        and not is_for_later(store, team.name, message)
+    ]
+    shown_notices = notices[-_NAMED:]
+    whole = {notice.id for notice in shown_notices if len(_in_a_line(notice.message)) <= _LONGEST}
+    shown_mail = [message for message in mail if message.number > told_to][-_NAMED:]
+    read = {message.number for message in shown_mail if _fits_in_a_line(message)}
+
+    def note() -> None:
+        mailbox.mark_read(read)
+        _note_told(store, team.name, name, unread[-1], whole)
+
+    once_told(note)
+    left = len(mail) - len(read)
+    news = [
+        text.clipped(_in_a_line(body), _LONGEST, f" ({notice.id})")
+        for body, notice in zip(_without_untrue(shown_notices), shown_notices, strict=True)
+    ]
+    if len(notices) > _NAMED:
+        news.append(f"{len(notices) - _NAMED} more: teams read-messages")
+    lines = [_mail_line(message, team.leader) for message in shown_mail]
+    lines += [f"{left} unread: teams read-messages" if left else "", "; ".join(news)]
+    return Reminder("\n".join(filter(None, lines)), bool(left))
+
+
+def _without_untrue(notices: list[Message]) -> list[str]:
+    """The texts of the notices, without parts that another of them makes untrue."""
+    if len(notices) < 2:
+        return [notice.message for notice in notices]
+    from teams_cli.tasks import leases
+
+    return leases.without_offers(notices)
+
+
+def was_told(agent: presence.Agent, message: Message) -> bool:
+    """Whether another answer showed the whole message to the agent."""
+    return message.id in agent.told
+
+
+def is_message(key: str) -> bool:
+    """Whether a key of what an agent was told means a message, and not a fact."""
+    return key.startswith("msg-")
+
+
+def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
+    """Whether a notice says nothing to the agent any more.
+
+    That is so of a task that the agent has taken since, or has again; of one that is not kept for it any more; of one
+    that a wait called ready before; and of somebody who waits for an answer that the agent has given.
+    """
+    if message.from_ != SYSTEM:
+        return False
+    event, about = events.of(message)
+    if event in (events.TASK_LOST, events.TASK_RELEASED, events.TASK_TAKEN):
+        again = _task(store, team, about)
+        if again is None or again.status != "in_progress" or again.owner != agent:
+            return False
+        return event != events.TASK_RELEASED  # which also says why
+    if (message.about or "").startswith("msg-"):  # somebody waits for an answer
+        from teams_cli.messages import inboxes
+
+        mailbox = inboxes.Mailbox(store, team, agent)
+        return inboxes.is_handled(mailbox.inbox, MESSAGE.number_in(message.about or ""))
+    task = _task_of_notice(store, team, message)
+    if task is None:
+        return False
+    if event == events.TASK_EDITED:
+        return task.owner == agent and (task.claimed_at or "") >= message.timestamp
+    if task.assignee != agent and event in (events.TASK_ASSIGNED, events.TASK_ASSIGNED_BLOCKED, events.TASK_READY):
+        return True
+    if task.status != "pending":
+        return task.owner == agent
+    if event == events.TASK_ASSIGNED_BLOCKED:
+        return not _is_blocked(store, team, task)
+    from teams_cli.views import work
+
+    try:
+        return work.ready_key(task) in presence.load(store, team, agent).told
+    except errors.TeamsError:
+        return False
+
+
+def is_for_later(store: Store, team: str, message: Message) -> bool:
+    """Whether a notice tells of an edit of a blocked task. The agent that claims the task is shown the whole text."""
+    if events.of(message)[0] != events.TASK_EDITED:
+        return False
+    task = _task_of_notice(store, team, message)
+    return task is not None and task.status == "pending" and _is_blocked(store, team, task)
+
+
+def _is_blocked(store: Store, team: str, task: Task) -> bool:
+    from teams_cli.tasks import dependencies
+
+    return bool(dependencies.open_blockers(task, dependencies.stored(store, team)))
+
+
+def _task_of_notice(store: Store, team: str, message: Message) -> Task | None:
+    """The task that a notice is about; None for other messages, and if the task can't be read."""
+    event, edited = events.of(message)
+    about = edited if event == events.TASK_EDITED else message.about or ""
+    if message.from_ != SYSTEM or message.type != "notice" or not about.startswith("task-"):
+        return None
+    return _task(store, team, about)
+
+
+def _task(store: Store, team: str, key: str) -> Task | None:
+    """The task of that id; None if it can't be read."""
+    from teams_cli.tasks import tasks
+
+    try:
+        return tasks.get(store, team, key)
+    except errors.TeamsError:
+        return None
+
+
+def _fits_in_a_line(message: Message) -> bool:
+    return len(message.message) <= _WHOLE and "\n" not in message.message
+
+
+def _mail_line(message: Message, leader: str | None) -> str:
+    """A line with the whole message, and the command that answers it if it asks for one; or with its beginning."""
+    from teams_cli.views import steps
+
+    if not _fits_in_a_line(message):
+        return f"{message.id} from {message.from_} begins: {message.message.lstrip()[:_LONGEST].partition(chr(10))[0]}"
+    step = steps.after_message(message.to_document(), leader)
+    return f"{message.id} from {message.from_}: {message.message}{f' ({step})' if step else ''}"
+
+
+def _in_a_line(body: str) -> str:
+    return " ".join(body.split())
+
+
+def _note_told(store: Store, team: str, name: str, number: int, whole: set[str]) -> None:
+    """Note up to which message the agent was told, and which it was shown whole, so that no wait ends for them.
+
+    If that can't be written, the agent is told again.
+    """
+
+    def change(agent: presence.Agent) -> presence.Agent:
+        if (agent.told_to or 0) >= number and whole.issubset(agent.told):
+            return agent
+        told = [*agent.told, *sorted(whole.difference(agent.told))]
+        return agent.having(told_to=max(number, agent.told_to or 0), told=told)
+
+    try:
+        upsert(store, team, presence.AGENT, name, presence.Agent(agent=name), change)
+    except errors.TeamsError:
+        return
+
+
+def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
+    """The plan or the task of that id, a plan with whether its task waits to be claimed (`isToClaim`).
+
+    None for other ids, and if it can't be read: the doctor reports that, and the message is shown without it.
+    """
+    kind = about.partition("-")[0]
+    if kind not in ("plan", "task"):
+        return None
+    from teams_cli.tasks import plans, tasks
+
+    try:
+        if kind == "task":
+            return tasks.get(store, team, about).to_document()
+        plan = plans.get(store, team, about)
+        is_pending = plan.task is not None and tasks.get(store, team, plan.task).status == "pending"
+        return {**plan.to_document(), "isToClaim": is_pending}
+    except errors.TeamsError:
+        return None
+
+
+def is_settled(store: Store, team: str, message: Message) -> bool:
+    """Whether all tasks that a message names have ended since, so that it needs no answer."""
+    named = _tasks_named(message)
+    return bool(named) and all(_ended_at(store, team, key) >= message.timestamp for key in named)
+
+
+def close_settled(store: Store, team: str, agent: str) -> None:
+    """Close the messages that the agent has read, and whose tasks have ended since."""
+    _close(store, team, agent, lambda message: is_settled(store, team, message))
+
+
+def close_carried_out(store: Store, team: Team, task: Task, agent: str) -> None:
+    """Close the messages that the agent has read and that the task which it ended has carried out.
+
+    These name the task alone, or are from the leader or the person, came while the agent had the task, and name none.
+    """
+
+    def is_carried_out(message: Message) -> bool:
+        named = _tasks_named(message)
+        if named or message.ack_by or message.type not in ("plain", "broadcast"):
+            return named == {task.id}
+        return message.from_ in (team.leader, HUMAN) and message.timestamp >= (task.claimed_at or "")
+
+    _close(store, team.name, agent, is_carried_out)
+
+
+def _close(store: Store, team: str, agent: str, is_done: Callable[[Message], bool]) -> None:
+    from teams_cli.messages import inboxes, reading
+
+    inbox = inboxes.load(store, team, agent)
+    read = [entry for entry in inbox.open if entry.read_at]
+    messages = inboxes.open_messages(store, team, inbox.having(open=read), []) if read else []
+    done = {message.number for message in messages if is_done(message)}
+    if done:
+        reading.settle(store, team, agent, done)
+
+
+def _tasks_named(message: Message) -> set[str]:
+    """The ids of the tasks in the text of a message that asks for no acknowledgement."""
+    if message.type not in ("plain", "broadcast") or message.ack_by:
+        return set()
+    words = (word.strip(".,:;()?!'\"`") for word in message.message.split())
+    return {word for word in words if is_id(word, "task")}
+
+
+def _ended_at(store: Store, team: str, key: str) -> str:
+    """The time at which the task ended; empty if it has not, or can't be read."""
+    from teams_cli.tasks.tasks import FINISHED
+
+    task = _task(store, team, key)
+    return task.completed_at or "" if task and task.status in FINISHED else ""
