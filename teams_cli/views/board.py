@@ -160,7 +160,7 @@ def _with_trouble(
 def _for_person(
     asked: list[Question], proposed: list[Plan], letters: list[Message], all_tasks: list[Task]
 ) -> list[dict[str, Any]]:
-    """The questions, plans, reviews and letters that wait for the person; questions that no agent waits for come last."""
+    """The questions, plans, reviews and letters that wait for the person, in this order."""
     to_answer = sorted((one for one in asked if HUMAN in one.waiting_for), key=lambda one: one.left_alone)
     return [
         *(
