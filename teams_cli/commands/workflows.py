@@ -56,7 +56,7 @@ attempts}. The harness `shell` runs the command in `run`; agents with a model fo
 * agents: a number, or a list of {name, role, type, count}. An entry may also set harness, model, permissions,
 cwd, worktree or answer, instead of the run's.
 * roles: {NAME: {extends, skill, description, allow, deny}}.
-* needs: [git-checkout]: what must exist before the run.
+* needs: [git-checkout, review]: the variable `repo` is a checkout; the extension for reviews is installed.
 * broadcast: a text that is sent to all workers.
 * synthesize: {run, prompt, verdict}: the leader's last step. With a model it follows `prompt`, never `run`;
 `verdict` is a regular expression that finds the verdict in the answer.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 
-from teams_cli import errors, text
+from teams_cli import errors, extensions, text
 from teams_cli.agents import shell
 from teams_cli.names import HUMAN, is_name
 from teams_cli.runs.runs import Assigned
@@ -22,6 +22,7 @@ from teams_cli.workflows.model import (
     MAX_AGENTS,
     REPO,
     RESULT,
+    REVIEW,
     AgentTemplate,
     TaskTemplate,
     Workflow,
@@ -97,7 +98,13 @@ def variables(workflow: Workflow, given: Mapping[str, str], surroundings: Surrou
 def refuse_impossible(
     workflow: Workflow, values: dict[str, str], surroundings: Surroundings, say: Callable[[str], None]
 ) -> None:
-    """Have the workflow's own check see whether workers can do what is asked for."""
+    """Refuse a run whose commands can't work: an extension is missing, or the workflow's own check fails.
+
+    Raises:
+        ExtensionMissing, InvalidValue: The commands can't work.
+    """
+    if REVIEW in workflow.needs:
+        extensions.needed("review a change", f"the workflow {workflow.name}", REVIEW)
     if workflow.check:
         environment = {**surroundings.environ, "PYTHON": surroundings.python, **values}
         done = shell.run(workflow.check, values[REPO], environment, f"the check of {workflow.name}")

@@ -1,7 +1,7 @@
 """Workflows: Markdown files that a person follows and `teams run` executes. Here: the form of their front matter.
 
 name, description, pattern     pattern: leader, swarm, pipeline or council
-needs                          [git-checkout] when the variable `repo` must be one
+needs                          [git-checkout] when the variable `repo` must be one; [review]: the extension
 variables                      name: default, or name: {default, description}; without a default it must be given
 roles                          name: {extends, skill, description, workflow, allow, deny}, defined in the team
 settings                       name: value, as `teams set` takes them
@@ -32,7 +32,7 @@ MAX_AGENTS = 64
 MAX_SCRIPT = 100_000
 """A script is one argument of `sh -c`, of which Linux allows 128 KiB."""
 MAX_VALUE = 64 * 1024
-GIT_CHECKOUT = "git-checkout"
+GIT_CHECKOUT, REVIEW = "git-checkout", "review"
 REPO = "repo"
 TAKEN_VARIABLES = frozenset({"item", "result"})
 
@@ -201,7 +201,7 @@ class Workflow(Form):
     name: Name
     description: Prose
     pattern: Literal["leader", "swarm", "pipeline", "council"] = "leader"
-    needs: list[Literal["git-checkout"]] = []
+    needs: list[Literal["git-checkout", "review"]] = []
     variables: dict[
         Annotated[str, AfterValidator(_variable_name)],
         Annotated[Variable, BeforeValidator(_as_variable, json_schema_input_type=Variable | Scalar | None)],

@@ -2,4 +2,4 @@
 
 from teams_cli.extensions import Extension
 
-EXTENSION = Extension()
+EXTENSION = Extension(provides={"review a change": "__main__:main"})

@@ -13,7 +13,7 @@ import sys
 
 from teams_cli import text
 from teams_cli.extensions.review import change as changes
-from teams_cli.extensions.review import checks, findings, own_tools
+from teams_cli.extensions.review import checks, findings, linters, own_tools
 from teams_cli.extensions.review.change import Change, GitFailed
 from teams_cli.extensions.review.findings import SERIOUS, WEIGHTS, shown
 from teams_cli.extensions.review.linters import ToolFailed
@@ -68,7 +68,7 @@ def main(words: list[str], environ: Mapping[str, str]) -> int:
     name = words[0]
     try:
         if name == "verdict":
-            print(findings.report(environ["TEAMS_RESULTS"]), end="")
+            print(findings.report(environ["TEAMS_RESULTS"], linters.missing()), end="")
             return 0
         if name == "try":
             return _try(words[1:], environ)

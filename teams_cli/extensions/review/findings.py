@@ -7,6 +7,7 @@ import os
 import re
 from fnmatch import fnmatchcase
 
+from teams_cli.environment import to_install
 from teams_cli.extensions.review.change import content
 from teams_cli.text import counted
 
@@ -94,13 +95,15 @@ class Result:
         self.facts = [line for line in lines[1:] if not _FINDING.fullmatch(line)]
 
 
-def report(directory: str) -> str:
-    """The whole report, as Markdown, from the results of all checks in that directory."""
+def report(directory: str, missing: list[str]) -> str:
+    """The whole report, as Markdown, from the results of the checks in that directory; *missing* are linters."""
     with open(os.path.join(directory, "index.json"), encoding="utf-8") as file:
         rows = json.load(file)
     results = [Result(row, os.path.join(directory, row["file"])) for row in rows]
     findings = _by_weight(results)
     parts = [_head(results, findings)]
+    if missing:
+        parts.append(f"Without {' and '.join(missing)} it finds less. {to_install('review')}")
     parts += [_section(weight, findings[weight]) for weight in WEIGHTS if findings[weight]]
     return "\n\n".join([*parts, _looked_at(results)]) + "\n"
 

@@ -51,6 +51,11 @@ def version(name: str) -> str:
     return f"{name} {next((word for word in words if word[0].isdigit()), '')}".strip()
 
 
+def missing() -> list[str]:
+    """The linters of `teams` that are not installed."""
+    return [name for name in ("ruff", "oxlint", "shellcheck") if not program(name)]
+
+
 def output(command: list[str], directory: str, seconds: float = 120.0) -> str:
     """Run a linter; its output, whatever its exit status: linters exit with 1 when they find something.
 
