@@ -49,17 +49,17 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
 }
-"""Of every answer that does not set them itself."""
+"""Headers of every answer that does not set them itself."""
 PROOF = "/api/proof"
 """Path where the server proves that it knows the token, for a client that has not sent it yet."""
 _API = ("/api/", "/openapi.json")
 
 
 class RequestGuard:
-    """Lets through what comes from this machine for this server, with the token where it changes something.
+    """Refuses requests that are not meant for this server, and changes without the token.
 
-    Pages of other sites are kept out by the name they have to call the server by (`Host`), by the site they say they
-    are of (`Origin`, `Sec-Fetch-Site`), and by the token, which they can't know.
+    Three things keep out pages of other sites: the name of the server in `Host`, their own site in `Origin` and
+    `Sec-Fetch-Site`, and the token, which they can't know.
     """
 
     def __init__(self, app: ASGIApp, port: int, token: str, private: bool) -> None:
@@ -69,7 +69,7 @@ class RequestGuard:
         self.private = private
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse the request, or hand it on."""
+        """Refuse the request, or pass it on."""
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -100,7 +100,7 @@ class RequestGuard:
 
     def _check_token(self, scope: Scope, authorization: str) -> None:
         scheme, _, given = authorization.partition(" ")
-        if not given and scope["path"] == "/api/events":  # browsers' event streams can't say more than the address
+        if not given and scope["path"] == "/api/events":  # a browser's event stream can't send headers
             scheme, given = "bearer", parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if scheme.lower() == "bearer" and compare_digest(given.strip().encode(), self.token):
             return
@@ -154,32 +154,30 @@ class Api:
         return RequestGuard(app, port, token, private)
 
     def close(self) -> None:
-        """End what is open for clients."""
+        """End open streams and waits."""
         self.streams.closing = True
         self.feeds.wake()
         self.operations.close()
         self.watchers.close()
 
     def _routes(self, command: Command) -> list[Route]:
-        """The addresses of a command: by its own name, and as OpenCode Teams writes names."""
+        """The addresses of a command: under its own name, and under those of OpenCode Teams."""
 
         async def handle(request: Request) -> Response:
             given = _query(request, command) if command.reads else await self.bodies.read(request)
             document, call = await self.operations.command(request, command, given)
             damaged = {"X-Teams-Damaged": str(len(call.problems))} if call.problems else None
-            return self.operations.telling.expect(request, Document(document, headers=damaged), call)
+            return self.operations.receipts.expect(request, Document(document, headers=damaged), call)
 
-        called = command.name.replace("-", "_")
-        names = dict.fromkeys((command.name, called, f"team_{called}", f"team_{command.name}"))
+        snake = command.name.replace("-", "_")
+        names = dict.fromkeys((command.name, snake, f"team_{snake}", f"team_{command.name}"))
         return [Route(f"/{name}", _answering(handle), methods=["GET" if command.reads else "POST"]) for name in names]
 
     async def agents(self, request: Request) -> Response:
-        """The agents, as the Janus system lists them."""
         team = request.query_params.get("team", "")
         return Document(await self.operations.call(request, lambda call: janus.agents(call, team)))
 
     async def message(self, request: Request) -> Response:
-        """A message to an agent, as the Janus system sends it."""
         name, query = request.path_params["name"], request.query_params
         try:
             given = await self.bodies.read(request)
@@ -196,32 +194,27 @@ class Api:
         return answer
 
     async def log(self, request: Request) -> Response:
-        """The end of an agent's log."""
         name, lines = request.path_params["name"], request.query_params.get("lines")
         return Document(await self.operations.call(request, lambda call: janus.log(call, name, lines)))
 
     async def events(self, request: Request) -> Any:
-        """The stream of a team's changes."""
         feed = await self.feeds.of(await self.operations.team(request))
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
         return self.streams.stream(feed, feeds.last_event(request))
 
     async def description(self, request: Request) -> Response:
-        """The description of the API."""
         return Document(openapi.document())
 
 
 async def _prove(request: Request, token: str) -> Response:
-    """Prove that this server has the token. A page that was open while the server was away sends its credentials again
-    only after that.
-    """
+    """Prove that this server has the token, to a page that was open while the server was away."""
     nonce = request.query_params.get("nonce", "")
     return Document({"proof": hmac.new(token.encode(), nonce.encode(errors="replace"), "sha256").hexdigest()})
 
 
 def _query(request: Request, command: Command) -> dict[str, Any]:
-    """The values in the address; a parameter that may be many is a list."""
+    """The values in the address, lists for parameters that take several."""
     many = {requests.camel_case(p.key) for p in requests.parameters(command) if p.many}
     query = request.query_params
     keys = [key for key in query if key not in _ABOUT_REQUEST]
@@ -229,7 +222,7 @@ def _query(request: Request, command: Command) -> dict[str, Any]:
 
 
 def _answering(handle: Callable[[Request], Awaitable[Any]]) -> Handler:
-    """The handler, with refusals told as documents."""
+    """The handler with refusals as documents."""
 
     async def answer(request: Request) -> Response:
         try:

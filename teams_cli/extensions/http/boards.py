@@ -1,4 +1,4 @@
-"""Boards as rows that are kept up to date: a page asks for what changed since the version that it has."""
+"""Boards: a page gets rows of a team, and then the rows that changed since the version that it has."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from teams_cli.views.board import Rows
 
 _BOARDS = 32
-"""Boards that are kept at once; who asks for one that was dropped gets the whole."""
+"""Boards in memory; a page whose board was dropped gets all rows again."""
 _MESSAGES = 200
 
 
 class Board:
-    """The rows of a board as they were told last, each with the version in which it became so."""
+    """The rows of a board, each with the version in which it changed last."""
 
     def __init__(self) -> None:
         self._epoch = secrets.token_hex(4)
@@ -45,7 +45,7 @@ class Board:
         self._lock = threading.Lock()
 
     def take(self, tables: dict[str, Rows], after: str) -> dict[str, Any]:
-        """Take the rows as they are now; which are others than in version *after*, a row that is gone as None."""
+        """Take the present rows; returns those that changed since version *after*, with None for a removed row."""
         with self._lock:
             self._note(tables)
             epoch, _, number = after.partition("-")
@@ -61,7 +61,7 @@ class Board:
             return {"version": f"{self._epoch}-{self._version}", "whole": not is_known, "rows": changed}
 
     def _note(self, tables: dict[str, Rows]) -> None:
-        """Find out which rows are others than before, and give them the next version."""
+        """Give the rows that changed the next version."""
         version = self._version + 1
         now = {(table, key): json.dumps(row) for table, rows in tables.items() for key, row in rows.items()}
         fresh = {place: text for place, text in now.items() if self._rows.get(place, (0, ""))[1] != text}
@@ -78,7 +78,7 @@ class Board:
 
 
 class Boards:
-    """The boards of a server, by team and by how much of it is shown, and what else a page asks about a team."""
+    """The boards of a server, by team and number of finished tasks, and the other requests of a page."""
 
     def __init__(self, operations: Operations, feeds: Feeds) -> None:
         self._operations = operations
@@ -101,9 +101,7 @@ class Boards:
         return Document(await self._operations.call(request, look))
 
     def _position_and_team(self, call: Call) -> tuple[int, Team]:
-        """Where the team's history ends, and then the team: all that is read behind it is younger, so events from
-        there on miss nothing.
-        """
+        """The end of the team's history, read before the team: the events from there on miss nothing."""
         position = self._feeds.end_of(call.load_team().name)
         return position, call.load_team()
 
@@ -140,17 +138,16 @@ class Boards:
         return Document(await self._operations.call(request, look))
 
     async def report(self, request: Request) -> Response:
-        """The run that made the team and its report as Markdown, as far as there is one."""
+        """The run that made the team, and its report as Markdown, if it has one."""
         return Document(
             await self._operations.call(request, lambda call: reports.report_of(call.store, call.load_team().name))
         )
 
     async def teams(self, request: Request) -> Response:
-        """All teams by name, each with its state, what it is for, and the run that made it, if one did."""
+        """All teams, each with its state, its description, and the run that made it, if any."""
         return Document(await self._operations.call(request, lambda call: list(_teams(call))))
 
     def _board(self, team: str, finished: int) -> Board:
-        """The board of that team with so many finished tasks."""
         with self._lock:
             kept = self._boards.pop((team, finished), None) or Board()
             self._boards[team, finished] = kept
@@ -174,7 +171,7 @@ def _number(request: Request, name: str, default: int, most: int = 1 << 40) -> i
     """The number that the request gives as *name*.
 
     Raises:
-        InvalidValue: It is none, or too large.
+        InvalidValue: It is not a number, or too large.
     """
     value = request.query_params.get(name)
     if value is None:

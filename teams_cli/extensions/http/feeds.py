@@ -1,4 +1,4 @@
-"""Feeds: the changes of a team as events, kept up from its history by the team's watcher."""
+"""Feeds: the changes of a team as server-sent events, read from its history."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ if TYPE_CHECKING:
 
     from teams_cli.serving.watching import Watchers
 
-    Found = tuple[int, int, dict[str, Any]]
+    Entry = tuple[int, int, dict[str, Any]]
+    "The position before an entry, its own, and the entry."
 
 
 _BATCH = 1 << 14
-"""Bytes that are sent at once, when there is more."""
+"""Bytes that are sent at once."""
 
 
 class Feed:
-    """The events of one team; `position` is behind the newest.
+    """The events of one team; `position` is that of the newest.
 
-    Readers have no queues of their own: each has a position, and takes what is behind it from what is kept in memory,
-    or, when it is far behind, from the history itself.
+    Readers have no queues of their own. Each has a position, and takes the next events from memory or, if it is far
+    behind, from the history.
     """
 
     def __init__(self, watchers: Watchers, team: str, loop: asyncio.AbstractEventLoop) -> None:
@@ -47,13 +48,13 @@ class Feed:
         self._looking = threading.Lock()
         self._seen = self._before = 0
         self.news = asyncio.Event()
-        """Set, and then replaced, when there is something new."""
+        """Set, and then replaced, when there are new events."""
         self.position = 0
         self.cuts = 0
-        """How often the history turned out to be another than the one that was followed."""
+        """How often the history was replaced by another one."""
 
     async def catch_up(self) -> None:
-        """Get to the end of the history.
+        """Read to the end of the history.
 
         Raises:
             TeamsError: It can't be read.
@@ -61,20 +62,20 @@ class Feed:
         await to_thread.run_sync(self.look)
 
     def join(self) -> None:
-        """Count one more who reads, and listen with the first."""
+        """Add a reader; the first starts the watch."""
         self._readers += 1
         if self._readers == 1:
             self._watchers.listen(self._team, self._look_quietly)
 
     def leave(self) -> None:
-        """Count one less who reads, and forget all with the last."""
+        """Remove a reader; with the last one the watch ends."""
         self._readers -= 1
         if not self._readers:
             self._watchers.forget(self._team, self._look_quietly)
             self._kept.clear()
 
-    async def behind(self, position: int) -> list[tuple[int, bytes]]:
-        """The next events behind that position, each with its own; none at the end."""
+    async def after(self, position: int) -> list[tuple[int, bytes]]:
+        """The next events after that position, each with its own position."""
         if position >= self.position:
             return []
         if self._kept and position >= self._kept[0][0]:
@@ -92,8 +93,7 @@ class Feed:
             return
 
     def look(self) -> int:
-        """Read on from where the history was read to before, and hand what is new to the readers' thread; where the
-        history ends.
+        """Read the new entries, and pass them to the readers' thread; the position of the end of the history.
 
         Raises:
             TeamsError: It can't be read.
@@ -106,8 +106,8 @@ class Feed:
                 self._loop.call_soon_threadsafe(self._publish, kept, self._seen, cut)
             return self._seen
 
-    def _read_on(self) -> tuple[bool, deque[Found]]:
-        """Read new entries, at most as many as are kept; and whether the last entry that was seen is gone."""
+    def _read_on(self) -> tuple[bool, deque[Entry]]:
+        """Whether the last entry that was seen is gone, and the new entries, at most as many as are kept."""
         entries = self._watchers.store.history(self._team, self._before)
         position, cut = self._before, False
         if self._seen:
@@ -115,11 +115,11 @@ class Feed:
             cut = last is None or last[0] != self._seen
             position = 0 if cut else self._seen
             entries = self._watchers.store.history(self._team, 0) if cut else entries
-        found: deque[Found] = deque(maxlen=refusals.EVENTS)
+        new: deque[Entry] = deque(maxlen=refusals.EVENTS)
         for after, entry in entries:
-            found.append((position, after, entry))
+            new.append((position, after, entry))
             position = after
-        return cut, found
+        return cut, new
 
     def _publish(self, entries: list[tuple[int, int, bytes]], position: int, cut: bool) -> None:
         if cut:
@@ -134,7 +134,7 @@ class Feed:
 
 
 def _batch(events: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """The first of these, as many as are sent at once: each reader holds so much, whether it takes it or not."""
+    """The first of these, as many as are sent at once: a slow reader holds no more in memory."""
     batch, size = [], 0
     for after, event in events:
         batch.append((after, event))
@@ -157,13 +157,13 @@ class Feeds:
         self._feeds: dict[str, Feed] = {}
 
     async def of(self, team: str) -> Feed:
-        """The feed of a team that there is, at the end of its history."""
+        """The feed of an existing team, at the end of its history."""
         feed = self._of(team)
         await feed.catch_up()
         return feed
 
     def end_of(self, team: str) -> int:
-        """Where the history ends of a team that there is; for who is in a thread that may wait for the disk.
+        """The position of the end of a team's history; for threads that may wait for the disk.
 
         Raises:
             TeamsError: It can't be read.
@@ -185,7 +185,7 @@ UNKNOWN = -1
 
 
 def last_event(request: Request) -> int | None:
-    """The position that the client has seen; None for a new client, `UNKNOWN` for one that says what can't be."""
+    """The position that the client has seen; None for a new client, `UNKNOWN` for an impossible one."""
     position = request.headers.get("last-event-id") or request.query_params.get("lastEventId")
     if position is None:
         return None
@@ -203,16 +203,16 @@ class Streams:
         """A stream from that position on.
 
         Raises:
-            Refused: There are as many as there may be.
+            RequestRefused: Too many are open.
         """
         if self.open >= refusals.STREAMS:
-            hint = "Close one, or read /api/board again and again."
+            hint = "Close one, or read /api/board from time to time."
             raise RequestRefused(503, "busy", f"{self.open} event streams are open already", hint, RETRY_AFTER)
         return EventStream(self, feed, seen)
 
 
 class EventStream(StreamingResponse):
-    """One stream. A client that takes nothing for a while is dropped: nothing is kept for it, and it can come back."""
+    """One stream. A client that takes nothing for a while is dropped; it can come back."""
 
     def __init__(self, streams: Streams, feed: Feed, seen: int | None) -> None:
         super().__init__(self._events(), headers={"x-accel-buffering": "no"}, media_type="text/event-stream")
@@ -245,18 +245,18 @@ class EventStream(StreamingResponse):
             news = self._feed.news
             if self._unknown or self._cuts != self._feed.cuts:
                 yield self._reset()
-            elif events := await self._feed.behind(self._position):
+            elif events := await self._feed.after(self._position):
                 yield b"".join(event for _, event in events)
                 self._position = events[-1][0]
-            elif self._position >= self._feed.position:  # ahead by what was read from the history itself
+            elif self._position >= self._feed.position:  # it may be ahead after reading the history
                 try:
                     await asyncio.wait_for(news.wait(), refusals.BEAT_SECONDS)
                 except TimeoutError:
                     yield _BEAT
-            else:  # what is left of the history has no entry any more
+            else:  # no entry of the history is left
                 self._position = self._feed.position
 
     def _reset(self) -> bytes:
-        """Tell the client to look at everything anew: what it has seen is not in the history."""
+        """Tell the client to read everything again: its last event is not in the history."""
         self._unknown, self._cuts, self._position = False, self._feed.cuts, self._feed.position
         return f'id: {self._position}\nevent: reset\ndata: {{"position": {self._position}}}\n\n'.encode()

@@ -23,9 +23,7 @@ _LINES = 100
 
 
 def agents(call: Call, team: str) -> list[dict[str, Any]]:
-    """The agents that can be written to, each with its team; `status` is `active` or `idle`. Where no team is said,
-    they are those of all teams that are open.
-    """
+    """The active agents of the team, or of all open teams, each with its team; `status` is `active` or `idle`."""
     named = [team] if team else call.open_teams()
     return [row for name in named or [call.team] for row in _of_team(call, teams.get(call.store, name))]
 
@@ -43,9 +41,7 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def send(call: Call, name: str, given: dict[str, Any], interrupt: str | None, team: str) -> Document:
-    """Deliver a message, in that *team* or in the one that both are in; the answer says whether it was stored, and
-    whether a turn was ended for it.
-    """
+    """Deliver a message, in that *team* or in the one that both are in; the answer says whether it ended a turn."""
     body, sender = given.get("message"), given.get("sender")
     if not (isinstance(body, str) and isinstance(sender, str) and body.strip() and sender):
         return _undelivered(400, "Missing message or sender")
@@ -57,10 +53,10 @@ def send(call: Call, name: str, given: dict[str, Any], interrupt: str | None, te
 
 
 def _team_for(call: Call, name: str) -> str:
-    """The team of a message that names none: the only one with both, else the only one with the recipient; else empty.
+    """The only team that has both agents, else the only one that has the recipient; else empty.
 
     Raises:
-        AgentNotFound: There are several teams, and none has one of that name.
+        AgentNotFound: There are several teams, and none has the recipient.
     """
     open_teams = [teams.get(call.store, team) for team in call.open_teams()]
     with_recipient = [team for team in open_teams if _has(team, name)]
@@ -110,10 +106,10 @@ def _interrupts(value: str | None) -> bool | None:
 
 
 def log(call: Call, name: str, lines: str | None) -> dict[str, Any]:
-    """The last lines that an agent printed in its turns, the newest last.
+    """The last lines that an agent printed, the newest last.
 
     Raises:
-        AgentNotFound: `teams` started no agent of that name.
+        AgentNotFound: `teams` did not start such an agent.
     """
     wanted = lines if lines is not None else str(_LINES)
     if not (wanted.isascii() and wanted.isdigit() and 0 < int(wanted[:9]) <= 10_000):

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 _STRING: dict[str, Any] = {"type": "string"}
+_TEXT_OR_NULL: dict[str, Any] = {"type": ["string", "null"]}
 _INTEGER: dict[str, Any] = {"type": "integer"}
 _OBJECT: dict[str, Any] = {"type": "object"}
 
 
-def ref(name: str) -> dict[str, Any]:
-    """A schema by its name."""
+def _ref(name: str) -> dict[str, Any]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
@@ -37,117 +37,72 @@ def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) ->
     return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
 
 
-def _many(item: dict[str, Any]) -> dict[str, Any]:
+def _list_of(item: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": item}
 
 
-MESSAGE = _object({"message": _STRING, "sender": _STRING}, {"uid": _STRING})
-AGENTS = _many(ref("Agent"))
-_AGENT = _object(
-    {"name": _STRING, "status": {"enum": ["idle", "active"]}, "queueDepth": _INTEGER},
-    {
-        "role": _STRING,
-        "agentType": {"type": ["string", "null"]},
-        "state": _STRING,
-        "announced": {"type": ["string", "null"]},
-        "lastSeen": _STRING,
-    },
-)
-_BOARD_SCHEMA = _object(
-    {
-        "team": _OBJECT,
-        "settings": _OBJECT,
-        "agents": _many(_OBJECT),
-        "tasks": _many(ref("Task")),
-        "taskCounts": {"type": "object", "additionalProperties": _INTEGER},
-        "moves": {"type": "object", "additionalProperties": _many(_STRING)},
-        "messages": _many(ref("Message")),
-        "questions": _many(ref("Question")),
-        "plans": _many(ref("Plan")),
-        "shutdowns": _many(ref("Shutdown")),
-        "landings": _many(ref("Landing")),
-        "pages": _many(_OBJECT),
-        "position": _INTEGER,
-        "now": _STRING,
-        "course": ref("Course"),
-    }
-)
-_COURSE = _object(
-    {
-        "total": _INTEGER,
-        "done": _INTEGER,
-        "percent": {"type": "integer", "minimum": 0, "maximum": 100},
-        "inProgress": _INTEGER,
-        "ready": _INTEGER,
-        "blocked": _INTEGER,
-        "failed": _INTEGER,
-        "cancelled": _INTEGER,
-        "heldUp": _INTEGER,
-        "criticalPath": _many(_STRING),
-        "pace": {"type": ["object", "null"]},
-        "estimate": {"type": ["object", "null"]},
-        "noEstimate": {"type": ["string", "null"]},
-    }
-)
-_ROWS = _object(
-    {
-        "version": _STRING,
-        "whole": {"type": "boolean"},
-        "rows": {"type": "object", "additionalProperties": _OBJECT},
-        "messages": _many(ref("Message")),
-        "position": _INTEGER,
-        "now": _STRING,
-    }
-)
-_RUN: dict[str, Any] = {
-    "type": ["object", "null"],
-    "properties": {"workflow": _STRING, "status": _STRING},
-}
-TEAMS = _many(_object({"name": _STRING, "state": _STRING, "description": {"type": ["string", "null"]}, "run": _RUN}))
-MESSAGES = _many(ref("Message"))
-_MADE = {
+_RUN = {"type": ["object", "null"], "properties": {"workflow": _STRING, "status": _STRING}}
+_BOARD_LISTS = {"tasks": "Task", "messages": "Message", "questions": "Question", "plans": "Plan", "landings": "Landing"}
+_SCHEMAS = {
     "Error": _object({"error": _object({"code": _STRING, "message": _STRING, "hint": _STRING})}),
-    "Agent": _AGENT,
-    "Delivered": _object(
+    "Agent": _object(
+        {"name": _STRING, "status": {"enum": ["idle", "active"]}, "queueDepth": _INTEGER},
         {
-            "delivered": {"const": True},
-            "target": _STRING,
-            "id": _STRING,
-            "number": _INTEGER,
-            "interrupted": {"type": "boolean"},
-        }
+            "role": _STRING,
+            "agentType": _TEXT_OR_NULL,
+            "state": _STRING,
+            "announced": _TEXT_OR_NULL,
+            "lastSeen": _STRING,
+        },
+    ),
+    "Delivered": _object(
+        {"delivered": {"const": True}, "target": _STRING, "id": _STRING, "number": _INTEGER},
+        {"interrupted": {"type": "boolean"}},
     ),
     "Undelivered": _object(
         {"delivered": {"const": False}, "error": _STRING},
-        {"available": _many(_STRING), "code": _STRING, "hint": _STRING},
+        {"available": _list_of(_STRING), "code": _STRING, "hint": _STRING},
     ),
-    "Log": _object({"agent": _STRING, "lines": _many(_STRING)}),
-    "Board": _BOARD_SCHEMA,
-    "Course": _COURSE,
-    "Rows": _ROWS,
-    "Report": _object({"workflow": _STRING, "status": _STRING, "markdown": {"type": ["string", "null"]}}),
+    "Log": _object({"agent": _STRING, "lines": _list_of(_STRING)}),
+    "Board": _object(
+        {
+            **{key: _list_of(_ref(record)) for key, record in _BOARD_LISTS.items()},
+            **{"team": _OBJECT, "agents": _list_of(_OBJECT), "course": _OBJECT, "position": _INTEGER, "now": _STRING},
+        }
+    ),
+    "Rows": _object(
+        {
+            "version": _STRING,
+            "whole": {"type": "boolean"},
+            "rows": {"type": "object", "additionalProperties": _OBJECT},
+            "messages": _list_of(_ref("Message")),
+            "position": _INTEGER,
+            "now": _STRING,
+        }
+    ),
+    "Report": _object({"workflow": _STRING, "status": _STRING, "markdown": _TEXT_OR_NULL}),
 }
+"""The schemas of answers that are neither records nor lists of them."""
 
 
-def answer(command: Command) -> dict[str, Any]:
-    """The schema of a command's answer."""
+def _answer(command: Command) -> dict[str, Any]:
     record = _record_of(command)
     if record is None:
         return {}
-    one = ref(record.__name__)
-    if isinstance(command.answers, UnionType):  # one of one, many of many
-        return {"anyOf": [one, _many(one)]}
-    return one if record is command.answers else _many(one)
+    one = _ref(record.__name__)
+    if isinstance(command.answers, UnionType):  # a record for one id, a list for several
+        return {"anyOf": [one, _list_of(one)]}
+    return one if record is command.answers else _list_of(one)
 
 
 def _record_of(command: Command) -> Any:
-    """The kind of record that a command answers with, one or many of them; None if it answers with something else."""
+    """The kind of record in a command's answer; None if the answer has no records."""
     return getattr(command.answers, "__args__", (command.answers,))[0]
 
 
-def components() -> dict[str, Any]:
-    """All schemas that have a name."""
-    schemas = dict(_MADE)
+def _components() -> dict[str, Any]:
+    """All named schemas."""
+    schemas: dict[str, Any] = dict(_SCHEMAS)
     for record in filter(None, dict.fromkeys(map(_record_of, requests.offered()))):
         schema = schema_of(record)
         schemas |= {name: _answered(part) for name, part in schema.pop("$defs", {}).items()}
@@ -156,7 +111,7 @@ def components() -> dict[str, Any]:
 
 
 def _answered(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a record as it is answered with: stored, so it has its number, and nothing is left to defaults."""
+    """The schema of a record in an answer: it is stored, so it has a number, and all keys that have defaults."""
     parts: dict[str, Any] = schema.get("properties", {})
     stored = [key for key in ("id", "number") if parts.get(key, {}).get("default") in ("", 0)]
     for part in parts.values():
@@ -178,25 +133,25 @@ _REFUSALS = {
     "404": "It was not found.",
     "405": "The address is for another method.",
     "408": "The wait or the body took too long.",
-    "409": "The state of the team does not admit the change.",
+    "409": "The state of the team does not allow the change.",
     "413": f"The body has more than {refusals.BODY} bytes.",
-    "415": "The body is of another type than JSON.",
-    "421": "The server does not go by the name in Host.",
-    "422": "Another failure that was to be expected.",
+    "415": "The body is not JSON.",
+    "421": "The server does not have the name in Host.",
+    "422": "Another failure, such as that of a command.",
     "500": "A record on disk is damaged, or a bug.",
     "503": "Busy: a retry is safe.",
 }
 _AGENTS, _BOARD = "Agents", "Board"
 _TAGS = {
-    "Teams": "Making teams, joining and leaving them, and who one is.",
-    "Tasks": "Creating tasks, taking them, and bringing them to their end.",
-    "Messages": "Writing to others, and reading one's mail.",
+    "Teams": "Making teams, joining and leaving them, and who you are.",
+    "Tasks": "Creating, claiming and finishing tasks.",
+    "Messages": "Writing to others, and reading your mail.",
     "Questions": "Asking the other agents and the person.",
     _AGENTS: "Starting, interrupting and stopping agents.",
     "Plans and shutdown": "Proposing and deciding plans; asking agents to end.",
-    "Workflows": "What a workflow file may say.",
-    "Inspect": "Looking at what happened, and at settings.",
-    _BOARD: "What a page needs that shows a team and keeps up with it.",
+    "Workflows": "Reading and checking workflow files.",
+    "Inspect": "Looking at the history and at settings.",
+    _BOARD: "Showing a team on a page, and following its changes.",
 }
 _RETRY = {"Retry-After": {"schema": _STRING, "description": "With 503: seconds to wait before the retry."}}
 
@@ -213,9 +168,9 @@ def document() -> dict[str, Any]:
         "tags": [{"name": name, "description": what} for name, what in _TAGS.items()],
         "paths": paths,
         "components": {
-            "schemas": components(),
+            "schemas": _components(),
             "parameters": {"team": _TEAM, "as": _AS},
-            "responses": {"Refused": _refusal(ref("Error"))},
+            "responses": {"Refused": _refusal(_ref("Error"))},
             "securitySchemes": {
                 "server": {"type": "http", "scheme": "bearer"},
                 "caller": {"type": "apiKey", "in": "header", "name": "X-Teams-Token"},
@@ -225,7 +180,7 @@ def document() -> dict[str, Any]:
 
 
 def _refusal(schema: dict[str, Any]) -> dict[str, Any]:
-    """Every other answer of an operation, with what each status means."""
+    """The refusal of an operation, with the meaning of each status."""
     rows = [f"| {status} | {what} |" for status, what in _REFUSALS.items()]
     description = "\n".join(["The request is refused, and changed nothing.", "", "| status | |", "|---|---|", *rows])
     return {"description": description, "headers": _RETRY, "content": _json(schema)}
@@ -239,31 +194,26 @@ def _query(name: str, schema: dict[str, Any], help: str, required: bool = False)
     return {"name": name, "in": "query", "required": required, "schema": schema, "description": help}
 
 
-_TEAM = _query("team", _STRING, "The team to act in; the only one unless said.")
-_AS = _query("as", _STRING, "Who asks: an agent; the human unless said.")
+_TEAM = _query("team", _STRING, "The team to act in; the only one unless given.")
+_AS = _query("as", _STRING, "The agent that asks; the human unless given.")
 _NAME = {"name": "name", "in": "path", "required": True, "schema": _STRING, "description": "The agent."}
 _WHERE = [{"$ref": "#/components/parameters/team"}, {"$ref": "#/components/parameters/as"}]
 
 
 def _command(command: Command) -> dict[str, Any]:
     schema = requests.schema(command.name, requests.camel_case)
-    found = _operation(command.group, command.name, command.doc, answer(command), changes=not command.reads)
+    operation = _operation(command.group, command.name, command.doc, _answer(command), changes=not command.reads)
     if command.reads:
         needed = schema.get("required", ())
         rest = [
-            _query(
-                key,
-                {k: v for k, v in field.items() if k != "description"},
-                in_requests(field["description"]),
-                key in needed,
-            )
+            _query(key, field, in_requests(field.pop("description")), key in needed)
             for key, field in schema["properties"].items()
         ]
-        return {**found, "parameters": _WHERE + rest}
+        return {**operation, "parameters": _WHERE + rest}
     for field in schema["properties"].values():
         field["description"] = in_requests(field["description"])
     body = {"required": bool(schema.get("required")), "content": _json(schema)}
-    return {**found, "parameters": _WHERE, "requestBody": body}
+    return {**operation, "parameters": _WHERE, "requestBody": body}
 
 
 def _operation(tag: str, name: str, doc: str, answer: dict[str, Any], changes: bool) -> dict[str, Any]:
@@ -271,9 +221,12 @@ def _operation(tag: str, name: str, doc: str, answer: dict[str, Any], changes: b
     summary, rest = description(doc)
     done = {"description": "Done.", "content": _json(answer)}
     responses = {"200": done, "default": {"$ref": "#/components/responses/Refused"}}
-    found: dict[str, Any] = {"operationId": name, "tags": [tag], "summary": summary, "responses": responses}
-    found |= {"description": rest} if rest else {}
-    return {**found, "security": [{"server": []}, {"server": [], "caller": []}] if changes else [{}, {"server": []}]}
+    operation: dict[str, Any] = {"operationId": name, "tags": [tag], "summary": summary, "responses": responses}
+    operation |= {"description": rest} if rest else {}
+    return {
+        **operation,
+        "security": [{"server": []}, {"server": [], "caller": []}] if changes else [{}, {"server": []}],
+    }
 
 
 def _get(
@@ -284,55 +237,64 @@ def _get(
 
 def _agents() -> dict[str, Any]:
     """The addresses of the Janus system."""
-    sent = _operation(_AGENTS, "message", _doc(interrupting.deliver_interruptions), ref("Delivered"), changes=True)
-    # What the guard refuses it tells as everywhere.
-    sent["responses"]["default"] = _refusal({"oneOf": [ref("Undelivered"), ref("Error")]})
-    sent["requestBody"] = {"required": True, "content": _json(MESSAGE)}
+    sent = _operation(_AGENTS, "message", _doc(interrupting.deliver_interruptions), _ref("Delivered"), changes=True)
+    # The refusals of the guard are those of every request.
+    sent["responses"]["default"] = _refusal({"oneOf": [_ref("Undelivered"), _ref("Error")]})
+    sent["requestBody"] = {
+        "required": True,
+        "content": _json(_object({"message": _STRING, "sender": _STRING}, {"uid": _STRING})),
+    }
     now = _query("interrupt", {"type": "boolean"}, "End the running turn; as the setting `delivery` says unless given.")
-    lines = _query("lines", {"type": "integer", "minimum": 1, "maximum": 10_000}, "How many; 100 unless said.")
-    logged = _get(_AGENTS, "log", "The last lines that an agent printed, newest last.", ref("Log"), lines)
+    lines = _query("lines", {"type": "integer", "minimum": 1, "maximum": 10_000}, "How many; 100 unless given.")
+    logged = _get(_AGENTS, "log", "The last lines that an agent printed, newest last.", _ref("Log"), lines)
     logged["get"]["parameters"].insert(0, _NAME)
     return {
-        "/api/agents": _get(_AGENTS, "agents", "List the agents that can be written to.", AGENTS),
+        "/api/agents": _get(_AGENTS, "agents", "List the agents that can be written to.", _list_of(_ref("Agent"))),
         "/api/agents/{name}/message": {"post": {**sent, "parameters": [_NAME, _WHERE[0], now]}},
         "/api/agents/{name}/log": logged,
     }
 
 
 def _board() -> dict[str, Any]:
-    """The addresses for a page that shows a team and keeps up with it by what changes."""
+    """The addresses for a page that shows a team and follows its changes."""
     number = {**_INTEGER, "minimum": 0}
+    team = _object({"name": _STRING, "state": _STRING, "description": _TEXT_OR_NULL, "run": _RUN})
     after = "Your latest version: the answer has only later changes, and null for a removed row."
-    finished = "How many finished tasks, the newest; 100 unless said."
-    seen = _query("lastEventId", _STRING, "As the header, for clients that can't set it.")
-    header = {"name": "Last-Event-ID", "in": "header", "schema": _STRING, "description": "Where to go on."}
+    finished = "How many finished tasks, the newest; 100 unless given."
+    seen = _query("lastEventId", _STRING, "The same as the header, for clients that can't set it.")
+    header = {
+        "name": "Last-Event-ID",
+        "in": "header",
+        "schema": _STRING,
+        "description": "The last event that you have.",
+    }
     streamed = _get(_BOARD, "events", _STREAM, {}, seen, header)
     streamed["get"]["responses"]["200"] = {
         "description": "Events, until the client or the server ends.",
         "content": {"text/event-stream": {"schema": _STRING}},
     }
     return {
-        "/api/board": _get(_BOARD, "board", _doc(board.board), ref("Board")),
+        "/api/board": _get(_BOARD, "board", _doc(board.board), _ref("Board")),
         "/api/board/rows": _get(
             _BOARD,
             "board-rows",
             _doc(board.rows),
-            ref("Rows"),
+            _ref("Rows"),
             _query("after", _STRING, after),
-            _query("messages", number, "The number of the newest message that is known."),
+            _query("messages", number, "The number of the newest message that you have."),
             _query("finished", {**number, "maximum": 100_000}, finished),
         ),
         "/api/board/messages": _get(
             _BOARD,
             "board-messages",
             "Read the messages before a number, oldest first.",
-            MESSAGES,
-            _query("before", number, "The number of a message; the newest unless said."),
-            _query("limit", {**number, "maximum": 1000}, "How many; 200 unless said."),
+            _list_of(_ref("Message")),
+            _query("before", number, "The number of a message; the newest unless given."),
+            _query("limit", {**number, "maximum": 1000}, "How many; 200 unless given."),
             _query("whole", {"enum": [0, 1]}, "1 for long messages in full; else they are cut."),
         ),
-        "/api/board/report": _get(_BOARD, "board-report", _doc(reports.report_of), ref("Report")),
-        "/api/board/teams": _get(_BOARD, "board-teams", "List all teams, with the run that made each.", TEAMS),
+        "/api/board/report": _get(_BOARD, "board-report", _doc(reports.report_of), _ref("Report")),
+        "/api/board/teams": _get(_BOARD, "board-teams", "List all teams, with the run that made each.", _list_of(team)),
         "/api/events": streamed,
     }
 
@@ -340,7 +302,7 @@ def _board() -> dict[str, Any]:
 _STREAM = """Stream the team's changes as server-sent events.
 
 Each entry of the team's history is an event `change`, whose id is its position; a stream goes on behind the
-`Last-Event-ID`, or with what is to come. The event `reset` says that what was seen is not in the history any more.
+`Last-Event-ID`, or with the next event. The event `reset` says that the events you saw are no longer in the history.
 """
 
 

@@ -1,4 +1,4 @@
-"""Running commands for requests: in threads, since the store blocks, and no longer than somebody waits for them."""
+"""Runs commands for requests: in threads, since the store blocks, and only as long as the client waits."""
 
 from __future__ import annotations
 
@@ -45,18 +45,17 @@ class Operations:
         self._quick = anyio.CapacityLimiter(refusals.QUICK)
         self._long = anyio.CapacityLimiter(refusals.WAITING)
         self._threads = anyio.CapacityLimiter(refusals.QUICK + refusals.WAITING)
-        self.telling = Telling()
+        self.receipts = Receipts()
         self._clients: set[Requester] = set()
 
     async def command(self, request: Request, command: Command, given: dict[str, Any]) -> tuple[Any, Call]:
-        """The document with which a command answers a request, and its call, which says what was damaged on the way.
+        """Run a command; its document, and its call, which has the damaged records.
 
         Raises:
             TeamsError: The command refuses.
-            Refused: Too many others wait.
-            Departed: The client did not wait for it.
+            RequestRefused: Too many others wait.
+            Departed: The client left.
         """
-
         sender = requests.Sender(command, given)
 
         def run(call: Call) -> tuple[Any, Call]:
@@ -75,15 +74,15 @@ class Operations:
     ) -> T:
         """Run a function on the call of a request, in a thread, as *agent* or as the agent that the request names.
 
-        One that may take *long*, or that may have to ask the person for leave, takes no place of those that the
-        person's own requests wait for, and ends when its client goes.
+        A request that may take *long*, or that may ask the person for permission, takes no place from the person's own
+        requests, and ends when its client leaves.
 
         Raises:
-            Refused: Too many others wait.
-            Departed: The client did not wait for it.
+            RequestRefused: Too many others wait.
+            Departed: The client left.
         """
         agent = agent or request.query_params.get("as") or HUMAN
-        await self.telling.settle(agent)
+        await self.receipts.settle(agent)
         client = Requester()
         may_wait = long or agent != HUMAN
         limiter = self._long if may_wait else self._quick
@@ -102,13 +101,13 @@ class Operations:
                 watch.cancel()
 
     async def team(self, request: Request) -> str:
-        """The name of the team that the request is about."""
+        """The name of the request's team."""
         return await self.call(request, lambda call: call.load_team().name)
 
     def _run(
         self, run: Callable[[Call], T], request: Request, agent: str, client: Requester, sender: requests.Sender | None
     ) -> T:
-        """Run a function on the call of a request, by the user's rules as they are now."""
+        """Run a function on the call of a request, under the user's rules as they are now."""
         base = self.base
         store = cast("Store", WatchedStore(self.watchers, client))
         fresh = Call(
@@ -127,13 +126,13 @@ class Operations:
         return run(call)
 
     def close(self) -> None:
-        """Let nobody wait any more."""
+        """End all waits."""
         for client in list(self._clients):
             client.leave()
 
 
 async def _look_out(request: Request, client: Requester) -> None:
-    """Note when the client goes; the body was read before."""
+    """Note that the client left; the body was read before."""
     while True:
         message = await request.receive()
         if message["type"] == "http.disconnect":
@@ -141,7 +140,7 @@ async def _look_out(request: Request, client: Requester) -> None:
 
 
 async def _acquire(limiter: anyio.CapacityLimiter, client: Requester) -> None:
-    with suppress(anyio.WouldBlock):  # mostly there is room
+    with suppress(anyio.WouldBlock):
         return limiter.acquire_on_behalf_of_nowait(client)
     try:
         with anyio.fail_after(_PATIENCE):
@@ -150,20 +149,20 @@ async def _acquire(limiter: anyio.CapacityLimiter, client: Requester) -> None:
         raise RequestRefused(503, "busy", "too many requests wait already", "Try again.", RETRY_AFTER) from None
 
 
-class Telling:
-    """The answers that are on their way, by the name of the agent."""
+class Receipts:
+    """The answers that are being sent, by agent. A call notes what it told the agent only after its answer is sent."""
 
     def __init__(self) -> None:
         self._limiter = anyio.CapacityLimiter(refusals.QUICK)
         self._sending: dict[str, set[asyncio.Event]] = {}
 
     async def settle(self, agent: str) -> None:
-        """Wait until what the agent was told before is noted."""
+        """Wait until earlier answers to the agent are noted."""
         for sent in list(self._sending.get(agent, ())):
             await sent.wait()
 
     def expect(self, request: Request, response: Response, call: Call) -> Response:
-        """The response; once it is sent, unless the client has gone before, it is noted what the call was told."""
+        """The response, which makes the call note its news once it is sent, unless the client left before."""
         if not call.has_to_note or call.caller is None:
             return response
         agent, sent = call.caller.name, asyncio.Event()
@@ -181,4 +180,4 @@ class Telling:
                 sent.set()
                 self._sending[agent].discard(sent)
 
-        return tell  # type: ignore[return-value]  # all that is done with a response is to call it
+        return tell  # type: ignore[return-value]  # a response is only called

@@ -1,4 +1,4 @@
-"""Refusals as HTTP: each error of the program and each fault of a request with its status and headers."""
+"""Refusals as HTTP, with status and headers; hints in the words of requests; bodies, and the limits of the server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STATUSES = {1: 422, 2: 400, 10: 404, 11: 409, 12: 503, 13: 403, 14: 408, 15: 500
 """The HTTP status for each exit status."""
 _METHODS = {command.name: "GET" if command.reads else "POST" for command in requests.offered()}
 _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
-_SAID = {
+_WORDS = {
     "--as human": "?as=human",
     "--as AGENT or TEAMS_AGENT_ID": "?as=AGENT",
     "--team NAME or TEAMS_TEAM": "?team=NAME",
@@ -38,17 +38,17 @@ _REFUSED = re.compile(r"^\s*([A-Z]\w+)(?:, \w+)*: (.*)$")
 
 def in_requests(text: str) -> str:
     """The text with commands and options called as in requests."""
-    for said, meant in _SAID.items():
-        text = text.replace(said, meant)
+    for words_of_shell, words_of_request in _WORDS.items():
+        text = text.replace(words_of_shell, words_of_request)
     text = requests.in_calls(text, _request)
-    return _FLAG.sub(lambda found: requests.camel_case(found[1].replace("-", "_")), text)
+    return _FLAG.sub(lambda flag: requests.camel_case(flag[1].replace("-", "_")), text)
 
 
-def _request(command: Command, said: requests.Arguments) -> str:
-    """The request of the command with these arguments: in the query, or as the JSON of its body."""
+def _request(command: Command, given: requests.Arguments) -> str:
+    """The request of the command with these arguments, in the query or in the JSON of its body."""
     method, path = _METHODS[command.name], f"/api/{command.name}"
-    own = {requests.camel_case(each.key): _value(each, word) for each, word in said if each in command.own}
-    query = [f"{each.flags[0].lstrip('-')}={word}" for each, word in said if each not in command.own]
+    own = {requests.camel_case(each.key): _value(each, word) for each, word in given if each in command.own}
+    query = [f"{each.flags[0].lstrip('-')}={word}" for each, word in given if each not in command.own]
     if method == "GET":
         query += [f"{key}={word}" for key, word in own.items()]
         own = {}
@@ -57,30 +57,27 @@ def _request(command: Command, said: requests.Arguments) -> str:
 
 
 def _value(parameter: Parameter, word: str) -> Any:
-    """The word as it stands in JSON."""
+    """The value of the word in JSON."""
     bare = word.strip('"')
     return True if parameter.flag else [bare] if parameter.many else bare
 
 
 def preferred(prefer: str) -> Callable[[str], str]:
-    """How a client wants to be told, by the header `Prefer` of its request: with `hints=shell` in the words of
-    commands, for a person to read or type, else in those of requests.
-    """
+    """The words of hints, by the header `Prefer` of a request: commands with `hints=shell`, else requests."""
     asked = {part.strip().replace('"', "") for part in prefer.lower().split(",")}
     return str if "hints=shell" in asked else in_requests
 
 
 def description(doc: str) -> tuple[str, str]:
-    """The summary of a docstring, and the rest of it as Markdown, what is refused with its statuses."""
-    told, _, raises = inspect.cleandoc(doc).partition("Raises:")
-    summary, _, rest = told.strip().partition("\n\n")
+    """The first paragraph of a docstring, and the rest as Markdown, with the status of each refusal."""
+    explanation, _, raises = inspect.cleandoc(doc).partition("Raises:")
+    summary, _, rest = explanation.strip().partition("\n\n")
     refused = [f"* {line}" for line in _refusals(raises)]
     parts = [rest.strip(), "\n".join(["Refused:", "", *refused]) if refused else ""]
     return in_requests(" ".join(summary.split())), in_requests("\n\n".join(part for part in parts if part))
 
 
 def _refusals(raises: str) -> list[str]:
-    """List the refusals, each with its HTTP status and its code."""
     refusals: list[str] = []
     kinds = errors.kinds()
     for line in raises.splitlines():
@@ -95,7 +92,7 @@ RETRY_AFTER = {"Retry-After": "1"}
 
 
 class RequestRefused(Exception):
-    """A request that does not get as far as a command."""
+    """A request that is refused before its command."""
 
     def __init__(
         self, status: int, code: str, message: str, hint: str = "", headers: Mapping[str, str] | None = None
@@ -114,12 +111,11 @@ class Document(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        """The bytes of the document."""
         return json.dumps(content).encode() + b"\n"
 
 
 def refused(error: Exception, worded: Callable[[str], str] = in_requests) -> RequestRefused:
-    """How an error is told, *worded* for who asked; one that nobody expected is noted in a log."""
+    """The refusal for an error, *worded* for the client; an unexpected error goes to the log of bugs."""
     if isinstance(error, RequestRefused):
         return error
     if isinstance(error, errors.TeamsError):
@@ -139,31 +135,31 @@ def refusal_answer(error: Exception, worded: Callable[[str], str] = in_requests)
 
 CONNECTIONS = 512
 STREAMS = 300
-"""Open event streams; the rest of the connections stays for requests."""
+"""Open event streams; the other connections are for requests."""
 WAITING = 96
-"""Requests that may take long, each in a thread of its own."""
+"""Requests that may take long; each has a thread."""
 QUICK = 8
-"""Threads for the requests of the person that do not wait, which always get on."""
+"""Threads for the person's short requests, which never wait for others."""
 BODY = 8 << 20
-"""The longest text there is, 1 MiB, with every character escaped, fits in."""
+"""Holds the longest text, 1 MiB, with every character escaped."""
 BODIES = 64 << 20
-"""All bodies that are being read together."""
+"""Bytes of all bodies that are being read."""
 HEAD = 64 << 10
 HEAD_SECONDS = 10.0
 BODY_SECONDS = 20.0
 UNTAKEN = 256 << 10
-"""What the system keeps of an answer for one client that does not take it, beside what the server does."""
+"""Bytes of an answer that the system keeps for a client that does not take it."""
 SEND_SECONDS = 20.0
-"""How long a client may take nothing of what is sent to it."""
+"""Seconds for which a client may take nothing of an answer."""
 KEEP_ALIVE_SECONDS = 15
 BEAT_SECONDS = 15.0
-"""After so long without an event a stream gets a comment, which shows that both ends are there."""
+"""Seconds without an event after which a stream gets a comment, which shows that both ends are there."""
 EVENTS = 1000
-"""Events that are kept in memory for each team; older ones are read from its history."""
+"""Events in memory for each team; older ones are read from its history."""
 
 
 class Bodies:
-    """Reads bodies; all that are being read together have a bound too."""
+    """Reads bodies, within a bound for one and for all together."""
 
     def __init__(self) -> None:
         self._held = 0
@@ -172,7 +168,7 @@ class Bodies:
         """The JSON object in the body; an empty one for no body.
 
         Raises:
-            Refused: It is too large, no JSON object, of another type, or does not come in time.
+            RequestRefused: It is too large, not a JSON object, of another type, or late.
         """
         length = request.headers.get("content-length", "0")
         if length.isascii() and length.isdigit() and int(length[:20]) > BODY:

@@ -1,4 +1,4 @@
-"""The server: listens on this machine alone, until it is interrupted."""
+"""The server, on this machine alone, until it is interrupted."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _FULL += b"Content-Length: %d\r\n\r\n%s" % (len(_BODY), _BODY)
 
 
 class HttpConnection(H11Protocol):
-    """One connection. A request's head has to come in time, and what is sent has to be taken in time."""
+    """One connection, with limits that uvicorn lacks: the head of a request and the taking of an answer have a time."""
 
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn declares it
-        """Take the connection, unless there are too many."""
+        """Take the connection, unless too many are open."""
         if len(self.connections) >= refusals.CONNECTIONS:
             transport.write(_FULL)
             transport.close()
@@ -50,13 +50,11 @@ class HttpConnection(H11Protocol):
         self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
         self._clear()
         if self.transport is not None:
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request."""
         if self.transport is None:
             return
         super().data_received(data)
@@ -66,13 +64,13 @@ class HttpConnection(H11Protocol):
             self._wait_for_head()
 
     def handle_events(self) -> None:
-        """Begin the requests that are whole; the application of each may abort the connection."""
+        """Begin complete requests; the application may abort the connection."""
         super().handle_events()
         if self.scope is not None:
             self.scope.setdefault("abort", self.transport.abort)  # type: ignore[typeddict-item]
 
     def on_response_complete(self) -> None:
-        """Go on, or end."""
+        """Drop a client that does not take the end of its answer."""
         super().on_response_complete()
         if self.transport.get_write_buffer_size():
             self.loop.call_later(refusals.SEND_SECONDS, self._abort_untaken, self.cycle)
@@ -108,8 +106,8 @@ INTERRUPTED = 130
 
 
 def run(call: Call, settings: Mapping[str, Any]) -> int:
-    """Serve until a signal says to end: 0 for SIGTERM, 130 for an interrupt. Where the board is to be opened and a
-    server of this root is running, it is that one's: 0.
+    """Serve until a signal: 0 for SIGTERM, 130 for an interrupt. With `browse`, if a server of this root runs, open the
+    board of that server: 0.
 
     Raises:
         Conflict: A server of this root is running, or no port is free.
@@ -130,26 +128,16 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
     return INTERRUPTED if server.interrupted else 0
 
 
-def _open(address: str) -> None:
-    """Open the address in the person's browser, for which nobody waits."""
-    import threading
-    import webbrowser
-
-    threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
-
-
 def _shown(registration: dict[str, Any]) -> dict[str, Any]:
-    """Show what a client needs to reach a server."""
     return {key: registration[key] for key in ("url", "token", "pid")}
 
 
 def _address(url: str, token: str) -> str:
-    """The address of its board, with the token."""
     return f"{url}/#token={token}"
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn's server, which also ends the streams and the waiting when it ends."""
+    """uvicorn's server, registered in the root while it runs; at its end it also ends streams and waits."""
 
     def __init__(self, call: Call, listener: socket.socket, token: str, private: bool, browse: bool) -> None:
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
@@ -181,11 +169,11 @@ class HttpServer(uvicorn.Server):
         )
 
     async def _application(self, scope: Any, receive: Any, send: Any) -> None:
-        """The application, made within the loop that it is to run in."""
+        """The application, which is made inside the running loop."""
         await self._made(scope, receive, send)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to serve, and say so; signals are taken already.
+        """Begin to serve, and print the address.
 
         Raises:
             Conflict: A server of this root is running.
@@ -198,11 +186,15 @@ class HttpServer(uvicorn.Server):
         if sys.stderr.isatty():
             self._call.say("Ctrl-C ends the server")
         if self._browse:
-            _open(_address(registered["url"], registered["token"]))
+            import threading
+            import webbrowser
+
+            address = _address(registered["url"], registered["token"])
+            threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
 
     def _register(self) -> dict[str, Any]:
-        """Write down where the server is, which it locks for as long as it runs. A token that an earlier version kept
-        is taken away: while no server runs, another user can listen on its port, and would be handed that token.
+        """Write the registration of the server, and lock it while the server runs. The token that an earlier version
+        kept is removed: while no server runs, another user could listen on its port and be given that token.
 
         Raises:
             Conflict: A server of this root is running.
@@ -211,7 +203,7 @@ class HttpServer(uvicorn.Server):
         disk.prepare_root(root)
         self._lock = locks.hold(_lock_of(root), root)
         if self._lock is None:
-            other = _found(root)
+            other = _registration(root)
             hint = f"Use it, or end it first: kill {other.get('pid', 'PID')}"
             raise errors.Conflict(
                 f"a server of these teams is running at {other.get('url', 'an unknown address')}", hint
@@ -227,22 +219,22 @@ class HttpServer(uvicorn.Server):
         return document
 
     def unregister(self) -> None:
-        """Take away what was written down, if it was."""
+        """Remove the registration, if there is one."""
         if self._lock is not None:
             disk.discard(_registration_of(self._call.store.root))
             os.close(self._lock)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End: whoever waits is let go first."""
+        """End; waits and streams end first."""
         if self.api:
             self.api.close()
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """Take a signal to end."""
+        """Note the signal, and end."""
         self.interrupted = self.interrupted or sig == signal.SIGINT
         super().handle_exit(sig, frame)
-        self._captured_signals.clear()  # it is not to be raised again: the status says it
+        self._captured_signals.clear()  # it must not be raised again: the exit status says it
 
 
 def _registration_of(root: str) -> str:
@@ -255,10 +247,10 @@ def _lock_of(root: str) -> str:
 
 def _running(root: str) -> dict[str, Any]:
     """The registration of the running server; empty if none runs."""
-    return _found(root) if is_locked(_lock_of(root)) else {}
+    return _registration(root) if is_locked(_lock_of(root)) else {}
 
 
-def _found(root: str) -> dict[str, Any]:
+def _registration(root: str) -> dict[str, Any]:
     """The registration in `server.json`; empty if it is missing or damaged."""
     try:
         document = json.loads(disk.read_file(_registration_of(root), _LONGEST_REGISTRATION))
@@ -268,10 +260,10 @@ def _found(root: str) -> dict[str, Any]:
 
 
 def _listen(call: Call, wanted: int) -> socket.socket:
-    """A socket on the port, or on the next free one.
+    """A socket on the port, or on the next free port.
 
     Raises:
-        Conflict: None is free.
+        Conflict: No port is free.
     """
     for port in range(wanted, min(wanted + _TRIES, _LAST_PORT + 1)):
         # asyncio gives TCP_NODELAY only to sockets that say that they are TCP; without, each answer takes 40 ms more.
