@@ -1,4 +1,4 @@
-"""Exchange: tasks of trackers and other tools in, everything of a team out. One way each; nothing is kept in step."""
+"""Exchange: imports tasks from trackers and other tools, and exports whole teams."""
 
 from teams_cli.extensions import Extension
 

@@ -1,4 +1,4 @@
-"""The commands that bring tasks in and write a team out: what they take, what they do, and what they answer."""
+"""The commands `import` and `export`, with their answers."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ def _read_tracker(call: Call, source: str, labels: list[str], milestone: str | N
     from teams_cli.extensions.exchange import trackers
 
     wanted = trackers.Wanted(labels, milestone, numbers)
-    there = importing.imported(call.store, call.team, source)
-    known = [key for key, task in there.items() if task.status not in FINISHED]
-    return trackers.KINDS[source](call.directory, call.environ).issues(wanted, known)
+    tasks = importing.imported(call.store, call.team, source)
+    unfinished = [key for key, task in tasks.items() if task.status not in FINISHED]
+    return trackers.KINDS[source](call.directory, call.environ).issues(wanted, unfinished)
 
 
 _EXPORT = """Export the whole team: every record, a readable text, or the tasks.
@@ -119,22 +119,19 @@ _MOST_CREATED = 20
 def imported(done: dict[str, Any]) -> Parts:
     """Show what an import did, and what it did not take over."""
     new = done["created"]
-    shown = [f"  {one['id']}: {one['status']}: {one['title']}" for one in new[:_MOST_CREATED]]
-    more = [f"  … up to {new[-1]['id']}"] if len(new) > _MOST_CREATED else []
-    counts = f"{text.counted(len(new), 'task')} created, {len(done['changed'])} changed, {done['unchanged']} unchanged"
     return [
-        counts,
-        *shown,
-        *more,
+        f"{text.counted(len(new), 'task')} created, {len(done['changed'])} changed, {done['unchanged']} unchanged",
+        *(f"  {task['id']}: {task['status']}: {task['title']}" for task in new[:_MOST_CREATED]),
+        *([f"  … up to {new[-1]['id']}"] if len(new) > _MOST_CREATED else []),
         *(f"  {task}: changed: {', '.join(fields)}" for task, fields in done["changed"].items()),
         *(f"  {task}: changed there and here, kept: {', '.join(fields)}" for task, fields in done["kept"].items()),
         *(["not taken over:"] if done["left"] else []),
-        *(f"  {one['what']}: {text.listed(one['of'], _NAMED)}" for one in done["left"]),
+        *(f"  {row['what']}: {text.listed(row['of'], _NAMED)}" for row in done["left"]),
     ]
 
 
 def exported(done: dict[str, Any]) -> Parts:
-    """The export itself."""
+    """Show the export itself."""
     return list(done["lines"])
 
 

@@ -1,4 +1,4 @@
-"""Writing a whole team out: every record as JSON, what people read as Markdown, the tasks as a table."""
+"""Exports of a whole team: its records as JSON, its texts as Markdown, its tasks as CSV, its work as spans."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from teams_cli.teams.teams import TEAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
     from teams_cli.store.contract import Kind
@@ -38,7 +38,7 @@ _FACTS = ("status", "priority", "owner", "assignee", "blockedBy", "createdAt", "
 
 
 class Team:
-    """A team that is written out; damaged records are added to *problems*, and left out."""
+    """A team to export; damaged records are left out, and added to *problems*."""
 
     def __init__(self, store: Store, name: str, problems: list[errors.TeamsError]) -> None:
         self.store = store
@@ -46,37 +46,34 @@ class Team:
         self.problems = problems
 
     def all_of(self, kind: Kind[Any]) -> list[dict[str, Any]]:
-        """All records of a kind, by number or name, without secrets and what is only for the program."""
+        """All records of a kind, by number or name, without secrets and keys that only the program needs."""
         if kind is TEAM:
-            return [_told(self.store.get(self.name, TEAM, self.name)[0].to_json())]
+            return [_public(self.store.get(self.name, TEAM, self.name)[0].to_json())]
         if kind is MESSAGE:
-            return [_told(one.to_json()) for one in self.store.read(self.name, MESSAGE, None, 0, self.problems)]
-        return [_told(one) for one in self.store.documents(self.name, kind, self.problems)]
-
-    def history(self) -> Iterator[dict[str, Any]]:
-        """The history, oldest entry first."""
-        return (entry for _, entry in self.store.history(self.name))
+            messages = self.store.read(self.name, MESSAGE, None, 0, self.problems)
+            return [_public(message.to_json()) for message in messages]
+        return [_public(document) for document in self.store.documents(self.name, kind, self.problems)]
 
 
-def _told(document: dict[str, Any]) -> dict[str, Any]:
-    known = {key: value for key, value in shown(document).items() if key not in _SECRET}
-    if isinstance(members := known.get("members"), list):
-        known["members"] = [_told(dict(member)) for member in members]
-    return known
+def _public(document: dict[str, Any]) -> dict[str, Any]:
+    public = {key: value for key, value in shown(document).items() if key not in _SECRET}
+    if isinstance(members := public.get("members"), list):
+        public["members"] = [_public(dict(member)) for member in members]
+    return public
 
 
 def as_lines(team: Team) -> Iterator[str]:
-    """Every record and every entry of the history: a line of JSON each, with its `kind`."""
+    """Every record and every entry of the history as a line of JSON with its `kind`."""
     for kind in kinds.ALL:
         for document in team.all_of(kind):
             yield dumps({"kind": kind.name, **document})
-    for entry in team.history():
+    for _, entry in team.store.history(team.name):
         yield dumps({"kind": "history", **entry})
 
 
 def as_table(team: Team) -> Iterator[str]:
-    """The tasks as CSV, with a line of headings: a line each, so that none begins with what somebody wrote. Lists are
-    separated by spaces, and line breaks written as `\\n`.
+    """The tasks as CSV, a line each after a line of headings. Lists are separated by spaces. A line break is written as
+    `\\n`, so that no line begins with words of a text.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -87,12 +84,12 @@ def as_table(team: Team) -> Iterator[str]:
 
 
 def _cell(value: Any) -> str:
-    said = " ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
-    return "\\n".join(said.splitlines())
+    cell = " ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+    return "\\n".join(cell.splitlines())
 
 
 def as_markdown(team: Team) -> Iterator[str]:
-    """Tasks with their texts and notes, plans, pages and messages, below headings; every text is quoted."""
+    """Tasks with their texts and notes, plans, pages and messages, below headings. Texts are quoted."""
     (record,) = team.all_of(TEAM)
     yield from (f"# {team.name}", "", *_quoted(record.get("description")))
     for member in record["members"]:
@@ -108,34 +105,34 @@ def as_markdown(team: Team) -> Iterator[str]:
             more = note.get("added") or note.get("reason") or ", ".join(note.get("changed", ()))
             yield f"* {note['at']} {note['what']} by {note['by']}{f': {_line(more)}' if more else ''}"
         yield ""
-    parts: tuple[tuple[str, Iterable[dict[str, Any]], tuple[str, ...], str], ...] = (
-        ("Plans", team.all_of(PLAN), ("id", "from", "task", "status"), "plan"),
-        ("Pages", team.all_of(PAGE), ("key", "author", "updatedAt"), "text"),
-        ("Messages", team.all_of(MESSAGE), ("id", "from", "to", "timestamp", "replyTo"), "message"),
+    parts: tuple[tuple[str, Kind[Any], tuple[str, ...], str], ...] = (
+        ("Plans", PLAN, ("id", "from", "task", "status"), "plan"),
+        ("Pages", PAGE, ("key", "author", "updatedAt"), "text"),
+        ("Messages", MESSAGE, ("id", "from", "to", "timestamp", "replyTo"), "message"),
     )
-    for heading, found, keys, said in parts:
+    for heading, kind, keys, text in parts:
         yield from (f"## {heading}", "")
-        for one in found:
-            yield from (f"### {' '.join(str(one[key]) for key in keys if key in one)}", "", *_quoted(one.get(said)))
+        for row in team.all_of(kind):
+            yield from (f"### {' '.join(str(row[key]) for key in keys if key in row)}", "", *_quoted(row.get(text)))
 
 
-def _quoted(said: str | None) -> list[str]:
-    """A text behind marks of a quotation, so that no heading in it is one of the document; and a blank line."""
-    return [*(f"> {line}" for line in said.splitlines()), ""] if said else []
+def _quoted(text: str | None) -> list[str]:
+    """The lines of a text as a quotation, so that its headings are not those of the document; and a blank line."""
+    return [*(f"> {line}" for line in text.splitlines()), ""] if text else []
 
 
-def _line(said: str) -> str:
-    return " ".join(said.split())
+def _line(text: str) -> str:
+    return " ".join(text.split())
 
 
 CONVENTIONS = "0.1.0"
-"""The version of the semantic conventions for GenAI that the names are from."""
+"""The version of the semantic conventions for GenAI that have these names."""
 _INTERNAL = 1
 _OK, _ERROR = 1, 2
 
 
 def as_otlp(team: Team) -> Iterator[str]:
-    """All spans that have ended, as one line: what a collector reads from a file."""
+    """All spans that have ended, as a line of JSON for a collector."""
     (record,) = team.all_of(TEAM)
     spans = [*_runs(team), *_tasks(team), *_turns(team), *_landings(team)]
     begun = _nanoseconds(record["createdAt"])
@@ -169,12 +166,12 @@ def _tasks(team: Team) -> Iterator[dict[str, Any]]:
 
 
 def _ended(team: Team) -> dict[str, dict[str, Any]]:
-    """The tasks that somebody had and that have ended, by their ids."""
+    """The claimed tasks that have ended, by id."""
     return {task["id"]: task for task in team.all_of(TASK) if "completedAt" in task and "claimedAt" in task}
 
 
 def _turns(team: Team) -> Iterator[dict[str, Any]]:
-    """The turns of agents; one that was for a single task is below that."""
+    """The turns of agents; a turn for a single task is a child of that task."""
     tasks = _ended(team)
     sessions = {session["agent"]: session for session in team.all_of(SESSION)}
     for usage in team.all_of(USAGE):
@@ -183,13 +180,13 @@ def _turns(team: Team) -> Iterator[dict[str, Any]]:
         for turn in usage.get("turns", ()):
             tokens = turn.get("tokens") or []
             read, cached, written = (
-                sum(one.get(key, 0) for one in tokens) if tokens else None for key in ("input", "cached", "output")
+                sum(row.get(key, 0) for row in tokens) if tokens else None for key in ("input", "cached", "output")
             )
             named = {
                 "gen_ai.operation.name": "invoke_agent",
                 "gen_ai.agent.name": agent,
                 "gen_ai.conversation.id": session.get("sessionId"),
-                "gen_ai.request.model": next(filter(None, (one.get("model") for one in tokens)), session.get("model")),
+                "gen_ai.request.model": next(filter(None, (row.get("model") for row in tokens)), session.get("model")),
                 "gen_ai.usage.input_tokens": read,
                 "gen_ai.usage.cache_read.input_tokens": cached,
                 "gen_ai.usage.output_tokens": written,
@@ -231,10 +228,10 @@ def _span(
     }
 
 
-def _attributes(said: dict[str, Any]) -> list[dict[str, Any]]:
+def _attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         {"key": key, "value": {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}}
-        for key, value in said.items()
+        for key, value in values.items()
         if value is not None
     ]
 

@@ -1,5 +1,5 @@
-"""Making tasks of items, and bringing those up to date that were made before: what changed there alone changes here,
-and what was changed here stays.
+"""Makes tasks of items, and updates tasks that an earlier import made: a field that changed only in the source changes
+in the team, and a field that was changed in the team stays.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ import os
 from hashlib import sha256
 
 from teams_cli import errors, text
-from teams_cli.extensions.exchange import trackers
 from teams_cli.records.json_text import dumps
 from teams_cli.records.records import owing
 from teams_cli.store.contract import Store
@@ -23,7 +22,7 @@ from teams_cli.teams.permission import Standing, require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any
 
     from teams_cli.extensions.exchange.items import Item
@@ -35,8 +34,8 @@ _LONGEST_ID = 255
 
 
 class Outcome:
-    """What an import did: the tasks that it *created*, those that it *changed* and in what, what was *kept* as it is
-    here though it changed there, how many were *unchanged*, and what was *left*, each with the items that have it.
+    """The outcome of an import: the tasks that it *created*, the fields that it *changed* by task, the fields that it
+    *kept* though they changed in the source, the number of *unchanged* tasks, and what it *left*, with the items.
     """
 
     def __init__(self) -> None:
@@ -52,16 +51,16 @@ class Outcome:
 
 
 def imported(store: Store, team: str, tracker: str) -> dict[str, Task]:
-    """The tasks that were imported from that tracker or tool, by their ids there."""
+    """The tasks from that tracker or tool, by their ids in it."""
     sourced = (task for task in tasks.all_of(store, team, []) if task.source and task.source["from"] == tracker)
     return {task.source["id"]: task for task in sourced if task.source}
 
 
 def bring(store: Store, team: str, caller: Caller | None, tracker: str, items: Sequence[Item]) -> Outcome:
-    """Make a task of each item that has none, all in one commit, and bring the others up to date.
+    """Make a task of each new item, all in one commit, and update the tasks of the others.
 
     Raises:
-        Busy: Another import is under way.
+        Busy: Another import is running.
         NotAllowed: The caller may not import.
     """
     at = require(store, team, caller, "import", f"{text.counted(len(items), 'task')} of {tracker}")
@@ -75,7 +74,7 @@ def bring(store: Store, team: str, caller: Caller | None, tracker: str, items: S
 
 
 class _Import:
-    """One import, under way."""
+    """A running import."""
 
     def __init__(self, store: Store, at: Standing, tracker: str, items: Sequence[Item]) -> None:
         self.store = store
@@ -97,7 +96,7 @@ class _Import:
                 self.items[item.key] = item
 
     def carried_out(self) -> Outcome:
-        waits = trackers.of(self.items, self.ids, self.outcome.leave)
+        waits = blockers_of(self.items, self.ids, self.outcome.leave)
         new = [item for key, item in self.items.items() if key not in self.tasks]
         if new:
             words = {**{item.key: f"new {item.key}" for item in new}, **self.ids}
@@ -109,7 +108,7 @@ class _Import:
             self.ids.update({task.source["id"]: task.id for task in self.outcome.created if task.source})
         for key, task in self.tasks.items():
             if key in self.items:
-                self._bring_up(task, self.items[key], waits[key])
+                self._update(task, self.items[key], waits[key])
         return self.outcome
 
     def _draft(self, item: Item, waits: list[str]) -> Task:
@@ -129,7 +128,7 @@ class _Import:
         return self._with_remarks(draft, item)
 
     def _fields(self, item: Item) -> dict[str, Any]:
-        """The fields of its task as they are to be."""
+        """The fields that its task should have."""
         skills = [
             label.removeprefix(_SKILL) for label in item.labels if label.startswith(_SKILL) or label in self.skills
         ]
@@ -141,7 +140,7 @@ class _Import:
         }
 
     def _source(self, item: Item, fields: dict[str, Any], waits: list[str]) -> dict[str, Any]:
-        """The source of a task, with digests by which a later change there or here is noticed."""
+        """The source of a task, with digests that show later changes in the source or the team."""
         digests = {key: _digest(value) for key, value in fields.items()}
         source = {
             "from": self.tracker,
@@ -154,18 +153,18 @@ class _Import:
         return {key: value for key, value in source.items() if value}
 
     def _with_remarks(self, task: Task, item: Item) -> Task:
-        """The task with the remarks that it does not have yet, as far as there is room."""
+        """The task with its new remarks, as far as there is room."""
         for remark in item.remarks:
             uid = f"{self.tracker}-{remark.key}"[:255]
             if not (task.has_note(uid) or task.is_full):
-                said = text.clipped(remark.said, _LONGEST_REMARK)
-                task = task.noted(teams.now(self.store), self.at.name, "note", added=said, uid=uid)
+                added = text.clipped(remark.text, _LONGEST_REMARK)
+                task = task.noted(teams.now(self.store), self.at.name, "note", added=added, uid=uid)
         return task
 
-    def _bring_up(self, task: Task, item: Item, waits: list[str]) -> None:
-        """Change the task in what changed there, unless it was changed here too."""
+    def _update(self, task: Task, item: Item, waits: list[str]) -> None:
+        """Change the fields of the task that changed in the source only."""
         fields, team = self._fields(item), self.at.team.name
-        if item.status in FINISHED:  # what it waited for is as it was
+        if item.status in FINISHED:  # its blockers no longer matter
             waits = (task.source or {}).get("seen", {}).get("waits", waits)
         source = self._source(item, fields, waits)
         merge = _Merge(self, task, item, fields, source["seen"])
@@ -179,11 +178,11 @@ class _Import:
                 changed = changed.having(require=fields["require"])
             return changed if changed.source == source else changed.having(source=source)
 
-        said = f"{merge.ended_there} in {self.tracker}"
+        ended = f"{merge.ended_there} in {self.tracker}"
         try:
-            if merge.ended_there:  # first: who is killed behind it says so again, and adds nothing
+            if merge.ended_there:  # first, since a repeated import adds the same note only once
                 uid = f"{self.tracker}-{item.key}-{item.status}"[:255]
-                editing.note(self.store, team, self.at.caller, task.id, said, uid)
+                editing.note(self.store, team, self.at.caller, task.id, ended, uid)
             before, after = update(self.store, team, TASK, task.id, change)
             if merge.changed:
                 after = changes.followed(self.store, self.at, before, after, merge.edit)
@@ -191,7 +190,7 @@ class _Import:
             self.outcome.leave(f"{task.id}: {refusal.message}", item.key)
             return
         if merge.ended_there:
-            self.outcome.leave(f"{said}, but {task.id} is {task.status} here", item.key)
+            self.outcome.leave(f"{ended}, but {task.id} is {task.status} here", item.key)
         if merge.kept:
             self.outcome.kept[task.id] = merge.kept
         if merge.changed or len(after.notes) > len(before.notes):
@@ -201,7 +200,7 @@ class _Import:
 
 
 class _Merge:
-    """What is to change in a task: what *changed*, what is *kept* though it changed there, and the *edit* for it."""
+    """The changes to a task: the fields that are *changed*, those *kept* though they changed there, and the *edit*."""
 
     def __init__(self, of: _Import, task: Task, item: Item, fields: dict[str, Any], now_there: dict[str, Any]) -> None:
         self._of = of
@@ -225,7 +224,7 @@ class _Merge:
         (self.changed if untouched else self.kept).append(key)
 
     def _waiting(self, task: Task, before: Sequence[str], now: Sequence[str]) -> tuple[list[str], list[str]]:
-        """The blockers that are new and those that are none any more."""
+        """The blockers to add and to remove."""
         ids = self._of.ids
         were, are = ({ids[key] for key in keys if key in ids} for keys in (before, now))
         if set(before) == set(now) or are == set(task.blocked_by):
@@ -250,7 +249,7 @@ class _Merge:
         self.changed.append("status")
 
     def with_status(self, task: Task) -> Task:
-        """The task with the status that it has there now."""
+        """The task with the status in the source."""
         if not self.status:
             return task
         of, store = self._of, self._of.store
@@ -269,10 +268,58 @@ def _skills(at: Standing) -> set[str]:
     for member in members:
         try:
             skills |= roles.skills_of(member, at.team, at.caller.config)
-        except errors.NotAllowed:  # a role that nobody defines any more
+        except errors.NotAllowed:  # its role is no longer defined
             continue
     return skills
 
 
 def _digest(value: Any) -> str:
     return sha256(dumps(value or None).encode()).hexdigest()[:8]
+
+
+def blockers_of(
+    items: Mapping[str, Item], imported: Collection[str], leave: Callable[[str, str], object]
+) -> dict[str, list[str]]:
+    """The keys of the blockers of each item, among the items and those *imported* before. A parent is blocked by its
+    children, and these by its blockers. *leave* gets blockers that are missing or would close a cycle.
+    """
+    waits: dict[str, list[str]] = {key: [] for key in items}
+    for key, item in items.items():
+        for other in item.waits_for:
+            if other not in items and other not in imported:
+                leave("waits for an item that was not imported", f"{key} ({other})")
+            elif not _add(waits, key, other):
+                leave("would wait for itself", f"{key} ({other})")
+    for key, item in items.items():
+        if item.parent and not (item.parent in items and _add(waits, item.parent, key)):
+            leave("parent", f"{key} ({item.parent})")
+    for key, item in items.items():
+        for above in _above(items, item):
+            for other in above.waits_for:
+                if other in items or other in imported:
+                    _add(waits, key, other)
+    return waits
+
+
+def _above(items: Mapping[str, Item], item: Item) -> Iterator[Item]:
+    """The parent of the item, the parent of the parent, and so on."""
+    seen = {item.key}
+    while item.parent and item.parent in items and item.parent not in seen:
+        item = items[item.parent]
+        seen.add(item.key)
+        yield item
+
+
+def _add(waits: dict[str, list[str]], key: str, other: str) -> bool:
+    """Add a blocker, unless that would close a cycle; whether it was added."""
+    ahead, seen = [other], {other}
+    while ahead:
+        reached = ahead.pop()
+        if reached == key:
+            return False
+        further = [each for each in waits.get(reached, ()) if each not in seen]
+        seen.update(further)
+        ahead += further
+    if other not in waits[key]:
+        waits[key].append(other)
+    return True

@@ -1,4 +1,4 @@
-"""Items: what a tracker or another tool calls an issue or a task, as all of them are read before they become tasks."""
+"""Items: the issues of trackers and the tasks of other tools in one form, before they become tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _MOST = 64 * 1024 * 1024
 _LONGEST_TITLE = 440
-"""Characters: a mark may stand before them."""
+"""Characters; a mark may stand before them."""
 _LONGEST_AUTHOR = 255
 _CUT = "\n(cut here: it is too long for a task)"
 
@@ -24,15 +24,17 @@ _CUT = "\n(cut here: it is too long for a task)"
 class Remark:
     """A comment on an item; its *key* is the same in every import."""
 
-    def __init__(self, key: str, said: str) -> None:
+    def __init__(self, key: str, text: str) -> None:
         self.key = key
-        self.said = said
+        self.text = text
 
 
 class Item:
-    """One item, with the title and the description that its task gets. *waits_for* and *parent* are keys of others,
-    which may be missing. One that is *foreign* was written by anybody who can reach the tracker: its texts are marked,
-    with that word. *left* says in a few words what a task has no place for. One without a *status* becomes no task.
+    """An item, with the title and the description of its task.
+
+    *waits_for* and *parent* are keys of other items, which may be missing. Anybody who can reach the tracker may have
+    written a *foreign* item: that word marks its texts. *left* names the parts that a task has no place for. An item
+    without a *status* becomes no task.
     """
 
     def __init__(
@@ -70,33 +72,32 @@ class Item:
         self.task_title = f"[foreign {foreign}] {line}" if foreign else line
         self.task_description = self._described(description) or None
 
-    def _described(self, said: str) -> str:
-        """The description that its task gets; of a foreign one each line is quoted, below a warning."""
-        said = said.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd").strip("\n")
+    def _described(self, description: str) -> str:
+        """The description of the task; the lines of a foreign one are quoted, below a warning."""
+        whole = description.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd").strip("\n")
         if self.labels:
-            said = f"{said}\n\nLabels: {', '.join(self.labels)}".strip("\n")
+            whole = f"{whole}\n\nLabels: {', '.join(self.labels)}".strip("\n")
         if self.foreign:
             by = f", by {text.clipped_line(self.author, _LONGEST_AUTHOR)}" if self.author else ""
-            said = "\n".join(
-                [f"{text.FOREIGN} From {self.url or self.key}{by}:", *text.quoted(said or "(no text)", "> ")]
-            )
-        if len(said.encode()) <= text.MAX_MESSAGE:
-            return said
+            warning = f"{text.FOREIGN} From {self.url or self.key}{by}:"
+            whole = "\n".join([warning, *text.quoted(whole or "(no text)", "> ")])
+        if len(whole.encode()) <= text.MAX_MESSAGE:
+            return whole
         self.left.append("the end of a long description")
-        return said.encode()[: text.MAX_MESSAGE - len(_CUT)].decode(errors="ignore") + _CUT
+        return whole.encode()[: text.MAX_MESSAGE - len(_CUT)].decode(errors="ignore") + _CUT
 
 
 def sections(**parts: str | None) -> str:
-    """The texts that are there, each below its heading; the first stands alone."""
-    given = [(name.replace("_", " "), said.strip("\n")) for name, said in parts.items() if said and said.strip()]
-    return "\n\n".join(f"## {name}\n{said}" if name != "description" else said for name, said in given)
+    """The texts that are not blank, each below its heading; `description` has none."""
+    given = [(name.replace("_", " "), part.strip("\n")) for name, part in parts.items() if part and part.strip()]
+    return "\n\n".join(f"## {name}\n{part}" if name != "description" else part for name, part in given)
 
 
 def file_in(path: str, *places: str) -> str:
-    """The path, or the first of the *places* below it that is there, where it is a directory.
+    """The path of a file; below a directory, the first of the *places* that exists.
 
     Raises:
-        InvalidValue: There is neither.
+        InvalidValue: None exists.
     """
     if not os.path.isdir(path):
         return path
@@ -127,7 +128,7 @@ def parsed(content: str, where: str) -> Any:
     """Parse JSON.
 
     Raises:
-        InvalidValue: It is none.
+        InvalidValue: It is not JSON.
     """
     try:
         return json.loads(text.whole_characters(content.encode()))
@@ -136,7 +137,7 @@ def parsed(content: str, where: str) -> Any:
 
 
 def words_of(value: Any) -> str:
-    """A text of a file of another tool; anything else than a text is written as JSON, except a date of YAML."""
+    """A value of another tool as text: JSON, unless it is a text or a date of YAML."""
     if value is None:
         return ""
     if isinstance(value, str | date):
@@ -145,10 +146,10 @@ def words_of(value: Any) -> str:
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list; what is none is passed over."""
+    """The objects in a list; other values are left out."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def listed(value: Any) -> list[str]:
-    """The texts of a list; a single one is a list of itself."""
+    """The values of a list as texts; a single value is a list of one."""
     return [words_of(each) for each in (value if isinstance(value, list) else [value] if value else [])]

@@ -30,7 +30,7 @@ _BEADS_PLACES = (".beads/issues.jsonl", "issues.jsonl", ".beads/beads.jsonl")
 _BEADS_PRIORITIES = {"0": "high", "1": "high", "3": "low", "4": "low"}
 _BEADS_STATUSES = {"open": "pending", "blocked": "pending", "closed": "completed"}
 _NO_WORK = {"message", "event", "gate", "agent", "role", "rig", "convoy", "molecule", "slot"}
-"""Types of issues by which beads itself is run."""
+"""Types of issues that beads needs for itself."""
 _BLOCKING = ("blocks", "waits-for")
 _BEADS_NO_PLACE = {
     "assignee": "assignee",
@@ -43,13 +43,13 @@ _BEADS_NO_PLACE = {
 
 
 def read_beads(path: str) -> list[Item]:
-    """The issues in a file, or in the repository of that directory.
+    """The issues of beads, from a file or a repository.
 
     Raises:
-        InvalidValue: It can't be read, or has a line that is no issue.
+        InvalidValue: It can't be read, or has a line that is not an issue.
     """
     file = file_in(path, *_BEADS_PLACES)
-    found = []
+    issues = []
     for number, line in enumerate(content_of(file).splitlines(), 1):
         if not line.strip():
             continue
@@ -59,8 +59,8 @@ def read_beads(path: str) -> list[Item]:
         if row.get("_type", "issue") == "issue" and row.get("status") != "tombstone":
             if not row.get("id"):
                 raise errors.InvalidValue(f"line {number} of {file} has no id", "Give what `bd export` writes.")
-            found.append(_issue(row))
-    return found
+            issues.append(_issue(row))
+    return issues
 
 
 def _issue(row: dict[str, Any]) -> Item:
@@ -102,8 +102,9 @@ def _type_of(dependency: dict[str, Any]) -> str:
 
 
 def _beads_remark(key: str, comment: dict[str, Any]) -> Remark:
-    said = f"{words_of(comment.get('author')) or '?'}, {words_of(comment.get('created_at'))[:10]}: "
-    return Remark(f"{key}-{words_of(comment.get('id'))}", said + words_of(comment.get("text") or comment.get("body")))
+    heading = f"{words_of(comment.get('author')) or '?'}, {words_of(comment.get('created_at'))[:10]}: "
+    text = words_of(comment.get("text") or comment.get("body"))
+    return Remark(f"{key}-{words_of(comment.get('id'))}", heading + text)
 
 
 # task-master: one JSON file with a list of tasks for each tag; tasks have subtasks.
@@ -120,7 +121,7 @@ _MASTER_STATUSES = {
 
 
 def read_task_master(path: str) -> list[Item]:
-    """The tasks in a file, or in the repository of that directory; subtasks are tasks that theirs waits for.
+    """The tasks of task-master, from a file or a repository; a task waits for its subtasks.
 
     Raises:
         InvalidValue: It can't be read, or has no list of tasks.
@@ -179,15 +180,15 @@ _BACKLOG_NO_PLACE = {
     "modified_files": "modified files",
     "reporter": "reporter",
 }
-_COMMENT = re.compile(r"^author: *(?P<author>.*)\ncreated: *(?P<at>.*)\n---\n(?P<said>.*?)\n---$", re.M | re.S)
+_COMMENT = re.compile(r"^author: *(?P<author>.*)\ncreated: *(?P<at>.*)\n---\n(?P<text>.*?)\n---$", re.M | re.S)
 _HIDDEN = re.compile(r"^<!-- .* -->\n?", re.M)
 
 
 def read_backlog(path: str) -> list[Item]:
-    """The tasks in a file, or in the repository of that directory; a subtask is a task that its parent waits for.
+    """The tasks of Backlog.md, from a file or a repository; a task waits for its subtasks.
 
     Raises:
-        InvalidValue: They can't be read, or are none.
+        InvalidValue: They can't be read, or are not tasks.
     """
     if not os.path.isdir(path):
         return [_backlog_task(path, "", _DONE, {})]
@@ -196,9 +197,9 @@ def read_backlog(path: str) -> list[Item]:
         raise errors.InvalidValue(f"{path} has no backlog/tasks", "Name the repository, or its directory of tasks.")
     done = _last_status(top)
     milestones = {
-        words_of(said.get("id")): words_of(said.get("title"))
+        words_of(front.get("id")): words_of(front.get("title"))
         for file in _files(os.path.join(top, "milestones"))
-        for said in [_front(file, content_of(file))]
+        for front in [_front(file, content_of(file))]
     }
     return [
         _backlog_task(file, state, done, milestones)
@@ -214,34 +215,34 @@ def _files(folder: str) -> Iterator[str]:
 
 
 def _last_status(top: str) -> str:
-    """The status that ends a task: the last of those that the project has."""
+    """The status of a done task: the last status of the project."""
     for name in ("config.yml", "../backlog.config.yml"):
         file = os.path.join(top, name)
         if os.path.exists(file):
-            said = files.parsed(content_of(file), file, "Correct it.")
-            statuses = listed(said.get("statuses")) if isinstance(said, dict) else []
+            config = files.parsed(content_of(file), file, "Correct it.")
+            statuses = listed(config.get("statuses")) if isinstance(config, dict) else []
             return statuses[-1].lower() if statuses else _DONE
     return _DONE
 
 
 def _front(file: str, content: str) -> dict[str, Any]:
     hint = "Name a task of Backlog.md: Markdown that begins with front matter."
-    front = files.front_matter(content)
-    said = files.parsed(front, file, hint) if front else None
-    if not isinstance(said, dict) or not said.get("id"):
+    text = files.front_matter(content)
+    front = files.parsed(text, file, hint) if text else None
+    if not isinstance(front, dict) or not front.get("id"):
         raise errors.InvalidValue(f"{file} has no front matter with an id", hint)
-    return said
+    return front
 
 
 def _backlog_task(file: str, state: str, done: str, milestones: dict[str, str]) -> Item:
     content = content_of(file)
-    said = _front(file, content)
-    key, status = words_of(said["id"]).upper(), words_of(said.get("status"))
+    front = _front(file, content)
+    key, status = words_of(front["id"]).upper(), words_of(front.get("status"))
     parts = _sections(content)
     comments = parts.pop("Comments", "")
     summary = parts.pop("Final Summary", "") or None
-    priority = words_of(said.get("priority")).lower()
-    left = [key.replace("_", " ") for key in _BACKLOG_NO_PLACE if said.get(key)]
+    priority = words_of(front.get("priority")).lower()
+    left = [key.replace("_", " ") for key in _BACKLOG_NO_PLACE if front.get(key)]
     is_done = state == "completed" or status.lower() in (done, _DONE)
     if not is_done and status.lower() not in _PENDING:
         left.append(f"status {status}: pending here")
@@ -250,19 +251,19 @@ def _backlog_task(file: str, state: str, done: str, milestones: dict[str, str]) 
     description = parts.pop("Description", "")
     more = {
         **parts,
-        "Milestone": milestones.get(words_of(said.get("milestone")), words_of(said.get("milestone"))),
-        "References": "\n".join(listed(said.get("references")) + listed(said.get("documentation"))),
+        "Milestone": milestones.get(words_of(front.get("milestone")), words_of(front.get("milestone"))),
+        "References": "\n".join(listed(front.get("references")) + listed(front.get("documentation"))),
     }
     item = Item(
         key,
-        words_of(said.get("title")),
+        words_of(front.get("title")),
         description="\n\n".join([description, *(f"## {name}\n{each}" for name, each in more.items() if each)]).strip(),
         priority=_BACKLOG_PRIORITIES.get(priority, "normal"),
         status="completed" if is_done else "pending",
         why=summary,
-        waits_for=[each.upper() for each in listed(said.get("dependencies"))],
-        parent=words_of(said.get("parent_task_id")).upper() or None,
-        labels=listed(said.get("labels")),
+        waits_for=[each.upper() for each in listed(front.get("dependencies"))],
+        parent=words_of(front.get("parent_task_id")).upper() or None,
+        labels=listed(front.get("labels")),
         remarks=[_backlog_remark(key, number, each) for number, each in enumerate(_COMMENT.finditer(comments), 1)],
         left=left,
     )
@@ -272,9 +273,9 @@ def _backlog_task(file: str, state: str, done: str, milestones: dict[str, str]) 
 
 
 def _sections(content: str) -> dict[str, str]:
-    """The texts below the headings of second order, without the marks by which the tool finds them again."""
+    """The texts below the headings of second order, without the hidden marks of the tool."""
     body = content.split(f"\n{files.FENCE}\n", 1)[-1]
-    found: dict[str, str] = {}
+    sections: dict[str, str] = {}
     heading = "Description"
     fenced = False
     for line in _HIDDEN.sub("", body).splitlines():
@@ -282,9 +283,9 @@ def _sections(content: str) -> dict[str, str]:
         if line.startswith("## ") and not fenced:
             heading = line.removeprefix("## ").strip()
         else:
-            found[heading] = f"{found[heading]}\n{line}" if heading in found else line
-    return {name: said.strip("\n") for name, said in found.items() if said.strip()}
+            sections[heading] = f"{sections[heading]}\n{line}" if heading in sections else line
+    return {name: text.strip("\n") for name, text in sections.items() if text.strip()}
 
 
 def _backlog_remark(key: str, number: int, comment: re.Match[str]) -> Remark:
-    return Remark(f"{key}-{number}", f"{comment['author']}, {comment['at'][:10]}: {comment['said'].strip()}")
+    return Remark(f"{key}-{number}", f"{comment['author']}, {comment['at'][:10]}: {comment['text'].strip()}")

@@ -1,4 +1,4 @@
-"""JSON Schemas of the files that people write, made from the models that read these; and the command for them."""
+"""The command `schema`: JSON Schemas of the files that people write, made from the models that read them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _roster() -> Schema:
     from teams_cli.workflows.roster import Roster
 
     schema = Roster.model_json_schema()
-    schema["$defs"]["ListedTask"]["required"].remove("id")  # it gets one from its title
+    schema["$defs"]["ListedTask"]["required"].remove("id")  # the title gives one
     return schema
 
 
@@ -45,7 +45,7 @@ def _workflow() -> Schema:
 
 
 def _tasks() -> Schema:
-    """A list of tasks, or an object with such a list. A title alone is a task, and a number a word."""
+    """A list of tasks, or an object with such a list. A task may be a title only, and an id a number."""
     from pydantic import TypeAdapter
 
     from teams_cli.workflows.roster import ListedTask
@@ -72,12 +72,12 @@ def _show(call: Call, name: str) -> Any:
 
 
 def shown(schema: Schema) -> list[str]:
-    """The schema, indented."""
+    """Show the schema, indented."""
     return as_text(schema).splitlines()
 
 
 def as_text(schema: Schema) -> str:
-    """The schema as a file has it."""
+    """The schema as the text of a file."""
     import json
 
     return json.dumps(schema, indent=2) + "\n"

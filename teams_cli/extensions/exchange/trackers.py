@@ -1,6 +1,4 @@
-"""Trackers: issues of GitHub, GitLab, Forgejo and Gitea, read by the user's own `gh`, `glab` or `tea`. Nothing is
-written there.
-"""
+"""Reads issues of GitHub, GitLab, Forgejo and Gitea with the user's own `gh`, `glab` or `tea`."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from teams_cli.extensions.exchange.items import Item, objects, words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
 
@@ -30,7 +28,7 @@ class TrackerFailed(errors.TeamsError):
 
 
 class Wanted:
-    """The issues that are asked for: those with all *labels*, of a *milestone*, or these *numbers* alone."""
+    """The wanted issues: those with all *labels*, of a *milestone*, or only those with these *numbers*."""
 
     def __init__(self, labels: Sequence[str] = (), milestone: str | None = None, numbers: Sequence[int] = ()) -> None:
         self.labels = labels
@@ -39,41 +37,41 @@ class Wanted:
 
 
 class Tracker:
-    """A tracker as its command line tool shows it. Subclasses say how that is asked, and how its answers read."""
+    """A tracker, by its command line tool. Subclasses have the requests of each tool."""
 
     program = ""
     repository = "repos/{owner}/{repo}"
     paginates = False
-    """Whether the tool asks for all pages of a list by itself."""
+    """Whether the tool gets all pages of a list by itself."""
 
     def __init__(self, directory: str, environ: Mapping[str, str]) -> None:
         self._directory = directory
         self._environ = environ
 
-    def issues(self, wanted: Wanted, known: Collection[str]) -> list[Item]:
-        """The open issues that are wanted, and those that are *known* and were closed there, or have changed.
+    def issues(self, wanted: Wanted, imported: Collection[str]) -> list[Item]:
+        """The wanted open issues, and the *imported* issues that are closed now or no longer among these.
 
         Raises:
-            TrackerFailed: It could not be asked.
+            TrackerFailed: The tracker could not be asked.
         """
         if wanted.numbers:
             rows = [self._one(number) for number in wanted.numbers]
         else:
             rows = [row for row in self._open(wanted) if "pull_request" not in row or not row["pull_request"]]
             rows = [row for row in rows if self._has(row, wanted)]
-        own = self._own_name() if known else ""
-        there = {key.rpartition("#")[0] for key in known}
-        former = "" if own in there else next((name for name in sorted(there) if self._name_now(name) == own), "")
-        found = {item.key: item for item in (self._item(row, own, former) for row in rows)}
-        for key in known if not wanted.numbers else ():
+        own = self._own_name() if imported else ""
+        names = {key.rpartition("#")[0] for key in imported}
+        former = "" if own in names else next((name for name in sorted(names) if self._name_now(name) == own), "")
+        items = {item.key: item for item in (self._item(row, own, former) for row in rows)}
+        for key in imported if not wanted.numbers else ():
             repository, _, number = key.rpartition("#")
-            if repository == (former or own) and key not in found:
+            if repository == (former or own) and key not in items:
                 row = self._one(int(number), missing=True)
                 item = self._item(row, own, former) if row else None
                 if item is None or item.key != key:  # it was deleted, or transferred to another repository
                     item = Item(key, key, status="", left=[f"now {item.key}" if item else "no longer there"])
-                found[key] = item
-        return list(found.values())
+                items[key] = item
+        return list(items.values())
 
     def _open(self, wanted: Wanted) -> list[dict[str, Any]]:
         """All open issues with the labels."""
@@ -88,21 +86,21 @@ class Tracker:
         return words_of(self._asked(self.repository)[0].get("full_name"))
 
     def _name_now(self, repository: str) -> str:
-        """Ask for the name that a repository has since it was renamed; empty if there is none."""
+        """Ask for the present name of a repository; empty if it no longer exists."""
         return "".join(words_of(row.get("full_name")) for row in self._asked(f"repos/{repository}", missing=True))
 
     def _one(self, number: int, missing: bool = False) -> dict[str, Any]:
-        """One issue; an empty one where it may be *missing*."""
+        """One issue; empty if it does not exist and may be *missing*."""
         rows = self._asked(f"{self.repository}/issues/{number}", missing)
         return rows[0] if rows else {}
 
     def _has(self, row: dict[str, Any], wanted: Wanted) -> bool:
         milestone = row.get("milestone") or {}
-        known = {words_of(milestone.get(key)) for key in ("title", "number", "iid", "id")}
-        return wanted.milestone is None or wanted.milestone in known
+        names = {words_of(milestone.get(key)) for key in ("title", "number", "iid", "id")}
+        return wanted.milestone is None or wanted.milestone in names
 
     def _item(self, row: dict[str, Any], own: str, former: str) -> Item:
-        """The issue; of a repository that was renamed it keeps its *former* key, by which its task is found again."""
+        """The issue. In a renamed repository it keeps its *former* key, which its task has."""
 
         def key_of(address: str) -> str:
             repository, _, number = (key := _key(address)).rpartition("#")
@@ -110,7 +108,7 @@ class Tracker:
 
         url = words_of(row.get("html_url") or row.get("web_url"))
         key = key_of(url)
-        labels = [words_of(one.get("name") if isinstance(one, dict) else one) for one in row.get("labels") or ()]
+        labels = [words_of(each.get("name") if isinstance(each, dict) else each) for each in row.get("labels") or ()]
         author = row.get("user") or row.get("author") or {}
         milestone = words_of((row.get("milestone") or {}).get("title"))
         body = words_of(row.get("body") or row.get("description"))
@@ -123,7 +121,9 @@ class Tracker:
             status="pending" if is_open else "cancelled",
             why=None if is_open else f"closed at {url}",
             waits_for=[
-                key_of(words_of(one.get("html_url") or one.get("web_url"))) for one in self._waits_for(row, is_open)
+                key_of(words_of(blocker.get("html_url") or blocker.get("web_url")))
+                for blocker in (self._blockers(row) if is_open else ())
+                if blocker.get("state") in ("open", "opened")
             ],
             labels=labels,
             url=url,
@@ -131,29 +131,26 @@ class Tracker:
             foreign=f"#{key.rpartition('#')[2]}",
         )
 
-    def _waits_for(self, row: dict[str, Any], is_open: bool) -> list[dict[str, Any]]:
-        return [one for one in self._blockers(row) if one.get("state") in ("open", "opened")] if is_open else []
-
     def _asked(self, path: str, missing: bool = False) -> list[dict[str, Any]]:
-        """The objects that a path of the API answers with; none where it may be *missing*.
+        """The objects at a path of the API; none if it does not exist and may be *missing*.
 
         Raises:
-            TrackerFailed: The tool is not there, the network or the tracker is not, or it refuses.
+            TrackerFailed: The tool is not installed, failed or refused.
         """
         done = processes.outcome_of(self._command(path), self._directory, self._environ)
         if done.returncode:
-            said = " ".join((done.stderr or done.stdout).split())[:500]
-            if missing and re.search(r"\b(404|410)\b", said):
+            reason = " ".join((done.stderr or done.stdout).split())[:500]
+            if missing and re.search(r"\b(404|410)\b", reason):
                 return []
             hint = f"Nothing was changed; repeat it when `{self.program} api {self.repository}` works."
-            raise TrackerFailed(f"{self.program} failed: {said or f'exit status {done.returncode}'}", hint)
+            raise TrackerFailed(f"{self.program} failed: {reason or f'exit status {done.returncode}'}", hint)
         return _documents(done.stdout, self.program)
 
     def _command(self, path: str) -> list[str]:
         return [self.program, "api", *(["--paginate"] if self.paginates and "?" in path else []), path]
 
     def _pages(self, path: str, **query: str) -> list[dict[str, Any]]:
-        """The objects of all pages of a list, asked for one by one."""
+        """The objects of all pages of a list."""
         rows: list[dict[str, Any]] = []
         for page in range(1, 10_000):
             new = self._asked(f"{path}?{urlencode({**query, 'limit': str(_PAGE), 'page': str(page)}, quote_via=quote)}")
@@ -176,7 +173,7 @@ class GitHub(Tracker):
         if isinstance(summary, dict) and not summary.get("blocked_by"):
             return []
         path = f"{self.repository}/issues/{row['number']}/dependencies/blocked_by?per_page=100"
-        return self._asked(path, missing=True)  # servers of one's own may not have it yet
+        return self._asked(path, missing=True)  # older servers do not have it
 
 
 class GitLab(Tracker):
@@ -197,11 +194,11 @@ class GitLab(Tracker):
 
     def _blockers(self, row: dict[str, Any]) -> list[dict[str, Any]]:
         links = self._asked(f"{self.repository}/issues/{row['iid']}/links", missing=True)
-        return [one for one in links if one.get("link_type") == "is_blocked_by"]
+        return [link for link in links if link.get("link_type") == "is_blocked_by"]
 
 
 class Gitea(Tracker):
-    """Forgejo too, which has the same API."""
+    """Gitea, and Forgejo, which has the same API."""
 
     program = "tea"
 
@@ -217,10 +214,10 @@ KINDS: dict[str, type[Tracker]] = {"github": GitHub, "gitlab": GitLab, "forgejo"
 
 
 def _key(url: str) -> str:
-    """The name of an issue in every import: `owner/repository#12`.
+    """The key of an issue in every import: `owner/repository#12`.
 
     Raises:
-        TrackerFailed: It is the address of no issue.
+        TrackerFailed: It is not the address of an issue.
     """
     parts = _ISSUE_URL.match(url)
     if parts is None:
@@ -234,64 +231,18 @@ def _priority(labels: Sequence[str]) -> str:
     return "low" if any(map(_LOW.fullmatch, labels)) else "normal"
 
 
-def _documents(said: str, program: str) -> list[dict[str, Any]]:
-    """The objects in what a tool printed: one, a list of them, or the lists of several pages behind each other.
+def _documents(output: str, program: str) -> list[dict[str, Any]]:
+    """The objects in the output of a tool: an object, a list, or the lists of several pages.
 
     Raises:
-        TrackerFailed: It is no JSON.
+        TrackerFailed: It is not JSON.
     """
     decoder, place = json.JSONDecoder(), 0
     rows: list[Any] = []
     try:
-        while not place or place < len(said.rstrip()):  # a list without issues is `[]`, and not empty
-            found, place = decoder.raw_decode(said, place + len(said[place:]) - len(said[place:].lstrip()))
-            rows += found if isinstance(found, list) else [found]
+        while not place or place < len(output.rstrip()):  # a list without issues is `[]`, not empty output
+            page, place = decoder.raw_decode(output, place + len(output[place:]) - len(output[place:].lstrip()))
+            rows += page if isinstance(page, list) else [page]
     except ValueError as error:
         raise TrackerFailed(f"{program} did not answer with JSON: {error}", "Look at what it prints.") from None
     return objects(json.loads(text.whole_characters(json.dumps(rows).encode())))
-
-
-def of(items: Mapping[str, Item], there: Collection[str], leave: Callable[[str, str], object]) -> dict[str, list[str]]:
-    """The keys that each item waits for, among them or *there* already: a parent for its children too, and these for
-    what it waits for. What would close a circle, or is nowhere, is left out, and *leave* is told.
-    """
-    waits: dict[str, list[str]] = {key: [] for key in items}
-    for key, item in items.items():
-        for other in item.waits_for:
-            if other not in items and other not in there:
-                leave("waits for an item that was not imported", f"{key} ({other})")
-            elif not _add(waits, key, other):
-                leave("would wait for itself", f"{key} ({other})")
-    for key, item in items.items():
-        if item.parent and not (item.parent in items and _add(waits, item.parent, key)):
-            leave("parent", f"{key} ({item.parent})")
-    for key, item in items.items():
-        for above in _above(items, item):
-            for other in above.waits_for:
-                if other in items or other in there:
-                    _add(waits, key, other)
-    return waits
-
-
-def _above(items: Mapping[str, Item], item: Item) -> Iterator[Item]:
-    """Its parent, the parent of that, and so on."""
-    seen = {item.key}
-    while item.parent and item.parent in items and item.parent not in seen:
-        item = items[item.parent]
-        seen.add(item.key)
-        yield item
-
-
-def _add(waits: dict[str, list[str]], key: str, other: str) -> bool:
-    """Have the one wait for the other, unless that would close a circle."""
-    ahead, seen = [other], {other}
-    while ahead:
-        reached = ahead.pop()
-        if reached == key:
-            return False
-        further = [each for each in waits.get(reached, ()) if each not in seen]
-        seen.update(further)
-        ahead += further
-    if other not in waits[key]:
-        waits[key].append(other)
-    return True

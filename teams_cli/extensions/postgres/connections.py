@@ -1,15 +1,15 @@
 """Connections to a PostgreSQL server: made when needed, lent to one user at a time, replaced when they break.
 
-Every change writes a row of its own into `changes`. When a connection breaks while a change may have been committed,
-another connection looks for that row, and if there is none puts a row in its place that names no team: then the
-change never was made, and never will be, and can be made again. Such a row says the same to whoever asks once more.
+Every change writes a row of its own into `changes`. If a connection breaks while a change may have been committed,
+another connection looks for that row. If the row is missing, it writes one under the same id that names no team: then
+the change was not made and can no longer be committed, so it is made again. Later looks find that row.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from _thread import get_ident  # as `threading` has it, without that
+from _thread import get_ident  # `threading` would take longer to import
 
 import psycopg2
 from psycopg2 import extensions as driver
@@ -58,21 +58,21 @@ SOCKET = {
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,  # milliseconds: a cable that is cut is noticed
-    "target_session_attrs": "read-write",  # a standby is behind, so it is not read from either
+    "target_session_attrs": "read-write",  # a standby may be behind, so reading needs the primary, too
     "application_name": "teams",
 }
 
 
 class Lost(Exception):
-    """The connection broke while a statement was under way."""
+    """The connection broke during a statement."""
 
 
 class Again(Exception):
-    """The server undid the statement for reasons that pass; nothing was changed."""
+    """The server undid the statement for a temporary reason; nothing was changed."""
 
 
 class Missing(Exception):
-    """The tables are not there."""
+    """The tables do not exist."""
 
 
 class Taken(Exception):
@@ -80,7 +80,7 @@ class Taken(Exception):
 
 
 def number_taken(kind: str) -> errors.StorageFailed:
-    """The error for a number that a record has already."""
+    """The error for a number that is in use."""
     return errors.StorageFailed(f"the next number of {kind} is taken", "Check the table counters.")
 
 
@@ -91,7 +91,7 @@ class Connection:
         self.link = link
         self.used_at = 0.0
         self.sharer = 0
-        """The thread that listens on it while it is lent to that."""
+        """The id of the thread that listens on it while that thread uses it for other statements; else 0."""
         link.autocommit = True
         self._path = f'SET LOCAL search_path TO "{schema}";'
         self._limits = f"{self._path} SET LOCAL lock_timeout TO {int(lock_timeout * 1000)};"
@@ -101,7 +101,7 @@ class Connection:
         """The rows of the last statement in *sql*.
 
         Raises:
-            Lost, Again, Missing, Taken: See there.
+            Lost, Again, Missing, Taken: See these classes.
             Busy, NotAllowed, StorageFailed: The server refused; nothing was changed.
         """
         try:
@@ -112,15 +112,15 @@ class Connection:
             raise self._meaning(error) from None
 
     def look(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
-        """The rows of a statement that changes nothing."""
+        """The rows of a reading statement."""
         return self.rows(sql, values, self._path)
 
     def change(self, sql: str, values: Any = (), also_closed: bool = False) -> list[tuple[Any, ...]]:
-        """The rows of a statement that is a transaction of its own, in a closed team too if *also_closed*."""
+        """The rows of a statement that is a transaction of its own; *also_closed*: it may change a closed team."""
         return self.rows(sql, values, self._also_closed if also_closed else self._limits)
 
     def begin(self, sql: str, values: Any = (), also_closed: bool = False) -> list[tuple[Any, ...]]:
-        """Begin a transaction with a statement; who goes away in the middle of it holds its locks a few seconds."""
+        """Begin a transaction with a statement. If this process dies in it, the server ends it after five seconds."""
         limits = f"BEGIN ISOLATION LEVEL READ COMMITTED; {self._also_closed if also_closed else self._limits}"
         return self.rows(sql, values, f"{limits} SET LOCAL idle_in_transaction_session_timeout TO 5000;")
 
@@ -129,7 +129,7 @@ class Connection:
         self.rows(f"{sql}; COMMIT", values)
 
     def roll_back(self) -> None:
-        """Undo a transaction, if one is under way."""
+        """Undo a transaction, if one is open."""
         if not self.link.closed and self.link.info.transaction_status != driver.TRANSACTION_STATUS_IDLE:
             self.rows("ROLLBACK")
 
@@ -141,32 +141,34 @@ class Connection:
             return
 
     def _meaning(self, error: psycopg2.Error) -> Exception:
-        code, said = error.pgcode or "", str(error).strip().partition("\n")[0]
+        code, reason = error.pgcode or "", str(error).strip().partition("\n")[0]
         if code in _AGAIN:
-            return Again(said)
+            return Again(reason)
         if self.link.closed or code.startswith(_LOST) or (not code and not isinstance(error, _OURS)):
-            self.close()  # what it says next may be the answer to something else
-            return Lost(said)
+            self.close()  # its next answer may belong to another statement
+            return Lost(reason)
         if code in _NO_TABLES:
-            return Missing(said)
+            return Missing(reason)
         if code == _IN_USE:
-            return Taken(said)
+            return Taken(reason)
         if code == _CLOSED:
             return team_closed(error.diag.message_detail or "")
         if code in _NO_TURN:
-            return errors.Busy(f"the database is busy: {said}", "Try again.")
+            return errors.Busy(f"the database is busy: {reason}", "Try again.")
         if code == _NOT_ALLOWED:
-            return errors.NotAllowed(f"the database does not allow it: {said}", "Use another login, or ask its owner.")
-        return errors.StorageFailed(f"the database refused: {said}", "Check its log, then try again.")
+            return errors.NotAllowed(
+                f"the database does not allow it: {reason}", "Use another login, or ask its owner."
+            )
+        return errors.StorageFailed(f"the database refused: {reason}", "Check its log, then try again.")
 
 
 class Server:
-    """One store in one database. Whatever can't be done for *patience* seconds is given up as `Busy`."""
+    """One store in one database. After *patience* seconds without success an operation fails as `Busy`."""
 
     def __init__(self, address: str, patience: float, lock_timeout: float) -> None:
         self.schema, self.options, self._elsewhere = _parse(address)
         self.reached: tuple[str, ...] = ()
-        """What the last connection leads to: host, port, database, whatever says so."""
+        """Host, port and database of the last connection."""
         self.patience = patience
         self.lock_timeout = lock_timeout
         self.version = 0
@@ -175,7 +177,7 @@ class Server:
 
     @property
     def name(self) -> str:
-        """The address for people: without what is secret."""
+        """The address without its password."""
         options = self.options
         user = f"{options['user']}@" if "user" in options else ""
         port = f":{options['port']}" if "port" in options else ""
@@ -184,33 +186,33 @@ class Server:
 
     @property
     def listens_elsewhere(self) -> bool:
-        """Whether the address is that of a pooler, and says where the server itself is."""
+        """Whether the address is that of a pooler, and `listen=` names the server itself."""
         return bool(self._elsewhere)
 
     def direct(self) -> Server:
-        """The server itself, for who listens to it."""
+        """The server itself, to listen to."""
         import copy
 
-        made = copy.copy(self)
-        made.options = {**self.options, **self._elsewhere}
-        made._idle, made._shared = [], {}
-        return made
+        server = copy.copy(self)
+        server.options = {**self.options, **self._elsewhere}
+        server._idle, server._shared = [], {}
+        return server
 
     def whereabouts(self) -> tuple[str, ...]:
-        """The identity of the store: host, port, database, schema, and where its changes are listened to."""
+        """The identity of the store: host, port, database, schema, and the place to listen to."""
         if not self.reached:
             self.do(lambda connection: None)
         return (*self.reached, self.schema, *map(str, self._elsewhere.values()))
 
     def look(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
-        """The rows of a statement that changes nothing; none where there are no tables yet."""
+        """The rows of a reading statement; none if the tables do not exist."""
         try:
             return self.do(lambda connection: connection.look(sql, values))
         except Missing:
             return []
 
     def do(self, job: Callable[[Connection], T]) -> T:
-        """Do what may be done twice, on another connection when one breaks."""
+        """Run a repeatable *job*, on another connection if one breaks."""
         give_up = time.monotonic() + self.patience
         while True:
             connection = self._own() or self._lend(give_up)
@@ -224,12 +226,12 @@ class Server:
     def do_once(self, job: Callable[[Connection, str, Callable[[T], None]], T]) -> T:
         """Make a change, exactly once however often the connection breaks.
 
-        *job* is given a connection, the id to commit with the change, and what to call with its answer just before the
-        statement that may commit it.
+        *job* gets a connection, the id to commit with the change, and a function to call with its answer just before
+        the statement that may commit it.
 
         Raises:
             Busy: The server could not be reached; nothing was changed.
-            OutcomeUnknown: It went away just then, and did not come back in time.
+            OutcomeUnknown: The connection broke during the commit, and the server did not come back in time.
         """
         give_up = time.monotonic() + self.patience
         doubts: list[tuple[str, T]] = []
@@ -263,7 +265,7 @@ class Server:
         time.sleep(0.02 + jitter(0.1))
 
     def _lend(self, give_up: float) -> Connection:
-        """Take an idle connection, or make one."""
+        """An idle connection, or a new one."""
         while True:
             try:
                 return self._idle.pop()
@@ -275,14 +277,14 @@ class Server:
                 self._pause(give_up, str(problem))
 
     def share(self, connection: Connection | None) -> None:
-        """Have this thread use the connection on which it listens for all else too; None: no more."""
+        """Use the connection on which this thread listens for all its statements; None ends that."""
         if connection is None:
             self._shared.pop(get_ident(), None)
         else:
             self._shared.setdefault(get_ident(), connection)
 
     def _own(self) -> Connection | None:
-        """The connection on which this thread listens, unless it is in use or broken."""
+        """The shared connection of this thread, unless it is in use or broken."""
         connection = self._shared.pop(get_ident(), None)
         if connection is None or connection.link.closed:
             return None
@@ -290,7 +292,7 @@ class Server:
         return connection
 
     def borrow(self, job: Callable[[Connection], T]) -> tuple[Connection, T]:
-        """A connection on which *job* was done, and what it returned; to be given back."""
+        """A connection on which *job* was run, and its result; the caller gives the connection back."""
         give_up = time.monotonic() + self.patience
         while True:
             connection = self._lend(give_up)
@@ -301,7 +303,7 @@ class Server:
                 self._pause(give_up, str(problem))
 
     def give_back(self, connection: Connection) -> None:
-        """Keep the connection for the next user; what it was doing is undone."""
+        """Keep the connection for the next user; an open transaction is undone."""
         try:
             connection.roll_back()
         except Exception:
@@ -316,7 +318,7 @@ class Server:
             self._idle.append(connection)
 
     def rest(self) -> None:
-        """End the connections that nobody used for some seconds: who waits long leaves them to others."""
+        """Close connections that were idle for some seconds, so that long waits leave them to others."""
         for _ in range(len(self._idle)):
             try:
                 connection = self._idle.pop(0)
@@ -328,7 +330,7 @@ class Server:
                 connection.close()
 
     def close(self) -> None:
-        """End all connections that nobody uses."""
+        """Close all idle connections."""
         while self._idle:
             self._idle.pop().close()
 
@@ -349,10 +351,9 @@ class Server:
 
 
 def _was_made(connection: Connection, change_id: str) -> bool:
-    """Whether the change of that id is committed; if not, it can't be from now on.
+    """Whether the change of that id is committed; if not, prevent it, by a row of that id that names no team.
 
-    If it is being committed at this moment, its row is waited for. What is found may be the row that an earlier look
-    put there, of whose answer nothing was heard: that names no team.
+    The insertion waits for a commit of the same id that is in progress.
     """
     try:
         rows = connection.change(f"{_REFUSE}; SELECT team FROM changes WHERE id = %s", [change_id, change_id])
@@ -362,7 +363,7 @@ def _was_made(connection: Connection, change_id: str) -> bool:
 
 
 def _parse(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """The schema and where to listen, which are ours to understand, and what the client library is told."""
+    """The schema, the options of the client library, and the server to listen to."""
     rest, _, query = address.partition("?")
     schema, others, elsewhere = SCHEMA, [], {}
     for part in query.split("&") if query else ():
@@ -378,16 +379,16 @@ def _parse(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
         )
     try:
         options = driver.parse_dsn(f"{rest}?{'&'.join(others)}" if others else rest)
-    except psycopg2.Error:  # its text shows the whole address
+    except psycopg2.Error:  # its text contains the password
         raise errors.InvalidValue("not a valid store address", "Write postgresql://USER@HOST:PORT/DATABASE.") from None
     return schema, {**SOCKET, **options}, elsewhere
 
 
 def _elsewhere(place: str) -> dict[str, Any]:
-    """Host and port of the server itself, and its database where the pooler calls that otherwise.
+    """Host and port of the server itself, and its database if the pooler has another name for it.
 
     Raises:
-        InvalidValue: The address says something else there.
+        InvalidValue: The value has no host and port.
     """
     from urllib.parse import unquote
 

@@ -1,9 +1,9 @@
 """The engine for many machines: records in PostgreSQL as jsonb to read with SQL, beside their exact text.
 
-Each operation is one transaction. Numbers are given under the lock of a row of the team, so that their order is that
-of commitment; a revision is the transaction that wrote the record; the time is the server's. Nothing is kept in a
-session of the server from one transaction to the next, so that a pooler may give each another; who waits is told of
-changes by the watcher of its machine, see `watches.py`.
+Each operation is one transaction. Numbers are given under the lock of a row of the team, so they are in the order of
+the commits. A revision is the id of the transaction that wrote the record. The time is the server's. No transaction
+relies on the session of an earlier one, so a pooler may change sessions between them. The watcher of each machine tells
+waiting processes of changes: see `watches.py`.
 """
 
 from __future__ import annotations
@@ -58,25 +58,25 @@ _NOTE = f"""SET LOCAL synchronous_commit TO off; WITH next AS ({TAKE}) INSERT IN
     RETURNING pg_notify(%s, %s)"""
 _ALL, _PAGE = 1 << 62, 500
 _INDEXED_SINCE = 12
-"""The version of the tables since which words are found by functions."""
+"""The first version of the tables that has an index of words."""
 _FIRST = 64
-"""How many keys are fetched before somebody asks for more."""
+"""The number of keys in the first page."""
 _LABELLED = """SELECT key FROM records WHERE team = %s AND kind = %s AND label = ANY (%s)
     AND (length(key), key) > (%s, %s) ORDER BY length(key), key LIMIT %s"""
 _BY_LABEL = """SELECT coalesce(label, ''), array_agg(key) FROM records WHERE team = %s AND kind = %s
     GROUP BY coalesce(label, '')"""
-# What was changed since it was read has its label from who changed it.
-_LABEL = """UPDATE records SET label = found.label
-    FROM unnest(%s::text[], %s::text[], %s::text[]) AS found (key, label, revision)
-    WHERE team = %s AND kind = %s AND records.key = found.key AND records.xmin = found.revision::xid
-        AND records.label IS DISTINCT FROM found.label"""
+# A record that was changed since it was read has the label of that change.
+_LABEL = """UPDATE records SET label = new.label
+    FROM unnest(%s::text[], %s::text[], %s::text[]) AS new (key, label, revision)
+    WHERE team = %s AND kind = %s AND records.key = new.key AND records.xmin = new.revision::xid
+        AND records.label IS DISTINCT FROM new.label"""
 
 
 class PostgresStore(Store):
-    """Records in the database at *address*; *root* is for what belongs to this machine, which is called *host*.
+    """Records in the database at *address*; *root* has the files of this machine, whose name is *host*.
 
-    A change waits at most *lock_timeout* seconds for its turn, and everything *patience* seconds for the server. With
-    *environ*, what it inherits, it may start the watcher of this machine, which is woken for all who wait here.
+    A change waits at most *lock_timeout* seconds for locks, and every operation *patience* seconds for the server. With
+    the environment *environ* it may start the watcher of this machine.
     """
 
     def __init__(
@@ -101,10 +101,10 @@ class PostgresStore(Store):
         self.clock = clock or self.session.clock
         self.environ = environ or {}
         self.place: Place | None = None
-        """Where the watcher of this machine is, once it was looked for."""
+        """The place of this machine's watcher, once it is needed."""
 
     @property
-    def changed(self) -> int:  # type: ignore[override]  # counted where the changes are made
+    def changed(self) -> int:  # type: ignore[override]  # the session counts them
         return self.session.changed
 
     def teams(self) -> list[str]:
@@ -124,7 +124,7 @@ class PostgresStore(Store):
     def _numbered(
         self, team: str, kind: Kind[R], record: R, message: tuple[Sequence[str], str] | None
     ) -> tuple[R, str]:
-        """Create a record or append a message under the next number of its kind."""
+        """Create a record, or append a message, under the next number of its kind."""
 
         def job(connection: Connection, change_id: str, sending: Callable[[tuple[R, str]], None]) -> tuple[R, str]:
             bump = f"{TAKE}, pg_current_xact_id()::xid::text"
@@ -157,10 +157,7 @@ class PostgresStore(Store):
         def job(connection: Connection, change_id: str, sending: Callable[[list[R]], None]) -> list[R]:
             [(last,)] = connection.begin(TAKE, [team, kind.name, count], kind.while_closed)
             records = kind.numbering_all(last - count + 1, count, make)
-            keys = [getattr(record, kind.key) for record in records]
-            labels = [_label(kind, record) for record in records]
-            bodies = [encode(record).decode() for record in records]
-            topics = frozenset().union(*(topics_of(kind, key, label) for key, label in zip(keys, labels, strict=True)))
+            keys, labels, bodies, topics = _columns(kind, records)
             sending(records)
             values = [team, kind.name, keys, labels, bodies]
             connection.commit(*self.session.as_change(_CREATE_ALL, values, change_id, team, topics))
@@ -211,7 +208,7 @@ class PostgresStore(Store):
         return dict(self._look(_BY_LABEL, [_checked(team), kind.name]))
 
     def mark_anew(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
-        """Label anew what an older version labelled in another way, or not at all."""
+        """Write the labels that records of an older version lack."""
         records = list(self.scan(team, kind, [], keys)) if kind.label else []
         if not records or kind.label is None:
             return
@@ -220,7 +217,7 @@ class PostgresStore(Store):
         values = [named, labels, [revision for _, revision in records], _checked(team), kind.name]
         try:
             self.server.do(lambda connection: connection.change(_LABEL, values, also_closed=True))
-        except (errors.TeamsError, Missing):  # a login of an agent may not, or somebody is changing one
+        except (errors.TeamsError, Missing):  # an agent's login may not, or a record is being changed
             return
 
     def holds(self, team: str, *kinds: str) -> set[str]:
@@ -241,7 +238,7 @@ class PostgresStore(Store):
             rows = self._look("SELECT xmin::text FROM records WHERE team = %s AND kind = %s AND key = %s", where)
             if not rows:
                 raise errors.NotFound(f"there is no {kind.name} {key}")
-            if rows == [(revision,)]:  # seen, and not to be changed: row-level security
+            if rows == [(revision,)]:  # row-level security shows it, and does not let it be changed
                 raise errors.NotAllowed(
                     f"the database does not let you change {kind.name} {key}", "Another member owns it."
                 )
@@ -250,10 +247,7 @@ class PostgresStore(Store):
 
     def replace_all(self, team: str, kind: Kind[R], changed: Sequence[tuple[R, str]]) -> None:
         _checked(team)
-        keys = [getattr(record, kind.key) for record, _ in changed]
-        labels = [_label(kind, record) for record, _ in changed]
-        bodies = [encode(record).decode() for record, _ in changed]
-        topics = frozenset().union(*(topics_of(kind, key, label) for key, label in zip(keys, labels, strict=True)))
+        keys, labels, bodies, topics = _columns(kind, [record for record, _ in changed])
 
         def job(connection: Connection, change_id: str, sending: Callable[[None], None]) -> None:
             revisions = [revision for _, revision in changed]
@@ -268,7 +262,7 @@ class PostgresStore(Store):
         self.session.changed += 1
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
-        """Do nothing: a server that was not told otherwise shows nothing before it is durable."""
+        """Do nothing: a server shows only durable changes, unless its settings say otherwise."""
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
         check_addressees(to, uid)
@@ -297,7 +291,7 @@ class PostgresStore(Store):
     def news(
         self, team: str, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
     ) -> tuple[list[R], int]:
-        """See the contract. Both are of one moment, so they take one round trip."""
+        """See the contract. One statement reads both at the same moment."""
         rows = self._look(_NEWS, [after, agent, _checked(team), kind.name])
         last = max([after, *(int(row[0]) for row in rows[:1])])
         messages = [(number, body) for _, number, body in rows if number is not None]
@@ -336,15 +330,13 @@ class PostgresStore(Store):
                 problems.append(problem)
 
     def _wanted(self, words: Sequence[str]) -> str | None:
-        """The words as the database writes them into its index; None where nothing is left to look for, and in tables
-        of before there was an index by function: reading brings no tables up to date.
-        """
+        """The words in the form of the index; None if none is left, or if the tables are older than the index."""
         if schema.check(self.server) < _INDEXED_SINCE:
             return None
         return self._look("SELECT wanted(%s)::text", [list(words)])[0][0] or None
 
     def _having_records(self, team: str, kind: Kind[R], wanted: str | None) -> Iterator[tuple[str, str]]:
-        """The keys and texts of the records that may have it, the newest first."""
+        """The keys and texts of the records that may match, the newest first."""
         sql, values = "SELECT key, body FROM records WHERE team = %s AND kind = %s", [team, kind.name]
         if wanted is not None:
             sql += " AND key = ANY (ARRAY (SELECT found_records(%s, %s, %s::tsquery)))"
@@ -352,7 +344,7 @@ class PostgresStore(Store):
         yield from sorted(self._look(sql, values), key=lambda row: (kind.number_in(row[0]), row[0]), reverse=True)
 
     def _having_messages(self, team: str, kind: Kind[R], wanted: str | None) -> Iterator[tuple[str, str]]:
-        """The keys and texts of the messages that may have it, the newest first; page by page: few may be enough."""
+        """The keys and texts of the messages that may match, the newest first, page by page."""
         sql, before = "SELECT number, body FROM messages WHERE team = %s AND number < %s", _ALL
         if wanted is not None:
             sql += " AND number = ANY (ARRAY (SELECT found_messages(%s, %s, %s::tsquery)))"
@@ -385,7 +377,7 @@ class PostgresStore(Store):
         whole_team.drop(self.session, _checked(team), kind, revision)
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
-        """Note it; the change that it tells of is made already, so a server that refuses is no reason to fail."""
+        """Add the entry; its change is made already, so a refusal of the server is ignored."""
         try:
             self.put_history(team, [entry])
         except (errors.TeamsError, Taken):
@@ -419,21 +411,17 @@ class PostgresStore(Store):
         return watch(self.session, self.place, _checked(team), topics)
 
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
-        from teams_cli.extensions.postgres.schema import admit
-
-        return admit(self.session.prepared(), _checked(team), agents, kinds)
+        return schema.admit(self.session.prepared(), _checked(team), agents, kinds)
 
     def examine(self, kinds: Sequence[Kind[Any]], fix: bool, only: str = "") -> Iterable[Finding]:
-        from teams_cli.extensions.postgres.whole_team import examine
-
-        return examine(self.session, self, kinds, only)
+        return whole_team.examine(self.session, self, kinds, only)
 
     def close(self) -> None:
         self.server.close()
 
 
 def _host(name: str) -> str:
-    """The name without what would not fit into a record."""
+    """The name, limited to what a record can hold."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in name)[:64]
 
 
@@ -441,8 +429,20 @@ def _label(kind: Kind[R], record: R) -> str | None:
     return kind.label(record) if kind.label else None
 
 
+def _columns(kind: Kind[R], records: Sequence[R]) -> tuple[list[str], list[str | None], list[str], frozenset[str]]:
+    """The keys, the labels and the texts of records, and the topics of their changes."""
+    keys = [getattr(record, kind.key) for record in records]
+    labels = [_label(kind, record) for record in records]
+    topics = frozenset().union(*(topics_of(kind, key, label) for key, label in zip(keys, labels, strict=True)))
+    return keys, labels, [encode(record).decode() for record in records], topics
+
+
 def _checked(name: str) -> str:
-    """The name, if it is valid; nothing can have an invalid one."""
+    """The name.
+
+    Raises:
+        NotFound: It is not a valid name.
+    """
     if not is_name(name):
         raise errors.NotFound(f"there is nothing called {name!r}")
     return name

@@ -1,9 +1,8 @@
-"""The line between those who wait on a machine and its watcher, which listens to the server for all of them.
+"""The line between waiting processes of a machine and its watcher, which listens to the server for all of them.
 
-The watcher has a socket below the root, for its user alone. Who waits says in one line of JSON what it waits for. The
-watcher answers with a word once no change that is committed from then on can be missed, and after that with a line for
-each change that was asked for: its topics; and now and then with an empty line, by which one that stands still is told
-from one that has nothing to tell. When the line ends, nothing is known but that it did.
+The watcher has a socket below the root, for its user only. A waiting process sends one line of JSON with the team, the
+channels and the topics it wants. The watcher answers with a word once no later commit can be missed, and from then on
+with a line of topics for each change. An empty line now and then shows that the watcher is alive.
 """
 
 from __future__ import annotations
@@ -29,27 +28,27 @@ if TYPE_CHECKING:
     from typing import Any
 
 _FORM = 1
-"""Of what is said on the line: a watcher that says it otherwise has another socket."""
+"""The version of this protocol; a watcher of another version has another socket."""
 _PATIENCE = 1.0
 _FOR_THE_SERVER = ("PG", "LC_", "LANG", "PATH", "HOME", "USER", "TMPDIR", "TZ", "KRB5", "SSL", "LD_", "PYTHON")
-"""How the variables begin that a connection may need. What says who an agent is stays with the agent."""
+"""Beginnings of the variables that a connection may need; those with the identity of an agent are not passed on."""
 _STARTED_IN = 3.0
 LISTENS, COUNTS = b"listens\n", b"counts \n"
-"""What the watcher says first: whether it is told of changes, or looks for them now and then."""
+"""The first word of the watcher: the server notifies it of changes, or it counts them from time to time."""
 _LOG = 1 << 18
 BEAT = 60.0
-"""Seconds from one sign of life to the next."""
+"""Seconds between two empty lines."""
 LATE = "changes are seen up to a second late"
 POOLED = f"{LATE}: a pooler passes none of them on. Add listen=HOST:PORT, the server itself, to the store's address"
 
 
 def name_of(whereabouts: Sequence[str]) -> str:
-    """The name of a store's watcher, from the identity of the store."""
+    """The name of the watcher for the identity of a store."""
     return md5(repr((_FORM, *whereabouts)).encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 class Place:
-    """The place of a store's watcher on this machine, and how to start it."""
+    """The place of a store's watcher on this machine."""
 
     def __init__(self, root: str, name: str, variables: Mapping[str, str], environ: Mapping[str, str]):
         self.directory = f"{root}/watchers"
@@ -57,7 +56,9 @@ class Place:
         self._root = root
         self._environ = {name: environ[name] for name in environ if name.startswith(_FOR_THE_SERVER)}
         self._environ.update(variables)
-        self._may_start = bool(environ) and not environ.get(SANDBOX)  # what is started in there ends with the command
+        self._may_start = bool(environ) and not environ.get(
+            SANDBOX
+        )  # a process that is started in a sandbox ends with the command
 
     @property
     def log(self) -> str:
@@ -65,7 +66,7 @@ class Place:
         return f"{self.directory}/{self.name}.log"
 
     def attach(self, team: str, channels: Sequence[str], topics: Collection[str] | None) -> AttachedWatch | None:
-        """A watch that the watcher serves; None if there is none, or it does not answer."""
+        """A watch that the watcher serves; None if there is no watcher, or it does not answer."""
         line = None
         try:
             line = self.connect()
@@ -84,7 +85,7 @@ class Place:
         """A line to the watcher.
 
         Raises:
-            OSError: There is none, or it is another user's.
+            OSError: There is no watcher, or it belongs to another user.
         """
         line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -99,7 +100,7 @@ class Place:
         return line
 
     def start(self) -> None:
-        """Start the watcher, unless somebody did so just now, or what we start would not be left alone."""
+        """Start the watcher, unless another process has just done so, or we are in a sandbox."""
         if not self._may_start or not self._is_ours_to_start():
             return
         with suppress(OSError):
@@ -109,21 +110,21 @@ class Place:
             processes.start_own("teams_cli.extensions.postgres.watcher", [self.name], self._environ, self.log)
 
     def _is_ours_to_start(self) -> bool:
-        """Whether nobody else who misses the watcher starts it; if so it is noted that we do."""
+        """Whether no other process starts the watcher; if so, note that we do."""
         try:
             held = locks.hold(f"{self.directory}/{self.name}.start", self._root)
-        except errors.StorageFailed:  # nothing can be written here: there is none then
+        except errors.StorageFailed:  # nothing can be written here
             return False
         if held is None:
             return False
-        noted = os.fstat(held)
-        if free := not noted.st_size or abs(time.time() - noted.st_mtime) > _STARTED_IN:
+        note = os.fstat(held)
+        if is_ours := not note.st_size or abs(time.time() - note.st_mtime) > _STARTED_IN:
             os.pwrite(held, b".", 0)
         os.close(held)
-        return free
+        return is_ours
 
     def listen(self) -> socket.socket:
-        """The socket of the watcher, in the place of one that was left behind; for who holds the lock."""
+        """Make the socket of the watcher, instead of one that was left behind. The caller holds the lock."""
         made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         before = os.umask(0o177)
         try:
@@ -139,7 +140,7 @@ class Place:
 
 
 class _Short:
-    """A short way to a directory: the path of a socket has 100 characters at the most."""
+    """A short path to a directory, since the path of a socket has at most 100 characters."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -157,7 +158,7 @@ class _Short:
 
 
 def is_of_this_user(line: socket.socket) -> bool:
-    """Whether the process at the other end is one of our user; where the system does not say, its file's mode has."""
+    """Whether the process at the other end is one of our user; without SO_PEERCRED the mode of the socket decides."""
     if not hasattr(socket, "SO_PEERCRED"):
         return True
     credentials = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
@@ -174,20 +175,20 @@ class AttachedWatch:
         self.slow = slow
         self._rest = b""
         self.lost = False
-        """Whether the watcher is gone, so that changes are not heard of any more."""
+        """Whether the watcher is gone, so that no more changes are heard of."""
         self._heard_at = time.monotonic()
         line.setblocking(False)
 
     def wait(self, timeout: float) -> bool:
-        """Block until a change was told of since the last call, or can't be any more; False when time ran out."""
+        """Block until a change is heard of, or the watcher is gone; False when time ran out."""
         give_up = time.monotonic() + timeout
-        while not self._told():
+        while not self._heard():
             if not select.select([self._line], [], [], max(give_up - time.monotonic(), 0))[0]:
                 return False
         return True
 
-    def _told(self) -> bool:
-        """Whether whole lines have come; what they say is in `heard`."""
+    def _heard(self) -> bool:
+        """Whether complete lines have come; `heard` has their topics."""
         data = self._rest + self._received()
         lines, _, self._rest = data.rpartition(b"\n")
         if self.lost:
@@ -211,23 +212,23 @@ class AttachedWatch:
 
     @property
     def silent(self) -> float:
-        """Seconds since the watcher said anything, if only that it is there."""
+        """Seconds since the last line of the watcher."""
         return time.monotonic() - self._heard_at
 
     def fileno(self) -> int | None:
-        """What `select` wakes on when something was told."""
+        """The descriptor for `select`; None once the watcher is gone."""
         return None if self.lost else self._line.fileno()
 
     def close(self) -> None:
-        """Leave the line."""
+        """Close the line."""
         self._line.close()
 
 
 def asked(line: bytes) -> dict[str, Any]:
-    """Parse the line in which a waiting process says what it waits for.
+    """The first line of a waiting process.
 
     Raises:
-        ValueError: It says nothing of the kind.
+        ValueError: It is not such a line.
     """
     try:
         wanted = json.loads(line)

@@ -1,4 +1,4 @@
-"""The tables of the PostgreSQL engine: made where there are none, brought up to date where they are older."""
+"""The tables of the PostgreSQL engine: creates and updates them, and gives agents logins."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext(%s))"
 
 
 def check(server: Server) -> int:
-    """The version of the tables; 0 where there are none.
+    """The version of the tables; 0 if there are none.
 
     Raises:
         StorageFailed: A newer version of the program made them.
     """
-    return known(server, server.look("SELECT version FROM format"))
+    return checked(server, server.look("SELECT version FROM format"))
 
 
-def known(server: Server, rows: Sequence[Sequence[Any]]) -> int:
+def checked(server: Server, rows: Sequence[Sequence[Any]]) -> int:
     """The version of the tables, from the last column of the row of `format`; raises as `check`."""
     version = int(rows[0][-1]) if rows else 0
     if version > VERSION:
@@ -57,8 +57,8 @@ def prepare(server: Server) -> None:
         prune(server)
 
 
-# The table of changes can't be parted by days, to be dropped with them: that a change is made once rests on its id
-# being unique among all, which a server sees to within each part only. So some go at a time, by the index of each team.
+# The table of changes can't have partitions by day, because an id must be unique in the whole table, and a server
+# ensures that only within a partition. So a bounded number of rows is deleted at a time, by the index of each team.
 _PRUNE = """WITH RECURSIVE of AS (SELECT min(team) AS team FROM changes
         UNION ALL SELECT (SELECT min(team) FROM changes WHERE team > of.team) FROM of WHERE of.team IS NOT NULL),
     old AS (SELECT found.at FROM of, LATERAL (SELECT ctid AS at FROM changes
@@ -67,7 +67,7 @@ _PRUNE = """WITH RECURSIVE of AS (SELECT min(team) AS team FROM changes
 
 
 def prune(server: Server) -> None:
-    """Forget old changes, whose makers have long learnt what became of them: they ask for a day at the most."""
+    """Delete the ids of old changes; a process asks for the outcome of its change for at most a day."""
     try:
         server.do(lambda connection: connection.change(_PRUNE))
     except (errors.TeamsError, Missing):  # an agent's own login may not
@@ -96,7 +96,7 @@ def _bring_up(connection: Connection, schema: str) -> None:
 
 
 def parts() -> dict[int, str]:
-    """The SQL that makes each version of the tables from the one before."""
+    """The SQL that updates the tables to each version."""
     with open(f"{os.path.dirname(__file__)}/schema.sql", encoding="utf-8") as file:
         _, *texts = file.read().split("\n-- version ")
     return {int(text.partition("\n")[0]): text.partition("\n")[2] for text in texts}
@@ -106,12 +106,12 @@ _TABLES = ("records", "messages", "history", "counters", "changes", "format")
 
 
 def admit(server: Server, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
-    """Give each of the agents a login, and take it from all others of the team; see the contract.
+    """Give each of the agents a login, and remove the logins of all others of the team; see the contract.
 
-    Returns the addresses, with their passwords, of the logins that are new.
+    Returns the addresses of the new logins, with passwords.
 
     Raises:
-        NotAllowed: The login that we have may make no others.
+        NotAllowed: Our own login may not create roles.
     """
     passwords = {name: secrets.token_urlsafe(24) for name in agents}
     tried: set[str] = set()
@@ -124,7 +124,7 @@ def admit(server: Server, team: str, agents: Mapping[str, str], kinds: Sequence[
         for name, does in agents.items():
             login = login_of(database, server.schema, team, name)
             there = connection.rows("SELECT 1 FROM pg_roles WHERE rolname = %s", [login])
-            if there and name in tried:  # it is there with our password: all but the answer to the commit arrived
+            if there and name in tried:  # an earlier try made it: only the answer to its commit was lost
                 made[name] = _address(server, login, passwords[name])
             elif not there:
                 tried.add(name)
@@ -144,7 +144,7 @@ def admit(server: Server, team: str, agents: Mapping[str, str], kinds: Sequence[
 
 
 def _open(connection: Connection, kinds: Sequence[Kind[Any]]) -> None:
-    """Note what logins may do with each kind, as it declares it."""
+    """Note for the server what logins may do with each kind."""
     for kind in kinds:
         if kind.logins:
             connection.rows(
@@ -155,7 +155,7 @@ def _open(connection: Connection, kinds: Sequence[Kind[Any]]) -> None:
 
 
 def login_of(database: str, schema: str, team: str, agent: str) -> str:
-    """The name of an agent's login: readable, with a digest of all that tells it from others of the same server."""
+    """The name of an agent's login: readable, with a digest that makes it unique on the server."""
     digest = md5(f"{database} {schema} {team} {agent}".encode(), usedforsecurity=False).hexdigest()[:8]
     return f"{schema[:16]}_{team[:16]}_{agent[:16]}_{digest}"
 
@@ -164,7 +164,9 @@ def _grant(connection: Connection, schema: str, login: str) -> None:
     connection.rows(f'GRANT USAGE ON SCHEMA "{schema}" TO "{login}"')
     connection.rows(f'GRANT SELECT ON {", ".join(_TABLES)} TO "{login}"')
     connection.rows(f'GRANT INSERT ON records, messages, history, counters, changes TO "{login}"')
-    connection.rows(f'REVOKE UPDATE ON records, counters FROM "{login}"')  # who may update all may lock the table
+    connection.rows(
+        f'REVOKE UPDATE ON records, counters FROM "{login}"'
+    )  # a login that may update all columns may lock the table
     connection.rows(f'GRANT UPDATE (label, body, changed_at) ON records TO "{login}"')
     connection.rows(f'GRANT UPDATE (last) ON counters TO "{login}"')
 

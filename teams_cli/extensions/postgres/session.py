@@ -1,4 +1,4 @@
-"""A session with one store in PostgreSQL: looking, changing, decoding, and the time by its server."""
+"""A session with one store in PostgreSQL: reading, changing, decoding, and the time of its server."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 _PUT = """INSERT INTO counters (team, kind, last) VALUES (%s, %s, %s)
     ON CONFLICT (team, kind) DO UPDATE SET last = """
 TAKE = f"{_PUT}counters.last + excluded.last RETURNING last"
-"""Takes so many numbers of a kind in a team, and answers with the last of them."""
+"""Takes numbers of a kind in a team; returns the last of them."""
 PASS = f"{_PUT}greatest(counters.last, excluded.last)"
-"""Has no number of a kind in a team up to that one taken any more."""
+"""Reserves the numbers of a kind in a team up to that one."""
 _PAYLOAD = 7900
-"""Bytes; a notification takes 8,000."""
+"""Bytes; the server limits a notification to 8,000."""
 _MADE = """WITH {before}made AS ({sql})
     INSERT INTO changes (id, team) SELECT %s, %s FROM made LIMIT 1 RETURNING xmin::text, {told}"""
 _TOLD = "pg_notify(%s, %s)"
@@ -37,23 +37,23 @@ _TIME = "extract(epoch FROM clock_timestamp())::float8"
 
 
 class Session:
-    """What all that reads and changes one store goes through; *root* is for what belongs to this machine."""
+    """Reads and changes one store; *root* has the files of this machine."""
 
     def __init__(self, server: Server, root: str) -> None:
         self.server = server
         self.clock = ServerClock(server)
         self.changed = 0
-        """How many changes were made through it."""
+        """The number of changes made."""
         self._root = root
         self._made = False
 
     @property
     def address(self) -> str:
-        """The address for people."""
+        """The address without its password."""
         return self.server.name
 
     def prepared(self) -> Server:
-        """The server, with tables as this version needs them."""
+        """The server, with the tables of this version."""
         if not self._made:
             disk.make_directories(f"{self._root}/tmp", self._root)
             schema.prepare(self.server)
@@ -61,7 +61,7 @@ class Session:
         return self.server
 
     def look(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a statement that changes nothing."""
+        """The rows of a reading statement."""
         if not self._made:
             self._made = self.clock.begin() == schema.VERSION
         return self.server.look(sql, values)
@@ -79,9 +79,9 @@ class Session:
         before: str = "",
         topics: Collection[str] = EVERY_TOPIC,
     ) -> str | None:
-        """Carry out a statement that is the whole change; the revision that it makes, None if it changes nothing.
+        """Run a statement that is the whole change; its revision, None if it changes nothing.
 
-        *before* is what is to be done with it, as a `name AS (…), ` of its WITH.
+        *before* are further statements for its WITH, as `name AS (…), `.
         """
 
         def job(connection: Connection, change_id: str, sending: Callable[[str], None]) -> str | None:
@@ -98,27 +98,27 @@ class Session:
     def as_change(
         self, sql: str, values: Sequence[object], change_id: str, team: str, topics: Collection[str], before: str = ""
     ) -> tuple[str, list[object]]:
-        """The statement with which the change also gets its row, and those are told who wait for it; its values."""
+        """The statement that also writes the row of the change and notifies waiting processes; and its values."""
         noted = [change_id, team, self.channel(team), told(topics)]
         return _MADE.format(before=before, sql=sql, told=_TOLD), [*values, *noted]
 
     def channel(self, team: str, suffix: str = "") -> str:
-        """The channel of a team's changes; with the suffix `h`, of its history."""
+        """The channel of a team's changes; with the suffix `h` that of its history."""
         try:
-            from _md5 import md5  # type: ignore[import-not-found]  # as `hashlib` has it, at a tenth of the cost
+            from _md5 import md5  # type: ignore[import-not-found]  # `hashlib` takes ten times as long to import
         except ImportError:
             from hashlib import md5
         return f"teams{suffix}_{md5(f'{self.server.schema} {team}'.encode(), usedforsecurity=False).hexdigest()}"
 
 
 def told(topics: Collection[str]) -> str:
-    """The payload of a notification: the topics of a change, or `*` if they do not fit."""
+    """The payload of a notification: the topics of a change, or `*` if they are too long."""
     payload = " ".join(sorted(topics))
     return payload if len(payload) < _PAYLOAD else "*"
 
 
 class ServerClock:
-    """The server's clock: asked now and then, and counted on from there by this machine's steady one."""
+    """The server's clock: asked from time to time, and continued by this machine's monotonic clock."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -128,18 +128,16 @@ class ServerClock:
         self._epoch = ""
 
     def begin(self) -> int:
-        """Ask for the time together with the version of the tables, which whoever begins to look has to know; see
-        `schema.check`.
-        """
-        self._server.whereabouts()  # connects, if need be: that is no time of the question's
-        return schema.known(self._server, self._ask(f"SELECT {_TIME}, store, version FROM format"))
+        """Ask for the time and the version of the tables in one round trip; see `schema.check`."""
+        self._server.whereabouts()  # connects first, so that the measured time is only that of the question
+        return schema.checked(self._server, self._ask(f"SELECT {_TIME}, store, version FROM format"))
 
     def now(self) -> datetime:
-        """The time by the server, aware, UTC; right to within the time that a question and its answer take."""
+        """The server's time, aware, UTC; exact to the time of a round trip."""
         return of_epoch(self.steady()[1])
 
     def steady(self) -> tuple[str, float]:
-        """The identity of the store, and the server's time: it goes on through restarts, on whichever machine."""
+        """The identity of the store, and the server's time, which is the same for all machines."""
         seconds = self._local.steady()[1]
         if seconds - self._asked >= _ASK_AGAIN:
             self._ask(f"SELECT {_TIME}, store FROM format") or self._ask(f"SELECT {_TIME}, ''")

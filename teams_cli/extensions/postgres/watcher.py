@@ -1,7 +1,7 @@
-"""The watcher: one small process for each store and user of a machine, which listens to the server for all who wait.
+"""The watcher: a process for each store and user of a machine that listens to the server for all waiting processes.
 
-It is started by whoever waits first, and ends when nobody has been there for a while. It knows nothing that is needed:
-who loses it finds another, or listens by itself. This is a front end: it reads the environment.
+The first waiting process starts it, and it ends when nobody has waited for a while. It has no state that is needed: a
+process that loses it finds another one, or listens by itself. It is an entry point, so it reads the environment.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MOST_LATE = 1 << 16
 
 
 class Waiter:
-    """One who waits, at the other end of a line."""
+    """A waiting process, at the other end of a line."""
 
     def __init__(self, line: socket.socket) -> None:
         self.line = line
@@ -49,10 +49,10 @@ class Waiter:
         self._late = b""
 
     def hear(self) -> bool:
-        """Take what came on the line; whether it goes on.
+        """Read from the line; False if it has ended.
 
         Raises:
-            ValueError: It is nothing that can be waited for.
+            ValueError: It is not the line of a waiting process.
         """
         try:
             said = self.line.recv(65536)
@@ -69,41 +69,41 @@ class Waiter:
         return True
 
     def tell(self, topics: frozenset[str]) -> None:
-        """Say on the line what changed, if it was asked for and nobody can know it without us."""
+        """Send the topics of a change that the process asked for."""
         if self.is_served and topics and concerns(self.topics, topics):
             heard = topics if self.topics is None else topics & {*self.topics, *EVERY_TOPIC}
             self._send(" ".join(sorted(heard)).encode() + b"\n")
 
     def serve(self, word: bytes) -> None:
-        """Say that nothing will be missed from now on, and how it is seen."""
+        """Send the first word: from now on no change is missed."""
         self.is_served = True
         self._send(word)
 
     def beat(self) -> None:
-        """Say that we are there."""
+        """Send a sign of life."""
         if self.is_served:
             self._send(b"\n")
 
     def _send(self, data: bytes) -> None:
-        """Say that, after what could not be said yet. To who has not listened for long it is that all changed."""
+        """Send data after the waiting data; if too much waits, replace that by one line for every topic."""
         self._late += data
         if len(self._late) > _MOST_LATE:
             self._late = self._late[: self._late.index(b"\n") + 1] + b"*\n"
         self.catch_up()
 
     def catch_up(self) -> None:
-        """Say what is still to be said, as far as the line takes it."""
+        """Send the waiting data, as far as the line takes it."""
         try:
             if self._late:
                 self._late = self._late[self.line.send(self._late) :]
         except BlockingIOError:
             return
-        except OSError:  # it is gone, which is seen when its line is read
+        except OSError:  # the process is gone, which reading its line will show
             self._late = b""
 
 
 class Watcher:
-    """Listens to one server, and tells those who wait on this machine."""
+    """Listens to one server, and tells the waiting processes of this machine."""
 
     def __init__(self, server: Server, door: socket.socket) -> None:
         self._server = server
@@ -116,13 +116,13 @@ class Watcher:
         self._listening: set[str] = set()
         self._counts: Counts | None = None
         self._next = 0.0
-        """When to count again, or to try again to connect."""
+        """The time of the next count, or of the next attempt to connect."""
         self._beat_at = time.monotonic() + BEAT
         self._prune_at = time.monotonic() + _PRUNE_EVERY * os.urandom(1)[0] / 256
         self.alone_since = time.monotonic()
 
     def connect(self) -> None:
-        """Listen to the server, or where only a pooler is reached, begin to count.
+        """Listen to the server, or begin to count if only a pooler can be reached.
 
         Raises:
             Busy, StorageFailed: It can't be reached.
@@ -136,7 +136,7 @@ class Watcher:
             self._counts = Counts(self._server, [])
 
     def round(self) -> None:
-        """Wait for whatever comes first, and do what is due."""
+        """Wait for the next event, and do what is due."""
         for key, _ in self._selector.select(_LONG_ROUND if self._connection and self._waiters else _ROUND):
             if key.fileobj is self._door:
                 self._open()
@@ -184,7 +184,7 @@ class Watcher:
             waiter.line.close()
 
     def _serve(self) -> None:
-        """Have those who are new not miss anything from now on, and listen for no more than somebody waits for."""
+        """Serve new processes, and listen to the channels that somebody waits for."""
         new = [waiter for waiter in self._waiters.values() if waiter.channels and not waiter.is_served]
         wanted = {channel for waiter in self._waiters.values() for channel in waiter.channels}
         if self._counts:
@@ -199,7 +199,7 @@ class Watcher:
             waiter.serve(COUNTS if self._counts else LISTENS)
 
     def _pass_on(self) -> None:
-        """Tell those whom it concerns what was heard or counted."""
+        """Tell the processes of changes that were heard or counted."""
         if self._counts and time.monotonic() >= self._next:
             self._count(self._counts)
         if self._connection is None:
@@ -213,7 +213,7 @@ class Watcher:
             waiter.tell(frozenset().union(*(heard.get(channel, ()) for channel in waiter.channels)))
 
     def _count(self, counts: Counts) -> None:
-        """Tell all who wait for changes in the teams in which something changed."""
+        """Tell the processes of teams that changed."""
         self._next = time.monotonic() + _ROUND
         teams = {waiter.team for waiter in self._waiters.values() if waiter.channels}
         changed = counts.changed(sorted(teams)) if teams else ()
@@ -222,7 +222,7 @@ class Watcher:
                 waiter.tell(EVERY_TOPIC)
 
     def _lose(self, problem: Exception) -> None:
-        """The connection broke: have all look, who find out what it means for them, and try for another."""
+        """The connection broke: make all processes look, and try to connect again."""
         _say(f"the connection is lost: {problem or type(problem).__name__}")
         if self._connection:
             self._selector.unregister(self._descriptor)
@@ -232,7 +232,7 @@ class Watcher:
         self._tell_all()
 
     def _is_connected(self) -> bool:
-        """Whether there is a connection, or again one. What was committed in between was told to nobody."""
+        """Whether there is a connection. After a new one all processes look: nobody heard of the commits before."""
         if self._connection is None and self._counts is None:
             if time.monotonic() < self._next:
                 return False
@@ -251,7 +251,7 @@ class Watcher:
 
 
 class Tenancy:
-    """The place of the watcher, as long as we have it."""
+    """The place of the watcher, while it is ours."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -261,7 +261,7 @@ class Tenancy:
         self._look_at = 0.0
 
     def holds(self) -> bool:
-        """Whether those who look for the watcher find us."""
+        """Whether the socket at the watcher's path is ours."""
         if time.monotonic() < self._look_at:
             return True
         self._look_at = time.monotonic() + _LONG_ROUND
@@ -271,7 +271,7 @@ class Tenancy:
             return False
 
     def end(self) -> None:
-        """Leave the place. Who is at the door already finds it closed, and looks for another."""
+        """Leave the place; a process that is about to connect finds it closed, and looks for another watcher."""
         if self.holds():
             disk.discard(self._path)
         self.door.close()
@@ -283,7 +283,7 @@ def _say(what: str) -> None:
 
 
 def _allow_many() -> None:
-    """A line is a file: raise the limit of these as far as we may."""
+    """Raise the limit of open files, since each line is one."""
     import resource
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -292,7 +292,7 @@ def _allow_many() -> None:
 
 
 def main() -> None:
-    """Serve those who wait, until nobody did for a while (by default half a minute) or another has the place."""
+    """Serve until nobody has waited for some seconds, by default 30, or another watcher has the place."""
     linger = float(sys.argv[2]) if len(sys.argv) > 2 else _LINGER
     store = opening.from_environment(os.environ, _PATIENCE)
     assert isinstance(store, PostgresStore)
@@ -302,7 +302,7 @@ def main() -> None:
         return
     _allow_many()
     try:
-        listen(store.server.direct(), [])[0].close()  # who can't reach the server is no help to anybody
+        listen(store.server.direct(), [])[0].close()  # a watcher that can't reach the server must not take the place
         tenancy = Tenancy(place)
         watcher = Watcher(store.server.direct(), tenancy.door)
         while tenancy.holds() and time.monotonic() - watcher.alone_since < linger:

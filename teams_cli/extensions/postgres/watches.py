@@ -1,7 +1,7 @@
 """Waiting for a change in a team that is in PostgreSQL.
 
-Who waits is woken by the watcher of its machine, which has one connection for all. Before there is one, and where there
-can be none, it listens on a connection of its own, or, behind a pooler, looks again and again.
+The watcher of the machine, which has one connection for all, wakes waiting processes. Without a watcher a process
+listens on a connection of its own, or polls behind a pooler.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from teams_cli.store.contract import Watch
 
 
-# What is counted from is moved on now and then, with both counts from one look: what is counted stays little. No change
-# takes five minutes from its row to its commit.
+# Changes are counted from a time that moves on every five minutes, with the counts of both times from one statement, so
+# that few rows are counted. No change takes five minutes from its row to its commit.
 _LOOK = """SELECT of.team, edge.at::text, (SELECT sum(last) FROM counters WHERE team = of.team),
     (SELECT count(*) FROM changes WHERE team = of.team AND at > %s::timestamptz),
     (SELECT count(*) FROM changes WHERE team = of.team AND at > edge.at)
@@ -44,15 +44,15 @@ class Counts:
         self._asked: set[str] = set()
         self._seen: dict[str, tuple[Any, ...]] = {}
         self.looks = 0
-        """How many looks saw another count than the one before."""
+        """The number of looks that saw a change."""
 
     def look(self) -> int:
-        """Look once more; how many looks saw another count than the one before."""
+        """Look again; the number of looks that saw a change."""
         self.looks += bool(self.changed(self._teams))
         return self.looks
 
     def changed(self, teams: Sequence[str]) -> set[str]:
-        """The teams in which something was changed since the last look at them, but for those new to us."""
+        """The teams that changed since the last look, except teams that were not in it."""
         since, began = self._since, time.monotonic()
         move = began - self._moved > _MOVE_AFTER
         if since == "-infinity":
@@ -70,10 +70,10 @@ class Counts:
 
 _PAUSE = 0.1
 _SHORT = 2.0
-"""Seconds of waiting for which nobody starts a watcher, and takes it if one is there."""
+"""Seconds of waiting before a process starts a watcher."""
 _SOON, _SELDOM = 0.25, 60.0
 _ORPHANED = 3.0
-"""Seconds in which those whose watcher was killed look for the next one, before each goes to the server itself."""
+"""Seconds for which processes look for the next watcher after theirs was killed, before each connects by itself."""
 _REST = 5.0
 _SILENT = 2.5 * BEAT
 _UNWATCHED = f"{LATE}: no watcher of this machine gets to the server that listen= names, as it says in"
@@ -81,7 +81,7 @@ _TRIES = 4
 
 
 def watch(session: Session, place: Place, team: str, topics: Collection[str] | None) -> HostWatch:
-    """Look out for changes; the watcher of this machine has its *place*."""
+    """A watch on changes; *place* is that of this machine's watcher."""
     channels = [session.channel(team)]
     if topics is None or "history" in topics:
         channels.append(session.channel(team, "h"))
@@ -89,9 +89,9 @@ def watch(session: Session, place: Place, team: str, topics: Collection[str] | N
 
 
 class HostWatch:
-    """A watch that is served by the watcher of this machine as soon as there is one, and by itself until then.
+    """A watch that the watcher of this machine serves as soon as there is one, and that listens by itself until then.
 
-    Whenever one takes the place of the other it wakes: what was committed in between may have been told to neither.
+    It wakes when it changes from one to the other, since a commit in between may have reached neither.
     """
 
     def __init__(self, server: Server, place: Place, team: str, channels: list[str], topics: Collection[str] | None):
@@ -121,48 +121,48 @@ class HostWatch:
                 return False
 
     def _waited(self, give_up: float) -> bool:
-        """Wait until there is news or something else to do; whether there was news."""
+        """Wait until there is news or something else is due; whether there was news."""
         left = max(give_up - time.monotonic(), 0.0)
         watch = self._watch
         if watch is None:
             time.sleep(min(left, 0.02 + jitter(0.1)))
             return False
-        woken = watch.wait(min(left, self._while()))
+        woken = watch.wait(min(left, self._seconds_to_next_step()))
         self.heard = watch.heard
         if isinstance(watch, AttachedWatch) and (watch.lost or watch.silent > _SILENT):
             self._release()
             self._own_at, self._move_at = time.monotonic() + _ORPHANED, 0.0
         return woken
 
-    def _while(self) -> float:
-        """Seconds until something else is due than waiting."""
+    def _seconds_to_next_step(self) -> float:
+        """Seconds until something else than waiting is due."""
         now = time.monotonic()
         if not isinstance(self._watch, AttachedWatch):
             return max(self._move_at - now, 0.0)
         if now - self._quiet_since >= _REST:
-            self._server.rest()  # who sleeps long takes none of the server's connections
+            self._server.rest()  # a long wait must not hold connections of the server
             return _SILENT
         return _REST - (now - self._quiet_since)
 
     def _move(self) -> None:
-        """Go over to the watcher, if it is time to look for one; without any for long, to a way of our own."""
+        """Change to the watcher if it is time to look for one; if there is none for long, connect by itself."""
         now = time.monotonic()
         if isinstance(self._watch, AttachedWatch) or now < self._move_at:
             return
-        found: Watch | None = self._attached()
-        if found is None:
+        watch: Watch | None = self._attached()
+        if watch is None:
             self._place.start()
             if self._watch is not None:
                 self._look_later(now)
             if self._watch is not None or now < self._own_at:
                 return
             self._look_later(now)
-            found = self._own()
+            watch = self._own()
         self._release()
-        self._watch, self._woken, self.heard = found, True, EVERY_TOPIC
+        self._watch, self._woken, self.heard = watch, True, EVERY_TOPIC
 
     def _attached(self) -> Watch | None:
-        """A watch that the watcher serves, if there is one."""
+        """A watch that the watcher serves, if there is a watcher."""
         if attached := self._place.attach(*self._wanted):
             self._pause, self._tries, self.slow = _SOON, 0, attached.slow
         return attached
@@ -179,7 +179,7 @@ class HostWatch:
             connection, direct = listen(self._server, channels)
             if direct:
                 return ListeningWatch(self._server, channels, topics, connection)
-            connection.close()  # it is a pooler that we talk to, and which of its users it notifies is chance
+            connection.close()  # a pooler notifies any of its users
             self.slow = POOLED
         return PollingWatch(Counts(self._server, [team]).look, _PAUSE)
 
@@ -189,23 +189,23 @@ class HostWatch:
         self._watch = None
 
     def fileno(self) -> int | None:
-        """What `select` wakes on when something changed; None where there is no such thing at the moment."""
+        """The descriptor for `select`; None if there is none at the moment."""
         if self._watch is None:
             self._move()
         return self._watch.fileno() if self._watch else None
 
     def close(self) -> None:
-        """Stop looking out."""
+        """End the watch."""
         self._release()
 
 
 def listen(server: Server, channels: list[str]) -> tuple[Connection, bool]:
-    """A connection that is notified of changes, and whether it leads to the server itself."""
+    """A connection that listens to the channels, and whether it leads to the server itself."""
 
     def job(connection: Connection) -> bool:
         listening = "".join(f'LISTEN "{channel}"; ' for channel in channels)
         own = connection.rows(f"{listening}SELECT pg_backend_pid()")[0][0]
-        return bool(own == connection.link.info.backend_pid)  # a pooler tells a number of its own
+        return bool(own == connection.link.info.backend_pid)  # a pooler reports a number of its own
 
     return server.borrow(job)
 
@@ -218,10 +218,10 @@ def is_direct(server: Server) -> bool:
 
 
 class ListeningWatch:
-    """Woken by the server, within a millisecond. When the connection broke, it wakes, and listens on another.
+    """Woken by the server, within a millisecond. If the connection breaks, it wakes and listens on another one.
 
-    Who waits for some topics has one connection and not two: between two waits its thread uses this one for whatever
-    it looks at. What comes meanwhile is heard by the next wait, not by `select`.
+    A thread that waits for some topics has one connection, not two: between two waits it also reads on this one. The
+    next wait hears notifications that came meanwhile; `select` does not.
     """
 
     slow = ""
@@ -250,24 +250,23 @@ class ListeningWatch:
         return True
 
     def _heard(self, link: Any) -> bool:
-        """Whether notifications of what was asked for have come, or can't come any more; none is left."""
+        """Take all notifications; whether a wanted one has come, or the connection is broken."""
         try:
             link.poll()
         except Exception:
             self._drop()
             self.heard = EVERY_TOPIC
             return True
-        heard = {topic for notice in link.notifies for topic in (notice.payload or "*").split()}
+        self.heard = frozenset(topic for notice in link.notifies for topic in (notice.payload or "*").split())
         link.notifies.clear()
-        self.heard = frozenset(heard)
-        return bool(heard) and concerns(self._topics, self.heard)
+        return bool(self.heard) and concerns(self._topics, self.heard)
 
     def _share(self) -> None:
         if self._topics is not None:
             self._server.share(self._connection)
 
     def fileno(self) -> int | None:
-        """What select and poll take; None while the connection is broken."""
+        """The descriptor for `select`; None while the connection is broken."""
         return self._connection.link.fileno() if self._connection else None
 
     def close(self) -> None:

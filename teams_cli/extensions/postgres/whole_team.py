@@ -1,4 +1,4 @@
-"""Whole teams: taken out of PostgreSQL and put into it, to the byte, and removed in one transaction."""
+"""Whole teams: reads them out of PostgreSQL and writes them into it, to the byte; drops and examines them."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ _USED = """SELECT count(*), least(
 
 
 def examine(session: Session, store: Store, kinds: Sequence[Kind[Any]], only: str) -> Iterator[Finding]:
-    """Find what is wrong with the server's settings and the records; a person has to fix it."""
+    """Find dangerous settings of the server and damaged records, which a person has to fix."""
     for name, (level, what, remedy) in _SETTINGS.items():
         if session.server.look(f"SHOW {name}") == [("off",)]:
             yield _finding(level, session.address, f"{name} is off: {what}", remedy)
@@ -129,21 +129,21 @@ def examine(session: Session, store: Store, kinds: Sequence[Kind[Any]], only: st
 
 
 def _connections(session: Session) -> Iterator[Finding]:
-    """Whether the server soon has no connection left for another command."""
+    """A warning if the server has few connections left."""
     used, most = session.server.look(_USED)[0]
     if most - used < max(_SPARE, most * _SHARE):
-        what = f"{used} of the {most} connections that are to be had are taken; a command that gets none fails"
+        what = f"{used} of the {most} available connections are in use; a command that gets none fails"
         remedy = "Raise max_connections, or put PgBouncer before the server: see docs/postgres.md."
         yield _finding("warning", session.address, what, remedy)
 
 
 def _pooler(session: Session) -> Iterator[Finding]:
-    """Whether those who wait behind a pooler are woken at once."""
+    """A warning if processes that wait behind a pooler are woken late."""
     if session.server.listens_elsewhere:
         direct = session.server.direct()
         try:
             if not is_direct(direct):
-                what = "what listen= names in the address is no server, but a pooler as well"
+                what = "listen= in the address names a pooler, not the server"
                 yield _finding("warning", session.address, what, "Name the server itself.")
         except errors.TeamsError as problem:
             what = f"who waits is woken up to a second late: {problem.message}"

@@ -1,4 +1,4 @@
-"""`teams attach`: shows a detached terminal in this one, and types there what is typed here, until a key detaches."""
+"""`teams attach`: shows a detached terminal in this one and passes on the keys, until a key detaches."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from teams_cli.store.files.disk import write_all
 
 KEY = "Ctrl-\\"
 _DETACHES = re.compile(rb"\x1c|\x1b\[92(?::\d*)*;(?:5|69|133|197)(?::1)?u|\x1b\[27;5;92~")
-"""That key, as terminals say it: in all protocols that clients ask for."""
+"""That key in all keyboard protocols of terminals."""
 _TO_READ = 1.0
-"""Seconds in which the first line can be read before the client takes the screen."""
+"""Seconds to read the first line before the client takes the screen."""
 _TO_COME = 5.0
 _ROWS, _COLUMNS = 24, 80
 _CHUNK = 1 << 16
@@ -35,12 +35,12 @@ def main() -> None:
     order = json.loads(sys.argv[1])
     line = _call(order["door"])
     if line is None:
-        sys.exit(f"teams: the terminal of {order['agent']} is not there any more")
+        sys.exit(f"teams: the terminal of {order['agent']} no longer exists")
     sys.exit(Attached(order["agent"], line).run())
 
 
 def _call(door: str) -> Line | None:
-    """The line to it; one that is just opened is waited for."""
+    """The line to the terminal, which may be about to open."""
     give_up = time.monotonic() + _TO_COME
     while (line := lines.call(door)) is None and time.monotonic() < give_up and os.path.exists(f"{door}.lock"):
         time.sleep(0.05)
@@ -64,22 +64,21 @@ class Attached:
         time.sleep(_TO_READ)
         signals, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wakeup)
-        signal.signal(signal.SIGWINCH, lambda *_: self.say_size())
+        signal.signal(signal.SIGWINCH, lambda *_: self.send_size())
         before = termios.tcgetattr(0)
         try:
             tty.setraw(0)
             write_all(1, _CLEAR)
-            self.say_size()
+            self.send_size()
             self.loop(signals)
         finally:
             with suppress(OSError, termios.error):  # the terminal may be what is gone
                 write_all(1, self.modes.undone() + b"\r\n")
                 termios.tcsetattr(0, termios.TCSADRAIN, before)
-        print(self.said(), flush=True)
+        print(self._ending(), flush=True)
         return self.status or 0
 
-    def said(self) -> str:
-        """Say how the visit ended."""
+    def _ending(self) -> str:
         if self.status is not None:
             return f"[teams] The client of {self.agent} ended."
         if self.line.is_open:
@@ -87,7 +86,7 @@ class Attached:
         return f"[teams] The terminal of {self.agent} is gone."
 
     def loop(self, signals: int) -> None:
-        """Pass on what comes, until there is no more."""
+        """Pass on output and keys until the client ends or the person detaches."""
         while self.line.is_open and self.status is None:
             line = self.line.fileno()
             ready, free, _ = select.select([0, line, signals], [line] if self.line.waits else [], [])
@@ -96,12 +95,12 @@ class Attached:
             if free:
                 self.line.flush()
             if line in ready:
-                self.take()
-            if 0 in ready and not self.take_keys():
+                self.show()
+            if 0 in ready and not self.pass_keys():
                 return
 
-    def take(self) -> None:
-        """Show what came."""
+    def show(self) -> None:
+        """Show the output that came."""
         for kind, data in self.line.heard():
             if kind == OUTPUT:
                 self.modes.feed(data)
@@ -109,16 +108,16 @@ class Attached:
             elif kind == END:
                 self.status = int(data)
 
-    def take_keys(self) -> bool:
-        """Pass on what was typed; False once that was to detach, or the terminal is gone."""
+    def pass_keys(self) -> bool:
+        """Pass on the typed keys; False if one detaches, or the terminal is gone."""
         data = os.read(0, _CHUNK)
         key = _DETACHES.search(data)
         if typed := data[: key.start()] if key else data:
             self.line.send(KEYS, typed)
         return bool(data) and not key
 
-    def say_size(self) -> None:
-        """Say how large this terminal is."""
+    def send_size(self) -> None:
+        """Send the size of this terminal."""
         size = os.get_terminal_size(1)
         self.line.send(SIZE, lines.pack_size(size.lines or _ROWS, size.columns or _COLUMNS))
 

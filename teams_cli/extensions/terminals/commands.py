@@ -1,4 +1,4 @@
-"""Commands about the clients that people sit in front of, and ending those that run unattended."""
+"""The commands `open` and `attach`, and ending clients that run in the background."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def _open(
     if resume and (detach or tmux):
         raise errors.WrongUsage("--resume can't be combined with --detach or --tmux", "Leave them out.")
     if tmux:
-        opening.program(call.environ)
-    in_window = tmux or (detach and opening.found(call.environ) is not None)
+        opening.tmux(call.environ)
+    in_window = tmux or (detach and opening.tmux_path(call.environ) is not None)
     if resume:
-        if _words_to_show(call, resume):
+        if _attach_words(call, resume):
             raise errors.WrongState(f"{resume} runs in a detached terminal", f"See: teams attach {resume}")
         if opened := _reopened(call, client, resume, wrap, options):
             return Service(_OPENING, "", {"opened": opened})
@@ -81,9 +81,8 @@ def _open(
 
 
 def _named(call: Call, agent_id: str | None) -> str | None:
-    """The name of the member that the client becomes: `--as` says it, too."""
-    by_flag = call.caller is not None and not call.caller.is_human and call.sources["agent"][1] == "flag"
-    if not (call.caller and by_flag):
+    """The name of the member that the client becomes; `--as` gives it, too."""
+    if call.caller is None or call.caller.is_human or call.sources["agent"][1] != "flag":
         return agent_id
     if agent_id not in (None, call.caller.name):
         raise errors.WrongUsage(
@@ -93,7 +92,7 @@ def _named(call: Call, agent_id: str | None) -> str | None:
 
 
 def _reopened(call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> Opened | None:
-    """The client of an agent that sat in a terminal here, in its session again; None for one that `teams` keeps."""
+    """The session of an agent that was in a terminal here, reopened; None for an agent that `teams` runs."""
     if ending.current(call.store, call.team, agent) is not None:
         return None
     terminal = sitting.to_reopen(call.store, call.team, agent, client)
@@ -103,14 +102,14 @@ def _reopened(call: Call, client: str, agent: str, wrap: bool, options: list[str
     return opening.prepare(call.store, call.team, wish, call.config, call.environ)
 
 
-def _words_to_show(call: Call, of: str) -> list[str]:
-    """The words that show the detached terminal of an agent; none if it has none here."""
+def _attach_words(call: Call, of: str) -> list[str]:
+    """The command that shows the detached terminal of an agent; empty if it has none here."""
     words = detached.attach_words(sys.executable, call.store, call.team, of)
     return words or opening.attach_words(call.team, of, call.environ)
 
 
 def _attach(call: Call, of: str) -> Any:
-    words = _words_to_show(call, of)
+    words = _attach_words(call, of)
     if not words:
         name = teams.get_recipient(teams.get(call.store, call.team), of)
         raise errors.NotFound(
@@ -123,7 +122,7 @@ def _attach(call: Call, of: str) -> Any:
 
 
 class TakingOver:
-    """Having a person sit in the place of a headless agent, from `begin` to `end`."""
+    """A person takes the place of an agent that `teams` runs, from `begin` to `end`."""
 
     def __init__(self, call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> None:
         self.call = call
@@ -134,10 +133,10 @@ class TakingOver:
         self.session: Session | None = None
 
     def begin(self) -> Opened:
-        """Wait until the agent rests, and say what its client is to be started with.
+        """Wait until the agent's turn ends, and prepare its client.
 
         Raises:
-            AgentNotFound, WrongState, NotFound: It can't be taken over; it goes on then.
+            AgentNotFound, WrongState, NotFound: It can't be taken over, and goes on.
         """
         from teams_cli.agents import interrupting
 
@@ -154,7 +153,7 @@ class TakingOver:
             raise
 
     def end(self) -> None:
-        """Have the agent go on by itself."""
+        """Give the agent back: it goes on by itself."""
         from teams_cli.agents import interrupting
 
         if self.session:
@@ -163,26 +162,26 @@ class TakingOver:
 
 
 def agents_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
-    """The agents whose clients run on this machine where nobody has to sit: detached, or in windows of tmux.
+    """The agents whose clients run in the background of this machine: detached, or in windows of tmux.
 
     Raises:
-        StorageFailed: The machine can't say.
+        StorageFailed: The directory of terminals can't be read.
     """
     try:
-        shown, hidden = opening.agents_of(team, environ), detached.agents_of(store, team)
+        in_windows, hidden = opening.agents_of(team, environ), detached.agents_of(store, team)
     except OSError as error:
         raise disk.failed("look for the detached clients of", team, error) from error
-    team_record = teams.get(store, team) if shown else None
-    return sorted({*hidden, *(name for name in shown if team_record and team_record.find(name))})
+    team_record = teams.get(store, team) if in_windows else None
+    return sorted({*hidden, *(name for name in in_windows if team_record and team_record.find(name))})
 
 
 def end_all(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
-    """End the unattended clients of a team at which nobody looks; the agents whose clients are left."""
+    """End the clients in the background that nobody watches; the agents whose clients are left."""
     return [agent for agent in agents_of(store, team, environ) if not _end(store, team, agent, environ, False)]
 
 
 def end(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool:
-    """End the unattended client of an agent, even if somebody looks; False if it has none here.
+    """End the client of an agent in the background, even if somebody watches it; False if it has none here.
 
     Raises:
         Conflict: The agent did not end in time.
@@ -195,9 +194,7 @@ def end(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool
 
 
 def _end(store: Store, team: str, agent: str, environ: Mapping[str, str], watched: bool) -> bool:
-    """End a client and record that it is gone; with *watched*, also if somebody looks at it. Returns whether it
-    ended.
-    """
+    """End a client and record that it is gone, even a *watched* one if that is given. Returns whether it ended."""
     if detached.is_there(store, team, agent):
         ended = detached.hang_up(store, team, agent, watched)
     else:

@@ -1,4 +1,4 @@
-"""Detached terminals: a process for each client that runs where nobody sits, which shows it to whoever attaches."""
+"""Detached terminals: a process for each client in the background, which shows the client to those who attach."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ _TERMINAL = "xterm-256color"
 
 
 def start(store: Store, team: str, opened: Opened) -> None:
-    """Start the client in a terminal of its own, and return once one can attach to it.
+    """Start the client in a terminal of its own, and return once `attach` works.
 
     Raises:
-        Conflict: The agent has such a terminal; or it could not be started.
+        Conflict: The agent has a detached terminal already, or it could not be started.
     """
     door, log = _door(store, team, opened.agent), logs.begin(store, team, opened.agent)
     if is_there(store, team, opened.agent):
         raise errors.Conflict(f"{opened.agent} has a detached terminal already", f"See: teams attach {opened.agent}")
-    disk.discard(door)  # of one that was killed
+    disk.discard(door)  # that of a killed terminal
     os.makedirs(os.path.dirname(door), 0o700, exist_ok=True)
     order = {**opened.order, "door": door, "directory": opened.directory}
     environ = {"TERM": _TERMINAL, **opened.environ}
@@ -61,13 +61,13 @@ def start(store: Store, team: str, opened: Opened) -> None:
 
 
 def is_there(store: Store, team: str, agent: str) -> bool:
-    """Whether the agent has one on this machine."""
+    """Whether the agent has a detached terminal on this machine."""
     door = _door(store, team, agent)
     return os.path.exists(door) and bindings.is_locked(f"{door}.lock")
 
 
 def attach_words(python: str, store: Store, team: str, agent: str) -> list[str]:
-    """The words that show it in this terminal; none if there is none."""
+    """The command that shows the agent's detached terminal; empty if it has none."""
     if not is_there(store, team, agent):
         return []
     order = {"door": _door(store, team, agent), "agent": agent}
@@ -75,7 +75,7 @@ def attach_words(python: str, store: Store, team: str, agent: str) -> list[str]:
 
 
 def agents_of(store: Store, team: str) -> list[str]:
-    """The agents of the team that have one on this machine."""
+    """The agents of the team that have a detached terminal on this machine."""
     try:
         files = os.listdir(os.path.dirname(_door(store, team, "")))
     except FileNotFoundError:
@@ -85,7 +85,7 @@ def agents_of(store: Store, team: str) -> list[str]:
 
 
 def hang_up(store: Store, team: str, agent: str, watched: bool) -> bool:
-    """End the client in it; one that is *watched* only if that is said. Whether it ended."""
+    """End the client of a detached terminal, even a *watched* one if that is given. Returns whether it ended."""
     line = lines.call(_door(store, team, agent))
     if line is None:
         return not is_there(store, team, agent)
@@ -109,13 +109,13 @@ def _door(store: Store, team: str, agent: str) -> str:
 
 _ROWS, _COLUMNS = 40, 120
 _REDRAW = 0.2
-"""Seconds for which who attaches has a row less: a client draws itself anew when its size changes."""
+"""Seconds for which a new viewer has a row less, since a client redraws itself when its size changes."""
 _TO_TAKE, _TO_LOOK = 2.0, 1.0
 _LAST_WORDS = 2000
 _LADDER = ((signal.SIGHUP, 5.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 1.0))
-"""How a client is ended, and the seconds that each signal is given: first it is told that its terminal is closed."""
+"""The signals that end a client, each with the seconds until the next; the first says that the terminal is closed."""
 _TOO_MUCH = 1 << 20
-"""Bytes that may wait for one who looks and does not take them."""
+"""Bytes that may wait for a viewer who does not take them."""
 _CLEAR = b"\x1b[2J\x1b[H"
 
 
@@ -130,9 +130,7 @@ def main() -> None:
 
 
 def _is_alone(order: dict[str, Any]) -> bool:
-    """Whether we are the one terminal of the agent, until we end. Who looks whether there is one has the lock for a
-    moment.
-    """
+    """Take the lock of the agent's terminal; `is_there` of other processes may hold it for a moment."""
     give_up = time.monotonic() + _TO_LOOK
     while locks.hold(f"{order['door']}.lock", order["root"]) is None:
         if time.monotonic() > give_up:
@@ -142,20 +140,20 @@ def _is_alone(order: dict[str, Any]) -> bool:
 
 
 class Detached(Wrapper):
-    """One client and those who look at it. *order* has, besides, the `door` at which they call and its `directory`."""
+    """One client and its viewers. *order* also has its `directory` and the `door`, the socket for viewers."""
 
     def __init__(self, order: dict[str, Any]) -> None:
         super().__init__(order)
         self.shown = Shown()
         self.size = (_ROWS, _COLUMNS)
-        self.lookers: list[Looker] = []
-        """In the order in which they attached or typed."""
+        self.viewers: list[Viewer] = []
+        """In the order in which they attached or typed last."""
         self.whole_at = 0.0
         self.signals_left: list[tuple[int, float]] = []
         self.signal_at = 0.0
 
     def run(self) -> int:
-        """Run it to its end; its exit status."""
+        """Run the client to its end; its exit status."""
         self.door = lines.listen(self.order["door"])
         try:
             os.chdir(self.order["directory"])
@@ -169,36 +167,36 @@ class Detached(Wrapper):
         return status
 
     def part(self, status: int) -> None:
-        """Tell those who look that it ended, and the log what it said last if it failed."""
+        """Tell the viewers that the client ended, and log its last words if it failed."""
         give_up = time.monotonic() + _TO_TAKE
-        for looker in self.lookers:
-            looker.line.send(END, str(status).encode())
-        while (full := [looker for looker in self.lookers if looker.line.waits]) and time.monotonic() < give_up:
-            for looker in select.select([], full, [], _TO_TAKE)[1]:
-                looker.line.flush()
+        for viewer in self.viewers:
+            viewer.line.send(END, str(status).encode())
+        while (full := [viewer for viewer in self.viewers if viewer.line.waits]) and time.monotonic() < give_up:
+            for viewer in select.select([], full, [], _TO_TAKE)[1]:
+                viewer.line.flush()
         if status:
             words = plain(self.shown.last).strip()[-_LAST_WORDS:]
             print(f"teams: {self.order['agent']}: the client ended with {status}: {words}", flush=True)
 
     def wait(self, own: Sequence[int], seconds: float) -> Sequence[Any]:
-        """Wait for something to come, there or from those who look; from where it did."""
-        full = [looker for looker in self.lookers if looker.line.waits]
-        sources: list[Any] = [self.door, *self.lookers, *own]
+        """Wait for input from the client or a viewer; the sources that have some."""
+        full = [viewer for viewer in self.viewers if viewer.line.waits]
+        sources: list[Any] = [self.door, *self.viewers, *own]
         ready, free, _ = select.select(sources, full, [], seconds)
-        for looker in free:
-            looker.catch_up(self.shown)
+        for viewer in free:
+            viewer.catch_up(self.shown)
         return ready
 
     def serve(self, ready: Sequence[Any]) -> bool:
-        """Take what those who look say, and who comes to look."""
-        for looker in [looker for looker in self.lookers if looker in ready]:
-            for kind, data in looker.line.heard():
-                self.take(looker, kind, data)
+        """Take messages of viewers, and new viewers."""
+        for viewer in [viewer for viewer in self.viewers if viewer in ready]:
+            for kind, data in viewer.line.heard():
+                self.take(viewer, kind, data)
         if self.door in ready:
-            self.lookers.insert(0, Looker(self.door.accept()[0]))
-        for looker in [looker for looker in self.lookers if not looker.line.is_open]:
-            self.lookers.remove(looker)
-            looker.line.close()
+            self.viewers.insert(0, Viewer(self.door.accept()[0]))
+        for viewer in [viewer for viewer in self.viewers if not viewer.line.is_open]:
+            self.viewers.remove(viewer)
+            viewer.line.close()
             self.resize()
         if self.whole_at and time.monotonic() >= self.whole_at:
             self.whole_at = 0.0
@@ -207,68 +205,68 @@ class Detached(Wrapper):
             self.end_client()
         return True
 
-    def take(self, looker: Looker, kind: bytes, data: bytes) -> None:
-        """Do what one who looks said. What their terminal says by itself counts from the last one alone."""
+    def take(self, viewer: Viewer, kind: bytes, data: bytes) -> None:
+        """Do what a viewer asks. Reports of a terminal itself count only from the last viewer who typed."""
         if kind == SIZE and (size := lines.unpack_size(data)):
-            is_new, looker.size = looker.size is None, size
-            self.lead(looker, is_new)
-        elif kind == KEYS and looker.size:
-            if typed_in(data) and looker is not self.lookers[-1]:
-                self.lead(looker)
-            if looker is self.lookers[-1]:
+            is_new, viewer.size = viewer.size is None, size
+            self.lead(viewer, is_new)
+        elif kind == KEYS and viewer.size:
+            if typed_in(data) and viewer is not self.viewers[-1]:
+                self.lead(viewer)
+            if viewer is self.viewers[-1]:
                 self.pass_keys(data)
         elif kind == CLOSE:
-            self.close(looker, bool(data))
+            self.close(viewer, bool(data))
 
-    def close(self, caller: Looker, watched: bool) -> None:
-        """End the client for one who called for that; one that is *watched* only if they said so."""
-        if not watched and any(looker.size for looker in self.lookers):
+    def close(self, caller: Viewer, watched: bool) -> None:
+        """End the client; one with viewers only if *watched* is given."""
+        if not watched and any(viewer.size for viewer in self.viewers):
             caller.line.send(LOOKED_AT, b"")
         elif not self.signals_left:
             self.signals_left = list(_LADDER)
             self.end_client()
 
     def end_client(self) -> None:
-        """Give what stands in front of the terminal the next signal; the last again and again."""
+        """Send the foreground process of the terminal the next signal; the last one is repeated."""
         number, seconds = self.signals_left[0]
         del self.signals_left[: len(self.signals_left) > 1]
         self.signal_at = time.monotonic() + seconds
         with suppress(OSError):  # it has ended meanwhile
             group = os.tcgetpgrp(self.master)
-            if group:  # 0 where nobody is in front of it any more, and of `killpg` our own
+            if group:  # 0 is no group, and for `killpg` our own
                 os.killpg(group, number)
 
-    def lead(self, looker: Looker, is_new: bool = False) -> None:
-        """Have the terminal be as large as theirs; one who just came is shown it."""
-        self.lookers.remove(looker)
-        self.lookers.append(looker)
+    def lead(self, viewer: Viewer, is_new: bool = False) -> None:
+        """Give the terminal the size of a viewer's; show a new viewer the screen."""
+        self.viewers.remove(viewer)
+        self.viewers.append(viewer)
         if is_new:
-            looker.show(self.shown.repeated())
+            viewer.show(self.shown.repeated())
             self.whole_at = time.monotonic() + _REDRAW
         self.resize()
 
     def print(self, data: bytes) -> None:
-        """Have those who look see it. While there is nobody, what a client asks of its terminal is answered here."""
+        """Show the viewers the output. Without viewers, answer the client's questions to its terminal."""
         self.shown.feed(data)
-        looking = [looker for looker in self.lookers if looker.size]
-        for looker in looking:
-            looker.show(data)
+        looking = [viewer for viewer in self.viewers if viewer.size]
+        for viewer in looking:
+            viewer.show(data)
         if not looking and (replies := answers(data)):
             write_all(self.master, replies)
 
     def resize(self) -> None:
-        """Give the client's terminal the size of the one who attached or typed last; of nobody, that which it had."""
-        self.size = next((looker.size for looker in reversed(self.lookers) if looker.size), self.size)
+        """Give the client's terminal the size of the viewer who attached or typed last."""
+        self.size = next((viewer.size for viewer in reversed(self.viewers) if viewer.size), self.size)
         rows, columns = self.size
         size = struct.pack("HHHH", max(1, rows - bool(self.whole_at)), columns, 0, 0)
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, size)
 
     def stop(self) -> None:
-        """Nothing: there is no shell that would go on with a client that was stopped; it goes on at once."""
+        """Do nothing: without a shell that could continue a stopped client, it goes on at once."""
 
 
-class Looker:
-    """One who looks; their *size* is None until they said it."""
+class Viewer:
+    """A viewer; the *size* is None until they sent it."""
 
     def __init__(self, line: socket.socket) -> None:
         self.line = Line(line)
@@ -280,13 +278,13 @@ class Looker:
         return self.line.fileno()
 
     def show(self, data: bytes) -> None:
-        """Have them see it; one who is far behind sees later what is there then."""
+        """Show output; a viewer who is far behind gets the screen later."""
         self.is_behind = self.is_behind or self.line.waits > _TOO_MUCH
         if not self.is_behind:
             self.line.send(OUTPUT, data)
 
     def catch_up(self, shown: Shown) -> None:
-        """Send on what waits for them."""
+        """Send the waiting output."""
         self.line.flush()
         if self.is_behind and not self.line.waits:
             self.is_behind = False

@@ -1,4 +1,4 @@
-"""Opening a client in a terminal as a member: what it is started with, for that one run."""
+"""Opens a client in a terminal as a member, for one run: here, in its place, or in a window of tmux."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class OpenRequest:
-    """What is to be opened: a client with its own options, under a name, wrapped or not, in a directory."""
+    """A request to open a client: its options, the name of the member, the directory, and whether it is wrapped."""
 
     def __init__(
         self,
@@ -55,11 +55,11 @@ class OpenRequest:
         self.wrap = wrap
         self.session = session
         self.is_kept = is_kept
-        """Whether `teams` keeps the agent whose session it is."""
+        """Whether `teams` runs the agent of the session."""
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables with which `teams` starts the agent, if one is taken over."""
+        """The variables with which `teams` starts an agent that is taken over."""
         if self.session is None:
             return {}
         port = {isolation.VARIABLE: str(self.session.port_base)} if self.session.port_base else {}
@@ -67,8 +67,8 @@ class OpenRequest:
 
 
 class Opened:
-    """A client that is ready to be started: its words, its environment, where it works, who it is. *order* is what our
-    wrapper, or a detached terminal, is told of it.
+    """A client that is ready to start: its environment, its directory, and its *order*, which is passed to our wrapper
+    or a detached terminal.
     """
 
     def __init__(self, order: dict[str, Any], environ: dict[str, str], directory: str) -> None:
@@ -79,7 +79,7 @@ class Opened:
 
     @property
     def words(self) -> list[str]:
-        """What starts it in a terminal that is there: in our wrapper, where that is to wake it."""
+        """The command that starts the client in this terminal, in our wrapper if that wakes it."""
         if not self.order["types"]:
             return list(self.order["words"])
         wrapper = own_entries.of_module(sys.executable, "teams_cli.extensions.terminals.wrapper")
@@ -87,10 +87,11 @@ class Opened:
 
 
 def prepare(store: Store, team: str, wish: OpenRequest, config: Config | None, environ: Mapping[str, str]) -> Opened:
-    """Make the client a member, and say what it is to be started with.
+    """Make the client a member, and prepare its start.
 
     Raises:
-        InvalidValue: There is no such client, or nobody sits in front of it; it is not installed.
+        InvalidValue: There is no such client, or it has no terminal mode.
+        NotFound: It is not installed.
         NotAllowed: It may not join.
     """
     client = known.get(wish.client)
@@ -118,7 +119,7 @@ def prepare(store: Store, team: str, wish: OpenRequest, config: Config | None, e
 
 
 def _resumed(seat: Seat, profile: Profile, session: Session | None) -> list[str]:
-    """The words that open the session of an agent that is taken over, with the model that it was given."""
+    """The options that open the session of an agent that is taken over, with its model."""
     if session is None:
         return []
     return [
@@ -128,7 +129,7 @@ def _resumed(seat: Seat, profile: Profile, session: Session | None) -> list[str]
 
 
 def _identity(store: Store, team: str, wish: OpenRequest) -> tuple[str, dict[str, str]]:
-    """The name of the member that it becomes, and the variables that say so."""
+    """The name of the member, and the variables that give it to the client."""
     caller = Caller(wish.agent) if wish.agent else None
     if caller and wish.session and wish.is_kept:
         caller.token = joining.renew_token(store, team, caller.name)
@@ -143,7 +144,7 @@ def _identity(store: Store, team: str, wish: OpenRequest) -> tuple[str, dict[str
 def _brought(
     store: Store, client: Client, directory: str, environ: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
-    """What brings our hooks, unless the client's settings have them: those of before are not called twice."""
+    """The options and variables that add our hooks, unless the client's settings have them already."""
     places = []
     if client.home:
         places = settings_files.of_user(client.name, environ.get("HOME") or "/", environ)[:1]
@@ -165,7 +166,7 @@ _OF_THE_WINDOW = ("TERM", "TMUX", "TMUX_PANE", "COLORTERM")
 
 
 def main() -> None:
-    """Become the client that the file describes, which nobody needs any more then."""
+    """Become the client that the file describes, and remove the file."""
     with open(sys.argv[1], "rb") as file:
         order = json.load(file)
     os.remove(sys.argv[1])
@@ -192,7 +193,7 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
 
 
 def _in_its_place(taking: TakingOver) -> int:
-    """Run the client of an agent that is taken over, and give it back however the client ends; the exit status."""
+    """Run the client of an agent that is taken over, and give the agent back at its end; the exit status."""
     for number in (signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, leave)
     opened = taking.begin()
@@ -203,11 +204,11 @@ def _in_its_place(taking: TakingOver) -> int:
 
 
 def _stay_behind(opened: Opened) -> int:
-    """Run the client to its end. What the terminal says to all in it is the client's to answer; what is said to us
-    alone is passed on; when it is stopped, so are we.
+    """Run the client to its end. It answers the signals of the terminal; we pass on those to us alone, and stop when
+    it stops.
     """
     for number in (signal.SIGINT, signal.SIGQUIT):
-        signal.signal(number, lambda number, frame: None)  # not ignored, which the client would inherit
+        signal.signal(number, lambda number, frame: None)  # not ignored, since the client would inherit that
     client = subprocess.Popen(opened.words, env=opened.environ, cwd=opened.directory)
     for number in (signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, lambda number, frame: client.send_signal(number))
@@ -224,36 +225,38 @@ _MODULE = "teams_cli.extensions.terminals.opening"
 
 
 def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapping[str, str]) -> None:
-    """Start the client in a window of its own, which nobody has to look at.
+    """Start the client in a window of its own, in the background.
 
-    tmux gives a window the environment of whoever started it first, so that of the client lies in a file until then.
+    tmux gives every window the environment of its own start, so a file holds that of the client until it starts.
 
     Raises:
         NotInstalled: There is no tmux.
         Conflict: tmux refused.
     """
-    tmux = program(environ)
+    program = tmux(environ)
     order = {"words": opened.words, "environ": opened.environ, "directory": opened.directory}
     path = written_once(bindings.kept(os.path.abspath(root), team, opened.agent, "open"), json.dumps(order).encode())
     window = ["-d", "-n", opened.agent, "-c", opened.directory, *own_entries.of_module(python, _MODULE), path]
     new = (
         ["new-window", "-t", f"={_session(team)}:"]
-        if _has_session(tmux, team)
+        if _has_session(program, team)
         else ["new-session", "-s", _session(team)]
     )
-    done = subprocess.run([tmux, *new, *window], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [program, *new, *window], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         os.remove(path)
         raise errors.Conflict(f"tmux opened no window: {done.stderr.strip()}", "Open the client without --tmux.")
 
 
 def attach_words(team: str, agent: str, environ: Mapping[str, str]) -> list[str]:
-    """The words that show the window of the agent in this terminal; none if it has no window."""
-    tmux = found(environ)
-    if tmux is None or agent not in _windows(team, environ):
+    """The command that shows the agent's window in this terminal; empty if it has no window."""
+    program = tmux_path(environ)
+    if program is None or agent not in _windows(team, environ):
         return []
     show = "switch-client" if environ.get("TMUX") else "attach-session"
-    return [tmux, show, "-t", f"={_session(team)}:={agent}"]
+    return [program, show, "-t", f"={_session(team)}:={agent}"]
 
 
 def agents_of(team: str, environ: Mapping[str, str]) -> list[str]:
@@ -262,49 +265,47 @@ def agents_of(team: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def close(team: str, agent: str, environ: Mapping[str, str], watched: bool) -> bool:
-    """Close the window of the agent, whose client hears of that; one that is *watched* only if that is said. Whether it
-    is closed.
-    """
-    window, lookers = _windows(team, environ).get(agent, ("", ""))
-    if window and (watched or lookers in ("", "0")):
+    """Close the window of the agent, even a *watched* one if that is given. Returns whether it is closed."""
+    window, viewers = _windows(team, environ).get(agent, ("", ""))
+    if window and (watched or viewers in ("", "0")):
         subprocess.run(
-            [program(environ), "kill-window", "-t", window], stdin=subprocess.DEVNULL, capture_output=True, check=False
+            [tmux(environ), "kill-window", "-t", window], stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
         return True
     return not window
 
 
 def _windows(team: str, environ: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """The windows of the team's session by their names: their ids, and how many look at them."""
-    tmux = found(environ)
-    if tmux is None:
+    """The windows of the team's session by name, each with its id and its number of viewers."""
+    program = tmux_path(environ)
+    if program is None:
         return {}
     form = "#{window_name} #{window_id} #{window_active_clients}"
-    listed = [tmux, "list-windows", "-t", f"={_session(team)}", "-F", form]
+    listed = [program, "list-windows", "-t", f"={_session(team)}", "-F", form]
     done = subprocess.run(listed, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     rows = [line.split(" ") for line in done.stdout.splitlines() if line.count(" ") == 2]
-    return {name: (window, lookers) for name, window, lookers in rows}
+    return {name: (window, viewers) for name, window, viewers in rows}
 
 
-def found(environ: Mapping[str, str]) -> str | None:
+def tmux_path(environ: Mapping[str, str]) -> str | None:
     """The path of tmux; None if it is not installed."""
     return which("tmux", path=environ.get("PATH"))
 
 
-def program(environ: Mapping[str, str]) -> str:
+def tmux(environ: Mapping[str, str]) -> str:
     """The path of tmux.
 
     Raises:
-        NotInstalled: It is not there.
+        NotInstalled: It is not installed.
     """
-    tmux = found(environ)
-    if tmux is None:
+    path = tmux_path(environ)
+    if path is None:
         raise errors.NotInstalled("tmux is not on PATH", "Install it, or use --detach instead.")
-    return tmux
+    return path
 
 
-def _has_session(tmux: str, team: str) -> bool:
-    words = [tmux, "has-session", "-t", f"={_session(team)}"]
+def _has_session(program: str, team: str) -> bool:
+    words = [program, "has-session", "-t", f"={_session(team)}"]
     return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
 
 

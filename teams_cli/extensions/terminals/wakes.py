@@ -1,4 +1,4 @@
-"""Whether mail wakes a client: it is opened in a terminal that nobody sees, written to, and looked at."""
+"""Tests whether mail wakes a client: opens it in a terminal without a screen, writes to it, and watches it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _WIDE, _HIGH = 120, 40
 
 
 def examine(client: str, config: Config | None, environ: Mapping[str, str], directory: str) -> Finding:
-    """Open the client as `teams open` does, prompt it once, write to it when it is idle, and say what came of it."""
+    """Open the client as `teams open` does, prompt it once, and find out whether it reads mail when it is idle."""
     seat = known.get(client).seat
     if seat is None:
         return finding(client, "warning", "this client has no terminal mode that teams can test", "")
@@ -83,25 +83,25 @@ def _watch(client: str, store: Store, unseen: Unseen, environ: Mapping[str, str]
 
 
 def _way(store: Store) -> str:
-    """Say how the client was woken; empty if it was not."""
+    """How the client was woken; empty if it was not."""
     ways = [entry.get("way") for _, entry in store.history(_TEAM) if entry.get("what") == "terminal woken"]
     return f", by its {ways[-1]}" if ways and ways[-1] else ""
 
 
 class Unseen:
-    """A client in a terminal that nobody sees."""
+    """A client in a terminal without a screen."""
 
     def __init__(self, opened: Opened) -> None:
         self.pid, self._master = os.forkpty()
         if self.pid == 0:
             _become(opened)
-        self._said = b""
+        self._output = b""
         self._ended = False
         with suppress(OSError):
             fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", _HIGH, _WIDE, 0, 0))
 
     def until(self, ready: Callable[[], bool], patience: float) -> bool:
-        """Let it go on until it is so; False if it was not in time."""
+        """Let the client work until *ready*; False if that takes too long."""
         give_up = time.monotonic() + patience
         while not ready():
             if self._ended or time.monotonic() > give_up:
@@ -112,18 +112,18 @@ class Unseen:
     def _listen(self, seconds: float) -> None:
         try:
             if select.select([self._master], [], [], seconds)[0]:
-                self._said = (self._said + os.read(self._master, 1 << 16))[-(1 << 16) :]
-        except OSError:  # nobody has its terminal open any more
+                self._output = (self._output + os.read(self._master, 1 << 16))[-(1 << 16) :]
+        except OSError:  # the client has closed its terminal
             self._ended = True
 
     @property
     def shown(self) -> str:
-        """The last words that it showed."""
-        words = [word for word in plain(self._said).split() if any(map(str.isalnum, word))]  # no frames
+        """The last words of its output."""
+        words = [word for word in plain(self._output).split() if any(map(str.isalnum, word))]  # no frames
         return " ".join(words)[-_SHOWN:] or "nothing"
 
     def end(self) -> None:
-        """End it, with all in its terminal."""
+        """End all processes in the terminal."""
         with suppress(OSError):
             os.killpg(self.pid, signal.SIGHUP)
         with suppress(OSError):

@@ -1,8 +1,8 @@
-"""The wrapper: runs a client in a terminal of its own inside ours, so that it can be woken by a line typed for it.
+"""The wrapper runs a client in a terminal of its own inside ours, and wakes it by typing a line.
 
-Only a client that has no other way needs it. Everything goes through as bytes. A line is typed only while the client
-says that it is idle and its person has typed nothing; that is looked at again before Enter, and Enter is pressed once.
-This is a program of its own, which imports next to nothing: it stands between a person and every key.
+Only clients that can't be woken otherwise need it. All bytes pass through. A line is typed only while the client
+reports that it is idle and its person has typed nothing; both are checked again before Enter, which is pressed once.
+It is a program of its own that imports very little, since every key of a person passes through it.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 
 QUIET, SETTLED, BEFORE_ENTER = 2.0, 0.3, 0.3
-"""Seconds: since the last key and since the client drew last, since it became idle, and from when it showed the line
-to Enter.
+"""Seconds before the line is typed: since the last key and the last output, and since the client became idle; and
+between the client showing the line and Enter.
 """
 RESTLESS, UNSHOWN = 30.0, 3.0
-"""Seconds after which one that is idle and draws on and on, or does not show the line, is not waited for. One that
-starts says that it is idle before it takes keys, and draws until then; one that is slow takes an Enter that comes with
+"""Seconds after which an idle client that still draws, or that does not show the line, is not waited for. A starting
+client reports that it is idle before it takes keys, and draws until then. A slow client takes an Enter that comes with
 the line for a part of it.
 """
 _TICK = 0.25
@@ -53,8 +53,8 @@ def main() -> None:
 
 
 class Wrapper:
-    """One client in its terminal. *order* has its `words`, `root`, `team`, `agent`, `hook` (the words that tell our
-    hook), what the client's title means (`titles`), and whether it is to be woken by what we type (`types`).
+    """One client in its terminal. *order* has its `words`, `root`, `team`, `agent`, the command of our `hook`, the
+    meaning of its `titles`, and whether it is woken by typing (`types`).
     """
 
     def __init__(self, order: dict[str, Any]) -> None:
@@ -64,7 +64,7 @@ class Wrapper:
         self.bell = Doorbell(bindings.kept(order["root"], order["team"], order["agent"], "bell"))
         self.hears = False
         self.pending = False
-        self.told: str | None = None
+        self.reported: str | None = None
         self.changed_at = self.drew_at = time.monotonic()
         self.held: bytearray | None = None
         self.typed_at = 0.0
@@ -73,7 +73,7 @@ class Wrapper:
         self.signals = -1
 
     def run(self) -> int:
-        """Run it to its end; its exit status."""
+        """Run the client to its end; its exit status."""
         leader = self.begin()
         self.signals, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wakeup)
@@ -88,7 +88,7 @@ class Wrapper:
         return os.waitstatus_to_exitcode(os.waitpid(leader, 0)[1])
 
     def begin(self) -> int:
-        """Start the client in a terminal of its own; the process that leads that."""
+        """Start the client in a terminal of its own; the id of its session leader."""
         self.master, slave = os.openpty()
         self.resize()
         leader, self.stops = start(self.order["words"], slave)
@@ -96,7 +96,7 @@ class Wrapper:
         return leader
 
     def loop(self) -> None:
-        """Pass on what comes until the client ends."""
+        """Pass on keys and output until the client ends."""
         while True:
             self.hears = self.hears or (self.order["types"] and self.bell.take())
             own = [self.master, self.stops, *([self.bell.fileno()] if self.hears else [])]
@@ -109,14 +109,14 @@ class Wrapper:
                 return
             if self.hears and self.bell.fileno() in ready:
                 self.pending = self.bell.heard() == MAIL or self.pending
-            self.wake_if_it_may_be()
+            self.wake_if_idle()
 
     def wait(self, own: Sequence[int], seconds: float) -> Sequence[Any]:
-        """Wait for something to come, there or from the person; from where it did."""
+        """Wait for input from the client or the person; the sources that have some."""
         return select.select([0, self.signals, *own], [], [], seconds)[0]
 
     def serve(self, ready: Sequence[Any]) -> bool:
-        """Take what came from the person; False when there will be no more."""
+        """Take the person's keys; False if the terminal is closed."""
         if self.signals in ready:
             os.read(self.signals, 512)
         if 0 not in ready:
@@ -126,7 +126,7 @@ class Wrapper:
         return bool(data)
 
     def pass_keys(self, data: bytes) -> None:
-        """Pass on what the person typed; while our own line waits for its Enter, after that."""
+        """Pass on keys; those that come before the Enter of our own line are held until then."""
         self.typing.feed(data, time.monotonic())
         if self.held is None:
             write_all(self.master, data)
@@ -134,11 +134,11 @@ class Wrapper:
             self.held += data
 
     def print(self, data: bytes) -> None:
-        """Have the person see it."""
+        """Show output to the person."""
         write_all(1, data)
 
     def show(self) -> bool:
-        """Pass on what the client printed; False when it has ended."""
+        """Pass on the client's output; False if it has ended."""
         try:
             data = os.read(self.master, _CHUNK)
         except OSError:
@@ -153,21 +153,21 @@ class Wrapper:
         return bool(data)
 
     def tell(self, state: str) -> None:
-        """Have our hook note what the client said of itself."""
-        self.told, self.changed_at = state, time.monotonic()
+        """Have our hook note the state that the client reported."""
+        self.reported, self.changed_at = state, time.monotonic()
         if state == WORKING:
             self.pending = False
-            self.typing.is_dirty = False  # what was in the line is what it works on
+            self.typing.is_dirty = False  # the client took the line
         event = {"hook_event_name": "TerminalState", "state": state, "source": "terminal"}
         run_aside(self.order["hook"], json.dumps(event).encode())
 
     @property
     def state(self) -> str:
         """The client's state, by its own titles, else by its hooks."""
-        return self.told or self.by_hooks()
+        return self.reported or self.by_hooks()
 
     def by_hooks(self) -> str:
-        """The state that the client's hooks reported last; empty if none."""
+        """The state that the client's hooks noted last; empty if none."""
         try:
             path = bindings.kept(self.order["root"], self.order["team"], self.order["agent"], "state")
             with open(path, encoding="ascii") as file:
@@ -175,8 +175,8 @@ class Wrapper:
         except (OSError, ValueError):
             return ""
 
-    def wake_if_it_may_be(self) -> None:
-        """Type the line when there is mail and nothing speaks against it; then, a moment later, Enter."""
+    def wake_if_idle(self) -> None:
+        """Type the line when there is mail and the client is idle; a moment later press Enter."""
         now = time.monotonic()
         if self.held is not None:
             if self.may_enter(now):
@@ -187,21 +187,21 @@ class Wrapper:
             self.held, self.typed_at = bytearray(), now
 
     def may_type(self, now: float) -> bool:
-        """Whether the client waits for its person, who is not typing."""
+        """Whether the client is idle and its person types nothing."""
         settled = now - self.changed_at
         drawn = now - self.drew_at >= QUIET or settled >= RESTLESS
         calm = self.typing.quiet_for(now) >= QUIET and settled >= SETTLED
         return calm and drawn and not self.typing.is_dirty and self.state == IDLE
 
     def may_enter(self, now: float) -> bool:
-        """Whether the client has shown the line, a moment ago."""
+        """Whether the client showed the line a moment ago."""
         shown = self.drew_at > self.typed_at and now - self.drew_at >= BEFORE_ENTER
         return shown or now - self.typed_at >= UNSHOWN
 
     def press_enter(self) -> None:
-        """End the line that was typed, once, if the client is idle still; then let through what the person typed.
+        """Press Enter once, if the client is still idle; then pass on the held keys.
 
-        Until the client works, the line is taken to be full: nothing more is typed into it.
+        Until the client works, the line counts as typed into, so that no second line follows.
         """
         held, self.held = self.held or bytearray(), None
         if self.state == IDLE:
@@ -216,7 +216,7 @@ class Wrapper:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, size)
 
     def after_stop(self) -> bool:
-        """The client was stopped, by Ctrl-Z: so are we, and when we go on, it goes on; False if it ended instead."""
+        """Stop with the client, which Ctrl-Z stopped, and continue it when we continue; False if it ended instead."""
         if not os.read(self.stops, 1):
             self.drain()
             return False
@@ -225,27 +225,27 @@ class Wrapper:
         return True
 
     def stop(self) -> None:
-        """Be stopped as the client is, until the person goes on with us."""
+        """Stop until the person's shell continues us."""
         ours = termios.tcgetattr(0)
         termios.tcsetattr(0, termios.TCSAFLUSH, self.before)
         os.kill(os.getpid(), signal.SIGSTOP)
-        termios.tcsetattr(0, termios.TCSADRAIN, ours)  # what the person typed meanwhile is the client's
+        termios.tcsetattr(0, termios.TCSADRAIN, ours)  # keys that came meanwhile are for the client
         self.resize()
 
     def drain(self) -> None:
-        """Show the last that the client printed."""
+        """Show the last output of the client."""
         while select.select([self.master], [], [], 0.05)[0] and self.show():
             continue
 
 
 def start(words: list[str], slave: int) -> tuple[int, int]:
-    """Start the client as what stands in front of its terminal, below a process that leads the session and tells of
-    its stops: a stopped client without one would hang for ever. That process, and where it tells.
+    """Start the client in the foreground of its terminal, below a session leader that reports its stops, without which
+    a stopped client would hang for ever. Returns the leader's id and the descriptor of its reports.
     """
-    stops, telling = os.pipe()
+    stops, reports = os.pipe()
     leader = os.fork()
     if leader:
-        os.close(telling)
+        os.close(reports)
         return leader, stops
     os.close(stops)
     os.setsid()
@@ -253,7 +253,7 @@ def start(words: list[str], slave: int) -> tuple[int, int]:
     client = os.fork()
     if client == 0:
         become(words, slave)
-    lead(client, telling)
+    lead(client, reports)
 
 
 def become(words: list[str], slave: int) -> NoReturn:
@@ -261,7 +261,7 @@ def become(words: list[str], slave: int) -> NoReturn:
     os.setpgid(0, 0)
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     os.tcsetpgrp(slave, os.getpid())
-    for number in (signal.SIGTTOU, signal.SIGHUP):  # what we ignore it would ignore too
+    for number in (signal.SIGTTOU, signal.SIGHUP):  # the client would inherit ignored signals
         signal.signal(number, signal.SIG_DFL)
     for descriptor in (0, 1, 2):
         os.dup2(slave, descriptor)
@@ -273,23 +273,23 @@ def become(words: list[str], slave: int) -> NoReturn:
         os._exit(127)
 
 
-def lead(client: int, telling: int) -> NoReturn:
-    """Tell of the client's stops; end as it ends."""
+def lead(client: int, reports: int) -> NoReturn:
+    """Report the client's stops; end as it ends."""
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, signal.SIG_IGN)
-    os.closerange(3, telling)  # the wrapper alone holds the other end: the client hears when that is gone
-    os.closerange(telling + 1, 256)
+    os.closerange(3, reports)  # only the wrapper may hold the other end of the terminal, whose end ends the client
+    os.closerange(reports + 1, 256)
     while True:
         _, status = os.waitpid(client, os.WUNTRACED)
         if os.WIFSTOPPED(status):
-            os.write(telling, b"s")
+            os.write(reports, b"s")
             continue
         code = os.waitstatus_to_exitcode(status)
         os._exit(code if code >= 0 else 128 - code)
 
 
 def run_aside(words: list[str], given: bytes) -> None:
-    """Run a command that nobody waits for, with that on its standard input."""
+    """Run a command without waiting for it, with these bytes on its standard input."""
     source, sink = os.pipe()
     os.write(sink, given)
     os.close(sink)
@@ -313,14 +313,14 @@ _WHOLE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|
 _ASKS = rb"\x1b\[[?>=]?[\d;]*c|\x1b\[\??[\d;]*n|\x1b\[\?u|\x1b\[>\d*q|\x1b\[\??\d+\$p|\x1b\[1[1-9]t|\x1b\[2[01]t"
 _SAYS = rb"\x1b\](?!8;)[^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[P_](?:[^\x1b]|\x1b\x1b)*\x1b\\"
 _NOT_AGAIN = re.compile(b"|".join([_CHANGE.pattern, _ASKS, _SAYS]))
-"""What would have an effect again: modes, questions to the terminal, the clipboard, notifications."""
+"""Sequences that would act again: modes, questions to the terminal, the clipboard, notifications."""
 _EMPTY = re.compile(rb"\x1b\[[23]J|\x1bc|\x1b\[\?(?:1049|1047|47)[hl]")
-"""After these nothing is seen of what was printed before."""
+"""Sequences that clear the screen."""
 _ASKED = re.compile(rb"\x1b\[(?:0?(c)|(5)n|(6)n)")
 _ON = frozenset((b"7", b"25"))
 _OTHER_SCREEN = frozenset((b"47", b"1047", b"1049"))
 _AT_ONCE = b"2026"
-"""The mode in which what is printed is shown only when that ends."""
+"""The mode that delays output until it ends."""
 
 
 class Modes:
@@ -334,7 +334,7 @@ class Modes:
         self._open = b""
 
     def feed(self, data: bytes) -> None:
-        """Look at what it prints next."""
+        """Follow the modes in the next output."""
         data = self._open + data
         self._open = unfinished(data)
         for modes, set, keyboard, number, keys, pad in _CHANGE.findall(data):
@@ -351,7 +351,7 @@ class Modes:
 
     @property
     def other_screen(self) -> bool:
-        """Whether it has the screen that leaves no lines behind."""
+        """Whether the alternate screen is on, which leaves no lines behind."""
         return any(self._set.get(mode) for mode in _OTHER_SCREEN)
 
     def again(self) -> bytes:
@@ -371,23 +371,23 @@ class Modes:
         return b"".join(codes) + (b"\x1b[?1049l" if self.other_screen else b"")
 
     def _changed(self) -> list[tuple[bytes, bool]]:
-        """Those that are not as every terminal has them; which screen it is, is said apart."""
+        """The modes that differ from those of a fresh terminal, except the choice of the screen."""
         apart = _OTHER_SCREEN | {_AT_ONCE}
         return [(mode, on) for mode, on in self._set.items() if on != (mode in _ON) and mode not in apart]
 
 
 class Shown(Modes):
-    """These, and its last output."""
+    """The modes and the last output of a client, from which a new viewer gets the screen."""
 
     def __init__(self) -> None:
         super().__init__()
         self.last = b""
 
     def feed(self, data: bytes) -> None:
-        """Keep what it prints next."""
+        """Keep the next output."""
         super().feed(data)
         kept = self.last + data
-        ends = [found.end() for found in _EMPTY.finditer(kept, max(0, len(self.last) - _LONGEST))]
+        ends = [match.end() for match in _EMPTY.finditer(kept, max(0, len(self.last) - _LONGEST))]
         self.last = kept[ends[-1] if ends else 0 :]
         if len(self.last) > 2 * _KEPT:
             start = self.last.find(b"\x1b", -_KEPT)
@@ -400,13 +400,13 @@ class Shown(Modes):
 
 
 def answers(data: bytes) -> bytes:
-    """The replies of a terminal to the questions in a client's output, while nobody looks at it."""
+    """The replies of a terminal to the questions in a client's output."""
     replies = {b"c": b"\x1b[?62c", b"5": b"\x1b[0n", b"6": b"\x1b[1;1R"}
     return b"".join(replies[b"".join(question)] for question in _ASKED.findall(data))
 
 
 def unfinished(data: bytes) -> bytes:
-    """The command to the terminal at the end of it that is not all there; empty if it is."""
+    """The incomplete control sequence at the end of the data; empty if there is none."""
     start = data.rfind(b"\x1b")
     is_open = start >= 0 and len(data) - start < _LONGEST and not _WHOLE.match(data, start)
     return data[start:] if is_open else b""
