@@ -21,6 +21,7 @@ LOGS, BLOCKERS = "tests/agents/test_logs.py", "tests/tasks/test_dependencies.py"
 STARTED, RESUMED = "tests/agents/test_started_here.py", "tests/agents/test_resuming.py"
 WOKEN = f"{RESUMED}::test_what_an_agent_is_told_wakes_it_too"
 COPIES = "tests/extensions/postgres/test_copies.py::test_of_two_copies_at_once_the_later_goes_on"
+READING = "tests/store/test_reading_again.py"
 DOCTOR = "tests/doctor/test_doctor.py"
 LOGINS, INBOXES, WORKFLOWS = "extensions/postgres/test_logins", "messages/test_inbox", "workflows/test_workflows"
 
@@ -61,6 +62,9 @@ MUTANTS = [
         "data = _waiting(os.path.dirname(path), kind).get(key)",
         "data = None",
         CRASH,
+    ),
+    Mutant(
+        "changed files not opened again", "files/contents", "if state and state ==", "if state or state ==", READING
     ),
     Mutant("no compare-and-swap", "files/engine", "if current != revision:", "if False:", RACES),
     Mutant(

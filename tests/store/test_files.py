@@ -170,8 +170,9 @@ def test_what_has_no_mark_or_several_is_marked_anew(file_store, root):
 @pytest.mark.parametrize("directory", CHANGES)
 def test_each_call_to_the_system_fails_in_turn(store, root, directory, error):
     """Refused with a path in it and nothing changed, or not known and then there or not; a retry succeeds."""
-    unknown = 0
+    unknown = not_removed = 0
     update(store, "alpha", TASK, "task-1", lambda task: task.having(title="first"))  # so that it has seen all
+    time.sleep(0.05)  # what is older than this is not opened again, so that each change makes the same calls
     for nth in itertools.count(1):
         before = seen(store), store.teams()
         fault = Fault(nth, error)
@@ -185,10 +186,11 @@ def test_each_call_to_the_system_fails_in_turn(store, root, directory, error):
             assert (seen(store), store.teams()) == before, fault.happened
         except AlreadyExists:
             assert (seen(store), store.teams()) == before
+        not_removed += fault.happened == "unlink"
         if not fault.happened:
             break
     assert nth > 5 and unknown > 0
-    assert os.listdir(root / "tmp") == []
+    assert len(os.listdir(root / "tmp")) <= not_removed
 
 
 @contextmanager

@@ -174,7 +174,7 @@ def test_what_a_listing_passed_over_is_found(cli: Cli) -> None:
 
     class Raced(FileStore):
         def log(self, team: str) -> MessageLog:
-            return Racing(self.layout.messages(team), self.address, self._lock, self._decoded)
+            return Racing(self.layout.messages(team), self.address, self._lock, self._contents)
 
     came, last = Raced(str(cli.root)).news(ALPHA, MESSAGE, "bob", 0, [])
     assert not passed_over and ([message.message for message in came], last) == (["one", "two"], 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,6 +36,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
 def test_what_is_in_the_file_now_counts(tmp_path: Path, change: str) -> None:
     make_team(tmp_path / "root", "bob").ok("send-message", "bob", "hello", agent="lea")
     (file,) = (tmp_path / f"root/teams/{ALPHA}/messages/0").glob("1.*.json")
+    time.sleep(0.05)  # so that the file is old enough to be remembered
     store = FileStore(str(tmp_path / "root"))
     store.get(ALPHA, MESSAGE, "msg-1")[0].message = "changed by a reader for itself"
     assert store.get(ALPHA, MESSAGE, "msg-1")[0].message == "hello"

@@ -19,7 +19,7 @@ from teams_cli.names import is_id, is_name, is_number
 from teams_cli.records.json_text import indented, loads
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind
-from teams_cli.store.documents import decode, decode_checked, encode, own_document, says_all
+from teams_cli.store.documents import decode, encode, own_document
 from teams_cli.store.files import disk, marks
 
 TYPE_CHECKING = False
@@ -291,7 +291,7 @@ def _content(path: str) -> bytes | None:
         return None
 
 
-def read(path: str, kind: Kind[R], key: str) -> bytes:
+def read(path: str, kind: Kind[R], key: str, read_file: Callable[[str], bytes] = disk.read_file) -> bytes:
     """All bytes of a record, which has its file at *path* or none yet.
 
     Raises:
@@ -299,7 +299,7 @@ def read(path: str, kind: Kind[R], key: str) -> bytes:
         DamagedRecord, StorageFailed: As for `disk.read_file`.
     """
     data = _waiting(os.path.dirname(path), kind).get(key)
-    return disk.read_file(path) if data is None else data
+    return read_file(path) if data is None else data
 
 
 def document_in(path: str, kind: Kind[Any], key: str) -> dict[str, Any]:
@@ -395,46 +395,3 @@ def _waiting(directory: str, kind: Kind[R]) -> dict[str, bytes]:
     if not isinstance(files, dict) or not files or not all(is_id(key, kind.prefix) for key in files):
         raise errors.DamagedRecord(f"{path}: does not say which records were created", "Move it away.", path)
     return {key: str(text).encode() for key, text in files.items()}
-
-
-_NOTHING = None, None
-_REMEMBERED = 1024
-_SMALL = 8 * 1024
-"""Bytes of the largest file that is remembered: so all of them take no more than eight million."""
-
-
-class Decoded:
-    """The contents of files that were valid when last read. Records are not kept, because callers may change them."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[bytes, list[str] | None]] = {}
-        """The bytes by the path; and of what we wrote, the marks of the record."""
-
-    def get(self, data: bytes, kind: Kind[R], key: str, path: str) -> R:
-        """The record in a file; checked unless it has the bytes that it had when it was checked or written last.
-
-        Raises:
-            DamagedRecord: They have the wrong shape.
-        """
-        if self.knows(path, data):
-            return decode_checked(data, kind)
-        record = decode(data, kind, key, path)
-        if says_all(data, kind, key):
-            self.remember(path, data)
-        return record
-
-    def knows(self, path: str, data: bytes) -> bool:
-        """Whether the file had these bytes when it was checked or written last."""
-        return self._known.get(path, _NOTHING)[0] == data
-
-    def marks(self, path: str, data: bytes) -> list[str] | None:
-        """The marks of the record that was written with these bytes; None if that was another."""
-        known, marks = self._known.get(path, _NOTHING)  # once: another thread may forget it meanwhile
-        return marks if known == data else None
-
-    def remember(self, path: str, data: bytes, marks: list[str] | None = None) -> None:
-        """Take the bytes of the file for good; and those *marks* for those of the record that was written with them."""
-        if len(data) <= _SMALL:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            self._known[path] = data, marks

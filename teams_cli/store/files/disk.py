@@ -25,6 +25,11 @@ def read_file(path: str, limit: int = MAX_RECORD) -> bytes:
         DamagedRecord: It is a link, a directory, a device, a pipe, or larger than *limit* bytes.
         StorageFailed: The system refused.
     """
+    return read_with_state(path, limit)[0]
+
+
+def read_with_state(path: str, limit: int = MAX_RECORD) -> tuple[bytes, os.stat_result]:
+    """As `read_file`, and what the system said of the file just before it was read."""
     try:
         descriptor = os.open(path, _READ)
     except (FileNotFoundError, NotADirectoryError):
@@ -36,7 +41,8 @@ def read_file(path: str, limit: int = MAX_RECORD) -> bytes:
             raise errors.DamagedRecord(f"{path}: is not a regular file", "Remove it.", path) from None
         raise failed("read", path, error) from None
     try:
-        return _read_all(descriptor, path, limit)
+        found = os.fstat(descriptor)
+        return _read_all(descriptor, found, path, limit), found
     except OSError as error:
         raise failed("read", path, error) from None
     finally:
@@ -80,8 +86,7 @@ def release(descriptor: int) -> None:
         return
 
 
-def _read_all(descriptor: int, path: str, limit: int) -> bytes:
-    found = os.fstat(descriptor)
+def _read_all(descriptor: int, found: os.stat_result, path: str, limit: int) -> bytes:
     if not stat.S_ISREG(found.st_mode):
         raise errors.DamagedRecord(f"{path}: is not a regular file", "Remove it.", path)
     if found.st_size > limit:

@@ -26,7 +26,8 @@ from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.documents import encode, says_closed, team_closed
 from teams_cli.store.files import directories, disk, marks
-from teams_cli.store.files.directories import Decoded, Layout
+from teams_cli.store.files.contents import Contents
+from teams_cli.store.files.directories import Layout
 from teams_cli.store.files.locks import LOCK, Lock
 from teams_cli.store.files.message_log import MessageLog
 
@@ -61,7 +62,7 @@ class FileStore(Store):
         self.lock = lock
         self.layout = Layout(self.address)
         self._writable = False
-        self._decoded = Decoded()
+        self._contents = Contents()
         self._durable = "", b""
         """The record that was stored last, by its path, and as it surely is on the disk."""
         self._sent: dict[str, tuple[int, Sequence[str]]] = {}
@@ -138,8 +139,8 @@ class FileStore(Store):
         return directories.each(self.layout.directory(team, kind), kind, problems, keys, self._record_in)
 
     def _record_in(self, path: str, kind: Kind[R], key: str) -> tuple[R, bytes]:
-        data = directories.read(path, kind, key)
-        return self._decoded.get(data, kind, key, path), data
+        data = directories.read(path, kind, key, self._contents.read)
+        return self._contents.decode(data, kind, key, path), data
 
     def documents(self, team: str, kind: Kind[R], problems: list[errors.TeamsError]) -> Iterator[dict[str, Any]]:
         return directories.each(self.layout.directory(team, kind), kind, problems, None, directories.document_in)
@@ -160,10 +161,10 @@ class FileStore(Store):
 
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes, lasting: bool = True) -> bytes:
         path = self.layout.path(team, kind, key)
-        if (former := self._decoded.marks(path, revision)) is None:
-            if not self._decoded.knows(path, revision):  # else it was there; under the lock is what counts
+        if (former := self._contents.marks(path, revision)) is None:
+            if not self._contents.is_valid(path, revision):  # else it was there; under the lock is what counts
                 self._refuse_stale(path, kind, key, revision)
-            former = self.layout.marks(team, kind, key, self._decoded.get(revision, kind, key, path))
+            former = self.layout.marks(team, kind, key, self._contents.decode(revision, kind, key, path))
         directory = os.path.dirname(path)
         lock = self._lock_for(team, kind, key, record, directory)
         self._prepare()
@@ -181,7 +182,7 @@ class FileStore(Store):
         if lasting:
             disk.confirm(directory, path)
             self._durable = path, data
-        self._decoded.remember(path, data, now)
+        self._contents.remember(path, data, now)
         self.changed += 1
         if lasting and over:
             self._clear_marks(team, kind, key, over, data, now)
@@ -214,7 +215,7 @@ class FileStore(Store):
             return
         path = f"{self.layout.team(team)}/team.json"
         try:
-            data = disk.read_file(path)
+            data = self._contents.read(path)
         except FileNotFoundError:
             return
         if says_closed(data, path):
@@ -222,7 +223,7 @@ class FileStore(Store):
 
     def _refuse_stale(self, path: str, kind: Kind[R], key: str, revision: bytes) -> None:
         try:
-            current = directories.read(path, kind, key)
+            current = directories.read(path, kind, key, self._contents.read)
         except FileNotFoundError:
             raise errors.NotFound(f"there is no {kind.name} {key}") from None
         if current != revision:
@@ -234,7 +235,7 @@ class FileStore(Store):
         else:
             path = self.layout.path(team, kind, key)
             disk.confirm(os.path.dirname(path), path)
-            if kind.closes and says_closed(disk.read_file(path), path):
+            if kind.closes and says_closed(self._contents.read(path), path):
                 with self._closing(team):  # who closed it may have been killed before it waited
                     pass
 
@@ -367,10 +368,10 @@ class FileStore(Store):
         try:
             with self.lock(self.layout.directory(team, kind), _A_MOMENT):
                 try:
-                    data = directories.read(path, kind, key)
+                    data = directories.read(path, kind, key, self._contents.read)
                     if data != stored:
                         disk.confirm(os.path.dirname(path), path)
-                        kept = self.layout.marks(team, kind, key, self._decoded.get(data, kind, key, path))
+                        kept = self.layout.marks(team, kind, key, self._contents.decode(data, kind, key, path))
                 except FileNotFoundError:
                     kept = []
                 marks.clear(over, kept)
@@ -393,4 +394,4 @@ class FileStore(Store):
 
     def log(self, team: str) -> MessageLog:
         """The log of the team's messages."""
-        return MessageLog(self.layout.messages(team), self.address, self._lock, self._decoded)
+        return MessageLog(self.layout.messages(team), self.address, self._lock, self._contents)

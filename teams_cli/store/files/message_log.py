@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from teams_cli.records.records import Record
     from teams_cli.store.contract import Kind
-    from teams_cli.store.files.directories import Decoded
+    from teams_cli.store.files.contents import Contents
     from teams_cli.store.files.locks import Lock
 
     R = TypeVar("R", bound=Record)
@@ -36,11 +36,11 @@ _CORRECT = "Correct the file or its name."
 class MessageLog:
     """Messages as `<number div 1000>/<number>.<to>.<uid>.json`; number order is the order of commitment."""
 
-    def __init__(self, directory: str, root: str, lock: Callable[[str], Lock], decoded: Decoded) -> None:
+    def __init__(self, directory: str, root: str, lock: Callable[[str], Lock], contents: Contents) -> None:
         self.directory = directory
         self.root = root
         self.lock = lock
-        self.decoded = decoded
+        self.contents = contents
         self._packed: dict[str, Packed] = {}
 
     def append(
@@ -299,7 +299,7 @@ class MessageLog:
         packed = self._packed.get(directory)
         if packed is None or (data := packed.get(name)) is None:
             try:
-                return disk.read_file(path), path
+                return self.contents.read(path), path
             except FileNotFoundError:
                 packed = self._look_for_packed(directory)
                 if packed is None or (data := packed.get(name)) is None:
@@ -314,7 +314,7 @@ class MessageLog:
         """
         number, to = _number(os.path.basename(path)), os.path.basename(path).split(".")[1]
         data, path = self._read(path)
-        record = self.decoded.get(data, kind, f"{kind.prefix}-{number}", path)
+        record = self.contents.decode(data, kind, f"{kind.prefix}-{number}", path)
         if getattr(record, "number", number) != number:
             raise errors.DamagedRecord(f"{path}: number: does not fit the name of the file", _CORRECT, path)
         if (to == _SEVERAL) != bool(record.recipients) or (to != _SEVERAL and to != record.to):  # type: ignore[attr-defined]
