@@ -54,7 +54,7 @@ def _send(
                 call.store, call.team, call.caller, names[0], text, call.environ, uid=uid, fyi=fyi, ack_by=ack_by
             )[0]
         return messages.send(
-            call.store, call.team, call.caller, names, text, uid, fyi, ack_by=ack_by, known=team, expected=expected
+            call.store, call.team, call.caller, names, text, uid, fyi, ack_by=ack_by, expected=expected
         )
 
     if uid is None and call.caller:

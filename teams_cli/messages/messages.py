@@ -8,7 +8,6 @@ from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.teams import history, teams
 from teams_cli.teams.permission import require
-from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +66,6 @@ def send(
     fyi: bool = False,
     wake: bool = True,
     ack_by: str | None = None,
-    known: Team | None = None,
     expected: Collection[str] = (),
 ) -> Message:
     """Send a message to members, to `leader`, or to `human`: to all of them or to none.
@@ -82,7 +80,7 @@ def send(
         UidTaken: You used *uid* for another message.
     """
     named = [to] if isinstance(to, str) else to
-    at = require(store, team_name, caller, "send-message", f"to {', '.join(named)}", known)
+    at = require(store, team_name, caller, "send-message", f"to {', '.join(named)}")
     team, caller = at.team, at.caller
     body = text.checked(body, "message")
     found = list(dict.fromkeys(name if name in expected else teams.get_recipient(team, name) for name in named))

@@ -96,9 +96,6 @@ class Store:
     changed = 0
     """The number of changes made through it so far: it tells whether a failure followed a change."""
 
-    swept = "", 0.0
-    """The team in which claims that are over were released last for one that claims, and until when that will do."""
-
     def teams(self) -> list[str]:
         """The names of all teams, sorted; empty when there is none."""
         raise NotImplementedError

@@ -13,7 +13,7 @@ from teams_cli.store.contract import Kind, Store
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     R = TypeVar("R", bound=Record)
 
@@ -30,10 +30,8 @@ def update(
     change: Callable[[R], R],
     patience: float | None = None,
     lasting: bool = True,
-    found: tuple[R, Any] | None = None,
 ) -> tuple[R, R]:
-    """Replace a record by what *change* makes of it, anew when another writer was first; the old and the new one. Who
-    *found* it a moment ago, with its revision, need not read it again.
+    """Replace a record by what *change* makes of it, anew when another writer was first; the old and the new one.
 
     *change* may be called several times. When it returns the record itself, nothing is written, but what was read is
     made durable, so that "already so" can be answered for. What need not be *lasting* a power cut may undo, as the
@@ -46,7 +44,7 @@ def update(
     patience = max(store.lock_timeout, _PATIENCE) if patience is None else patience
     give_up = 0.0
     while True:
-        record, revision = found or store.get(team, kind, key)
+        record, revision = store.get(team, kind, key)
         changed = change(record)
         if changed is record:
             if lasting:
@@ -56,7 +54,6 @@ def update(
             store.replace(team, kind, key, changed, revision, lasting)
             return record, changed
         except errors.StaleRevision:
-            found = None
             give_up = give_up or time.monotonic() + patience
             if time.monotonic() > give_up:
                 what = f"{key} of team {team} kept changing for {patience:g} seconds"

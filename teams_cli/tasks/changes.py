@@ -128,16 +128,16 @@ def change_task(store: Store, team_name: str, caller: Caller | None, word: str, 
     """
     who = require(store, team_name, caller, "update-task", word)
     changes.refuse_senseless()
-    found = tasks.find(store, team_name, word)
-    _refuse(store, who, found[0].id, changes)
+    seen = tasks.get(store, team_name, word)
+    _refuse(store, who, seen.id, changes)
 
     def change(task: Task) -> Task:
         return changed_by(store, who, task, changes)
 
     if changes.owner:
-        change(found[0])  # what refuses it does so before anything is written
+        change(seen)  # what refuses it does so before anything is written
         presence.forget_ended_process(store, team_name, changes.owner)
-    before, task = update(store, team_name, TASK, found[0].id, change, found=found)
+    before, task = update(store, team_name, TASK, seen.id, change)
     return followed(store, who, before, task, changes)
 
 

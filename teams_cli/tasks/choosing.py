@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 
 _SPREAD = 8
 _MANY, _AT_ONCE = 20, 200
-_SWEPT_FOR = 0.5
-"""Seconds for which a process that claims one task after the other takes it that no more claims are over, while there
-are others to have and no lease ends: looking costs a reading of all that is in progress.
-"""
 
 
 def claim_next(
@@ -37,19 +33,18 @@ def claim_next(
     """Claim the best task that is ready for the caller: the highest priority, then one that touches nothing which
     another has in progress, then the oldest; one that is *wanted*.
 
-    Claims that are over are released first, unless this process did so a moment ago, and before it says that there is
-    none.
+    Claims that are over are released first.
 
     Raises:
         NothingReady: There is none.
     """
     at = require(store, team_name, caller, "claim-task", "--next")
     team, caller = at.team, at.caller
-    others = _release_and_read(store, team)
+    release_lost(store, team)
     wrong: list[str] = []
     try:
         while True:
-            task, passed_over = _first_free(store, team, caller, wanted or _any, others, wrong)
+            task, passed_over = _first_free(store, team, caller, wanted or _any, wrong)
             if task is not None:
                 return task
             if not passed_over:
@@ -65,29 +60,6 @@ def _in_vain(store: Store, team: Team) -> str:
     if overviews.over(store, team.name):
         return f"{overviews.DONE[0].upper()}{overviews.DONE[1:]}."
     return "Wait for one: teams wait --claim; or see the blocked ones: teams get-tasks --blocked"
-
-
-def _release_and_read(store: Store, team: Team) -> Callable[[], Iterator[Task]]:
-    """Release claims that are over; what reads all pending tasks then. If this was done a moment ago, it is done again
-    only before all are read.
-    """
-    name, until = store.swept
-    is_swept = name == team.name and 0 < until - store.steady()[1] <= _SWEPT_FOR
-    if not is_swept:
-        _sweep(store, team)
-
-    def read() -> Iterator[Task]:
-        if is_swept:
-            _sweep(store, team)
-        return tasks.all_pending(store, team.name)
-
-    return read
-
-
-def _sweep(store: Store, team: Team) -> None:
-    until = store.steady()[1] + _SWEPT_FOR
-    held = release_lost(store, team)
-    store.swept = team.name, min([until, *(task.lease_until or 0.0 for task in held)])
 
 
 def release_lost(store: Store, team: Team, alarm: Alarm | None = None) -> list[Task]:
@@ -116,10 +88,9 @@ def _first_free(
     team: Team,
     caller: Caller,
     wanted: Callable[[Task], bool],
-    others: Callable[[], Iterator[Task]],
     wrong: list[str],
 ) -> tuple[Task | None, int]:
-    """Claim the first task that can be had, one of the *others* last; and how many were passed over.
+    """Claim the first task that can be had; and how many were passed over.
 
     After losing a task to another agent the search goes on a few places further, or those that collided would collide
     again.
@@ -127,7 +98,7 @@ def _first_free(
     skills = _skills(team, caller)
     status_of = dependencies.stored(store, team.name)
     ahead = passed_over = 0
-    found = _candidates(store, team.name, caller.name, others, wrong)
+    found = _candidates(store, team.name, caller.name, lambda: tasks.all_pending(store, team.name), wrong)
     for task in _last(
         found, lambda task: leases.may_be_claimed_again(task, caller.name) or _left_to_others(store, team, task, caller)
     ):
@@ -136,7 +107,7 @@ def _first_free(
             passed_over += 1
         elif _may_be_taken(task, skills, status_of) and wanted(task):
             try:
-                return take(store, team, caller, task.id, anew=True), 0
+                return take(store, team, caller, task, anew=True), 0
             except (errors.TaskClaimed, errors.WrongState):
                 ahead = int(jitter(_SPREAD))
             except errors.Conflict:

@@ -19,8 +19,6 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from teams_cli.teams.permission import Caller
 
 
@@ -38,9 +36,7 @@ def claim(store: Store, team_name: str, caller: Caller | None, word: str) -> Tas
         TaskNotFound: There is no such task.
     """
     at = require(store, team_name, caller, "claim-task", word)
-    team, caller = at.team, at.caller
-    found = tasks.find(store, team_name, word)
-    return take(store, team, caller, found[0].id, found=found)
+    return take(store, at.team, at.caller, tasks.get(store, team_name, word))
 
 
 def may_claim(team: Team, caller: Caller) -> bool:
@@ -49,16 +45,13 @@ def may_claim(team: Team, caller: Caller) -> bool:
     return member is not None and roles.verdict(member.role, "claim-task", team, caller.config) != "deny"
 
 
-def take(
-    store: Store, team: Team, caller: Caller, key: str, anew: bool = False, found: tuple[Task, Any] | None = None
-) -> Task:
-    """Have the caller own the task of that key, which it may have *found* a moment ago; one that it owns already is
-    refused if it wants one *anew*.
+def take(store: Store, team: Team, caller: Caller, seen: Task, anew: bool = False) -> Task:
+    """Make the caller the owner of a task, which was *seen* a moment ago; one that it owns already is refused if it
+    wants one *anew*.
     """
     lost: list[str] = []
-    if found and found[0].owner != caller.name and leases.has_ended(store, found[0]):
-        leases.release_if_over(store, team, key)
-        found = None
+    if seen.owner != caller.name and leases.has_ended(store, seen):
+        leases.release_if_over(store, team, seen.id)
 
     def change(task: Task) -> Task:
         is_own = task.status == "in_progress" and task.owner == caller.name
@@ -73,7 +66,7 @@ def take(
         taken = _taken(store, team, free, caller.name)
         return taken if lost[0] else _telling_the_one_before(team, taken)
 
-    before, task = update(store, team.name, TASK, key, change, found=found)
+    before, task = update(store, team.name, TASK, seen.id, change)
     if lost[0]:
         leases.note_expiry(store, team, before, lost[0])
         leases.end_grace(store, team, before, task)
@@ -182,8 +175,7 @@ def release(
         event = events.TASK_RELEASED if reason else events.TASK_LOST
         return owing(freed, leases.loss(task, why, by=name, event=event)) if team.member(owner) else freed
 
-    found = tasks.find(store, team_name, word)
-    before, task = update(store, team_name, TASK, found[0].id, change, found=found)
+    before, task = update(store, team_name, TASK, tasks.get(store, team_name, word).id, change)
     leases.end_grace(store, team, before, task)
     history.note(store, team_name, name, "task released", task=task.id, owner=before.owner, reason=reason)
     deliver(store, team_name, TASK, task)

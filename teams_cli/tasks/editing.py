@@ -198,8 +198,7 @@ def note(store: Store, team_name: str, caller: Caller | None, word: str, said: s
         told = [_to_whom_it_concerns(task, name, "noted on", said)] if task.concerned not in (None, name) else []
         return owing(task.noted(teams.now(store), name, "note", added=said, uid=uid), *told)
 
-    found = tasks.find(store, team_name, word)
-    before, task = update(store, team_name, TASK, found[0].id, add, found=found)
+    before, task = update(store, team_name, TASK, tasks.get(store, team_name, word).id, add)
     if before is not task:
         history.note(store, team_name, name, "task noted", task=task.id, added=said[:_MOST_SHOWN])
     deliver(store, team_name, TASK, task)

@@ -20,7 +20,7 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from teams_cli.messages.messages import Message
     from teams_cli.store.pace import Alarm
@@ -69,8 +69,8 @@ def expires_at(store: Store, task: Task) -> str | None:
     return task.lease_expires_at if is_so else rfc3339(later(store.now(), remaining))
 
 
-def over(store: Store, team: Team, task: Task, known: Callable[[str], presence.Agent] | None = None) -> str:
-    """Why the claim on a task in progress is over, by what is *known* of its owner, or now; empty while it holds."""
+def over(store: Store, team: Team, task: Task) -> str:
+    """Say why the claim on a task in progress has ended; empty while it holds."""
     if task.status != "in_progress":
         return ""
     if task.owner is None or not teams.is_member(store, team, task.owner):
@@ -80,8 +80,7 @@ def over(store: Store, team: Team, task: Task, known: Callable[[str], presence.A
         return f"the claim of {task.owner} had no lease"
     if task.lease_epoch != epoch:
         return f"the machine restarted since {task.owner} claimed it"
-    agent = known(task.owner) if known else presence.load(store, team.name, task.owner)
-    if presence.is_gone(agent):
+    if presence.is_gone(presence.load(store, team.name, task.owner)):
         return f"the process of {task.owner} is gone"
     if task.in_grace and seconds > task.lease_until:
         return f"the lease of {task.owner} ended {of_day(task.lease_expires_at or '')} UTC"
@@ -239,11 +238,10 @@ def release_all(store: Store, team: Team) -> list[Task]:
     """Release every task in progress whose claim is over; those that are left. Where a lease has ended, the grace
     period begins. Some are for others' logins to release, and in a closed team none is.
     """
-    known = presence.load_each_once(store, team.name)
     remaining = []
     for task in list(tasks.labelled(store, team.name, tasks.IN_PROGRESS)):
         try:
-            is_due = has_ended(store, task) or over(store, team, task, known)
+            is_due = has_ended(store, task) or over(store, team, task)
             now = release_if_over(store, team, task.id) if is_due else task
         except (errors.NotAllowed, errors.WrongState):
             now = task

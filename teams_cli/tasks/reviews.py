@@ -52,8 +52,7 @@ def review(
         done = reviewed.having(status="completed", completed_at=now).noted(now, at.name, "accepted", why)
         return owing(done, *_accepted(store, at, done))
 
-    found = tasks.find(store, team_name, word)
-    before, task = update(store, team_name, TASK, found[0].id, change, found=found)
+    before, task = update(store, team_name, TASK, tasks.get(store, team_name, word).id, change)
     deliver(store, team_name, TASK, task)
     settle_request(store, team_name, at.name, task.id)
     if before is not task:

@@ -349,14 +349,9 @@ def get(store: Store, team: str, word: str) -> Task:
         TaskNotFound: There is none.
         DamagedRecord: Its file is damaged.
     """
-    return find(store, team, word)[0]
-
-
-def find(store: Store, team: str, word: str) -> tuple[Task, Any]:
-    """As `get`, with its revision, for who changes it."""
     task_id = id_of(word, "task")
     try:
-        return store.get(team, TASK, task_id)
+        return store.get(team, TASK, task_id)[0]
     except errors.NotFound:
         raise errors.TaskNotFound(f"team {team} has no task {task_id}", "See: teams get-tasks") from None
 

@@ -59,13 +59,10 @@ def standing_of(team: Team, caller: Caller | None) -> Standing | None:
     return Standing(team, caller, member.role) if member else None
 
 
-def require(
-    store: Store, team_name: str, caller: Caller | None, operation: str, about: str = "", known: Team | None = None
-) -> Standing:
+def require(store: Store, team_name: str, caller: Caller | None, operation: str, about: str = "") -> Standing:
     """Check that the caller may do *operation* in the team, and return where it stands there.
 
-    If the rule is `ask`, the human is shown the operation and what it is *about*. The team is read unless it is
-    *known* from a moment ago.
+    If the rule is `ask`, the human is shown the operation and what it is *about*.
 
     Raises:
         NoIdentity: Nobody said who asks.
@@ -79,7 +76,7 @@ def require(
             f"{operation} changes the team and needs to know who you are",
             HOW_TO_SAY_WHO,
         )
-    team = known or teams.get(store, team_name)
+    team = teams.get(store, team_name)
     if team.state == "closed" and not rights.in_closed_teams(operation):
         from teams_cli.teams import history
 

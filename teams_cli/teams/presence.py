@@ -116,18 +116,6 @@ def load(store: Store, team: str, agent: str) -> Agent:
         return Agent(agent=agent)
 
 
-def load_each_once(store: Store, team: str) -> Callable[[str], Agent]:
-    """A `load` for one look at what a few have: each is read when it is first asked for."""
-    found: dict[str, Agent] = {}
-
-    def known(name: str) -> Agent:
-        if name not in found:
-            found[name] = load(store, team, name)
-        return found[name]
-
-    return known
-
-
 def load_all(store: Store, team: str) -> Callable[[str], Agent]:
     """A `load` for who asks of many: all are read at once, and one that can't be is told when it is asked for."""
     problems: list[errors.TeamsError] = []

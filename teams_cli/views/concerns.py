@@ -210,7 +210,7 @@ class Lookout:
         name = self.caller.name
         is_stranger = not (self.caller.is_human or team.member(name))
         if not is_stranger:
-            require(self.store, self.team, self.caller, "read-messages", known=team)
+            require(self.store, self.team, self.caller, "read-messages")
         elif (former := team.find(name)) and former.stopped_by:
             raise errors.WrongState(f"{name} was shut down", "You are done.")
         if team.state == "closed":

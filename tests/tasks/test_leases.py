@@ -194,7 +194,7 @@ def test_a_claim_holds_for_who_joined_since_the_team_was_looked_at(team: Store) 
     choosing.release_lost(team, looked_at)
     assert leases.current(team, looked_at, tasks.get(team, ALPHA, "2")).owner == "tom"
     with pytest.raises(TaskClaimed):
-        claims.take(team, looked_at, MIA, "task-2", anew=True)
+        claims.take(team, looked_at, MIA, tasks.get(team, ALPHA, "task-2"), anew=True)
 
 
 def test_tasks_of_who_left_or_was_shut_down_are_free_at_once(team: Store) -> None:
