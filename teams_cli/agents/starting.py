@@ -12,7 +12,7 @@ from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.trial_trees import SetupFailed, furnish
 from teams_cli.clients import output, permissions, profiles
 from teams_cli.clock import seconds_since
-from teams_cli.membership import joining, leaving
+from teams_cli.membership import joining
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update, upsert
 from teams_cli.teams import history, presence, roles, settings, teams
@@ -188,7 +188,7 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
         raise
     except BaseException:
         if sessions.find(store, team.name, member.agent_id) is None:
-            leaving.leave(store, team.name, Caller(member.agent_id, token=token))
+            joining.leave(store, team.name, Caller(member.agent_id, token=token))
         raise
     history.note(store, team.name, caller.name, "agent started", agent=session.agent, about=session.description)
     start_keeper(store, team.name, session, caller.config, request.environ)

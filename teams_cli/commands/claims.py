@@ -11,7 +11,7 @@ from teams_cli.commands.phrases import ago, clock_time, is_old, present, time_le
 from teams_cli.commands.task_documents import line, taken, to_document, words_of_claimed, words_of_claimed_knowing
 from teams_cli.messages import events
 from teams_cli.messages.messages import Message, quote_bounded
-from teams_cli.tasks import choosing, claims
+from teams_cli.tasks import claims
 from teams_cli.tasks.tasks import FREED, Task
 from teams_cli.teams import presence, teams
 
@@ -35,7 +35,7 @@ def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
     if wait is not None:
         return taken(call, _claimed_in_time(call, wait))
     if task is None:
-        return taken(call, choosing.claim_next(call.store, call.team, call.caller))
+        return taken(call, claims.claim_next(call.store, call.team, call.caller))
     claimed = claims.claim(call.store, call.team, call.caller, task)
     if not any(note.what == "edited" and note.by != call.agent for note in claimed.notes):
         call.words = words_of_claimed_knowing  # who names it has read it, as it still is
@@ -54,10 +54,10 @@ def _claimed_in_time(call: Call, wait: float) -> Task:
     def is_over() -> bool:
         nonlocal claimed, unread
         try:
-            claimed = choosing.claim_next(call.store, call.team, call.caller)
+            claimed = claims.claim_next(call.store, call.team, call.caller)
         except errors.NothingReady:
             unread = inboxes.unread(call.store, call.team, call.agent)
-            choosing.release_lost(call.store, call.load_team(), alarm)
+            claims.release_lost(call.store, call.load_team(), alarm)
         return bool(claimed or unread)
 
     topics = {"team", f"message/{call.agent}", *FREED}
@@ -100,13 +100,13 @@ def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str,
     """
 
     def find() -> Found:
-        if choosing.is_free(call.store, call.load_team(), call.known):
+        if claims.is_free(call.store, call.load_team(), call.known):
             if wait is not None:
                 from teams_cli.views.concerns import ANYTHING
 
                 return _in_time(call, document, wait, lambda: awaited(call, ANYTHING, wait))
             try:
-                return {"claimed": taken(call, choosing.claim_next(call.store, call.team, call.caller))}
+                return {"claimed": taken(call, claims.claim_next(call.store, call.team, call.caller))}
             except errors.NothingReady:
                 pass
         else:
@@ -185,10 +185,10 @@ def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]
         beside = [*news["messages"], *events]
         # Mail that needs only a reply comes with the task; all else is handled before a task is claimed.
         first = [entry for entry in beside if entry["next"] and entry["next"] != steps.reply(entry["id"])]
-        if first or not choosing.is_free(call.store, call.load_team(), call.known):
+        if first or not claims.is_free(call.store, call.load_team(), call.known):
             break
         try:
-            task = choosing.claim_next(call.store, call.team, call.caller)
+            task = claims.claim_next(call.store, call.team, call.caller)
         except errors.NothingReady:
             if beside:
                 step = next(filter(None, (entry["next"] for entry in beside)), None)

@@ -174,9 +174,9 @@ def _reply(call: Call, message: str, text: str) -> Any:
     else:
         reply, original = reading.reply(call.store, call.team, call.caller, message, text, call.problems)
         document = {**reply.to_json(), "repliedTo": original.to_json()}
-    from teams_cli.tasks import choosing
+    from teams_cli.tasks import claims
 
-    if call.try_to(lambda: choosing.is_free(call.store, call.load_team(), call.known)):
+    if call.try_to(lambda: claims.is_free(call.store, call.load_team(), call.known)):
         call.try_to(call.say_what_follows)
     return document
 

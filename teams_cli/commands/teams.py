@@ -9,7 +9,7 @@ from teams_cli.agents import logs
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.phrases import Table, ago, counts_of, present
-from teams_cli.membership import joining, leaving
+from teams_cli.membership import joining
 from teams_cli.names import HUMAN
 from teams_cli.tasks import tasks
 from teams_cli.teams import presence, role_definitions, settings, teams
@@ -109,7 +109,7 @@ def _join(
 
 def _leave(call: Call) -> Any:
     team = call.team
-    released = leaving.leave(call.store, team, call.caller, call.problems)
+    released = joining.leave(call.store, team, call.caller, call.problems)
     call.try_to(lambda: logs.sweep(call.store, team))
     return {"team": team, "agentId": call.agent, "left": True, "releasedTasks": released}
 
@@ -267,7 +267,7 @@ COMMANDS = table(
     Command(
         "leave-team",
         _leave,
-        doc=leaving.leave,
+        doc=joining.leave,
         changes=False,
         words=words_of_left,
         traits="moves",
@@ -277,9 +277,9 @@ COMMANDS = table(
     ),
     Command(
         "hand-over",
-        lambda call, to: to_document(leaving.hand_over(call.store, call.team, call.caller, to)),
+        lambda call, to: to_document(joining.hand_over(call.store, call.team, call.caller, to)),
         argument("AGENT", "The new leader.", name="to"),
-        doc=leaving.hand_over,
+        doc=joining.hand_over,
         words=words_of_led,
         traits="moves",
         held="to",

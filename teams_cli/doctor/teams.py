@@ -11,7 +11,7 @@ from teams_cli.messages.messages import MESSAGE
 from teams_cli.store.contract import Store
 from teams_cli.tasks import leases, tasks
 from teams_cli.tasks.tasks import TASK, Task
-from teams_cli.teams import opencode_rules, rights, roles, teams
+from teams_cli.teams import opencode_rules, roles, teams
 from teams_cli.teams.teams import Team
 from teams_cli.views import agents, course
 from teams_cli.workflows import ordering
@@ -82,8 +82,8 @@ def _rules(config: Config, defined: set[str], directory: str) -> Iterator[Findin
 
 def _unknown_operations(place: str, said: list[str]) -> Iterator[Finding]:
     for name in said:
-        if name not in rights.names():
-            remedy = f"Operations: {', '.join(rights.names())}."
+        if name not in roles.operations():
+            remedy = f"Operations: {', '.join(roles.operations())}."
             yield _idle_rule(place, f"there is no operation {name!r}", remedy)
 
 

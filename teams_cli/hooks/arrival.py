@@ -21,7 +21,7 @@ from teams_cli.clients.contract import COMMON, Dialect
 from teams_cli.clients.seats import Seat
 from teams_cli.hooks import news, replies
 from teams_cli.hooks.replies import Reply
-from teams_cli.membership import joining, leaving
+from teams_cli.membership import joining
 from teams_cli.messages import inboxes, messages, reading
 from teams_cli.questions import answering
 from teams_cli.store import opening
@@ -98,7 +98,7 @@ def _answer_child(
         sent = messages.notify(store, team, parent.name, last_answer, uid, "output", caller.name, wake=False)
         reading.settle(store, team, parent.name, {sent.number})
     _leave_to(store, team, caller.name, parent.name)
-    leaving.leave(store, team, caller)
+    joining.leave(store, team, caller)
     insider.forget()
     return None
 

@@ -11,7 +11,7 @@ from teams_cli import errors
 from teams_cli.agents.seats.insiders import Insider
 from teams_cli.clients import own_entries
 from teams_cli.hooks import guard, news
-from teams_cli.membership import joining, leaving
+from teams_cli.membership import joining
 from teams_cli.tasks import tasks
 from teams_cli.teams import permission
 from teams_cli.teams.permission import Caller
@@ -90,7 +90,7 @@ def _complete_for_leader(program: _Program, store: Store, task: Task) -> str:
     try:
         return _complete(program, task)
     finally:
-        leaving.leave(store, program.team, program.caller)
+        joining.leave(store, program.team, program.caller)
 
 
 def _ready(program: _Program, store: Store, teammate: str) -> str:

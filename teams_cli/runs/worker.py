@@ -17,14 +17,14 @@ from types import FrameType
 
 from teams_cli import errors, processes
 from teams_cli.agents import checking, shell
-from teams_cli.membership import joining, leaving
+from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.runs import hand_offs, orders, runs
 from teams_cli.runs.runs import Run
 from teams_cli.store import opening, pace
 from teams_cli.store.pace import insist, paced
 from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import choosing, claims, tasks
+from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import config, presence, teams
 from teams_cli.teams.permission import Caller
@@ -60,7 +60,7 @@ class Worker:
         presence.register_process(self.store, self.team, own.name, os.getpid())
         while task := self._next():
             self._do(task)
-        leaving.leave(self.store, self.team, self.caller)
+        joining.leave(self.store, self.team, self.caller)
 
     def stop(self) -> None:
         """Give the tasks back, and leave; the running command has ended by now."""
@@ -68,7 +68,7 @@ class Worker:
         with suppress(errors.TeamsError):
             team = teams.get(self.store, self.team)
             claims.release_tasks_of(self.store, team, self.caller.name, self.caller.name, "the run was interrupted")
-            leaving.leave(self.store, self.team, self.caller)
+            joining.leave(self.store, self.team, self.caller)
 
     def _next(self) -> Task | None:
         """The next task, once one is ready; None when nothing is left to wait for."""
@@ -78,7 +78,7 @@ class Worker:
             self._refuse_orphan()
             try:
                 claimed[:] = [
-                    insist(lambda: choosing.claim_next(self.store, self.team, self.caller, wanted=self._wanted))
+                    insist(lambda: claims.claim_next(self.store, self.team, self.caller, wanted=self._wanted))
                 ]
             except errors.NothingReady:
                 presence.saw(self.store, self.team, self.caller.name, every=_SEEN_EVERY)

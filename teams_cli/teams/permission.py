@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
-from teams_cli.teams import rights, teams
+from teams_cli.teams import roles, teams
 from teams_cli.teams.roles import LOST, lineage, verdict
 from teams_cli.teams.teams import LEADER, MANAGER, Team
 
@@ -77,7 +77,7 @@ def require(store: Store, team_name: str, caller: Caller | None, operation: str,
             HOW_TO_SAY_WHO,
         )
     team = teams.get(store, team_name)
-    if team.state == "closed" and not rights.in_closed_teams(operation):
+    if team.state == "closed" and not roles.in_closed_teams(operation):
         from teams_cli.teams import history
 
         raise history.of_closed(store, team.name)
@@ -214,12 +214,12 @@ def _hint(role: str, operation: str, team: Team | None, config: Config | None) -
     allowed = _allowed(operation, team, config)
     able = f"Allowed to: {', '.join(allowed)}." if allowed else "The rules allow nobody to do this."
     if role in (HUMAN, LEADER):
-        return (role not in rights.may(operation) and rights.instead(operation)) or able
+        return (role not in roles.may(operation) and roles.instead(operation)) or able
     return able if not allowed or operation == "send-message" else f"{able} A message to the leader may help."
 
 
 def _allowed(operation: str, team: Team | None, config: Config | None) -> list[str]:
-    return [able for able in rights.EVERYBODY if verdict(able, operation, team, config) == "allow"]
+    return [able for able in roles.EVERYBODY if verdict(able, operation, team, config) == "allow"]
 
 
 def _who_allows(operation: str, team: Team | None, config: Config | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import errors, names, text
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.teams import history, rights, roles
+from teams_cli.teams import history, roles
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import LEADER, MANAGER, MEMBER, TEAM, Team
 
@@ -77,5 +77,7 @@ def _parent(name: str, extends: str, team: Team, caller: Caller) -> str:
 
 def _check_operations(said: list[str]) -> None:
     for name in said:
-        if name not in rights.names():
-            raise errors.InvalidValue(f"there is no operation {name!r}", f"Operations: {', '.join(rights.names())}.")
+        if name not in roles.operations():
+            raise errors.InvalidValue(
+                f"there is no operation {name!r}", f"Operations: {', '.join(roles.operations())}."
+            )

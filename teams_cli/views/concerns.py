@@ -16,7 +16,7 @@ from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
 from teams_cli.store.pace import NO_TEAM, Alarm, sleep_until
 from teams_cli.store.retrying import Ended, upsert
-from teams_cli.tasks import choosing, tasks
+from teams_cli.tasks import claims, tasks
 from teams_cli.teams import presence, teams
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
@@ -225,7 +225,7 @@ class Lookout:
             from teams_cli.agents import ending
 
             ending.set_alarm(self.store, self.team, ending.children(self.store, self.team, name), self.alarm)
-        choosing.release_lost(self.store, team, self.alarm)
+        claims.release_lost(self.store, team, self.alarm)
         self._notes = []
         happened, messages = self._news(team, presence.load(self.store, self.team, name), kinds)
         if not (happened or messages):

@@ -8,7 +8,7 @@ from teams_cli.messages import inboxes, notices
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.pace import NO_TEAM, Alarm, sleep_until
 from teams_cli.store.retrying import Ended, upsert
-from teams_cli.tasks import choosing, leases, overviews, plans, tasks
+from teams_cli.tasks import claims, leases, overviews, plans, tasks
 from teams_cli.tasks.plans import PLAN
 from teams_cli.tasks.tasks import FINISHED, TASK
 from teams_cli.teams import presence, teams
@@ -207,7 +207,7 @@ def all_settled(store: Store, team: str) -> Condition:
     def look(alarm: Alarm) -> dict[str, Any] | None:
         found = overviews.settled(store, team, alarm=alarm)
         if found is None:
-            choosing.release_lost(store, teams.get(store, team), alarm)
+            claims.release_lost(store, teams.get(store, team), alarm)
         return found
 
     def stands() -> str:
@@ -246,8 +246,8 @@ def task_ready(store: Store, team: str, caller: Caller) -> Condition:
 
     def look(alarm: Alarm) -> dict[str, Any] | None:
         of_now = teams.get(store, team)
-        choosing.release_lost(store, of_now, alarm)
-        found = list(choosing.ready_for(store, of_now, caller, alarm))
+        claims.release_lost(store, of_now, alarm)
+        found = list(claims.ready_for(store, of_now, caller, alarm))
         return {"ready": [task.id for task in found]} if found else None
 
     def stands() -> str:
@@ -285,7 +285,7 @@ def agent_done(store: Store, team: str, name: str) -> Condition:
         if session and not session.ended:
             ending.set_alarm(store, team, [session], alarm)
             return None
-        choosing.release_lost(store, teams.get(store, team), alarm)
+        claims.release_lost(store, teams.get(store, team), alarm)
         busy = [task.id for task in tasks.labelled(store, team, tasks.IN_PROGRESS) if task.owner == name]
         return None if busy else {"agent": name}
 

@@ -12,7 +12,7 @@ from teams_cli import errors
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm
-from teams_cli.tasks import choosing, claims, tasks
+from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.presence import Agent
@@ -149,7 +149,7 @@ class Facts:
     def _in_sight(self, most: int = _IN_SIGHT) -> list[Task]:
         """The best *most* tasks that the caller can claim, and another one if there are more."""
         if self._unread_ready is None:
-            self._unread_ready = choosing.ready_for(self.store, self.team, self.caller, self.alarm)
+            self._unread_ready = claims.ready_for(self.store, self.team, self.caller, self.alarm)
         while len(self._ready) <= most and (task := next(self._unread_ready, None)):
             self._ready.append(task)
         return self._ready[: most + 1]

@@ -6,8 +6,8 @@ import os
 
 from teams_cli import errors
 from teams_cli.names import HUMAN, RESERVED
-from teams_cli.teams import rights, settings
-from teams_cli.teams.roles import ALIASES, BUILT_IN
+from teams_cli.teams import settings
+from teams_cli.teams.roles import ALIASES, BUILT_IN, operations
 from teams_cli.teams.teams import LEADER, MANAGER, MEMBER
 from teams_cli.text import file_patterns
 from teams_cli.workflows import model, ordering
@@ -85,7 +85,7 @@ def _roles(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
             yield ("roles", name, "extends"), f"must come down to {MEMBER} or {MANAGER}"
         for key, said in (("allow", definition.get("allow", [])), ("deny", definition.get("deny", []))):
             for index, operation in enumerate(said):
-                if operation not in rights.names():
+                if operation not in operations():
                     yield ("roles", name, key, index), f"there is no operation {operation!r}"
 
 

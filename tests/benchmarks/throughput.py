@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 WORKER = """
 import os, sys, time
 from teams_cli.errors import NotFound
-from teams_cli.tasks import choosing, claims
+from teams_cli.tasks import claims
 from teams_cli.messages import messages
 from teams_cli.teams.permission import Caller
 from teams_cli.store.opening import open_store
@@ -45,7 +45,7 @@ elif what == "claim":
 elif what == "next":
     try:
         while True:
-            done.append(choosing.claim_next(store, "alpha", caller).id)
+            done.append(claims.claim_next(store, "alpha", caller).id)
             change_task(store, "alpha", caller, done[-1], Edit(status="completed"))
     except NotFound:
         pass

@@ -69,7 +69,7 @@ ROWS = {
             '    ("updates", "update-task note"),\n    ("hurrying", "hurry-task"),\n',
         )
     ],
-    "teams/rights.py": [('    "heartbeat": EVERYBODY,\n', '    "heartbeat": EVERYBODY,\n    "hurry-task": LEADERS,\n')],
+    "teams/roles.py": [('    "heartbeat": EVERYBODY,\n', '    "heartbeat": EVERYBODY,\n    "hurry-task": LEADERS,\n')],
 }
 
 

@@ -52,7 +52,7 @@ COMMANDS = table(
 ADDED = {"teams/reservations.py": NOUN, "commands/reserving.py": COMMAND}
 CHANGED = {
     "commands/__init__.py": [('    ("updates",', '    ("reserving", "reserve"),\n    ("updates",')],
-    "teams/rights.py": [('    "reply":', '    "reserve": EVERYBODY,\n    "reply":')],
+    "teams/roles.py": [('    "reply":', '    "reserve": EVERYBODY,\n    "reply":')],
     "kinds.py": [
         ("from teams_cli.teams import pages,", "from teams_cli.teams import reservations, pages,"),
         ("    pages.PAGE,\n", "    pages.PAGE,\n    reservations.RESERVATION,\n"),

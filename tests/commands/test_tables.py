@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 from teams_cli import commands, extensions
-from teams_cli.teams import rights
+from teams_cli.teams import roles
 
 
 def test_the_table_names_every_declared_command() -> None:
@@ -22,6 +22,6 @@ def test_the_table_names_every_declared_command() -> None:
 def test_the_table_of_rights_names_commands() -> None:
     every = commands.every()
     missing = extensions.BROUGHT_BY.keys() - every.keys()
-    assert set(rights.names()) <= every.keys() | missing
+    assert set(roles.operations()) <= every.keys() | missing
     looking = {command.name for command in every.values() if command.reads and command.in_team}
-    assert looking == {name for name in rights.names() if not rights.is_change(name)} - missing
+    assert looking == {name for name in roles.operations() if not roles.is_change(name)} - missing

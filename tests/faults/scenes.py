@@ -10,7 +10,7 @@ from typing import NamedTuple
 from teams_cli import closing
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.clock import rfc3339
-from teams_cli.membership import joining, leaving, shutdowns
+from teams_cli.membership import joining, shutdowns
 from teams_cli.messages import messages
 from teams_cli.questions import asking
 from teams_cli.store.contract import Store
@@ -107,7 +107,7 @@ def closed(store: Store) -> None:
 
 
 def left(store: Store) -> None:
-    leaving.leave(store, ALPHA, BOB)
+    joining.leave(store, ALPHA, BOB)
 
 
 def idle(store: Store, state: str = "done") -> None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teams_cli.errors import NotAllowed, TeamsError, WrongState
-from teams_cli.membership import joining, leaving, shutdowns
+from teams_cli.membership import joining, shutdowns
 from teams_cli.membership.shutdowns import ShutdownNotFound
 from teams_cli.messages import messages, reading
 from teams_cli.messages.reading import Selection
-from teams_cli.tasks import choosing, claims, tasks
+from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import teams
 from teams_cli.teams.permission import Caller
@@ -54,9 +54,9 @@ def test_after_it_nothing_is_changed_by_the_member(team: Store) -> None:
     shutdowns.approve(team, ALPHA, BOB, "1")
     for do in (
         lambda: messages.send(team, ALPHA, BOB, "lea", "hi"),
-        lambda: choosing.claim_next(team, ALPHA, BOB),
+        lambda: claims.claim_next(team, ALPHA, BOB),
         lambda: claims.heartbeat(team, ALPHA, BOB),
-        lambda: leaving.leave(team, ALPHA, BOB),
+        lambda: joining.leave(team, ALPHA, BOB),
         lambda: joining.join(team, ALPHA, BOB),
     ):
         with pytest.raises(NotAllowed) as refusal:

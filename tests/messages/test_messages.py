@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teams_cli.errors import AgentNotFound, InvalidValue
-from teams_cli.membership import joining, leaving
+from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE, quote
 from teams_cli.teams import presence, teams
@@ -36,7 +36,7 @@ def test_an_unknown_recipient_is_told_who_there_is(team: Store) -> None:
 def test_a_broadcast_is_one_message_to_all_others_that_are_there(team: Store) -> None:
     for caller in (MIA, Caller("zoe")):
         joining.join(team, ALPHA, caller)
-    leaving.leave(team, ALPHA, MIA)
+    joining.leave(team, ALPHA, MIA)
     sent = messages.broadcast(team, ALPHA, BOB, "hi")
     assert (sent.number, sent.to, sent.recipients) == (1, "all", ["lea", "zoe"])
     assert team.last(ALPHA, MESSAGE) == 1

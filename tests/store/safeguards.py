@@ -63,9 +63,7 @@ MUTANTS = [
         "data = None",
         CRASH,
     ),
-    Mutant(
-        "changed files not opened again", "files/contents", "if state and state ==", "if state or state ==", READING
-    ),
+    Mutant("changed files not opened again", "files/disk", "if state and state ==", "if state or state ==", READING),
     Mutant("no compare-and-swap", "files/engine", "if current != revision:", "if False:", RACES),
     Mutant(
         "compare before the lock only",

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from teams_cli.errors import TeamsError
-from teams_cli.membership import joining, leaving, shutdowns
+from teams_cli.membership import joining, shutdowns
 from teams_cli.messages import inboxes, messages, reading
 from teams_cli.messages.reading import Selection
 from teams_cli.records.records import Record
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import choosing, claims, leases, tasks
+from teams_cli.tasks import claims, leases, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, teams
@@ -89,11 +89,11 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(agent=AGENTS)
     def leave(self, agent: str) -> None:
-        self.both(lambda s: leaving.leave(s, ALPHA, Caller(agent)))
+        self.both(lambda s: joining.leave(s, ALPHA, Caller(agent)))
 
     @rule(agent=AGENTS, to=AGENTS)
     def hand_over(self, agent: str, to: str) -> None:
-        self.both(lambda s: leaving.hand_over(s, ALPHA, Caller(agent), to))
+        self.both(lambda s: joining.hand_over(s, ALPHA, Caller(agent), to))
 
     @rule(
         agent=AGENTS,
@@ -112,7 +112,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(agent=AGENTS)
     def claim_next(self, agent: str) -> None:
-        self.both(lambda s: choosing.claim_next(s, ALPHA, Caller(agent)))
+        self.both(lambda s: claims.claim_next(s, ALPHA, Caller(agent)))
 
     @rule(agent=AGENTS, task=TASKS)
     def release(self, agent: str, task: str) -> None:

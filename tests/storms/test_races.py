@@ -22,8 +22,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_engine")]
 
 WORKER = """
 import os, sys
-from teams_cli.tasks import choosing, claims
-from teams_cli.membership import joining, leaving
+from teams_cli.tasks import claims
+from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.tasks import tasks
 from teams_cli.teams.permission import Caller
@@ -39,11 +39,11 @@ BROADCAST = "for n in range(times): print(messages.broadcast(store, 'alpha', cal
 MOVE = """
 for n in range(times):
     joining.join(store, 'alpha', caller)
-    leaving.leave(store, 'alpha', caller)
+    joining.leave(store, 'alpha', caller)
 """
 CLAIM = """
 try:
-    while True: print(choosing.claim_next(store, 'alpha', caller).id)
+    while True: print(claims.claim_next(store, 'alpha', caller).id)
 except NotFound:
     pass
 """

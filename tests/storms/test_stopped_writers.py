@@ -17,7 +17,7 @@ import pytest
 
 from teams_cli import closing, copying
 from teams_cli.errors import Busy, Conflict, NotAllowed, TeamsError
-from teams_cli.membership import leaving
+from teams_cli.membership import joining
 from teams_cli.messages import messages, reading
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import claims, plans, tasks
@@ -39,7 +39,7 @@ WRITERS: dict[str, Callable[[FileStore], Any]] = {
     "ack": lambda store: reading.handle(store, ALPHA, BOB, ["1"]),
     "announce": lambda store: presence.announce(store, ALPHA, BOB, LATE),
     "propose": lambda store: plans.propose(store, ALPHA, BOB, LATE),
-    "leave": lambda store: leaving.leave(store, ALPHA, BOB),
+    "leave": lambda store: joining.leave(store, ALPHA, BOB),
     "set": lambda store: settings.change(store, ALPHA, LEA, "staleAfterSeconds", "77"),
 }
 ACKNOWLEDGED, REFUSED = 0, 7
@@ -127,7 +127,7 @@ def test_what_is_acknowledged_after_it_stood_still_is_where_the_team_is(
 CLOSERS: dict[str, Callable[[FileStore, Path], Any]] = {
     "close": lambda store, other: closing.close(store, ALPHA, LEA, force=True),
     "copy": lambda store, other: copying.copy(store, FileStore(str(other)), ALPHA, LEA),
-    "hand over": lambda store, other: leaving.hand_over(store, ALPHA, LEA, "bob"),
+    "hand over": lambda store, other: joining.hand_over(store, ALPHA, LEA, "bob"),
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from teams_cli.errors import NotAllowed, NothingReady, StaleClaim, TaskClaimed, TaskNotFound, WrongState
 from teams_cli.membership import joining
-from teams_cli.tasks import changes, choosing, claims, tasks
+from teams_cli.tasks import changes, claims, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.permission import Caller
@@ -63,13 +63,13 @@ def test_next_is_by_priority_then_by_age(team: Store) -> None:
     add(team, "waits", blocked_by=["task-1"], priority="high")
     add(team, "needs rust", require=["rust"])
     order = ["c", "e", "b", "d", *"6789", "10", "11", "a"]
-    assert [choosing.claim_next(team, ALPHA, BOB).title for _ in order] == order
+    assert [claims.claim_next(team, ALPHA, BOB).title for _ in order] == order
     with pytest.raises(NothingReady) as refusal:
-        choosing.claim_next(team, ALPHA, BOB)
+        claims.claim_next(team, ALPHA, BOB)
     assert refusal.value.status == 10
     changes.change_task(team, ALPHA, BOB, "1", Edit(status="completed"))
-    assert choosing.claim_next(team, ALPHA, BOB).title == "waits"
-    assert choosing.claim_next(team, ALPHA, MIA).title == "needs rust"
+    assert claims.claim_next(team, ALPHA, BOB).title == "waits"
+    assert claims.claim_next(team, ALPHA, MIA).title == "needs rust"
 
 
 def test_next_follows_changes(team: Store) -> None:
@@ -77,13 +77,13 @@ def test_next_follows_changes(team: Store) -> None:
     for title in ("a", "b", "c"):
         add(team, title)
     changes.change_task(team, ALPHA, LEA, "3", Edit(priority="high"))
-    assert choosing.claim_next(team, ALPHA, BOB).title == "c"
+    assert claims.claim_next(team, ALPHA, BOB).title == "c"
     claims.release(team, ALPHA, BOB, "3")
-    assert choosing.claim_next(team, ALPHA, MIA).title == "c"
+    assert claims.claim_next(team, ALPHA, MIA).title == "c"
     changes.change_task(team, ALPHA, MIA, "3", Edit(status="failed"))
-    assert choosing.claim_next(team, ALPHA, MIA).title == "a"
+    assert claims.claim_next(team, ALPHA, MIA).title == "a"
     changes.change_task(team, ALPHA, MIA, "3", Edit(status="pending"))
-    assert choosing.claim_next(team, ALPHA, BOB).title == "c"
+    assert claims.claim_next(team, ALPHA, BOB).title == "c"
 
 
 def test_releasing(team: Store) -> None:
@@ -116,6 +116,6 @@ def test_what_was_made_pending_by_hand_is_found_where_nothing_else_is_ready(tmp_
     path = cli.root / "tasks/alpha/task-6.json"
     path.write_text(json.dumps({key: said for key, said in json.loads(path.read_text()).items() if key != "status"}))
     store = cli.store()
-    assert [choosing.claim_next(store, ALPHA, BOB).title for _ in range(4)] == ["c", "b", "unsaid", "a"]
+    assert [claims.claim_next(store, ALPHA, BOB).title for _ in range(4)] == ["c", "b", "unsaid", "a"]
     with pytest.raises(NothingReady):
-        choosing.claim_next(store, ALPHA, BOB)
+        claims.claim_next(store, ALPHA, BOB)

@@ -10,11 +10,11 @@ import pytest
 
 from teams_cli.clock import parse_rfc3339
 from teams_cli.errors import StaleClaim, TaskClaimed
-from teams_cli.membership import joining, leaving, shutdowns
+from teams_cli.membership import joining, shutdowns
 from teams_cli.messages import reading
 from teams_cli.messages.reading import Selection
 from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import choosing, claims, leases, tasks
+from teams_cli.tasks import claims, leases, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, teams
@@ -47,7 +47,7 @@ def seen(store: Store, task: str = "1") -> Task:
 def lapse(store: Store, clock: FakeClock) -> None:
     """Let leases end, and then the grace period that begins when somebody looks."""
     clock.advance(901)
-    choosing.release_lost(store, teams.get(store, ALPHA))
+    claims.release_lost(store, teams.get(store, ALPHA))
     clock.advance(121)
 
 
@@ -187,18 +187,18 @@ def test_tasks_of_an_agent_whose_process_is_gone_are_free_at_once(team: Store) -
 def test_a_claim_holds_for_who_joined_since_the_team_was_looked_at(team: Store) -> None:
     tom = Caller("tom")
     joining.join(team, ALPHA, tom)
-    leaving.leave(team, ALPHA, tom)
+    joining.leave(team, ALPHA, tom)
     looked_at = teams.get(team, ALPHA)
     joining.join(team, ALPHA, tom)
     claims.claim(team, ALPHA, tom, "2")
-    choosing.release_lost(team, looked_at)
+    claims.release_lost(team, looked_at)
     assert leases.current(team, looked_at, tasks.get(team, ALPHA, "2")).owner == "tom"
     with pytest.raises(TaskClaimed):
         claims.take(team, looked_at, MIA, tasks.get(team, ALPHA, "task-2"), anew=True)
 
 
 def test_tasks_of_who_left_or_was_shut_down_are_free_at_once(team: Store) -> None:
-    assert leaving.leave(team, ALPHA, BOB) == ["task-1"]
+    assert joining.leave(team, ALPHA, BOB) == ["task-1"]
     task = seen(team)
     assert (task.status, task.notes[-1].what, task.notes[-1].by) == ("pending", "released", "bob")
     assert claims.claim(team, ALPHA, MIA, "1").claim == 2

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teams_cli.errors import NotAllowed, PlanRequired, WrongState
-from teams_cli.membership import joining, leaving
+from teams_cli.membership import joining
 from teams_cli.messages import reading
 from teams_cli.messages.reading import Selection
 from teams_cli.tasks import changes, claims, plans, tasks
@@ -67,7 +67,7 @@ def test_a_decided_plan_stays_decided(team: Store) -> None:
 
 def test_nobody_decides_on_their_own(team: Store) -> None:
     plans.propose(team, ALPHA, MIA, "p")
-    leaving.hand_over(team, ALPHA, LEA, "mia")
+    joining.hand_over(team, ALPHA, LEA, "mia")
     for decide in (lambda: plans.approve(team, ALPHA, MIA, "1"), lambda: plans.reject(team, ALPHA, MIA, "1", "no")):
         with pytest.raises(NotAllowed):
             decide()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from teams_cli import text
 from teams_cli.errors import InvalidValue
 from teams_cli.membership import joining
-from teams_cli.tasks import choosing, tasks, touching
+from teams_cli.tasks import claims, tasks, touching
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.permission import Caller
 
@@ -85,5 +85,5 @@ def test_next_is_what_touches_nothing_of_others(store: Store) -> None:
     ]:
         draft = Task(team_name=ALPHA, title="t", created_at="", priority=priority, touches=touches)
         tasks.create(store, ALPHA, LEA, draft)
-    assert choosing.claim_next(store, ALPHA, BOB).id == "task-1"
-    assert [choosing.claim_next(store, ALPHA, MIA).id for _ in range(4)] == ["task-3", "task-5", "task-2", "task-4"]
+    assert claims.claim_next(store, ALPHA, BOB).id == "task-1"
+    assert [claims.claim_next(store, ALPHA, MIA).id for _ in range(4)] == ["task-3", "task-5", "task-2", "task-4"]

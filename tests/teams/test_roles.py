@@ -12,12 +12,12 @@ import pytest
 
 from teams_cli import closing
 from teams_cli.errors import NeedsHuman, NotAllowed
-from teams_cli.membership import joining, leaving, shutdowns
+from teams_cli.membership import joining, shutdowns
 from teams_cli.messages import messages, reading
 from teams_cli.messages.reading import Selection
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import choosing, claims, plans, tasks
+from teams_cli.tasks import claims, plans, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, role_definitions, roles, settings
@@ -80,7 +80,7 @@ TABLE: list[tuple[str, Callable[[FileStore, Caller], object], str]] = [
         "leader task-manager human",
     ),
     ("claim-task", lambda s, c: claims.claim(s, ALPHA, c, "4"), "member task-manager"),
-    ("claim-task --next", lambda s, c: choosing.claim_next(s, ALPHA, c), "member task-manager"),
+    ("claim-task --next", lambda s, c: claims.claim_next(s, ALPHA, c), "member task-manager"),
     ("update-task: title of any", update(task="1", title="x"), "leader task-manager human"),
     ("update-task: description of any", update(task="1", description="x"), "leader task-manager human"),
     ("update-task: priority of any", update(task="4", priority="high"), "leader task-manager human"),
@@ -108,7 +108,7 @@ TABLE: list[tuple[str, Callable[[FileStore, Caller], object], str]] = [
     ("reject-shutdown: bob's", lambda s, c: shutdowns.reject(s, ALPHA, c, "1", "no"), "member"),
     ("close-team", lambda s, c: closing.close(s, ALPHA, c, force=True), "leader human"),
     ("restore-team", lambda s, c: closing.restore(s, ALPHA, c), "leader human"),
-    ("hand-over", lambda s, c: leaving.hand_over(s, ALPHA, c, "ida"), "leader human"),
+    ("hand-over", lambda s, c: joining.hand_over(s, ALPHA, c, "ida"), "leader human"),
     ("define-role", lambda s, c: role_definitions.define(s, ALPHA, c, "scout"), "leader human"),
     ("set", lambda s, c: settings.change(s, ALPHA, c, "staleAfterSeconds", "60"), "leader human"),
 ]

@@ -10,7 +10,7 @@ import pytest
 
 from teams_cli import closing, names
 from teams_cli.errors import AlreadyExists, Conflict, NotAllowed, WrongState, WrongUsage
-from teams_cli.membership import joining, leaving
+from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.tasks import Task
@@ -29,7 +29,7 @@ def test_aliases_go_round_and_are_never_given_twice(team: Store) -> None:
     joining.join(team, ALPHA, Caller("AGENTb"))
     given = [joining.join(team, ALPHA, None)[0].agent_id for _ in range(3)]
     assert given == ["agentA", "agentC", "agentD"]
-    leaving.leave(team, ALPHA, Caller("agentD"))
+    joining.leave(team, ALPHA, Caller("agentD"))
     given = [joining.join(team, ALPHA, None)[0].agent_id for _ in range(50)]
     assert given[:22] == [f"agent{c}" for c in "EFGHIJKLMNOPQRSTUVWXYZ"]
     assert given[22:48] == [f"agent{c}1" for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"]
@@ -42,7 +42,7 @@ def test_who_left_may_come_back_in_another_role(team: Store) -> None:
     """A name is of one agent: nobody else gets it, and it has nothing of before in progress."""
     tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at=""))
     claims.claim(team, ALPHA, BOB, "1")
-    assert leaving.leave(team, ALPHA, BOB) == ["task-1"]
+    assert joining.leave(team, ALPHA, BOB) == ["task-1"]
     with pytest.raises(AlreadyExists):
         joining.join(team, ALPHA, Caller("BOB"))
     with pytest.raises(NotAllowed):
@@ -54,19 +54,19 @@ def test_who_left_may_come_back_in_another_role(team: Store) -> None:
 
 def test_the_leader_does_not_leave(team: Store) -> None:
     with pytest.raises(WrongState) as refusal:
-        leaving.leave(team, ALPHA, LEA)
+        joining.leave(team, ALPHA, LEA)
     assert "hand-over" in refusal.value.hint and "close-team" in refusal.value.hint
-    leaving.hand_over(team, ALPHA, LEA, "bob")
-    leaving.leave(team, ALPHA, LEA)
+    joining.hand_over(team, ALPHA, LEA, "bob")
+    joining.leave(team, ALPHA, LEA)
     assert teams.get(team, ALPHA).active_names() == ["bob"]
 
 
 def test_handing_over_swaps_the_roles(team: Store) -> None:
-    after = leaving.hand_over(team, ALPHA, LEA, "bob")
+    after = joining.hand_over(team, ALPHA, LEA, "bob")
     assert {m.agent_id: m.role for m in after.members} == {"lea": "team-member", "bob": "team-leader"}
     with pytest.raises(NotAllowed):
-        leaving.hand_over(team, ALPHA, LEA, "lea")
-    assert leaving.hand_over(team, ALPHA, BOB, "bob") == after
+        joining.hand_over(team, ALPHA, LEA, "lea")
+    assert joining.hand_over(team, ALPHA, BOB, "bob") == after
 
 
 def test_a_closed_team_is_read_and_not_changed(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from teams_cli.names import HUMAN
 from teams_cli.questions import answering
 from teams_cli.serving import requests
 from teams_cli.teams import presence
-from teams_cli.teams.rights import is_change
+from teams_cli.teams.roles import is_change
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

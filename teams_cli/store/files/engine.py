@@ -26,8 +26,8 @@ from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.documents import encode, says_closed, team_closed
 from teams_cli.store.files import directories, disk, marks
-from teams_cli.store.files.contents import Contents
 from teams_cli.store.files.directories import Layout
+from teams_cli.store.files.disk import Contents
 from teams_cli.store.files.locks import LOCK, Lock
 from teams_cli.store.files.message_log import MessageLog
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from teams_cli.records.records import Record
     from teams_cli.store.contract import Kind
-    from teams_cli.store.files.contents import Contents
+    from teams_cli.store.files.disk import Contents
     from teams_cli.store.files.locks import Lock
 
     R = TypeVar("R", bound=Record)

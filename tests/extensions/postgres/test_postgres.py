@@ -24,7 +24,7 @@ PATIENCE = (0.05, 60.0)
 """Seconds that every other client waits for a server."""
 WORKER = """
 import os, sys
-from teams_cli.tasks import choosing, claims
+from teams_cli.tasks import claims
 from teams_cli.messages import messages
 from teams_cli.teams.permission import Caller
 from teams_cli.errors import Busy, NothingReady, StaleClaim, WrongState
@@ -45,7 +45,7 @@ def insist(what, change):
 sent = 0
 while True:
     try:
-        task = insist("claim", lambda: choosing.claim_next(store, "alpha", caller))
+        task = insist("claim", lambda: claims.claim_next(store, "alpha", caller))
     except NothingReady:
         break
     print("claimed", task.id, flush=True)
