@@ -274,7 +274,7 @@ def heartbeat(
 
 
 _SPREAD = 8
-_MANY, _AT_ONCE = 20, 200
+"""The tasks that are passed over at most after another agent was first, so that those who collided do not again."""
 
 
 def claim_next(
@@ -294,16 +294,12 @@ def claim_next(
     at = require(store, team_name, caller, "claim-task", "--next")
     team, caller = at.team, at.caller
     release_lost(store, team)
-    wrong: list[str] = []
-    try:
-        while True:
-            task, passed_over = _first_free(store, team, caller, wanted or _any, wrong)
-            if task is not None:
-                return task
-            if not passed_over:
-                raise errors.NothingReady(f"no task is ready for {caller.name}", _in_vain(store, team))
-    finally:
-        _unmark(store, team, wrong)
+    while True:
+        task, passed_over = _first_free(store, team, caller, wanted)
+        if task is not None:
+            return task
+        if not passed_over:
+            raise errors.NothingReady(f"no task is ready for {caller.name}", _in_vain(store, team))
 
 
 def _in_vain(store: Store, team: Team) -> str:
@@ -326,39 +322,21 @@ def release_lost(store: Store, team: Team, alarm: Alarm | None = None) -> list[T
     return held
 
 
-def _unmark(store: Store, team: Team, wrong: list[str]) -> None:
-    """Have keys forgotten under which there was no task to have: a few are of those just claimed, many take time."""
-    if len(wrong) > _MANY:
-        store.mark_anew(team.name, TASK, wrong[:_AT_ONCE])
-
-
-def _any(_: Task) -> bool:
-    return True
-
-
 def _first_free(
-    store: Store,
-    team: Team,
-    caller: Caller,
-    wanted: Callable[[Task], bool],
-    wrong: list[str],
+    store: Store, team: Team, caller: Caller, wanted: Callable[[Task], bool] | None
 ) -> tuple[Task | None, int]:
-    """Claim the first task that can be had; and how many were passed over.
-
-    After losing a task to another agent the search goes on a few places further, or those that collided would collide
-    again.
-    """
+    """Claim the first task that can be had; also returns how many were passed over."""
     skills = _skills(team, caller)
     status_of = dependencies.stored(store, team.name)
     ahead = passed_over = 0
-    found = _candidates(store, team.name, caller.name, lambda: tasks.all_pending(store, team.name), wrong)
+    found = _candidates(store, team.name, caller.name, lambda: tasks.all_pending(store, team.name))
     for task in _last(
         found, lambda task: leases.may_be_claimed_again(task, caller.name) or _left_to_others(store, team, task, caller)
     ):
         if ahead:
             ahead -= 1
             passed_over += 1
-        elif _may_be_taken(task, skills, status_of) and wanted(task):
+        elif _may_be_taken(task, skills, status_of) and (wanted is None or wanted(task)):
             try:
                 return take(store, team, caller, task, anew=True), 0
             except (errors.TaskClaimed, errors.WrongState):
@@ -432,9 +410,7 @@ def _last(found: Iterable[Task], is_last: Callable[[Task], object]) -> Iterator[
     yield from last
 
 
-def _candidates(
-    store: Store, team: str, agent: str, others: Callable[[], Iterator[Task]], wrong: list[str] | None = None
-) -> Iterator[Task]:
+def _candidates(store: Store, team: str, agent: str, others: Callable[[], Iterator[Task]]) -> Iterator[Task]:
     """Pending tasks that are not kept for others, best first: before all those that are kept for the agent, at the end
     those among the *others* that are not found by their label, as they were edited by hand.
     """
@@ -442,7 +418,7 @@ def _candidates(
     yield from kept
     seen = {task.id for task in kept}
     for priority in PRIORITIES:
-        waits = tasks.labelled(store, team, *tasks.pending(priority), wrong=wrong)
+        waits = tasks.labelled(store, team, *tasks.pending(priority))
         for task in _apart_first(store, team, agent, waits):
             seen.add(task.id)
             yield task

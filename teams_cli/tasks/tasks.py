@@ -395,20 +395,12 @@ def count(found: Iterable[Task]) -> dict[str, int]:
     return counts
 
 
-def labelled(store: Store, team: str, *labels: str, wrong: list[str] | None = None) -> Iterator[Task]:
-    """The tasks that seem to have one of the labels, by number; damaged ones are passed over. Keys that have none of
-    them any more are added to *wrong*.
-    """
+def labelled(store: Store, team: str, *labels: str) -> Iterator[Task]:
+    """Yield the tasks that have one of the labels, by number; damaged ones are passed over."""
     for key in store.labelled(team, TASK, *labels):
         try:
             task, _ = store.get(team, TASK, key)
-        except errors.NotFound:
-            fits = False
         except errors.TeamsError:
             continue
-        else:
-            fits = label_of(task) in labels
-        if fits:
+        if label_of(task) in labels:
             yield task
-        elif wrong is not None:
-            wrong.append(key)

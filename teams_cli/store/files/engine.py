@@ -29,7 +29,7 @@ from teams_cli.store.files import directories, disk, marks
 from teams_cli.store.files.directories import Layout
 from teams_cli.store.files.disk import Contents
 from teams_cli.store.files.locks import LOCK, Lock
-from teams_cli.store.files.message_log import MessageLog
+from teams_cli.store.files.message_log import MessageLog, note_history, read_history
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -324,20 +324,14 @@ class FileStore(Store):
         whole_team.empty(trash)
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
-        from teams_cli.store.files.journal import note
-
-        note(self.layout.history(team), [entry])
+        note_history(self.layout.history(team), [entry])
 
     def put_history(self, team: str, entries: Sequence[dict[str, Any]]) -> None:
-        from teams_cli.store.files.journal import note
-
         disk.make_directories(self.layout.team(team), self.address)
-        note(self.layout.history(team), entries)
+        note_history(self.layout.history(team), entries)
 
     def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
-        from teams_cli.store.files.journal import entries
-
-        return entries(self.layout.history(team), after, backwards)
+        return read_history(self.layout.history(team), after, backwards)
 
     def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
         from teams_cli.store.files.watches import watch_directories

@@ -1,4 +1,5 @@
-"""The log of one team's messages as files: a thousand to a directory, each written once and never changed.
+"""The log of one team's messages as files, a thousand to a directory, each written once and never changed; and the
+team's history, a JSON object a line, which is derived and never the truth.
 
 Older versions packed those of a closed team, a directory in one file, `packed.json`, which is there before the others
 go. So that file is looked for after the directory was listed: it has what went away meanwhile.
@@ -7,17 +8,20 @@ go. So that file is looked for after the directory was listed: it has what went 
 from __future__ import annotations
 
 import os
+import stat
 
 from teams_cli import errors
 from teams_cli.names import is_name, is_number
+from teams_cli.records.json_text import dumps, loads
 from teams_cli.store.documents import encode_unnumbered, heading
 from teams_cli.store.files import directories, disk
 from teams_cli.store.files.directories import PACKED
+from teams_cli.store.files.disk import failed, release
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     from teams_cli.records.records import Record
     from teams_cli.store.contract import Kind
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from teams_cli.store.files.locks import Lock
 
     R = TypeVar("R", bound=Record)
+
 
 _SEGMENT = 1000
 _SEVERAL = "@"
@@ -426,3 +431,88 @@ def _parts(file_name: str) -> tuple[int, str, str]:
         return 0, "", ""
     number, to, uid, _ = parts
     return (int(number), to, uid) if to == _SEVERAL or is_name(to) else (0, "", "")
+
+
+_APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+_READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+_MAX_LINE = 1 << 20
+_PART = 1 << 16
+"""Bytes that are read at once from the end."""
+
+
+def note_history(path: str, entries: Sequence[dict[str, Any]]) -> None:
+    """Add a line for each. What they tell of was done already, so a disk that refuses is no reason to fail."""
+    try:
+        descriptor = os.open(path, _APPEND, 0o600)
+    except OSError:
+        return
+    try:
+        lines = "".join([f"{dumps(entry)}\n" for entry in entries]).encode()
+        os.write(descriptor, lines if _at_line_start(descriptor) else b"\n" + lines)
+    except OSError:
+        return
+    finally:
+        release(descriptor)
+
+
+def _at_line_start(descriptor: int) -> bool:
+    """Whether the last line is whole: a power failure may have left a part of one."""
+    end = os.lseek(descriptor, 0, os.SEEK_END)
+    return end == 0 or os.pread(descriptor, 1, end - 1) == b"\n"
+
+
+def read_history(path: str, after: int, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The entries from byte *after* on, or from the last one back to it, each with the position behind it; lines that
+    are none are passed over.
+    """
+    try:
+        descriptor = os.open(path, _READ)
+    except OSError:
+        return
+    try:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            yield from _backwards(descriptor, after) if backwards else _forwards(descriptor, after)
+    except OSError as error:
+        raise failed("read", path, error) from None
+    finally:
+        release(descriptor)
+
+
+def _forwards(descriptor: int, position: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    begins = True
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        file.seek(position)
+        while part := file.readline(_MAX_LINE):
+            ends = part.endswith(b"\n")
+            if not ends and len(part) < _MAX_LINE:  # being written, or cut off
+                return
+            position += len(part)
+            if begins and ends and (entry := _parsed_entry(part)) is not None:
+                yield position, entry
+            begins = ends
+
+
+def _backwards(descriptor: int, after: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    at = os.lseek(descriptor, 0, os.SEEK_END)
+    data, is_whole = b"", False
+    while at > after:
+        begin = max(after, at - _PART)
+        data, at = os.pread(descriptor, at - begin, begin) + data, begin
+        if not is_whole:  # what stands behind the last line is being written, or cut off
+            data = data[: data.rfind(b"\n") + 1] or data
+            is_whole = data.endswith(b"\n")
+        first = data.find(b"\n") + 1 if at > after else 0  # of this line the beginning is not here yet
+        position = at + len(data)
+        for line in reversed(data[first:].split(b"\n")[:-1] if is_whole else ()):
+            if len(line) < _MAX_LINE and (entry := _parsed_entry(line)) is not None:
+                yield position, entry
+            position -= len(line) + 1
+        data = data[:first] if is_whole else data
+
+
+def _parsed_entry(line: bytes) -> dict[str, Any] | None:
+    try:
+        entry = loads(line.decode())
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) else None
