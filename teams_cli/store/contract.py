@@ -1,26 +1,33 @@
 """The contract of every engine.
 
-Terms. A *record* is one JSON object of a *kind* (task, inbox, plan …) under a *key*, in a *team*. A *revision* is
-opaque: it is compared for equality, and nothing else. *Numbered* kinds get their keys from the store: `task-1`,
-`task-2`, … counting up in each team, never used again. The *log* holds messages: only appended to, numbered in commit
-order. A *topic* is what a change is about: of a record its kind, `task`, and `task/task-7`, and `task:pending-high`
-with its label of now, `task:` if none; of a message `message`, and `message/bob` of each recipient; `history`; or `*`,
-every topic. A *label* is a word computed from a record (`in_progress`) by which its key is found without reading all.
-*Durable* is what a power cut leaves. A team is *closed* when its own record says so, as its kind tells.
+Terms:
+
+* A *record* is one JSON object of a *kind* (task, inbox, plan …) under a *key*, in a *team*.
+* A *revision* stands for the content of a record. It is compared for equality, and nothing else.
+* *Numbered* kinds get their keys from the store: `task-1`, `task-2`, … Each team counts on its own, and no number is
+  given twice.
+* The *log* holds the messages. They are only appended, and numbered in the order of their commits.
+* A *label* is a word computed from a record, such as `in_progress`. It finds the keys of such records without reading
+  all records.
+* A *topic* says what a change is about. A change of task-7 has the topics `task`, `task/task-7` and `task:` with its
+  new label, if any; a message has `message`, and `message/bob` for each recipient. Others are `history`, and `*` for
+  every topic.
+* A change is *durable* if it survives a power cut.
+* A team is *closed* when its own record says so.
 
 What an engine promises:
 
-1. Every change is one commit: a reader sees all of it or nothing, and so does whoever comes after a crash.
+1. Every change is one commit. A reader sees all of it or nothing, also after a crash.
 2. When `create`, `replace` or `append` return, the change is durable. When they raise anything but `OutcomeUnknown`,
-   nothing was changed. After `OutcomeUnknown` the change is there or not; asking again tells.
+   nothing was changed. After `OutcomeUnknown` the change was made or not; repeating the call shows which.
 3. `replace` changes a record only if it still has the revision that was read.
-4. Of several that `create` one key, one wins. Keys that differ only in case are one key.
-5. What is read was checked: a record of the wrong shape raises `DamagedRecord` naming place and field, or, where
-   many are read, is reported beside the others. It is never overwritten.
-6. Reading takes no lock and changes nothing, not even where nothing is there yet.
-7. A change that can't have its turn within the time allowed raises `Busy`.
-8. In a closed team nothing is changed but what is `also_closed`: when the change that closes the team returns, none
-   that looked at the team before can follow it, however long it stood still in between.
+4. If several processes `create` the same key, one succeeds. Keys that differ only in case are the same key.
+5. Records are checked when they are read. A record of the wrong shape raises `DamagedRecord`, which names the place and
+   the field; where many are read, it is reported beside the others. It is never overwritten.
+6. Reading takes no lock and changes nothing. It does not even make missing directories.
+7. A change that waits longer for its turn than `lock_timeout` raises `Busy`.
+8. In a closed team only kinds that are `also_closed` can be changed. Once the change that closes the team has returned,
+   no other change can follow, even if its process looked at the team long before.
 """
 
 from __future__ import annotations
@@ -51,20 +58,20 @@ else:
 
 
 class Watch(Protocol):
-    """A look-out for changes in one team, from the moment it is made."""
+    """Notices changes in one team, from the moment the watch is made."""
 
     slow: str
-    """Why changes are seen late; empty where they wake at once."""
+    """The reason why changes are noticed late; empty if they are noticed at once."""
 
     @property
     def heard(self) -> frozenset[str]:
         """The topics of the changes that ended the last wait."""
 
     def wait(self, timeout: float) -> bool:
-        """Block until anything on a topic may have changed since the last call; False when time ran out."""
+        """Block until something on a topic may have changed since the last call; False after *timeout* seconds."""
 
     def fileno(self) -> int | None:
-        """The descriptor on which `select` wakes when something changed; None if there is none."""
+        """Return the descriptor that `select` reports as readable after a change; None if the watch has none."""
 
     def close(self) -> None:
         """Stop looking out."""
@@ -74,10 +81,10 @@ class Store:
     """The records and the message log of all teams."""
 
     address: str
-    """The place of the records, for people."""
+    """The place of the records, as it is shown to people."""
 
     root: str
-    """The directory for what belongs to this machine: configuration, logs, work trees, files of runs."""
+    """The directory for the files of this machine: configuration, logs, worktrees, files of runs."""
 
     clock: Clock
 
@@ -85,19 +92,19 @@ class Store:
     """The environment by which another process of this machine finds the same store and root."""
 
     host: str
-    """The name of this machine in a store that several machines use; else empty."""
+    """The name of this machine, if several machines use the store; else empty."""
 
     on_append: Callable[[str, Sequence[str], Any, str], None] | None = None
-    """Called with the team, the recipients, the message and who caused it once a message was appended."""
+    """Called after a message was appended, with the team, the recipients, the message and the name of its cause."""
 
     lock_timeout = 10.0
     """The seconds that a change waits at most for its turn."""
 
     changed = 0
-    """The number of changes made through it so far: it tells whether a failure followed a change."""
+    """The number of changes made through this store. It shows whether a change was made before a failure."""
 
     def teams(self) -> list[str]:
-        """The names of all teams, sorted; empty when there is none."""
+        """Return the names of all teams, sorted."""
         raise NotImplementedError
 
     def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, Revision]:
@@ -106,16 +113,17 @@ class Store:
         Returns the record as stored, with its number in it.
 
         Raises:
-            AlreadyExists: The key is taken, also by one that differs only in case; what took it is durable.
+            AlreadyExists: The key is taken, perhaps in another case. The record that has it is durable.
             WrongState: The team is closed.
             Busy, OutcomeUnknown, StorageFailed: See the promises.
         """
         raise NotImplementedError
 
     def create_all(self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
-        """Store so many records under the next numbers of their kind, in one commit; the records as stored.
+        """Store *count* records under the next numbers of their kind, in one commit; returns the records as stored.
 
-        *make* is given their keys, since one may name another, and returns them in that order. It may run twice.
+        *make* is given their keys, since one record may name another, and returns the records in the same order. It may
+        be called twice.
 
         Raises:
             WrongState: The team is closed.
@@ -124,10 +132,10 @@ class Store:
         raise NotImplementedError
 
     def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, Revision]:
-        """The record and its revision.
+        """Return the record and its revision.
 
         Raises:
-            NotFound: There is none under that key, or no such team.
+            NotFound: There is no record under the key, or no such team.
             DamagedRecord: It has the wrong shape.
         """
         raise NotImplementedError
@@ -135,55 +143,60 @@ class Store:
     def scan(
         self, team: str, kind: Kind[R], problems: list[errors.TeamsError], keys: Collection[str] | None = None
     ) -> Iterator[tuple[R, Revision]]:
-        """All records of a kind, or those under *keys*, by number or name; damaged ones are added to *problems*."""
+        """Yield all records of a kind, or those under *keys*, each with its revision, by number or name.
+
+        Damaged ones are added to *problems*.
+        """
         raise NotImplementedError
 
     def documents(self, team: str, kind: Kind[R], problems: list[errors.TeamsError]) -> Iterator[dict[str, Any]]:
-        """All records of a kind as `scan` has them, each as its JSON object with every field that has a value: for who
-        only shows them, and may change what it gets.
-        """
+        """Yield all records of a kind as JSON objects with all fields that have a value. The caller may change them."""
         return (record.having().to_json() for record, _ in self.scan(team, kind, problems))
 
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
-        """The keys of records with one of these labels, lowest number first.
+        """Yield the keys of records with one of these labels, lowest number first.
 
-        A hint: a key may belong to a record that lost the label meanwhile, and a record that was edited by hand
-        may be missing. Whoever uses it looks at each record, and reads all before saying for good that there is none:
-        a wait, which looks again, need not.
+        The keys are hints. A record may have lost the label meanwhile, and a record that was edited by hand may be
+        missing. So callers look at each record, and read all records before they say that there is none. A wait, which
+        looks again later, need not.
         """
         raise NotImplementedError
 
     def by_label(self, team: str, kind: Kind[R]) -> Mapping[str, Collection[str]]:
-        """The keys of all by their label, under "" where there is none or it is unknown: a hint, as for `labelled`."""
+        """Return the keys of all records by label, under "" if there is none or it is unknown. They are hints, as
+        those of `labelled`.
+        """
         raise NotImplementedError
 
     def holds(self, team: str, *kinds: str) -> set[str]:
-        """The kinds, of those named, of which the team may have records. It may name too many, never too few."""
+        """Return those of the *kinds* of which the team may have records. It may name too many, never too few."""
         raise NotImplementedError
 
     def owing(self, team: str) -> list[tuple[str, str]]:
-        """The kind and key of each record that owes a notice: its `owed` is not empty.
+        """Return the kind and key of each record that owes a notice, which is in its `owed`.
 
-        A hint, as for `labelled`: a record may be named that owes nothing any more, but none that owes is left out.
+        Some may owe nothing any more, but no record that owes a notice is missing.
         """
         raise NotImplementedError
 
     def mark_anew(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
-        """Have `labelled`, `by_label` and `owing` name these records where they belong, as far as can be done at once.
+        """Correct the hints of `labelled`, `by_label` and `owing` about these records, unless they are locked.
 
-        For whoever found such a hint wrong, as a process that was killed leaves it. Nothing else is changed.
+        For callers that found a wrong hint, as a killed process leaves it. Nothing else is changed.
         """
         return None
 
     def replace(
         self, team: str, kind: Kind[R], key: str, record: R, revision: Revision, lasting: bool = True
     ) -> Revision:
-        """Store the record in place of the one that has that revision. One that need not be *lasting* may be undone by
-        a power cut until the next that is: that it owes nothing any more, where sending it again adds nothing.
+        """Store the record in place of the one that has that revision.
+
+        A change that is not *lasting* is durable only with the next one that is. It suits changes that may be repeated,
+        as that a notice was sent: sending it again adds nothing.
 
         Raises:
-            StaleRevision: It has another one by now.
-            NotFound: There is none.
+            StaleRevision: The record has another revision by now.
+            NotFound: There is no such record.
             WrongState: The team is closed.
             Busy, OutcomeUnknown, StorageFailed: See the promises.
         """
@@ -193,26 +206,26 @@ class Store:
         """Store records of a numbered kind, each in place of the one that has that revision, in one commit.
 
         Raises:
-            StaleRevision: One has another by now; none is stored.
-            NotFound: There is none of one's key; none is stored.
+            StaleRevision: A record has another revision by now; none is stored.
+            NotFound: A record does not exist; none is stored.
             WrongState: The team is closed.
             Busy, OutcomeUnknown, StorageFailed: See the promises.
         """
         raise NotImplementedError
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
-        """Make durable what `get` showed (of the log, all up to that message), before it is answered for."""
+        """Make durable what `get` returned, before the caller relies on it; of the log, all messages up to that one."""
         raise NotImplementedError
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
-        """Append a message to the log, for the agents in *to*: all of them or none.
+        """Append a message to the log, for the agents in *to*: for all of them or none.
 
-        Returns the message as stored, with its number, and whether it is new: a *uid* that was used before in
-        the team gives the message of that time and adds nothing. With None the store makes a uid that is new.
-        A uid is made of names with `~` between them.
+        Returns the message as stored, with its number, and whether it is new. If the *uid* was used before in the team,
+        nothing is added, and the earlier message is returned. Without a uid the store makes one. A uid consists of
+        names with `~` between them.
 
         Raises:
-            InvalidValue: A recipient or the uid is of another form.
+            InvalidValue: A recipient or the uid is not valid.
             WrongState: The team is closed.
             Busy, OutcomeUnknown, StorageFailed: See the promises.
         """
@@ -221,45 +234,47 @@ class Store:
     def read(
         self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[errors.TeamsError], limit: int = 0
     ) -> list[R]:
-        """The messages to *agent* (None: all) with a number above *after*, in order; at most *limit* unless 0."""
+        """Return the messages to *agent*, or all if None, with a number above *after*, in order; at most *limit* of
+        them, unless that is 0.
+        """
         raise NotImplementedError
 
     def news(
         self, team: str, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
     ) -> tuple[list[R], int]:
-        """The messages to *agent* with a number above *after*, in order, and up to which number none is missing: the
-        highest that was given when this began, or one above it; *after* where none was behind it.
+        """Return the messages to *agent* with a number above *after*, in order, and the number up to which they are
+        complete: at least the highest that was given when this began, but never below *after*.
         """
         last = self.last(team, kind)
         found = self.read(team, kind, agent, after, problems) if last > after else []
         return [message for message in found if message.number <= last], max(last, after)  # type: ignore[attr-defined]
 
     def glance(self, team: str, kind: Kind[R], agent: str, after: int) -> int | None:
-        """The highest number that is noted, if that tells that none behind *after* is for *agent*; None if not."""
+        """Return the highest number given, if it shows that no message behind *after* is for *agent*; else None."""
         return None
 
     def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
-        """The number, uid and recipients of each message with a number above *after*, in no order.
+        """Yield the number, uid and recipients of each message with a number above *after*, in no order.
 
-        Where the engine knows these by themselves no message is read, so that damaged ones are among them.
+        Damaged messages are among them if the engine knows these facts without reading the message.
         """
         raise NotImplementedError
 
     def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[errors.TeamsError]) -> list[R]:
-        """The messages with these numbers, in order; numbers that there are not are passed over."""
+        """Return the messages with these numbers, in order. Unknown numbers are passed over."""
         raise NotImplementedError
 
     def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
-        """The records or messages that may be meant by the words, those with the highest numbers first.
+        """Yield the records or messages that may match all the words, those with the highest numbers first.
 
-        A word is of letters and digits, in the form that `str.lower` gives. Each record is among these that has
-        for every word a string in which a word begins so, of those in files also where the file leaves out what goes
-        without saying; others may be, so whoever asks looks at each.
+        Words consist of letters and digits, in lower case. A record matches if each of them begins a word in one of its
+        strings. Others may be among them, so callers look at each. Of edited files this holds for fields that the file
+        leaves out, too.
         """
         raise NotImplementedError
 
     def last(self, team: str, kind: Kind[R]) -> int:
-        """The highest number that was given in a numbered kind or the log; 0 when none was."""
+        """Return the highest number given in a numbered kind or the log; 0 if none was given."""
         raise NotImplementedError
 
     def reserve(self, team: str, kind: Kind[R], number: int) -> None:
@@ -271,81 +286,85 @@ class Store:
         raise NotImplementedError
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
-        """Note a change in the team's history. The history is derived: losing an entry to a crash is allowed."""
+        """Add an entry to the team's history. A crash may lose it: the records, not the history, say what is so."""
         raise NotImplementedError
 
     def put_history(self, team: str, entries: Sequence[dict[str, Any]]) -> None:
-        """Note changes as `journal` does, in a team that is copied here and of which nothing may be there yet."""
+        """Add entries as `journal` does, to a team that is being copied here and may have no directory yet."""
         for entry in entries:
             self.journal(team, entry)
 
     def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The noted changes from position *after* on, or *backwards* to it, each with the position behind it."""
+        """Yield the entries of the history from position *after* on, or *backwards* from the last one to it, each with
+        the position behind it.
+        """
         raise NotImplementedError
 
     def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
-        """All records of a kind as they are kept, to the byte, by number or name, each with its key.
+        """Yield all records of a kind, by number or name, as key and bytes as they are stored.
 
-        That of a message is `<number>.<recipient>.<uid>`, with `@` in the place of several recipients.
+        The key of a message is `<number>.<recipient>.<uid>`, with `@` for several recipients.
 
         Raises:
-            DamagedRecord: One has the wrong shape, so that another store could not keep it.
+            DamagedRecord: A record has the wrong shape, so that another store could not keep it.
         """
         raise NotImplementedError
 
     def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
-        """Keep a record as `pack` gave it, in the place of one of that key.
+        """Store a record that `pack` yielded; it replaces one of the same key.
 
-        For a team that nobody works in, closed or not. Numbers go on behind the highest that was put.
+        For a team in which nobody works, closed or not. Later numbers follow the highest one stored.
 
         Raises:
-            DamagedRecord: It has the wrong shape.
+            DamagedRecord: The record has the wrong shape.
         """
         raise NotImplementedError
 
     def put_messages(self, team: str, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
-        """Keep messages as `pack` gave them, each unless it is there; as `put`."""
+        """Store messages that `pack` yielded, as `put` does, unless they are there."""
         raise NotImplementedError
 
     def drop(self, team: str, kind: Kind[R], revision: Revision) -> None:
-        """Remove a closed team, the record of which is of that kind, with all that it has: for ever.
+        """Delete a closed team with everything it has. *kind* is the kind of its own record.
 
         Raises:
-            StaleRevision: The team was changed since that revision; all of it is there.
+            StaleRevision: The team was changed since that revision; nothing was deleted.
             NotFound: There is no such team.
         """
         raise NotImplementedError
 
     def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
-        """Look out for changes in the team, at least for all on one of the *topics*; some on others may wake too."""
+        """Watch for changes in the team on the *topics*, or on all. Changes on other topics may wake, too."""
         raise NotImplementedError
 
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
-        """Give each agent of a team a login of its own; the addresses of the new ones.
+        """Give each agent of a team a login of its own; returns the addresses of the new ones by agent.
 
-        An agent is one that `leads` the team, that `manages` its tasks, or another. Of the *kinds* they may change what
-        each declares, and nothing of any other.
+        *agents* says of each whether it `leads` the team, `manages` its tasks, or is another member. Logins may change
+        what each of the *kinds* declares, and nothing else.
 
         Raises:
             InvalidValue: The engine knows no logins.
-            NotAllowed: We may not make them.
+            NotAllowed: Our own login may not make logins.
         """
         raise NotImplementedError
 
     def examine(self, kinds: Sequence[Kind[Any]], fix: bool, only: str = "") -> Iterable[Finding]:
-        """What is wrong with the engine's own things, or those of *only* one team; *fix* mends what loses nothing."""
+        """Yield what is wrong with the files or tables of the engine, or of *only* one team. With *fix*, what can be
+        fixed without losing anything is.
+        """
         raise NotImplementedError
 
     def now(self) -> datetime:
-        """The time by the store's clock, aware, UTC."""
+        """Return the time by the store's clock, aware, in UTC."""
         return self.clock.now()
 
     def steady(self) -> tuple[str, float]:
-        """The store's steady clock: an epoch, and the seconds in it. Times of another epoch are past."""
+        """Return the store's steady clock: an epoch, and the seconds in it. Times of other epochs are past."""
         return self.clock.steady()
 
     def close(self) -> None:
-        """Give back what the engine holds."""
+        """Release connections and files that the engine holds."""
         return None
 
 
@@ -370,28 +389,28 @@ class Kind(Generic[R]):
         self.key = key
         """The attribute that holds the key."""
         self.closes = closes
-        """Tells of a team's own record whether the team is closed."""
+        """Whether the team is closed, by its own record; None for all kinds but that of teams."""
         self.while_closed = while_closed
-        """Whether what is done with it may be done in a closed team."""
+        """Whether such records may be changed in a closed team."""
         self.logins = logins
-        """The rights of the agents' logins, if there are any: `own`, if the key is the agent's name, or a rule that the
-        engine knows. The default is none.
+        """The rights of the agents' logins: `own`, if an agent may change the record under its own name, or a rule that
+        the engine knows. The default is none.
         """
         self.prefix = prefix or name
         """The word before the number in the id of a numbered record."""
         self.numbered = numbered
         self.label = label
-        """The label by which a record is found without reading all; None if nobody looks for it."""
+        """Returns the label by which a record is found without reading all; None if it has no label."""
 
     @property
     def also_closed(self) -> Kind[R]:
-        """The kind for a change that may be made in a closed team: it brings what was begun there to its end."""
+        """The same kind for changes that are allowed in a closed team, as they end what was begun before."""
         made: Kind[R] = Kind.__new__(Kind)
         made.__dict__.update(self.__dict__, while_closed=True)
         return made
 
     def numbering(self, record: R, number: int) -> R:
-        """The record with its number in it.
+        """Return the record with its number in it.
 
         Raises:
             StorageFailed: The number is too high to be read again.
@@ -409,26 +428,26 @@ class Kind(Generic[R]):
             raise errors.StorageFailed(f"there can't be a {self.prefix}-{number}", hint)
 
     def numbering_all(self, first: int, count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
-        """So many records, numbered from *first* on, as *make* returns them for their keys."""
+        """Return *count* records, numbered from *first* on, which *make* makes for their keys."""
         records = make([f"{self.prefix}-{number}" for number in range(first, first + count)])
         return [self.numbering(record, number) for number, record in enumerate(records, start=first)]
 
     def number_in(self, key: str) -> int:
-        """The number in the id of a numbered record; 0 if it is no such id."""
+        """Return the number in the id of a numbered record; 0 if the key is not such an id."""
         before, _, digits = key.rpartition("-")
         return int(digits) if before == self.prefix and is_number(digits) else 0
 
 
 EVERY_TOPIC = frozenset("*")
-"""The topics of a change that may be about anything."""
+"""The topics of a change about which nothing is known."""
 
 
 def topics_of(kind: Kind[Any], key: str, label: str | None) -> frozenset[str]:
-    """The topics of a change of that record, which has this label now."""
+    """Return the topics of a change of a record that has *label* now."""
     labels = {f"{kind.name}:{label or ''}"} if kind.label else set()
     return frozenset({kind.name, f"{kind.name}/{key}", *labels})
 
 
 def concerns(topics: Collection[str] | None, heard: frozenset[str]) -> bool:
-    """Whether a change on the topics that were *heard* is one that was asked for (None: all are)."""
+    """Whether a change on the topics *heard* is on one of *topics*, or *topics* is None for all."""
     return topics is None or "*" in heard or not heard.isdisjoint(topics)

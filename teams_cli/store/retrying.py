@@ -1,4 +1,4 @@
-"""Changing a record: read, change, store, and again when another writer was first; and acting while a wait sleeps."""
+"""Changing a record: read, change and store it, and try again if another writer was first. Callbacks around sleeps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _PATIENCE = 10.0
-"""Seconds for which others may be first at least."""
+"""The least seconds for which a change is tried again while others are first."""
 
 
 def update(
@@ -31,15 +31,15 @@ def update(
     patience: float | None = None,
     lasting: bool = True,
 ) -> tuple[R, R]:
-    """Replace a record by what *change* makes of it, anew when another writer was first; the old and the new one.
+    """Replace a record by what *change* makes of it, and try again if another writer was first.
 
-    *change* may be called several times. When it returns the record itself, nothing is written, but what was read is
-    made durable, so that "already so" can be answered for. What need not be *lasting* a power cut may undo, as the
-    contract says of `replace`.
+    Returns the record before and after. *change* may be called several times. If it returns its argument, nothing is
+    written, but the record is made durable, so that the caller can rely on it. A change that is not *lasting* may be
+    undone by a power cut: see `Store.replace`.
 
     Raises:
-        Busy: Other writers were first for *patience* seconds, by default as long as the store waits for a turn. They
-            count from the first time: on a slow machine, a turn alone may take as long.
+        Busy: Other writers were first for *patience* seconds, counted from the first time; by default at least as long
+            as the store waits for its turn.
     """
     patience = max(store.lock_timeout, _PATIENCE) if patience is None else patience
     give_up = 0.0
@@ -64,7 +64,7 @@ def update(
 def upsert(
     store: Store, team: str, kind: Kind[R], key: str, fresh: R, change: Callable[[R], R], patience: float | None = None
 ) -> tuple[R, R]:
-    """Replace a record as `update` does, or where there is none yet, make one of *fresh*."""
+    """Replace a record as `update` does, or create it from *fresh* if it does not exist."""
     try:
         return update(store, team, kind, key, change, patience)
     except errors.NotFound:
@@ -82,8 +82,9 @@ def upsert(
 def update_all(
     store: Store, team: str, kind: Kind[R], keys: Sequence[str], change: Callable[[R], R]
 ) -> list[tuple[R, R]]:
-    """Replace several records of a numbered kind by what *change* makes of each, in one commit, as `update` does one;
-    the old and the new ones.
+    """Replace several records of a numbered kind, in one commit, as `update` replaces one.
+
+    Returns each record before and after.
 
     Raises:
         Busy: Other writers were first all the time.
@@ -107,24 +108,23 @@ def update_all(
 
 
 def jitter(seconds: float) -> float:
-    """A time between nothing and *seconds*, so that those who collided do not collide again."""
+    """Return a random time of up to *seconds*, so that processes that collided do not collide again."""
     return seconds * os.urandom(1)[0] / 255
 
 
 class _Meanwhile(_local):
-    """A function that is called with the team's name before each sleep of this thread. It returns the seconds until it
-    must be called again.
-    """
+    """The callbacks around the sleeps of this thread."""
 
     act: Callable[[str], float] | None = None
+    """Called with the name of the team before each sleep; returns the seconds until it must be called again."""
     around_sleep: Callable[[bool], None] | None = None
-    """Told True before each sleep proper, in which nothing is written, and False after it; it may have a signal raise
-    `Ended` in between.
+    """Called with True before each sleep, in which nothing is written, and with False after it. In between a signal may
+    raise `Ended`.
     """
 
 
 class Ended(BaseException):
-    """The sleeper was asked to end; *state* tells how the work stands, and *hint* also how to continue."""
+    """A signal asked the waiting command to end; *state* tells how the work stands, and *hint* how to continue."""
 
     state = ""
     hint = "Wait longer, or look: teams brief"

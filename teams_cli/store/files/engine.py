@@ -9,10 +9,10 @@
     │   └── index/<label>/task-1                empty files: which tasks are in progress, which wait with what priority
     └── tmp/                                    files being written
 
-A change is a temporary file, brought to the disk and renamed under the lock of its directory, which is brought to the
-disk behind the lock: many wait for that together. Only then are marks removed by which the record was found before;
-whoever changes something else there meanwhile brings both to the disk. A revision is the bytes that were read. An empty
-file `.last.<n>` beside numbered records or the log says that n was given.
+To change a record, a temporary file is written and synced, then renamed under the lock of its directory. The directory
+is synced after the lock is released, so that several processes can wait for the disk at the same time. Only then the
+marks are removed by which the record was found before the change. A revision is the bytes of the file. An empty file
+`.last.<n>` beside numbered records or the log says that the number n was given.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _A_MOMENT = 1.0
 
 
 class FileStore(Store):
-    """Records as files under *root*. A change waits at most *lock_timeout* seconds for its turn, which *lock* gives."""
+    """Keeps records as files under *root*. A change waits at most *lock_timeout* seconds for its *lock*."""
 
     host = ""
 
@@ -64,7 +64,7 @@ class FileStore(Store):
         self._writable = False
         self._contents = Contents()
         self._durable = "", b""
-        """The record that was stored last, by its path, and as it surely is on the disk."""
+        """The path and the bytes of the last durable change, for changes that need not be lasting."""
         self._sent: dict[str, tuple[int, Sequence[str]]] = {}
         disk.check_owner(self.address)
 
@@ -109,7 +109,7 @@ class FileStore(Store):
         return record, data
 
     def _next(self, team: str, kind: Kind[R], directory: str) -> tuple[int, int]:
-        """The last number given in a locked directory, and the next."""
+        """Return the last number noted in a locked directory, and the next number to give."""
         directories.settle(self.layout, team, kind)
         self._refuse_closed(team, kind)
         before, newest = directories.given(disk.names_in(directory), kind)
@@ -200,8 +200,10 @@ class FileStore(Store):
         self.changed += 1
 
     def _lock_for(self, team: str, kind: Kind[R], key: str, record: R, directory: str) -> Lock | Closing:
-        """The lock for replacing a record: for one that closes the team, all locks of the team. NotFound if it has gone
-        with its directory.
+        """Return the lock for replacing a record; for a change that closes the team, all locks of the team.
+
+        Raises:
+            NotFound: The directory of the record is gone.
         """
         if kind.closes and kind.closes(record):
             return self._closing(team)
@@ -210,7 +212,7 @@ class FileStore(Store):
         return self._lock(directory)
 
     def _refuse_closed(self, team: str, kind: Kind[R]) -> None:
-        """Refuse to change what is in a closed team. Who closes it waits for the lock that is held here."""
+        """Refuse to change records of a closed team. A process that closes it waits for the lock that is held here."""
         if kind.while_closed:
             return
         path = f"{self.layout.team(team)}/team.json"
@@ -355,8 +357,8 @@ class FileStore(Store):
         marks.mark_anew(self.layout, self.lock, team, kind, keys, marks_of)
 
     def _clear_marks(self, team: str, kind: Kind[R], key: str, over: list[str], stored: bytes, kept: list[str]) -> None:
-        """Remove those of the marks that are *over* which the record does not have as it is now: as it was *stored* it
-        has those that are *kept*. One too many does no harm.
+        """Remove the marks that are *over*, except those that the record has again by now. As it was *stored* it has
+        those that are *kept*. A mark too many does no harm.
         """
         path = self.layout.path(team, kind, key)
         try:
@@ -373,7 +375,7 @@ class FileStore(Store):
             return
 
     def _prepare(self) -> None:
-        """Before the first change: a root of our own on a disk that keeps its promises."""
+        """Before the first change, make the root, and check that its disk excludes writers of other machines."""
         if not self._writable:
             disk.prepare_root(self.address)
             self._writable = True
@@ -387,5 +389,5 @@ class FileStore(Store):
         return Closing(self.address, team, self._lock)
 
     def log(self, team: str) -> MessageLog:
-        """The log of the team's messages."""
+        """Return the log of the team's messages."""
         return MessageLog(self.layout.messages(team), self.address, self._lock, self._contents)
