@@ -40,6 +40,26 @@ def of_write(session: Session, path: str, allowed: Sequence[str] = ()) -> str:
     return f"{path} is outside your worktree, {session.worktree}: work on your own copy of it, on {session.branch}"
 
 
+def broken(sessions: Sequence[Session]) -> Iterator[tuple[Session, str]]:
+    """Yield the running agents whose isolation does not hold, and how: another agent has the same ports, its worktree
+    is inside another's, or another branch is checked out there.
+    """
+    going = [session for session in sessions if not session.ended]
+    owners: dict[int, str] = {}
+    for session in going:
+        owner = owners.setdefault(session.port_base, session.agent) if session.port_base else session.agent
+        if owner != session.agent:
+            yield session, f"its ports, from {session.port_base} on, also belong to {owner}"
+        tree = os.path.realpath(session.worktree) if session.worktree else ""
+        places = {os.path.realpath(other.worktree): other.agent for other in going if other.worktree}
+        around = next((agent for place, agent in places.items() if tree.startswith(f"{place}/")), "")
+        branch = checkouts.branch_of(tree) if os.path.isdir(tree) else session.branch
+        if around:
+            yield session, f"its worktree, {tree}, is inside the worktree of {around}"
+        elif branch != session.branch:
+            yield session, f"its worktree has {branch or 'no branch'} checked out, not {session.branch}"
+
+
 def of_command(session: Session, command: str, directory: str) -> str:
     """Return why the agent may not run that shell command in that directory; empty if nothing in its words
     forbids it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import kinds
-from teams_cli.agents import ending, worktrees
+from teams_cli.agents import ending, isolation, worktrees
 from teams_cli.agents.seats import sitting
 from teams_cli.agents.sessions import SESSION
 from teams_cli.messages.inboxes import INBOX, hold_to_log
@@ -111,6 +111,7 @@ def _team(store: Store, team: Team, fix: bool) -> Iterator[Finding]:
     yield from _blockers(team.name, by_id)
     yield from _claims(store, team, by_id, fix)
     yield from _worktrees(store, team)
+    yield from _isolation(store, team)
     for row in agents.agent_rows(store, team, []) if team.state == "active" else []:
         if row["state"] == "stale" and row["name"] != team.leader:
             what = f"{row['name']} was not heard of since {row['lastSeen']}, or its process is gone"
@@ -142,6 +143,14 @@ def _worktrees(store: Store, team: Team) -> Iterator[Finding]:
         done = "remove" if tree.state == "empty" else "merge"
         what = f"{tree.agent} has left a worktree, {tree.path}, on {tree.branch}"
         yield _finding(team.name, "warning", what, f"teams worktree {done} {tree.agent} --team {team.name} --as human")
+
+
+def _isolation(store: Store, team: Team) -> Iterator[Finding]:
+    """Agents that do not have what is to be theirs alone: a tree that git knows, their branch in it, their ports."""
+    every = [session for session, _ in store.scan(team.name, SESSION, [])]
+    for session, what in isolation.broken(every):
+        remedy = f"Stop it and look: teams stop-agent {session.agent}; teams worktree list --team {team.name}"
+        yield _finding(team.name, "problem", f"{session.agent}: {what}", remedy)
 
 
 def _readers(store: Store, team: str, fix: bool) -> Iterator[Finding]:

@@ -139,3 +139,14 @@ def test_the_hook_refuses_what_leads_out(cli: Cli, repository: Path) -> None:
     assert hook("ann", "Write", file_path=str(tree / "a.py")) == hook("ann", "Bash", command="ls ..") == ""
     assert hook("bob", "Write", file_path=str(repository / "a.py")) == ""
     cli.ok("stop-agent", "ann", agent="lea")
+
+
+def test_the_doctor_tells_of_isolation_that_does_not_hold(session: Session, tmp_path: Path) -> None:
+    bob = as_session(tmp_path, "bob", port_base=10_000)
+    assert list(isolation.broken([session, bob])) == []
+    git(tmp_path / "bob", "checkout", "--quiet", "-b", "else")
+    inside = tmp_path / "ann/inside"
+    inside.mkdir()
+    eve = as_session(tmp_path, "eve", port_base=10_000).having(worktree=str(inside))
+    found = {each.agent: what for each, what in isolation.broken([session, bob, eve])}
+    assert "has else checked out" in found["bob"] and "is inside the worktree of ann" in found["eve"]
