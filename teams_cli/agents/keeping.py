@@ -153,14 +153,18 @@ def _independent(work: Work, tips: Sequence[str], head: str) -> list[str]:
 
 
 def _staged(work: Work) -> str:
-    """Return the staged files as a tree; empty if HEAD has the same, or if a merge is unresolved: the files have it."""
+    """Return the staged files as a tree; empty if HEAD has the same. Files with an unresolved conflict are as in HEAD:
+    both sides of the conflict are in commits, and the resolution begun is in the file.
+    """
     entries = [entry.partition("\t") for entry in work.names("ls-files", "--stage", "-z")]
-    if not entries or any(about.split()[2] != "0" for about, _, _ in entries):
-        return ""
+    resolved = [(about.rpartition(" ")[0], name) for about, _, name in entries if about.endswith(" 0")]
     with _Index(work) as index:
-        index.put(f"{about.rpartition(' ')[0]}\t{name}" for about, _, name in entries)
+        if work.head and len(resolved) < len(entries):
+            index.git("read-tree", work.head)
+        index.put(f"{about}\t{name}" for about, name in resolved)
         tree = index.tree()
-    return tree if not work.head or tree != work.git("rev-parse", f"{work.head}^{{tree}}").strip() else ""
+    head = work.git("rev-parse", f"{work.head}^{{tree}}").strip() if work.head else ""
+    return tree if entries and tree != head else ""
 
 
 class _Index:
