@@ -25,14 +25,14 @@ _LANGUAGES = (
     "*.java java,*.kt kotlin,*.m objc,*.php php,*.pl perl,*.py python,*.rb ruby,*.rs rust,*.sh bash,*.html html,"
     "*.md markdown"
 )
-"""How git finds the function around a change, by file name: a pattern and the name of a built-in driver."""
+"""The built-in driver by which git finds the function around a change, by the pattern of the file name."""
 _NAMED = re.compile(r"(?:\b(?:class|struct|interface|trait|enum|impl|fn|func|function|def|module|type)\s+)([\w:.$]+)")
 _CALLED = re.compile(r"([\w$~]+)\s*\(")
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
 
 
 class Change:
-    """One changed place in a file. *old* and *new* are its first and last line before and after the change; *symbol* is
+    """A changed place in a file. *old* and *new* are its first and last line before and after the change; *symbol* is
     the function or class around it, empty if none is known.
     """
 

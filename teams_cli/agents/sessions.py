@@ -38,13 +38,13 @@ class Resume(Record):
 
 
 class Session(Record):
-    """One agent that was started. `caller` gets its output; `run` is the same for all agents that one `run-agent` led
-    to.
+    """The record of an agent that was started. `caller` gets its output; `run` is the same for all agents that one
+    `run-agent` led to.
 
     *fresh* means that the next turn begins a new session of the client. *restarted* is who last asked for a restart,
     and behind a ~ the uid of that request. *unstarted* is the agent that started this one inside a sandbox; its keeper,
-    outside, is to start it. *taken_by* is the person who sits in its place in a terminal. *checkout* is where its
-    worktree comes from, from which a removed one is made again.
+    outside, is to start it. *taken_by* is the person who sits in its place in a terminal. *checkout* is the checkout
+    that its worktree was made from, so that a removed worktree can be made again.
     """
 
     nested = {"resumes": Resume, "owed": Owed}  # noqa: RUF012

@@ -36,7 +36,7 @@ class Finished:
 
     @property
     def reason(self) -> str:
-        """Why it failed: its exit status, and the end of what it printed on standard error."""
+        """The reason of a failure: its exit status, and the end of its standard error."""
         errors = self.errors.strip()[-_TOLD:]
         return f"{ending(self.status)}: {errors}" if errors else ending(self.status)
 

@@ -117,9 +117,7 @@ def spawn(store: Store, team_name: str, caller: Caller | None, request: StartReq
 
 
 def _take_after(request: StartRequest, own: Session) -> None:
-    """Unless the request names a harness, take the harness, its command and the model of the agent that starts this
-    one.
-    """
+    """Give a request without a harness the harness, its command and the model of the agent that starts this one."""
     if request.harness is None:
         request.harness = own.harness
         request.acp_command = request.acp_command or own.acp_command

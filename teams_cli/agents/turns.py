@@ -33,7 +33,9 @@ _PARENT_DEATH = 1
 
 @dataclass
 class Reason:
-    """Why the agent is to end. *own*: it asked for that itself, so it gets time to finish."""
+    """A reason for which the agent is to end. If it is its *own*, because the agent asked for it, it gets time to
+    finish.
+    """
 
     text: str
     own: bool = False
@@ -41,7 +43,9 @@ class Reason:
 
 @dataclass
 class Turn:
-    """How one run of the client ended. *stopped* is why it was ended; *interrupted* is whether a message follows."""
+    """The end of one run of the client. *stopped* is why it was ended, if so; *interrupted* is whether a message
+    follows.
+    """
 
     status: int
     printed: str
@@ -55,7 +59,7 @@ class Turn:
 
 
 class ClientProcess:
-    """One process of the client."""
+    """A process of the client, for one turn."""
 
     def __init__(
         self,

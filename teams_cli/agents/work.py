@@ -36,7 +36,7 @@ _MOST_READ = 1 << 24
 
 
 class Work:
-    """What the repository or checkout at *path* holds. *name* is its path in the repository around it. A *bare* one is
+    """The work in the repository or checkout at *path*. *name* is its path in the repository around it. A *bare* one is
     the store of a submodule that is not checked out.
     """
 

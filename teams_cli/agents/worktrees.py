@@ -26,7 +26,7 @@ from teams_cli.teams.teams import Team
 
 _GONE = ".removed-"
 _TRIALS = (".own-", ".landing-", _GONE)
-"""How temporary directories of the program begin, among the worktrees of a team."""
+"""The beginnings of the names of temporary directories among the worktrees of a team."""
 
 
 def repository(directory: str) -> str:

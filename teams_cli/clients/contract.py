@@ -1,4 +1,4 @@
-"""What `teams` must know about a client: how it is started, how its hooks speak, and where its settings are."""
+"""The declaration of a client: its command lines, the dialect of its hooks, and the places of its settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _A_DAY = 86400
 
 
 class SettingsPlace:
-    """One settings file: its path below a project, and below the user's directory of the client. With *beside* it is
+    """A settings file: its path below a project, and below the user's directory of the client. With *beside* it is
     below the user's home itself.
     """
 
@@ -42,9 +42,9 @@ class Home:
 
 
 class PluginCommands:
-    """How a client installs and removes a plugin: by these words of the command `plugin` of its *program*. The keys
-    *beside* are left in its settings, whose file below the user's home is *settings* if the client has no others.
-    *form* is how entries of ours are put into the first settings file, too.
+    """The commands that install and remove a plugin: words of the command `plugin` of *program*. The keys *beside* are
+    left in the client's settings, whose file below the user's home is *settings* if the client has no others. *form* is
+    how entries of ours are put into the first settings file, too.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class PluginCommands:
 
 
 class Client:
-    """One client. The defaults fit most; the module of a client overrides what differs."""
+    """A client. The defaults fit most clients; the module of a client overrides what differs."""
 
     profile: Mapping[str, Any]
-    """How it is started, resumed and interrupted, and where its answer is: the document of a `Profile`."""
+    """The document of its `Profile`: its command lines, and where its output has the answer."""
     dialect: Dialect | None = None
-    """How it speaks to hooks; None for a client without hooks."""
+    """The dialect of its hooks; None for a client without hooks."""
     events: tuple[str, ...] = ()
     """The events at which our hook is called in every client."""
     sitting: tuple[str, ...] = ()
@@ -78,13 +78,13 @@ class Client:
     waiting: tuple[str, ...] = ()
     """The events after which a second hook waits for mail in the background, and wakes the client by its end."""
     seat: Seat | None = None
-    """How it runs in a terminal; None for a client without."""
+    """Its properties in a terminal; None for a client that has no terminal."""
     hook_timeout: int | None = None
-    """How long a hook may take, in the unit of the client; None for its default."""
+    """The time that a hook may take, in the unit of the client; None for its default."""
     home: Home | None = None
     """Its settings files; None if it has none that we change."""
     plugin: PluginCommands | None = None
-    """How it installs our plugin; None if it has no command for that."""
+    """The commands that install our plugin; None if it has none."""
     versions: Versions | None = None
     """The versions that our hooks and our server were tried with."""
     remedy = ""
@@ -161,7 +161,7 @@ class Client:
 
 
 class ToolGuard:
-    """How a client asks before it uses a tool that changes something: the *event*, the tools that write files
+    """The event at which a client asks before it uses a tool that changes something, the tools that write files
     (*writers*), and those that run commands (*shells*). If it *tells*, its model gets the answer before the tool runs,
     else after it.
     """
@@ -179,8 +179,9 @@ class ToolGuard:
 
 
 class Dialect:
-    """How a client speaks to hooks: its names of the moments at which it asks, and how it is kept from stopping. If it
-    *joins*, what it said before a refused end is put before its final answer. With a *guard*, it asks before it writes.
+    """The words of a client's hooks: its names of the moments at which it asks, and the answer that keeps it from
+    stopping. If it *joins*, it puts what it said before a refused end before its final answer. With a *guard*, it asks
+    before it writes.
     """
 
     def __init__(

@@ -25,7 +25,7 @@ HELP = "What it may do without asking: ask (nothing), edit or all."
 
 
 class Mode:
-    """How a client is held to one level: *words* on its command line, and variables to *set*."""
+    """The words on a client's command line, and the variables to *set*, that hold it to one level."""
 
     def __init__(self, words: list[str], set: Mapping[str, str]) -> None:
         self.words = words

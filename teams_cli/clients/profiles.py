@@ -25,7 +25,7 @@ _SHELLS = ("sh", "dash", "bash", "zsh", "fish", "ksh", "ash", "busybox", "env")
 
 
 class Profile(Record):
-    """How one client is run.
+    """The way to run a client.
 
     *start*, *resume* and *fork* are command lines, in which these words are replaced:
 

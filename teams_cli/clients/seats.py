@@ -1,6 +1,4 @@
-"""How each client runs in a terminal: which runs have no person, how it is woken, and what its hooks say of its
-state.
-"""
+"""Clients in terminals: which runs have no person, how each client is woken, and what its hooks say of its state."""
 
 from __future__ import annotations
 
@@ -82,8 +80,8 @@ class Daemon:
 
 
 class Seat:
-    """How one client runs in a terminal. Runs with one of the words in *headless* have no person. It is woken by the
-    first of *ways* that works, and interrupted by those in *stops*. *resume* are the options that open one of its
+    """The properties of a client in a terminal. Runs with one of the words in *headless* have no person. It is woken by
+    the first of *ways* that works, and interrupted by those in *stops*. *resume* are the options that open one of its
     sessions, *first* those that begin one with a prompt, and *set* variables for it. *titles* maps a character in the
     title of its window to a state.
 

@@ -33,7 +33,7 @@ _CHUNK = 1 << 16
 
 
 class Line:
-    """One end of the connection. It never waits for the other end."""
+    """An end of the connection. It never waits for the other end."""
 
     def __init__(self, line: socket.socket) -> None:
         line.setblocking(False)

@@ -43,7 +43,7 @@ class Waking(Record):
 
 
 class Terminal(Record):
-    """One client in a terminal. `wokenTo` is the newest message that it was woken for, `toldTo` the newest whose sender
+    """A client in a terminal. `wokenTo` is the newest message that it was woken for, `toldTo` the newest whose sender
     was told that it was not reached, and `unheard` how often in a row nothing could wake it.
     """
 

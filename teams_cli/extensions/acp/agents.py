@@ -46,6 +46,11 @@ class Speaker(Client):
         self.profile = {"name": name, "description": description, **_PROFILE, **start, **more}
 
 
+def _with_model(program: str) -> dict[str, Any]:
+    """Return the part of the profile that is the same for clients which take a model and count tokens."""
+    return {"acp": [program, "--acp", "{model}"], "model": ["--model", "{model}"], "usage": _USAGE}
+
+
 ANY = Speaker("acp", "Any client that speaks the Agent Client Protocol: --acp-command says which.", _SERVER)
 COPILOT = Speaker(
     "copilot-acp",
@@ -58,10 +63,8 @@ GEMINI = Speaker(
     "gemini-acp",
     "Gemini CLI, over the Agent Client Protocol.",
     *("--titles", "--forgets", os.path.expanduser("~/.gemini/tmp/*/chats/session-%Y-%m-%dT%H-%M-{session:.8}.jsonl")),
-    acp=["gemini", "--acp", "{model}"],
-    model=["--model", "{model}"],
     once="gemini",
-    usage=_USAGE,
+    **_with_model("gemini"),
     set={"GEMINI_CLI_NO_RELAUNCH": "true"},
 )
 OPENCODE = Speaker(
@@ -88,8 +91,6 @@ class _Qwen(Speaker):
 QWEN = _Qwen(
     "qwen-acp",
     "Qwen Code, over the Agent Client Protocol.",
-    acp=["qwen", "--acp", "{model}"],
-    model=["--model", "{model}"],
     once="qwen-acp",
-    usage=_USAGE,
+    **_with_model("qwen"),
 )
