@@ -234,8 +234,9 @@ def test_changes_that_nobody_has_committed_are_compared_function_by_function(sho
     assert git(shop.trees["mia"], "status", "--porcelain") == "M editor.py"
 
 
-def test_what_nobody_has_committed_is_compared_with_what_landed(shop: Shop) -> None:
-    """The agent hears of it before it commits, with the task that landed there."""
+@pytest.mark.parametrize("is_over", [False, True])
+def test_what_nobody_has_committed_is_compared_with_what_landed(shop: Shop, is_over: bool) -> None:
+    """The agent hears of it before it commits, with the task that landed there, unless its own tasks are over."""
     shop.cli.ok("set", "landing", "completed", agent="lea")
     shop.write(shop.main, "editor.py", EDITOR)
     git(shop.trees["bob"], "merge", "-q", "trunk")
@@ -245,10 +246,15 @@ def test_what_nobody_has_committed_is_compared_with_what_landed(shop: Shop) -> N
     shop.write(shop.trees["bob"], "editor.py", EDITOR.replace("return 2", "return 4"))
     shop.ok("bob", "update-task", "1", "--status", "completed")
     assert shop.over("1") == "landed"
+    if is_over:
+        shop.create("u")
+        shop.ok("mia", "claim-task", "2")
+        shop.ok("mia", "update-task", "2", "--status", "failed", "--reason", "no")
     (shop.trees["mia"] / "editor.py").write_text(EDITOR.replace("return 2", "return 5"))
     shop.ok("mia", "heartbeat")
     told = shop.ok("mia", "read-messages", "--all")
-    assert "your work conflicts with trunk (bob's task-1, which landed) in editor.py Editor.edit (your line 6, " in told
+    warning = "your work conflicts with trunk (bob's task-1, which landed) in editor.py Editor.edit (your line 6, "
+    assert (warning in told) is not is_over
     assert git(shop.trees["mia"], "status", "--porcelain") == "M editor.py"
 
 
