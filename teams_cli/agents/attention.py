@@ -68,19 +68,17 @@ def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | Non
         {"name": row["name"], "status": text.clipped(row["status"] or "", _STATUS) or None, "idle": row["idle"]}
         for row in there
     ]
-    made = _broadcast(store, team_name, caller, agents, [_recalled(document) for document in mail])
+    messages = []
+    for document in mail:
+        content = text.clipped(str(document["message"]), _RECALLED if document.get("readAt") else _SHOWN)
+        messages.append({"id": document["number"], "from": document["from"], "content": content})
+    made = _broadcast(store, team_name, caller, agents, messages)
     output = made["state"]["output"]
     if "hint" in output:
         output["hint"] = _HINT_IN_TOOLS
     if mail:
         output["reply"] = "broadcast(reply_to=ID, message=TEXT); without an answer: ack(message=ID)"
     return made
-
-
-def _recalled(document: dict[str, Any]) -> dict[str, Any]:
-    most = _RECALLED if document.get("readAt") else _SHOWN
-    content = text.clipped(str(document["message"]), most)
-    return {"id": document["number"], "from": document["from"], "content": content}
 
 
 def _broadcast(

@@ -32,7 +32,11 @@ class Origin:
 def of_checkout(top: str) -> Origin:
     """Return the origin of a worktree that is about to be made from that checkout."""
     base = git.must(top, "rev-parse", "--verify", "HEAD^{commit}").strip()
-    return Origin(top, base, sorted({line for path in _rule_files(top) for line in lines_of(path)}))
+    exclude = git.must(top, "rev-parse", "--path-format=absolute", "--git-path", "info/exclude").removesuffix("\n")
+    default = "~/.config/git/ignore"  # git expands the ~
+    users = git.said(top, "config", "--type=path", "--default", default, "--get", "core.excludesFile")
+    rules = {*lines_of(exclude), *(lines_of(os.path.join(top, users)) if users else ())}
+    return Origin(top, base, sorted(rules))
 
 
 def note(worktree: str, origin: Origin) -> None:
@@ -77,14 +81,6 @@ def leads_astray(top: str) -> bool:
     other = os.path.realpath(os.path.join(own, there)) if there else ""
     is_anothers = os.path.isfile(other) and other != os.path.realpath(f"{top}/.git")
     return is_anothers or own.startswith(os.path.realpath(top) + "/")
-
-
-def _rule_files(top: str) -> list[str]:
-    """Return the files outside the checkout whose ignore rules git follows there."""
-    own = git.must(top, "rev-parse", "--path-format=absolute", "--git-path", "info/exclude").removesuffix("\n")
-    default = "~/.config/git/ignore"  # git expands the ~
-    users = git.said(top, "config", "--type=path", "--default", default, "--get", "core.excludesFile")
-    return [own, *([os.path.join(top, users)] if users else [])]
 
 
 def lines_of(path: str) -> list[str]:

@@ -133,7 +133,10 @@ class Keeper:
         """
         last_words = logs.end_of_turn(self.store, self.team, self.agent, self._now().turns, logs.END)
         why = f"{ending_of(turn.status)}{': ' + last_words if last_words else ''}"
-        until = resuming.limited_until(self.store, self._failure(turn)) if self.profile.has_provider else None
+        # Only what the client itself says of the failure counts: its tools may have printed any error.
+        errors_printed = logs.of_turn(self.store, self.team, self.agent, self._now().turns, "err", _SAID)
+        printed = f"{output.failure_in(self.profile, turn.printed)[-_SAID:]}\n{errors_printed}"
+        until = resuming.limited_until(self.store, printed) if self.profile.has_provider else None
         if until is None:
             self._end("failed", why, turn.status)
             return False
@@ -330,13 +333,6 @@ class Keeper:
         agents.saw(self.store, self.team, self.agent, every=self.beat)
         self.overlaps.look()
         ending.children(self.store, self.team, self.agent)
-
-    def _failure(self, turn: Turn) -> str:
-        """Return the client's own message about a failed turn. Its whole output is no help: tools may have printed any
-        error.
-        """
-        errors_printed = logs.of_turn(self.store, self.team, self.agent, self._now().turns, "err", _SAID)
-        return f"{output.failure_in(self.profile, turn.printed)[-_SAID:]}\n{errors_printed}"
 
     def _wait_for_children(self) -> Reason | None:
         """Block until the agents that it started are done, or a message interrupts; returns why it is to stop, if

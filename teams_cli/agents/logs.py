@@ -98,17 +98,14 @@ def rotate(store: Store, team: str, agent: str, turns: int) -> None:
 def _cut(path: str, limit: int) -> None:
     if _size(path) <= limit:
         return
-    with open(path, "rb") as file, open(f"{path}.cut", "wb", opener=_private) as end:
+    descriptor = os.open(f"{path}.cut", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(path, "rb") as file, open(descriptor, "wb") as end:
         file.seek(-limit, os.SEEK_END)
         left = limit
         while left and (data := file.read(min(left, TAIL))):
             end.write(data)
             left -= len(data)
     os.replace(f"{path}.cut", path)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _size(path: str) -> int:

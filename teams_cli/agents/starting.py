@@ -133,7 +133,6 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     request.check()
     harness = request.harness or str(settings.value(team, "harness"))
     profile = profiles.get(harness, caller.config, request.acp_command)
-    profiles.refuse_without_command(profile)
     profiles.refuse_missing(profile, caller.config, request.environ)
     if request.model:
         profiles.refuse_model(profile, request.model)

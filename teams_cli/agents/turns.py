@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from teams_cli import processes
 from teams_cli.agents import attention, logs, sessions
 from teams_cli.agents.sessions import Session
-from teams_cli.clients import output, permissions, profiles
+from teams_cli.clients import known, output, permissions, profiles
 from teams_cli.clients.profiles import Profile
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
@@ -102,7 +102,9 @@ class ClientProcess:
         with open(os.open(self.input, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(self._input())
         try:
-            given = profiles.given_once(self.profile, sys.executable, f"{self.store.root}/settings", self.environment)
+            client = known.find(self.profile.once)
+            settings = f"{self.store.root}/settings"
+            given = client.once(sys.executable, settings, self.environment)[1] if client else {}
             with open(self.input, "rb") as source, open(self.out, "wb") as out, open(self.err, "wb") as err:
                 self.process = subprocess.Popen(
                     words,

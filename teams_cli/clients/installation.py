@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
+from dataclasses import dataclass
 from zlib import crc32
 
 from teams_cli import errors
@@ -21,16 +23,16 @@ if TYPE_CHECKING:
 _PATIENCE = 30.0
 
 
+@dataclass
 class FileChange:
     """The planned change of one file: its bytes *before* and *after*, and its *original* bytes without anything of
     ours; None means no file.
     """
 
-    def __init__(self, place: SettingsFile, before: bytes | None, after: bytes | None, original: bytes | None) -> None:
-        self.place = place
-        self.before = before
-        self.after = after
-        self.original = original
+    place: SettingsFile
+    before: bytes | None
+    after: bytes | None
+    original: bytes | None
 
     @property
     def diff(self) -> str:
@@ -97,7 +99,9 @@ def apply(store: Store, change: FileChange) -> None:
     made = missing or kept.get("made", [])
     if change.after == change.original:
         _write(path, change.after)
-        _remove_empty(made)
+        with suppress(OSError):  # one of them is not empty
+            for name in made:
+                os.rmdir(name)
         disk.discard(_backup(store, change.place))
     else:
         _keep(store, change, made)
@@ -116,14 +120,6 @@ def _write(path: str, data: bytes | None) -> None:
     temp = disk.write_temp(os.path.dirname(path), data)
     os.chmod(temp, mode)
     disk.commit(temp, path)
-
-
-def _remove_empty(directories: list[str]) -> None:
-    for directory in directories:
-        try:
-            os.rmdir(directory)
-        except OSError:  # it is not empty
-            return
 
 
 def _read(place: SettingsFile) -> bytes | None:

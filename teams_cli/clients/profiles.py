@@ -139,24 +139,18 @@ def _commanded(profile: Profile, command: str) -> Profile:
     return profile.having(acp=words)
 
 
-def refuse_without_command(profile: Profile) -> None:
-    """Refuse a profile that needs the client's command for each agent, if it was not given.
-
-    Raises:
-        InvalidValue: It was not given.
-    """
-    if ACP in profile.start and not profile.acp:
-        raise errors.InvalidValue(f"the harness {profile.name} needs the command of its client", _COMMAND)
-
-
 def refuse_missing(profile: Profile, config: Config | None, environ: Mapping[str, str]) -> None:
-    """Refuse one of our profiles if its program is not installed.
+    """Refuse one of our profiles if its program is not installed, or one that needs the client's command for each agent
+    if that was not given.
 
     Raises:
-        NotInstalled: It is not on the PATH.
+        NotInstalled: The program is not on the PATH.
+        InvalidValue: The command was not given.
     """
     import shutil
 
+    if ACP in profile.start and not profile.acp:
+        raise errors.InvalidValue(f"the harness {profile.name} needs the command of its client", _COMMAND)
     is_own = config is not None and profile.name in config.harness
     if not is_own and profile.has_provider and not shutil.which(profile.program, path=environ.get("PATH")):
         raise errors.NotInstalled(
@@ -200,12 +194,6 @@ def brought(profile: Profile, python: str, variables: Iterable[str], level: str 
         "hooks": hooks.hook_words(python, level) if hooks else [],
         "mcp": server.server_words(python, variables) if server and own_entries.is_server_available() else [],
     }
-
-
-def given_once(profile: Profile, python: str, directory: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that give one run our hooks and our server, by files of ours in *directory*."""
-    client = known.find(profile.once)
-    return client.once(python, directory, environ)[1] if client else {}
 
 
 def fill(words: list[str], values: Mapping[str, str], brought: Mapping[str, Sequence[str]] | None = None) -> list[str]:

@@ -83,7 +83,8 @@ class Toml:
         document = _read(path, data)
         noted = document.get("hooks", {}).get("state", {}) if isinstance(document.get("hooks"), dict) else {}
         beside = f"{os.path.dirname(os.path.realpath(path))}/{_HOOKS}"
-        gone = {key for key in noted if _is_beside(key, beside) and not _has_hook(beside, key)}
+        of_file = [key for key in noted if os.path.realpath(key.rsplit(":", 3)[0]) == beside]  # FILE:stop:0:0
+        gone = {key for key in of_file if not _has_hook(beside, key)}
         text = data.decode()
         left = _NOTE.sub(lambda note: "" if _loads(f"key = {note[1]}")["key"] in gone else note[0], text)
         return left.encode() or None
@@ -167,11 +168,6 @@ def _candidates(text: str) -> Iterator[str]:
             yield text[: begin.start()] + _HEAD.sub("", inner, count=1) + text[end.end() :]
     for table in _HEAD.finditer(text):
         yield text[: table.start()] + text[table.end() :]
-
-
-def _is_beside(key: str, beside: str) -> bool:
-    """Whether the note is about a hook in that file; its key is `FILE:stop:0:0`."""
-    return os.path.realpath(key.rsplit(":", 3)[0]) == beside
 
 
 def _has_hook(path: str, key: str) -> bool:

@@ -95,7 +95,9 @@ def _returning(store: Store, team: str, arrival: Arrival) -> Caller | None:
     here = bindings.of_process(store.root, arrival.pid)
     if here and here.team == team:
         return Caller(here.agent, token=here.token)
-    terminal = terminals.of_session(store, team, arrival.client, arrival.session_id) if arrival.session_id else None
+    wanted = (arrival.client, arrival.session_id)
+    every = terminals.all_of(store, team, []) if arrival.session_id else []
+    terminal = next((each for each in every if (each.client, each.session_id) == wanted), None)
     if terminal is None or not (terminal.state == "gone" or terminal.has_ended or terminal.pid == arrival.pid):
         return None
     member = teams.get(store, team).find(terminal.agent)

@@ -106,11 +106,6 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[T
     return [terminal for terminal, _ in store.scan(team, TERMINAL, problems)]
 
 
-def of_session(store: Store, team: str, client: str, session_id: str) -> Terminal | None:
-    """Return the terminal in which that session of the client was last; None if it is new here."""
-    return next((t for t in all_of(store, team, []) if (t.client, t.session_id) == (client, session_id)), None)
-
-
 def state_of(store: Store, team: teams.Team, terminal: Terminal) -> str:
     """Return the state as it is now, `unknown` if it was woken and may work by now."""
     state = state_known(store, team, terminal)
@@ -188,16 +183,11 @@ def describe(store: Store, team: teams.Team, terminal: Terminal, row: dict[str, 
         row["state"] = state
     document = terminal.to_json()
     shown = {key: document[key] for key in _SHOWN if key in document}
-    age = max(0.0, seconds_since(_since(terminal, state), store.now()))
+    reported = terminal.woken_at if terminal.woken_at and terminal.is_awaited else terminal.heard_at
+    age = max(0.0, seconds_since(terminal.since if state == terminal.state else reported, store.now()))
     row["terminal"] = {**shown, "state": state, "age": round(age, 1)}
     if terminal.host:
         row["terminal"]["host"] = row["host"] = terminal.host
-
-
-def _since(terminal: Terminal, state: str) -> str:
-    if state == terminal.state:
-        return terminal.since
-    return terminal.woken_at if terminal.woken_at and terminal.is_awaited else terminal.heard_at
 
 
 _SHOWN = (
