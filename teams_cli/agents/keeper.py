@@ -153,7 +153,7 @@ class Keeper:
 
     def _wait_until_given_more(self) -> None:
         def over() -> bool:
-            return not resuming.is_limited(self.store, self._now()) or self._to_stop() is not None
+            return not self._now().is_limited(self.store.now()) or self._to_stop() is not None
 
         self._state("waiting")
         while not over():

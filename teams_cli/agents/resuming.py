@@ -43,7 +43,7 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
             return session
         if session.stop_asked:  # it ended by itself before it could be stopped
             return session
-        if is_limited(store, session) or budgets.used_up(store, team, agent, session.run):  # its mail waits
+        if session.is_limited(store.now()) or budgets.used_up(store, team, agent, session.run):  # its mail waits
             return session
         if not session.interrupted and (reason := too_often(store, team, session, by)):
             return session
@@ -161,11 +161,6 @@ def limited_until(store: Store, printed: str) -> str | None:
     """
     end = output.limited_until(printed, store.now().astimezone())
     return rfc3339(end.replace(microsecond=0) + timedelta(seconds=1)) if end else None
-
-
-def is_limited(store: Store, session: Session) -> bool:
-    """Whether its provider refuses the agent now."""
-    return session.limited_until is not None and parse_rfc3339(session.limited_until) > store.now()
 
 
 def on_limit(store: Store, team: str) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors
+from teams_cli.clock import parse_rfc3339
 from teams_cli.records.records import Owed, Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.files import disk
@@ -21,6 +22,7 @@ from teams_cli.teams import presence, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import datetime
     from typing import Any
 
     from teams_cli.records.types import Count, Name, Object, Outcome, Permissions, SessionState, Text, Time, Word
@@ -146,6 +148,10 @@ class Session(Record):
         from teams_cli import processes
 
         return processes.host_of(self.keeper_boot)
+
+    def is_limited(self, now: datetime) -> bool:
+        """Whether its provider refuses the agent's requests at that time."""
+        return self.limited_until is not None and parse_rfc3339(self.limited_until) > now
 
     def present_worktree(self, host: str) -> str | None:
         """Return its worktree. None if it has none, or if its directory is gone from this machine, called *host*."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.agents import ending, resuming
+from teams_cli.agents import ending
 from teams_cli.agents.seats import terminals
 from teams_cli.agents.sessions import Session
 from teams_cli.clock import seconds_since
@@ -129,7 +129,7 @@ def state_of(store: Store, team: Team, member: Member, agent: Agent, session: Se
     if member.stopped_by or (session and session.ended and session.outcome == "stopped"):
         return "stopped"
     if session:
-        if resuming.is_limited(store, session):
+        if session.is_limited(store.now()):
             return "limited"
         if session.ended:
             return "failed" if session.outcome in ("failed", "lost") else "idle"
