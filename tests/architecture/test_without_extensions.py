@@ -34,6 +34,14 @@ def test_the_core_works_without_any_extension(tmp_path: Path) -> None:
             assert (status, error["code"]) == (2, "extension_missing"), command
             assert f"the extension {name}," in error["message"] and "pip install" in error["hint"], command
     assert not [entry for entry in os.scandir(copy / "extensions") if entry.is_dir() and entry.name != "__pycache__"]
+    subprocess.run(["git", "init", "-q", str(tmp_path / "repo")], check=True, timeout=TIMEOUT)
+    review = Path(teams_cli.__file__).parents[1] / "workflows/code-review.md"
+    for name, words in {
+        "postgres": ["get-tasks", "--store", "postgresql://x/y"],
+        "review": ["run", str(review), "--var", f"repo={tmp_path / 'repo'}"],
+    }.items():
+        status, _, stderr = run(*words)
+        assert status == 2 and f"-m pip install '.[{name}]'" in stderr, (name, stderr)
     assert run("create-task", "t")[0] == 0
     status, tasks, _ = run("get-tasks", "--json")
     assert (status, [task["title"] for task in json.loads(tasks)]) == (0, ["t"])

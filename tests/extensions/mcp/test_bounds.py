@@ -56,6 +56,17 @@ def test_lists_are_short_and_say_how_much_more_there_is(cli: Cli) -> None:
     within(test)
 
 
+def test_the_oldest_entries_of_a_history_are_left_out(cli: Cli) -> None:
+    add_tasks(cli, *(f"number {number} {'long ' * 30}" for number in range(1, 71)))
+
+    async def test() -> None:
+        async with client_of(cli, "bob") as client:
+            _, found = await use(client, "history")
+            assert found["more"] >= 21 and found["result"][-1]["task"] == "task-70", found
+
+    within(test)
+
+
 @pytest.mark.slow
 def test_long_texts_are_cut_unless_all_is_asked_for(cli: Cli) -> None:
     add_tasks(cli, "t", description="x" * 60_000)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -60,15 +59,6 @@ def test_without_the_client_it_says_what_to_install(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_is_not_there_is_busy(tmp_path: Path) -> None:
-    """Nobody listens at port 1; a password in the address is not repeated."""
-    cli = Cli(tmp_path / "root", "lea", TEAMS_STORE="postgresql://me:s3cret@127.0.0.1:1/x")
-    answer = cli("spawn-team", ALPHA, "--json")
-    assert (answer.status, answer.error["code"]) == (12, "busy")
-    assert "s3cret" not in answer.stderr
-
-
-@pytest.mark.slow
 def test_a_password_is_in_no_answer_and_no_command_line(tmp_path: Path) -> None:
     """It goes to keepers, wakers and clients through their environment."""
     address = new_address().replace("teams@", "teams:s3cret@")
@@ -105,18 +95,3 @@ def processes(address: str) -> list[str]:
 
 def files(root: Path) -> list[Path]:
     return [path for path in root.rglob("*") if path.is_file() and path.name != "config.json"]
-
-
-@pytest.mark.slow
-def test_a_hook_tells_of_mail_in_a_database(tmp_path: Path, on_postgres: str) -> None:
-    """Said by the environment, a flag, or the configuration; once."""
-    cli = make_team(tmp_path / "root", "bob")
-    event = json.dumps({"hook_event_name": "PostToolUse"}).encode()
-    cli.ok("send-message", "bob", "one", agent="lea")
-    assert "| one" in cli("hook", "claude", agent="bob", stdin=event).stdout
-    assert cli("hook", "claude", agent="bob", stdin=event).stdout == ""
-    cli.ok("send-message", "bob", "two", agent="lea")
-    assert "| two" in cli("hook", "claude", "--store", on_postgres, agent="bob", stdin=event, TEAMS_STORE="").stdout
-    cli.ok("send-message", "bob", "three", agent="lea")
-    cli.ok("set", "--user", "store", on_postgres, agent="human")
-    assert "| three" in cli("hook", "claude", agent="bob", stdin=event, TEAMS_STORE="").stdout

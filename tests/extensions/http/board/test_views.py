@@ -15,7 +15,6 @@ from tests.support.cli import ALPHA, add_tasks
 
 if TYPE_CHECKING:
     from tests.extensions.http.board.page import Page
-    from tests.extensions.http.board.serving import Serving
     from tests.support.cli import Cli
 
 pytestmark = pytest.mark.browser
@@ -140,19 +139,3 @@ def test_what_an_agent_did_today_is_told(cli: Cli, page: Page) -> None:
 
 LOOKS = [("light", 1920, 1080), ("dark", 820, 1100), ("dark", 360, 740)]
 """Lights and sizes that between them have every layout."""
-
-
-@pytest.mark.parametrize(("light", "width", "height"), LOOKS)
-def test_every_view_is_open_to_all_at_every_size(
-    cli: Cli, server: Serving, page: Page, light: str, width: int, height: int
-) -> None:
-    stuck(cli)
-    cli.ok("send-message", "human", "Before noon, please: which engine?", agent="bob")
-    for view, ready in (("board", ".card"), ("graph", ".node"), ("timeline", ".bar"), ("activity", ".activity li")):
-        page.open(server.url, server.token, query=f"?team={ALPHA}&view={view}", width=width, height=height)
-        page.emulate(prefers_color_scheme=light, prefers_reduced_motion="reduce")
-        page.until(lambda ready=ready: page.all(ready), ready)
-        page.reads("#course", "1 failed, blocks 2")
-        assert page.run("return document.documentElement.scrollWidth - innerWidth") <= 0, view
-        page.picture(f"{view}-{width}-{light}")
-        assert page.barriers() == [], view
