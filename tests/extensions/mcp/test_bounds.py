@@ -12,7 +12,7 @@ from teams_cli.messages import messages
 from teams_cli.teams.permission import Caller
 from tests.support.agents import unread
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
-from tests.support.mcp_client import client_of, until, within
+from tests.support.mcp_client import client_of, until
 
 MOST = 8_000
 GIST = {"id", "title", "status", "priority", "owner", "openBlockers"}
@@ -38,100 +38,77 @@ async def use(client: Any, tool: str, **arguments: Any) -> tuple[int, dict[str, 
 
 
 @pytest.mark.slow
-def test_lists_are_short_and_say_how_much_more_there_is(cli: Cli) -> None:
+async def test_lists_are_short_and_say_how_much_more_there_is(cli: Cli) -> None:
     add_tasks(cli, *(f"number {i}" for i in range(1, 131)), description="long " * 100)
     add_tasks(cli, "waits", blocked_by=["task-1"])
-
-    async def test() -> None:
-        async with client_of(cli, "bob") as client:
-            size, found = await use(client, "get_tasks")
-            assert size <= MOST and len(found["result"]) == 50 and found["more"] == 81
-            assert all(set(row) <= GIST for row in found["result"])
-            size, found = await use(client, "get_tasks", limit=131)
-            assert len(found["result"]) == 131 and "more" not in found
-            assert found["result"][-1]["openBlockers"] == ["task-1"]
-            size, found = await use(client, "get_tasks", full=True)
-            assert len(found["result"]) == 131 and found["result"][0]["description"].startswith("long long")
-
-    within(test)
+    async with client_of(cli, "bob") as client:
+        size, found = await use(client, "get_tasks")
+        assert size <= MOST and len(found["result"]) == 50 and found["more"] == 81
+        assert all(set(row) <= GIST for row in found["result"])
+        size, found = await use(client, "get_tasks", limit=131)
+        assert len(found["result"]) == 131 and "more" not in found
+        assert found["result"][-1]["openBlockers"] == ["task-1"]
+        size, found = await use(client, "get_tasks", full=True)
+        assert len(found["result"]) == 131 and found["result"][0]["description"].startswith("long long")
 
 
-def test_the_oldest_entries_of_a_history_are_left_out(cli: Cli) -> None:
+async def test_the_oldest_entries_of_a_history_are_left_out(cli: Cli) -> None:
     add_tasks(cli, *(f"number {number} {'long ' * 30}" for number in range(1, 71)))
-
-    async def test() -> None:
-        async with client_of(cli, "bob") as client:
-            _, found = await use(client, "history")
-            assert found["more"] >= 21 and found["result"][-1]["task"] == "task-70", found
-
-    within(test)
+    async with client_of(cli, "bob") as client:
+        _, found = await use(client, "history")
+        assert found["more"] >= 21 and found["result"][-1]["task"] == "task-70", found
 
 
 @pytest.mark.slow
-def test_long_texts_are_cut_unless_all_is_asked_for(cli: Cli) -> None:
+async def test_long_texts_are_cut_unless_all_is_asked_for(cli: Cli) -> None:
     add_tasks(cli, "t", description="x" * 60_000)
-
-    async def test() -> None:
-        async with client_of(cli, "bob") as client:
-            for tool, arguments in (("show_task", {"task": 1}), ("claim_task", {"task": 1})):
-                size, found = await use(client, tool, **arguments)
-                assert size <= MOST and "more characters)" in found["description"] and "full=true" in found["cut"]
-                size, found = await use(client, tool, **arguments, full=True)
-                assert found["description"] == "x" * 60_000 and "cut" not in found
-
-    within(test)
+    async with client_of(cli, "bob") as client:
+        for tool, arguments in (("show_task", {"task": 1}), ("claim_task", {"task": 1})):
+            size, found = await use(client, tool, **arguments)
+            assert size <= MOST and "more characters)" in found["description"] and "full=true" in found["cut"]
+            size, found = await use(client, tool, **arguments, full=True)
+            assert found["description"] == "x" * 60_000 and "cut" not in found
 
 
 @pytest.mark.slow
-def test_only_mail_that_is_shown_is_read(cli: Cli) -> None:
+async def test_only_mail_that_is_shown_is_read(cli: Cli) -> None:
     """What is left for later stays unread."""
     send(cli, *(f"{i} {'y' * 500}" for i in range(1, 41)))
-
-    async def test() -> None:
-        async with client_of(cli, "bob") as client:
-            size, found = await use(client, "read_messages")
-            count = len(found["result"])
-            assert size <= MOST and 5 < count < 40 and found["more"] == 40 - count
-            assert all(message["message"].endswith("y" * 500) for message in found["result"])
-            await until(lambda: unread(cli, "bob") == list(range(count + 1, 41)))  # noted once the answer is out
-            size, found = await use(client, "read_messages", limit=40)
-            assert len(found["result"]) == 40
-            await until(lambda: unread(cli, "bob") == [])
-
-    within(test)
+    async with client_of(cli, "bob") as client:
+        size, found = await use(client, "read_messages")
+        count = len(found["result"])
+        assert size <= MOST and 5 < count < 40 and found["more"] == 40 - count
+        assert all(message["message"].endswith("y" * 500) for message in found["result"])
+        await until(lambda: unread(cli, "bob") == list(range(count + 1, 41)))  # noted once the answer is out
+        size, found = await use(client, "read_messages", limit=40)
+        assert len(found["result"]) == 40
+        await until(lambda: unread(cli, "bob") == [])
 
 
 @pytest.mark.slow
-def test_every_tool_has_a_title_and_says_what_it_may_do(cli: Cli) -> None:
-    async def test() -> None:
-        for agent in ("lea", "bob"):
-            async with client_of(cli, agent, "--tools", "all") as client:
-                tools = (await client.list_tools()).tools
-                assert all(tool.title and tool.annotations for tool in tools)
-                says = {tool.name: tool.annotations for tool in tools}
-                assert says["get_tasks"].read_only_hint
-                assert (says["wait"].read_only_hint, says["wait"].destructive_hint) == (None, False)
-                assert "claim_task" not in says or says["claim_task"].destructive_hint is False
-                assert says["update_task"].destructive_hint is True
-
-    within(test)
+async def test_every_tool_has_a_title_and_says_what_it_may_do(cli: Cli) -> None:
+    for agent in ("lea", "bob"):
+        async with client_of(cli, agent, "--tools", "all") as client:
+            tools = (await client.list_tools()).tools
+            assert all(tool.title and tool.annotations for tool in tools)
+            says = {tool.name: tool.annotations for tool in tools}
+            assert says["get_tasks"].read_only_hint
+            assert (says["wait"].read_only_hint, says["wait"].destructive_hint) == (None, False)
+            assert "claim_task" not in says or says["claim_task"].destructive_hint is False
+            assert says["update_task"].destructive_hint is True
 
 
 @pytest.mark.slow
-def test_texts_and_recipients_have_one_name(cli: Cli) -> None:
+async def test_texts_and_recipients_have_one_name(cli: Cli) -> None:
     """The names that they had at first are taken too."""
     cli.ok("set", "broadcast", "agents", agent="lea")
-
-    async def test() -> None:
-        async with client_of(cli, "bob", "--tools", "all") as client:
-            schemas = {tool.name: tool.input_schema["properties"] for tool in (await client.list_tools()).tools}
-            for tool in ("ask_others", "announce", "reply", "answer", "interject", "propose_plan"):
-                assert "text" in schemas[tool], tool
-            assert "to" in schemas["interject"] and "question" not in schemas["ask_others"]
-            for key in ("text", "status"):
-                assert (await use(client, "announce", **{key: f"by {key}"}))[1]["status"] == f"by {key}"
-            for key in ("text", "question"):
-                said = await use(client, "ask_others", **{key: "Which?"}, to=["lea"], no_wait=True)
-                assert said[1]["status"] == "pending"
-
-    within(test)
+    async with client_of(cli, "bob", "--tools", "all") as client:
+        schemas = {tool.name: tool.input_schema["properties"] for tool in (await client.list_tools()).tools}
+        for tool in ("ask_others", "announce", "reply", "answer", "interject", "propose_plan"):
+            assert "text" in schemas[tool], tool
+        assert "to" in schemas["interject"] and "question" not in schemas["ask_others"]
+        for key in ("text", "status"):
+            assert (await use(client, "announce", **{key: f"by {key}"}))[1]["status"] == f"by {key}"
+        for key in ("text", "question"):
+            said = await use(client, "ask_others", **{key: "Which?"}, to=["lea"], no_wait=True)
+            assert said[1]["status"] == "pending"

@@ -14,7 +14,7 @@ from mcp_types import ListToolsResult
 from teams_cli.serving import requests
 from tests.support.agents import unread
 from tests.support.cli import ALPHA, Cli, add_tasks
-from tests.support.mcp_client import ERAS, call, client_of, names, refusal, until, within
+from tests.support.mcp_client import ERAS, call, client_of, names, refusal, until
 
 EITHER = [pytest.param(ERAS[0], marks=pytest.mark.slow), *ERAS[1:]]
 """The older protocol with the slower proofs."""
@@ -30,165 +30,138 @@ def listed_bytes(tools: list[Any]) -> int:
 
 
 @pytest.mark.slow
-def test_each_role_is_offered_what_it_may_use(cli: Cli) -> None:
+async def test_each_role_is_offered_what_it_may_use(cli: Cli) -> None:
     """In few words: models read the list with every request, also that they may ask."""
     cli.ok("set", "broadcast", "agents", agent="lea")
     cli.ok("set", "broadcast_sensitivity", "high", agent="lea")
-
-    async def test() -> None:
-        for agent, some, none in (("bob", OF_MEMBERS, OF_LEADERS), ("lea", OF_LEADERS, OF_MEMBERS)):
-            async with client_of(cli, agent, *_DAILY_LIST) as client:
-                tools = (await client.list_tools()).tools
-                found = {tool.name for tool in tools}
-                assert found >= DAILY | some and not found & none
-                assert listed_bytes(tools) <= 8_000
-                assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools)
-        async with client_of(cli, "mia", *_DAILY_LIST) as client:
-            found = set(await names(client))
-            assert found >= {"create_task", "claim_task"} and "broadcast" not in found
-
-    within(test)
+    for agent, some, none in (("bob", OF_MEMBERS, OF_LEADERS), ("lea", OF_LEADERS, OF_MEMBERS)):
+        async with client_of(cli, agent, *_DAILY_LIST) as client:
+            tools = (await client.list_tools()).tools
+            found = {tool.name for tool in tools}
+            assert found >= DAILY | some and not found & none
+            assert listed_bytes(tools) <= 8_000
+            assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools)
+    async with client_of(cli, "mia", *_DAILY_LIST) as client:
+        found = set(await names(client))
+        assert found >= {"create_task", "claim_task"} and "broadcast" not in found
 
 
 @pytest.mark.parametrize("era", EITHER)
-def test_a_client_begins_with_six_tools_and_has_the_others_when_it_asks(cli: Cli, era: str) -> None:
+async def test_a_client_begins_with_six_tools_and_has_the_others_when_it_asks(cli: Cli, era: str) -> None:
     """Each can be called from the start; a client that never reads the list again uses them by the one that it has."""
-
-    async def test() -> None:
-        heard: list[Any] = []
-        for agent in ("bob", "lea", "mia", ""):
-            async with client_of(cli, agent, era=era, heard=heard) as client:
-                tools = (await client.list_tools()).tools
-                assert len(tools) <= 6 and listed_bytes(tools) <= 3_000, [tool.name for tool in tools]
-        async with client_of(cli, "bob", era=era, heard=heard) as bob:
-            assert await names(bob) == ["brief", "wait", "claim_task", "broadcast", "update_task", "more_tools"]
-            assert (await call(bob, "list_agents"))["self"] == "bob"
-            said = {"target": "mia", "message": "hi"}
-            assert (await call(bob, "more_tools", name="send_to_agent", arguments=said))["delivered"] is True
-            refused = await refusal(bob, "more_tools", name="create_task", arguments={"title": "x"})
-            assert refused["code"] == "not_allowed"
-            with pytest.raises(MCPError, match="Unknown tool: fly"):
-                await bob.call_tool("more_tools", {"name": "fly"})
-            told = {row["name"]: row["arguments"] for row in (await call(bob, "more_tools"))["result"]}
-            assert "target" in told["send_to_agent"] and "read_messages" in told and "wait" not in told
-            if era == ERAS[0]:
-                await until(lambda: [m for m in heard if m.method == "notifications/tools/list_changed"])
-            assert set(await names(bob)) >= DAILY | OF_MEMBERS
-        assert unread(cli, "mia") == [1]
-
-    within(test)
-
-
-@pytest.mark.slow
-def test_all_tools_are_all_that_programs_may_request(cli: Cli) -> None:
-    """Each with the schema of its command; together, the roles see every one."""
-
-    async def test() -> None:
-        found = {}
-        for agent in ("lea", "bob", "mia", "human"):
-            async with client_of(cli, agent, "--tools", "all") as client:
-                found |= {tool.name: tool for tool in (await client.list_tools()).tools}
-        commands = {command.name.replace("-", "_"): command for command in requests.offered()}
-        assert set(found) - set(commands) == {"send_to_agent", "broadcast"} and not set(commands) - set(found)
-        for name, command in commands.items():
-            told = set(found[name].input_schema["properties"])
-            assert told == {parameter.key for parameter in requests.parameters(command)}
-            assert "teams " + command.name not in (found[name].description or "")
-
-    within(test)
-
-
-def test_without_an_identity_one_can_look_and_join(cli: Cli) -> None:
-    """And who joins is it from then on: other tools are offered, and the client is told."""
-
-    async def test() -> None:
-        heard: list[Any] = []
-        async with client_of(cli, "", *_DAILY_LIST, heard=heard) as client:
-            before = await names(client)
-            assert "join_team" in before and not set(before) & {"claim_task", "send_to_agent", "create_task"}
-            assert (await call(client, "get_tasks"))["result"] == []
-            assert (await refusal(client, "claim_task", next=True))["code"] == "no_identity"
-            joined = await call(client, "join_team")
+    heard: list[Any] = []
+    for agent in ("bob", "lea", "mia", ""):
+        async with client_of(cli, agent, era=era, heard=heard) as client:
+            tools = (await client.list_tools()).tools
+            assert len(tools) <= 6 and listed_bytes(tools) <= 3_000, [tool.name for tool in tools]
+    async with client_of(cli, "bob", era=era, heard=heard) as bob:
+        assert await names(bob) == ["brief", "wait", "claim_task", "broadcast", "update_task", "more_tools"]
+        assert (await call(bob, "list_agents"))["self"] == "bob"
+        said = {"target": "mia", "message": "hi"}
+        assert (await call(bob, "more_tools", name="send_to_agent", arguments=said))["delivered"] is True
+        refused = await refusal(bob, "more_tools", name="create_task", arguments={"title": "x"})
+        assert refused["code"] == "not_allowed"
+        with pytest.raises(MCPError, match="Unknown tool: fly"):
+            await bob.call_tool("more_tools", {"name": "fly"})
+        told = {row["name"]: row["arguments"] for row in (await call(bob, "more_tools"))["result"]}
+        assert "target" in told["send_to_agent"] and "read_messages" in told and "wait" not in told
+        if era == ERAS[0]:
             await until(lambda: [m for m in heard if m.method == "notifications/tools/list_changed"])
-            assert set(await names(client)) >= OF_MEMBERS
-            assert (await call(client, "list_agents"))["self"] == joined["agentId"] == "agentA"
-            assert (await call(client, "send_to_agent", target="bob", message="hi"))["delivered"] is True
-        assert unread(cli, "bob") == [1]
-
-    within(test)
+        assert set(await names(bob)) >= DAILY | OF_MEMBERS
+    assert unread(cli, "mia") == [1]
 
 
 @pytest.mark.slow
-def test_tools_are_called_as_in_opencode_teams(tmp_path: Path) -> None:
+async def test_all_tools_are_all_that_programs_may_request(cli: Cli) -> None:
+    """Each with the schema of its command; together, the roles see every one."""
+    found = {}
+    for agent in ("lea", "bob", "mia", "human"):
+        async with client_of(cli, agent, "--tools", "all") as client:
+            found |= {tool.name: tool for tool in (await client.list_tools()).tools}
+    commands = {command.name.replace("-", "_"): command for command in requests.offered()}
+    assert set(found) - set(commands) == {"send_to_agent", "broadcast"} and not set(commands) - set(found)
+    for name, command in commands.items():
+        told = set(found[name].input_schema["properties"])
+        assert told == {parameter.key for parameter in requests.parameters(command)}
+        assert "teams " + command.name not in (found[name].description or "")
+
+
+async def test_without_an_identity_one_can_look_and_join(cli: Cli) -> None:
+    """And who joins is it from then on: other tools are offered, and the client is told."""
+    heard: list[Any] = []
+    async with client_of(cli, "", *_DAILY_LIST, heard=heard) as client:
+        before = await names(client)
+        assert "join_team" in before and not set(before) & {"claim_task", "send_to_agent", "create_task"}
+        assert (await call(client, "get_tasks"))["result"] == []
+        assert (await refusal(client, "claim_task", next=True))["code"] == "no_identity"
+        joined = await call(client, "join_team")
+        await until(lambda: [m for m in heard if m.method == "notifications/tools/list_changed"])
+        assert set(await names(client)) >= OF_MEMBERS
+        assert (await call(client, "list_agents"))["self"] == joined["agentId"] == "agentA"
+        assert (await call(client, "send_to_agent", target="bob", message="hi"))["delivered"] is True
+    assert unread(cli, "bob") == [1]
+
+
+@pytest.mark.slow
+async def test_tools_are_called_as_in_opencode_teams(tmp_path: Path) -> None:
     """By its names of tools and arguments; the team that was made or joined is that of the session, of several too."""
     cli = Cli(tmp_path / "root", "lea", team="")
     cli.ok("spawn-team", "other", agent="eve")
     cli.ok("spawn-team", "another", agent="eve2")
-
-    async def test() -> None:
-        async with client_of(cli, "") as lead, client_of(cli, "agent-2") as member:
-            leader = {"agentId": "agent-1", "agentName": "Ann", "agentType": "leader"}
-            made = await call(lead, "spawn-team", teamName="review-pr-456", leaderInfo=leader)
-            assert (made["name"], made["leader"]) == ("review-pr-456", "agent-1")
-            assert made["members"][0]["agentName"] == "Ann"
-            assert (await refusal(lead, "create_task"))["hint"] == 'Write: create_task(title="TITLE")'
-            assert (await refusal(lead, "leave_team"))["hint"].startswith("Hand it over (hand_over(agent=AGENT)) or")
-            assert (await call(lead, "mcp__team__create_task", title="look"))["teamName"] == "review-pr-456"
-            refused = await refusal(member, "join_team", name="review-pr-456")
-            assert refused["message"] == "review-pr-456 is the name of a team, not yours"
-            assert "team_name" in (await refusal(member, "claim-task", taskId="task-1"))["hint"]
-            info = {"agentName": "Security Specialist", "agentType": "security"}
-            joined = await call(member, "team_join-team", teamName="review-pr-456", memberInfo=info)
-            assert (joined["agentId"], joined["agentType"]) == ("agent-2", "security")
-            assert (await call(member, "claim-task", taskId="task-1"))["owner"] == "agent-2"
-            plan = await call(member, "propose-plan", teamName="review-pr-456", plan="read, then run", taskId="1")
-            assert (await call(lead, "approve-plan", planId=plan["id"]))["status"] == "approved"
-            assert (await call(lead, "request-shutdown", agentId="agent-2"))["agent"] == "agent-2"
-            assert (await call(lead, "get-tasks", teamName="other"))["result"] == []
-            mine = await refusal(member, "join_team", teamName="other", memberInfo={"agentId": "bob"})
-            assert mine["message"] == "you are agent-2, not bob"
-
-    within(test)
+    async with client_of(cli, "") as lead, client_of(cli, "agent-2") as member:
+        leader = {"agentId": "agent-1", "agentName": "Ann", "agentType": "leader"}
+        made = await call(lead, "spawn-team", teamName="review-pr-456", leaderInfo=leader)
+        assert (made["name"], made["leader"]) == ("review-pr-456", "agent-1")
+        assert made["members"][0]["agentName"] == "Ann"
+        assert (await refusal(lead, "create_task"))["hint"] == 'Write: create_task(title="TITLE")'
+        assert (await refusal(lead, "leave_team"))["hint"].startswith("Hand it over (hand_over(agent=AGENT)) or")
+        assert (await call(lead, "mcp__team__create_task", title="look"))["teamName"] == "review-pr-456"
+        refused = await refusal(member, "join_team", name="review-pr-456")
+        assert refused["message"] == "review-pr-456 is the name of a team, not yours"
+        assert "team_name" in (await refusal(member, "claim-task", taskId="task-1"))["hint"]
+        info = {"agentName": "Security Specialist", "agentType": "security"}
+        joined = await call(member, "team_join-team", teamName="review-pr-456", memberInfo=info)
+        assert (joined["agentId"], joined["agentType"]) == ("agent-2", "security")
+        assert (await call(member, "claim-task", taskId="task-1"))["owner"] == "agent-2"
+        plan = await call(member, "propose-plan", teamName="review-pr-456", plan="read, then run", taskId="1")
+        assert (await call(lead, "approve-plan", planId=plan["id"]))["status"] == "approved"
+        assert (await call(lead, "request-shutdown", agentId="agent-2"))["agent"] == "agent-2"
+        assert (await call(lead, "get-tasks", teamName="other"))["result"] == []
+        mine = await refusal(member, "join_team", teamName="other", memberInfo={"agentId": "bob"})
+        assert mine["message"] == "you are agent-2, not bob"
 
 
 @pytest.mark.slow
-def test_when_the_role_changes_other_tools_are_offered(cli: Cli) -> None:
-
-    async def test() -> None:
-        heard: list[Any] = []
-        async with client_of(cli, "bob", heard=heard) as client:
-            assert "claim_task" in await names(client)
-            cli.ok("hand-over", "bob", agent="lea")
-            await until(lambda: [m for m in heard if m.method == "notifications/tools/list_changed"])
-            found = await names(client)
-            assert "claim_task" not in found and "create_task" in found
-            await call(client, "create_task", title="lead")
-
-    within(test)
+async def test_when_the_role_changes_other_tools_are_offered(cli: Cli) -> None:
+    heard: list[Any] = []
+    async with client_of(cli, "bob", heard=heard) as client:
+        assert "claim_task" in await names(client)
+        cli.ok("hand-over", "bob", agent="lea")
+        await until(lambda: [m for m in heard if m.method == "notifications/tools/list_changed"])
+        found = await names(client)
+        assert "claim_task" not in found and "create_task" in found
+        await call(client, "create_task", title="lead")
 
 
 @pytest.mark.slow
-def test_agents_list_and_write_to_each_other(cli: Cli) -> None:
-    async def test() -> None:
-        async with client_of(cli, "bob") as bob, client_of(cli, "mia") as mia:
-            found = await call(bob, "list_agents")
-            assert found["self"] == "bob" and [a["name"] for a in found["agents"]] == ["lea", "bob", "mia"]
-            assert {a["status"] for a in found["agents"]} == {"idle"}
-            sent = await call(bob, "send_to_agent", target="mia", message="I added CDP support")
-            assert sent == {"delivered": True, "target": "mia", "id": "msg-1"}
-            (message,) = (await call(mia, "read_messages"))["result"]
-            assert (message["from"], message["message"]) == ("bob", "I added CDP support")
-            told = await call(bob, "broadcast", message="reading the tests")
-            there = [{"name": "lea", "status": None}, {"name": "mia", "status": None}]
-            assert told == {"you_are": "bob", "id": "msg-2", "sentTo": ["lea", "mia"], "agents": there}
-            hint = (await call(mia, "attend"))["state"]["output"]["hint"]
-            assert hint.endswith('other agents: broadcast(message="what you are working on")')
-            assert (await call(mia, "list_agents"))["agents"][1]["workingOn"] == "reading the tests"
-            assert (await call(bob, "broadcast", message="only you", send_to="lea"))["sentTo"] == ["lea"]
-            answer = await bob.call_tool("broadcast", {"message": "x", "send_to": "lea", "reply_to": 1})
-            assert answer.is_error
-
-    within(test)
+async def test_agents_list_and_write_to_each_other(cli: Cli) -> None:
+    async with client_of(cli, "bob") as bob, client_of(cli, "mia") as mia:
+        found = await call(bob, "list_agents")
+        assert found["self"] == "bob" and [a["name"] for a in found["agents"]] == ["lea", "bob", "mia"]
+        assert {a["status"] for a in found["agents"]} == {"idle"}
+        sent = await call(bob, "send_to_agent", target="mia", message="I added CDP support")
+        assert sent == {"delivered": True, "target": "mia", "id": "msg-1"}
+        (message,) = (await call(mia, "read_messages"))["result"]
+        assert (message["from"], message["message"]) == ("bob", "I added CDP support")
+        told = await call(bob, "broadcast", message="reading the tests")
+        there = [{"name": "lea", "status": None}, {"name": "mia", "status": None}]
+        assert told == {"you_are": "bob", "id": "msg-2", "sentTo": ["lea", "mia"], "agents": there}
+        hint = (await call(mia, "attend"))["state"]["output"]["hint"]
+        assert hint.endswith('other agents: broadcast(message="what you are working on")')
+        assert (await call(mia, "list_agents"))["agents"][1]["workingOn"] == "reading the tests"
+        assert (await call(bob, "broadcast", message="only you", send_to="lea"))["sentTo"] == ["lea"]
+        answer = await bob.call_tool("broadcast", {"message": "x", "send_to": "lea", "reply_to": 1})
+        assert answer.is_error
 
 
 UNDELIVERABLE: list[tuple[dict[str, Any], str]] = [
@@ -201,131 +174,107 @@ UNDELIVERABLE: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_what_is_not_delivered_says_why_and_to_whom_it_could_be(cli: Cli) -> None:
-    async def test() -> None:
-        async with client_of(cli, "bob") as client:
-            for arguments, error in UNDELIVERABLE:
-                result = await client.call_tool("send_to_agent", arguments)
-                said = result.structured_content
-                assert result.is_error and said["delivered"] is False and said["hint"]
-                assert said["error"] == error and said["available"] == ["lea", "mia"]
-                assert json.loads(result.content[0].text) == said
-        assert cli.ok("read-messages", agent="mia") == []
-
-    within(test)
+async def test_what_is_not_delivered_says_why_and_to_whom_it_could_be(cli: Cli) -> None:
+    async with client_of(cli, "bob") as client:
+        for arguments, error in UNDELIVERABLE:
+            result = await client.call_tool("send_to_agent", arguments)
+            said = result.structured_content
+            assert result.is_error and said["delivered"] is False and said["hint"]
+            assert said["error"] == error and said["available"] == ["lea", "mia"]
+            assert json.loads(result.content[0].text) == said
+    assert cli.ok("read-messages", agent="mia") == []
 
 
-def test_refusals_name_tools_and_leave_the_server_running(cli: Cli) -> None:
-    async def test() -> None:
-        add_tasks(cli, "one", "two")
-        async with client_of(cli, "bob") as client:
-            assert await refusal(client, "claim_task", task=7) == {
-                "code": "task_not_found",
-                "message": "team alpha has no task task-7",
-                "hint": "See: get_tasks",
-            }
-            assert (await refusal(client, "claim_task", task=["1"]))["code"] == "invalid_value"
-            assert (await refusal(client, "claim_task", id="1"))["code"] == "invalid_value"
-            assert (await refusal(client, "update_task"))["code"] == "invalid_value"
-            assert (await refusal(client, "create_task", title="mine"))["code"] == "not_allowed"
-            with pytest.raises(MCPError, match="Unknown tool: fly"):
-                await client.call_tool("fly", {})
-            with pytest.raises(MCPError, match="Unknown tool: install"):
-                await client.call_tool("install", {"client": "claude"})
-            claimed = await call(client, "claim_task", next=True)
-            assert (claimed["owner"], claimed["status"]) == ("bob", "in_progress")
-            done = await call(client, "update_task", task="#1", status="completed", result="12 lines")
-            assert done["result"] == "12 lines"
-
-    within(test)
+async def test_refusals_name_tools_and_leave_the_server_running(cli: Cli) -> None:
+    add_tasks(cli, "one", "two")
+    async with client_of(cli, "bob") as client:
+        assert await refusal(client, "claim_task", task=7) == {
+            "code": "task_not_found",
+            "message": "team alpha has no task task-7",
+            "hint": "See: get_tasks",
+        }
+        assert (await refusal(client, "claim_task", task=["1"]))["code"] == "invalid_value"
+        assert (await refusal(client, "claim_task", id="1"))["code"] == "invalid_value"
+        assert (await refusal(client, "update_task"))["code"] == "invalid_value"
+        assert (await refusal(client, "create_task", title="mine"))["code"] == "not_allowed"
+        with pytest.raises(MCPError, match="Unknown tool: fly"):
+            await client.call_tool("fly", {})
+        with pytest.raises(MCPError, match="Unknown tool: install"):
+            await client.call_tool("install", {"client": "claude"})
+        claimed = await call(client, "claim_task", next=True)
+        assert (claimed["owner"], claimed["status"]) == ("bob", "in_progress")
+        done = await call(client, "update_task", task="#1", status="completed", result="12 lines")
+        assert done["result"] == "12 lines"
 
 
 @pytest.mark.slow
-def test_unread_mail_is_told_of_beside_answers(cli: Cli) -> None:
-    async def test() -> None:
-        async with client_of(cli, "bob") as client:
-            assert "unread" not in await call(client, "get_tasks")
-            cli.ok("send-message", "bob", "the build is red", agent="lea")
-            assert (await call(client, "get_tasks"))["unread"] == "1 unread message: call read_messages"
-            assert "unread" not in await call(client, "read_messages")
-            assert "unread" not in await call(client, "heartbeat")
-            assert "unread" not in await call(client, "send_message", to="lea", text="I look into it")
-            cli.ok("send-message", "lea", "so do I", agent="mia")
-            assert "unread" not in await call(client, "send_message", to="lea", text="it is green")
-            cli.ok("send-message", "bob", "thanks", agent="lea")
-            told = await call(client, "send_message", to="lea", text="you are welcome")
-            assert told["unread"] == "1 unread message: call read_messages"
-
-    within(test)
+async def test_unread_mail_is_told_of_beside_answers(cli: Cli) -> None:
+    async with client_of(cli, "bob") as client:
+        assert "unread" not in await call(client, "get_tasks")
+        cli.ok("send-message", "bob", "the build is red", agent="lea")
+        assert (await call(client, "get_tasks"))["unread"] == "1 unread message: call read_messages"
+        assert "unread" not in await call(client, "read_messages")
+        assert "unread" not in await call(client, "heartbeat")
+        assert "unread" not in await call(client, "send_message", to="lea", text="I look into it")
+        cli.ok("send-message", "lea", "so do I", agent="mia")
+        assert "unread" not in await call(client, "send_message", to="lea", text="it is green")
+        cli.ok("send-message", "bob", "thanks", agent="lea")
+        told = await call(client, "send_message", to="lea", text="you are welcome")
+        assert told["unread"] == "1 unread message: call read_messages"
 
 
 @pytest.mark.slow
-def test_a_cancelled_call_takes_nothing(cli: Cli) -> None:
+async def test_a_cancelled_call_takes_nothing(cli: Cli) -> None:
     """What comes afterwards is still unread, and the next who waits gets it."""
-
-    async def test() -> None:
-        async with client_of(cli, "bob") as client:
-            for _ in range(5):
-                with anyio.move_on_after(0.3):
-                    await client.call_tool("read_messages", {"wait": 60})
-            await call(client, "list_agents")
-            cli.ok("send-message", "bob", "later", agent="lea")
-            assert unread(cli, "bob") == [1]
-            assert [m["message"] for m in (await call(client, "read_messages", wait=10))["result"]] == ["later"]
-
-    within(test)
+    async with client_of(cli, "bob") as client:
+        for _ in range(5):
+            with anyio.move_on_after(0.3):
+                await client.call_tool("read_messages", {"wait": 60})
+        await call(client, "list_agents")
+        cli.ok("send-message", "bob", "later", agent="lea")
+        assert unread(cli, "bob") == [1]
+        assert [m["message"] for m in (await call(client, "read_messages", wait=10))["result"]] == ["later"]
 
 
 @pytest.mark.slow
-def test_what_the_rules_say_to_ask_about_is_put_to_the_human(cli: Cli) -> None:
+async def test_what_the_rules_say_to_ask_about_is_put_to_the_human(cli: Cli) -> None:
     """The rules as they are at the time of the call; other calls go on meanwhile."""
+    add_tasks(cli, "one")
+    async with client_of(cli, "bob") as client, anyio.create_task_group() as group:
+        await names(client)
+        (cli.root / "config.json").write_text('{"permission": {"tool": {"claim-task": {"team-member": "ask"}}}}')
+        found: list[Any] = []
 
-    async def test() -> None:
-        add_tasks(cli, "one")
-        async with client_of(cli, "bob") as client, anyio.create_task_group() as group:
-            await names(client)
-            (cli.root / "config.json").write_text('{"permission": {"tool": {"claim-task": {"team-member": "ask"}}}}')
-            found: list[Any] = []
+        async def claim() -> None:
+            found.append(await call(client, "claim_task", task="1"))
 
-            async def claim() -> None:
-                found.append(await call(client, "claim_task", task="1"))
-
-            group.start_soon(claim)
-            await until(lambda: cli.ok("get-questions", "--open"))
-            assert "claim_task" in await names(client) and not found
-            cli.ok("answer", "1", "allow", agent="human")
-            await until(lambda: found)
-            assert found[0]["owner"] == "bob"
-            (cli.root / "config.json").write_text('{"permission": {"tool": {"claim-task": {"team-member": "deny"}}}}')
-            assert (await refusal(client, "claim_task", task="1"))["code"] == "not_allowed"
-            assert "claim_task" not in await names(client)
-
-    within(test)
+        group.start_soon(claim)
+        await until(lambda: cli.ok("get-questions", "--open"))
+        assert "claim_task" in await names(client) and not found
+        cli.ok("answer", "1", "allow", agent="human")
+        await until(lambda: found)
+        assert found[0]["owner"] == "bob"
+        (cli.root / "config.json").write_text('{"permission": {"tool": {"claim-task": {"team-member": "deny"}}}}')
+        assert (await refusal(client, "claim_task", task="1"))["code"] == "not_allowed"
+        assert "claim_task" not in await names(client)
 
 
 @pytest.mark.slow
-def test_a_team_that_asks_for_tokens_gets_them(tmp_path: Path) -> None:
+async def test_a_team_that_asks_for_tokens_gets_them(tmp_path: Path) -> None:
     """From the environment, or the one that joining through the server gave."""
     cli = Cli(tmp_path / "root", team=ALPHA)
     token = cli.ok("spawn-team", ALPHA, "--secure", agent="lea")["token"]
-
-    async def test() -> None:
-        async with client_of(cli, "lea") as client:
-            assert (await refusal(client, "create_task", title="one"))["code"] == "not_allowed"
-        async with client_of(cli, "lea", TEAMS_TOKEN=token) as client:
-            await call(client, "create_task", title="one")
-        async with client_of(cli, "") as client:
-            assert (await call(client, "join_team"))["token"]
-            assert (await call(client, "claim_task", task="1"))["owner"] == "agentA"
-
-    within(test)
+    async with client_of(cli, "lea") as client:
+        assert (await refusal(client, "create_task", title="one"))["code"] == "not_allowed"
+    async with client_of(cli, "lea", TEAMS_TOKEN=token) as client:
+        await call(client, "create_task", title="one")
+    async with client_of(cli, "") as client:
+        assert (await call(client, "join_team"))["token"]
+        assert (await call(client, "claim_task", task="1"))["owner"] == "agentA"
 
 
-def test_the_copy_of_an_agent_that_answers_a_question_has_no_tools(cli: Cli) -> None:
-    async def test() -> None:
-        async with client_of(cli, "bob", TEAMS_SHADOW="1") as client:
-            assert await names(client) == []
-            with pytest.raises(MCPError, match="Unknown tool"):
-                await client.call_tool("claim_task", {"next": True})
-
-    within(test)
+async def test_the_copy_of_an_agent_that_answers_a_question_has_no_tools(cli: Cli) -> None:
+    async with client_of(cli, "bob", TEAMS_SHADOW="1") as client:
+        assert await names(client) == []
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await client.call_tool("claim_task", {"next": True})
