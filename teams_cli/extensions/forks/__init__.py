@@ -1,4 +1,4 @@
-"""Copies of agents that answer a question while the agents themselves go on working."""
+"""Forks: copies of agents that answer a question while the agents go on working."""
 
 from teams_cli.extensions import Extension
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from teams_cli.teams.teams import Member
 
 _TO_BEGIN = 30.0
-"""How many seconds a client that was started may take to begin its session."""
+"""Seconds that a client may take from its start to the beginning of its session."""
 _LOOK_AGAIN = 0.2
 
 
@@ -53,7 +53,7 @@ class Fork(Shadow):
 
     @property
     def possible(self) -> bool:
-        """Whether the client has said and written down by now what the copy is made of."""
+        """Whether the client has reported its session and written the file that a copy needs."""
         return bool(self.session_id) and (self.profile.session_file is None or self.file is not None)
 
     def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
@@ -63,20 +63,20 @@ class Fork(Shadow):
         return run_to_end(words, given, self.variables, self.session.directory, patience)
 
     def _unfinished(self) -> str:
-        """The agent's words in its current turn, which its client may not have written down yet."""
+        """The agent's last words in its current turn, which its client may not have written to the session yet."""
         if self.session.state != "running":
             return ""
         printed = logs.of_turn(self.store, self.question.team_name, self.member.agent_id, self.session.turns, "out")
         return output.said_in(self.profile, printed).strip()[-logs.END :]
 
     def _session_id(self) -> str:
-        """The client's session; one that makes its ids itself says it in the turn that is going on. Empty before."""
+        """The id of the client's session. A client that makes its own ids prints it in its first turn; empty before."""
         if self.session.session_known:
             return self.session.session_id
         name, turn = self.member.agent_id, self.session.turns
         printed = logs.of_turn(self.store, self.question.team_name, name, turn, "out")
-        found = output.session_id_in(self.profile, printed) or ""
-        return found if sessions.is_session_id(found) else ""
+        session_id = output.session_id_in(self.profile, printed) or ""
+        return session_id if sessions.is_session_id(session_id) else ""
 
     def has_failed(self, done: subprocess.CompletedProcess[str]) -> bool:
         return output.has_failed(self.profile, done.returncode, done.stdout)
@@ -86,9 +86,7 @@ class Fork(Shadow):
 
 
 def instruction(question: Question, member: Member, about: str = "", unfinished: str = "") -> str:
-    """What a copy of an agent is told: who it is and what its role is *about*, that it only answers, the question; and
-    what it said in its *unfinished* turn.
-    """
+    """The prompt for a copy of an agent: its name and role, its words in the *unfinished* turn, and the question."""
     going = f"Your last words in the present turn:\n\n{unfinished}\n\n" if unfinished else ""
     named = f"You are {member.agent_id}{f', {member.agent_type}' if member.agent_type else ''}"
     asked = f"{named}, and {question.from_} asks you something while you work."
@@ -101,15 +99,15 @@ def instruction(question: Question, member: Member, about: str = "", unfinished:
 
 
 def copy_of(store: Store, question: Question, member: Member, session: Session | None, user: Config) -> Fork | None:
-    """The copy of the session of an agent that `teams` keeps here, or of its client; None if there is none."""
+    """A copy of the agent's session, which `teams` or a client of this machine runs; None if there is none."""
     profile = profiles.get(session.harness, user) if session else None
     fork = _fork(store, question, member, profile, user) if profile and profile.fork else None
     return fork or _fork_of_client(store, question, member, user)
 
 
 def _fork_of_client(store: Store, question: Question, member: Member, user: Config) -> Fork | None:
-    """The copy of the session of a client that nobody keeps, in a terminal of this machine or in none, once something
-    was said in it.
+    """A copy of the session of a client that `teams` does not run, in a terminal of this machine or in none, once the
+    session has a turn.
     """
     terminal = terminals.find(store, question.team_name, member.agent_id)
     if terminal is None:
@@ -128,11 +126,11 @@ def _fork_of_client(store: Store, question: Question, member: Member, user: Conf
 
 
 def _fork(store: Store, question: Question, member: Member, profile: Profile, user: Config) -> Fork | None:
-    """The copy of a session. One that just starts can be copied in a moment, and would hear of its inbox much later."""
+    """A copy of a session. A session that has just started is waited for, since it reads its inbox much later."""
     give_up = time.monotonic() + min(_TO_BEGIN, max(0.1, questions.seconds_left(store, question)) / 2)
     while session := sessions.find(store, question.team_name, member.agent_id):
         fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, user))
-        elsewhere = session.host not in ("", store.host)  # where the client keeps its session
+        elsewhere = session.host not in ("", store.host)  # the client keeps its session there
         elsewhere = elsewhere or not sessions.is_started_here(store, question.team_name, session)
         if session.turns and fork.possible and not elsewhere:
             return fork

@@ -51,7 +51,7 @@ class Feed:
         """Set, and then replaced, when there are new events."""
         self.position = 0
         self.cuts = 0
-        """How often the history was replaced by another one."""
+        """The number of times that another history replaced the one that was read."""
 
     async def catch_up(self) -> None:
         """Read to the end of the history.

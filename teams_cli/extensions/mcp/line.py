@@ -41,7 +41,7 @@ LONGEST = 16 << 20
 _MOST = 1 << 18
 """Bytes that are read at once."""
 _AT_ONCE = 4096
-"""What a pipe takes without blocking once it takes anything."""
+"""Bytes that a writable pipe takes without blocking."""
 _GOODBYE = 2.0
 """Seconds in which the client has to read the last answers."""
 _CROSSING = 0.05

@@ -50,7 +50,7 @@ class Git:
         return done.stdout
 
     def line(self, *words: str) -> str:
-        """Run git; what it prints, stripped, and nothing when it fails."""
+        """Run git; its stripped output, empty when it fails."""
         try:
             return self(*words).decode(errors="replace").strip()
         except GitFailed:
@@ -88,7 +88,7 @@ class ChangedFile:
 
 
 class Change:
-    """What is compared with what. *head* and *base* are directories with the changed files as they are and were."""
+    """A change of a repository since *base*; `head_tree` and `base_tree` have the changed files, now and before."""
 
     def __init__(self, repo: str, work: str, base: str, called: str, files: list[ChangedFile]) -> None:
         self.repo = repo
@@ -141,17 +141,17 @@ def collect(repo: str, work: str, asked: str, environ: Mapping[str, str]) -> Cha
 
 
 def _copy_index(git: Git, work: str) -> None:
-    """An index like the repository's, for `add --intent-to-add`, by which git sees renames of files not added yet."""
+    """Copy the index of the repository; `add --intent-to-add` on the copy lets git see renames of untracked files."""
     copy = os.path.join(work, "index")
     own = os.path.join(git.directory, os.fsdecode(git("rev-parse", "--git-path", "index")).rstrip("\n"))
     if os.path.isfile(own):
-        shutil.copy2(own, copy)  # with its time, by which git knows what may have changed since
+        shutil.copy2(own, copy)  # with its time, by which git knows which files may have changed
     elif os.path.exists(copy):
         os.unlink(copy)
 
 
 def _base(git: Git, asked: str) -> tuple[str, str]:
-    """The revision to compare with, and what to call it."""
+    """The revision to compare with, and its name for the report."""
     if asked:
         revision = "" if asked.startswith("-") else git.line("rev-parse", "--verify", "--quiet", f"{asked}^{{tree}}")
         if not revision:
@@ -188,7 +188,7 @@ def _files(git: Git, repo: str, base: str) -> Iterator[ChangedFile]:
 
 
 def _statuses(git: Git, base: str) -> dict[str, tuple[str, str]]:
-    """Of each changed path git's letter for the change, and the path before it."""
+    """Git's letter for the change of each path, and its path before the change."""
     words = git.names(*_DIFF, "--name-status", "-z", base, "--")
     statuses: dict[str, tuple[str, str]] = {}
     while words:
@@ -229,7 +229,7 @@ def _write(path: str, data: bytes) -> None:
 
 
 def save(change: Change) -> None:
-    """Keep the change for the checks, which are processes of their own."""
+    """Keep the change for the checks, which are separate processes."""
     rows = [[file.path, file.status, file.old, file.added, file.deleted, file.size] for file in change.files]
     with open(os.path.join(change.work, "change.json"), "w", encoding="utf-8") as out:
         json.dump([change.repo, change.base, change.called, rows], out)

@@ -1,4 +1,4 @@
-"""The checks by name: what each looks at, and in a line what it did."""
+"""The checks by name; each adds findings to a review, and returns a line on its work."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _is_touched(change: Change, finding: Finding) -> bool:
 
 
 class Review:
-    """One check at work on a change: its findings, and facts that are none."""
+    """The work of one check on a change: its findings, and further facts for the report."""
 
     def __init__(self, change: Change, environ: Mapping[str, str]) -> None:
         self.change = change
@@ -84,7 +84,7 @@ class Review:
                 self.findings.append(finding)
 
     def notes(self) -> list[str]:
-        """Lines for the report that are no findings."""
+        """The further facts, findings in test data, and the number of accepted findings."""
         apart = [
             f"in test data, where it may be meant: {rule} in {text.listed(paths, 3)}"
             for rule, paths in self.in_data.items()

@@ -21,7 +21,7 @@ from teams_cli.store.files.disk import write_all
 
 KEY = "Ctrl-\\"
 _DETACHES = re.compile(rb"\x1c|\x1b\[92(?::\d*)*;(?:5|69|133|197)(?::1)?u|\x1b\[27;5;92~")
-"""That key in all keyboard protocols of terminals."""
+"""The key in all keyboard protocols of terminals."""
 _TO_READ = 1.0
 """Seconds to read the first line before the client takes the screen."""
 _TO_COME = 5.0

@@ -83,7 +83,7 @@ def _watch(client: str, store: Store, unseen: Unseen, environ: Mapping[str, str]
 
 
 def _way(store: Store) -> str:
-    """How the client was woken; empty if it was not."""
+    """The way in which the client was woken; empty if it was not."""
     ways = [entry.get("way") for _, entry in store.history(_TEAM) if entry.get("what") == "terminal woken"]
     return f", by its {ways[-1]}" if ways and ways[-1] else ""
 
