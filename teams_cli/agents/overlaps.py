@@ -88,8 +88,8 @@ def with_tip(
     shot: Snapshots, store: Store, team: str, directory: str, commit: str, onto: str, tip: str
 ) -> dict[str, Any]:
     """Return where a commit conflicts with the tip of the branch that it is to join: the *places*, and under *against*
-    the team's landing that last changed one of these files, or None: its `landing`, `task` and `owner`, and `at`, when
-    it landed.
+    the team's landing that last changed one of these files, or None: its `landing`, `task`, `title` and `owner`, and
+    `at`, when it landed.
     """
     places = _places(shot, directory, commit, tip)
     files = {place["file"] for place in places}
@@ -108,7 +108,8 @@ def _landed_before(
         if shot.holds(directory, commit, merge):
             return None
         if files.intersection(shot.files(directory, f"{merge}^1", merge)):
-            return {"landing": one.id, "task": one.task, "owner": one.owner or one.by, "at": one.ended_at}
+            owner = one.owner or one.by
+            return {"landing": one.id, "task": one.task, "title": one.title, "owner": owner, "at": one.ended_at}
     return None
 
 
@@ -273,7 +274,7 @@ class Teller:
         if is_done or any(one.head == commit and one.onto == onto for one in asked):
             return places
         against = conflict["against"]
-        cause = f" ({against['owner']}'s {against['task']}, which landed)" if against else ""
+        cause = f" ({landings.whose(against)}, which landed)" if against else ""
         body = f"your work conflicts with {onto}{cause} in {places}. Merge it now: git merge {onto}"
         files = [place["file"] for place in conflict["places"]]
         uid = f"behind-{_digest([self.agent, onto, *files, str(against)])}~{self.agent}"

@@ -73,10 +73,11 @@ def _conflict(landing: dict[str, Any]) -> list[str]:
     """The conflicting files, the other owner, and how to fix it."""
     if not landing.get("files"):
         return []
-    from teams_cli.agents import regions  # dear, and few landings conflict
+    from teams_cli.agents import regions  # slow to import, and few landings conflict
+    from teams_cli.tasks import landings
 
     onto, against = landing["onto"], landing.get("against")
-    cause = f" with {against['owner']}'s {against['task']}, landed {clock_time(against['at'])}" if against else ""
+    cause = f" with {landings.whose(against)}, landed {clock_time(against['at'])}" if against else ""
     known = {place["file"]: place for place in landing.get("places") or ()}
     places = [regions.in_words(known[name]) if name in known else name for name in landing["files"]]
     how = f"to fix it: git merge {onto}, resolve, commit"

@@ -74,7 +74,7 @@ class Landing(Record):
     places: list[Object] | None = None
     """Of a conflict, as `regions.place` returns them: the lines of the task, and those of the branch."""
     against: Object | None = None
-    """Of a conflict: the `landing`, `task`, `owner` and `at` of what landed there before."""
+    """Of a conflict: the `landing`, `task`, `title`, `owner` and `at` of what landed there before."""
     reason: Text | None = None
     via: Word | None = None
     url: Text | None = None
@@ -143,12 +143,19 @@ def open_ones(store: Store, team: str) -> list[Landing]:
             continue
         if _label(landing):
             found.append(landing)
-    return sorted(found, key=_turn)
+    return sorted(found, key=turn)
 
 
-def _turn(landing: Landing) -> tuple[bool, int, int]:
+def turn(landing: Landing) -> tuple[bool, int, int]:
+    """Return what landings are sorted by: what has begun is first, then the more urgent, then the older."""
     begun = landing.over or landing.merge is not None
     return not begun, PRIORITIES.index(landing.priority), LANDING.number_in(landing.id)
+
+
+def whose(against: dict[str, Any]) -> str:
+    """Say whose work a landing conflicts with: the owner, the task and its title, which older landings lack."""
+    title = against.get("title")
+    return f"{against['owner']}'s {against['task']}" + (f' "{title}"' if title else "")
 
 
 def last_of(store: Store, team: str, task: str) -> Landing | None:

@@ -68,7 +68,7 @@ def said(landing: Landing, lands_by_itself: bool) -> str:
     if landing.state == "landed":
         return f"{what} landed: {_where(landing)}" + ("" if check or landing.url else _UNCHECKED)
     if landing.state == "conflict":
-        cause = f" ({landing.against['owner']}'s {landing.against['task']})" if landing.against else ""
+        cause = f" ({landings.whose(landing.against)})" if landing.against else ""
         from teams_cli.agents import regions
 
         places = text.listed([regions.in_words(place) for place in landing.places or []])

@@ -181,10 +181,10 @@ def test_a_completion_that_conflicts_says_with_whose_work_and_how_to_go_on(shop:
     assert ", landed on trunk as " in shop.ok("bob", "update-task", "1", "--status", "completed")
     shop.ok("mia", "heartbeat")
     told = shop.ok("mia", "read-messages")
-    assert "your work conflicts with trunk (bob's task-1, which landed) in editor.py Editor.edit" in told
+    assert 'your work conflicts with trunk (bob\'s task-1 "t", which landed) in editor.py Editor.edit' in told
     said = shop.ok("mia", "update-task", "2", "--status", "completed", "--next", "--wait", "30")
     assert said.startswith("task-2: in_progress by mia, not landed: t\n")
-    assert "conflict with bob's task-1, landed " in said and "\n  editor.py Editor.edit (your line 6, " in said
+    assert 'conflict with bob\'s task-1 "t", landed ' in said and "\n  editor.py Editor.edit (your line 6, " in said
     assert "git merge trunk" in said and "next: teams update-task task-2 --status completed" in said
     assert "no messages" in shop.ok("mia", "read-messages"), "it is told once"
     with pytest.raises(subprocess.CalledProcessError):
@@ -253,7 +253,8 @@ def test_what_nobody_has_committed_is_compared_with_what_landed(shop: Shop, is_o
     (shop.trees["mia"] / "editor.py").write_text(EDITOR.replace("return 2", "return 5"))
     shop.ok("mia", "heartbeat")
     told = shop.ok("mia", "read-messages", "--all")
-    warning = "your work conflicts with trunk (bob's task-1, which landed) in editor.py Editor.edit (your line 6, "
+    where = "in editor.py Editor.edit (your line 6, "
+    warning = f'your work conflicts with trunk (bob\'s task-1 "t", which landed) {where}'
     assert (warning in told) is not is_over
     assert git(shop.trees["mia"], "status", "--porcelain") == "M editor.py"
 
