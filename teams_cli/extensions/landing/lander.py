@@ -115,7 +115,7 @@ def work(store: Store, team: str, environ: Mapping[str, str]) -> bool:
                 queueing.check(store, team, landing)
             if outcomes.forget_unmoved(store, of_now, queue):
                 continue
-            queue = trials.in_order(of_now, queue, conflicting)
+            queue = trials.in_order(store, of_now, queue, conflicting)
             landing = queue[0]
             group = trials.group(of_now, queue, apart)
             if group and trials.step(store, of_now, group, environ):

@@ -66,11 +66,14 @@ def place_of(store: Store, team: str, landing: Landing) -> str:
 
 _COMPARED = 12
 """Landings at the head of the queue that are compared with one another."""
+_MOST_OVERTAKEN = 3
+"""So many landings may go before one whose turn, by priority and age, was first; then it is the next."""
 
 
-def in_order(team: Team, queue: list[Landing], conflicting: dict[tuple[str, str], bool]) -> list[Landing]:
+def in_order(store: Store, team: Team, queue: list[Landing], conflicting: dict[tuple[str, str], bool]) -> list[Landing]:
     """The queue with what conflicts with the fewest others first, unless the team wants the order by priority and age,
-    which decides between equals. Pairs of commits that were compared are kept in *conflicting*.
+    which decides between equals. A landing that was overtaken too often goes before all of them. Pairs of commits that
+    were compared are kept in *conflicting*.
     """
     waiting = [one for one in queue if not (one.over or one.merge)]
     if len(waiting) < 2 or settings.value(team, "landingOrder") == "priority":
@@ -85,7 +88,16 @@ def in_order(team: Team, queue: list[Landing], conflicting: dict[tuple[str, str]
                     conflicting[pair] = bool(shot.conflicts(one.repository, *pair))
             counts[one.id] += conflicting[pair]
             counts[other.id] += conflicting[pair]
+    if any(counts.values()):
+        ended = [one for one in landings.all_of(store, team.name, []) if one.over]
+        counts.update((one.id, -1) for one in waiting if _overtaken(one, ended) >= _MOST_OVERTAKEN)
     return sorted(queue, key=lambda one: counts.get(one.id, -1))
+
+
+def _overtaken(landing: Landing, ended: list[Landing]) -> int:
+    """The number of those that *ended* while it waited, though by priority and age its turn was before theirs."""
+    turn = landings.turn(landing)[1:]
+    return sum(landings.turn(one)[1:] > turn and (one.ended_at or "") > landing.created_at for one in ended)
 
 
 def repair_of_tip(

@@ -365,6 +365,23 @@ def test_what_conflicts_with_nothing_lands_first(shop: Shop) -> None:
     assert subjects[:2] == ["Land task-1: t", "Land task-3: t"]
 
 
+@pytest.mark.slow
+def test_what_was_overtaken_three_times_is_next(shop: Shop) -> None:
+    """The first conflicts with the others, which go before it one by one; new ones don't for ever."""
+    held = LANDER.hold(shop.cli.store(), ALPHA)
+    for key in range(1, 8):
+        agent = "bob" if key in (1, 2) else "mia"
+        shop.create("t")
+        git(shop.trees[agent], "reset", "-q", "--hard", "trunk")
+        shop.ok(agent, "claim-task", str(key))
+        shop.write(shop.trees[agent], "file" if key <= 2 else f"new{key}", str(key) * 2)
+        shop.ok(agent, "land", str(key), "--no-wait")
+    os.close(held or 0)
+    assert [shop.over(str(key)) for key in range(1, 8)] == ["landed", "conflict", *["landed"] * 5]
+    subjects = git(shop.main, "log", "--first-parent", "--reverse", "--format=%s", "trunk").splitlines()[1:]
+    assert [subject.split(":")[0] for subject in subjects] == [f"Land task-{key}" for key in (3, 4, 5, 1, 6, 7)]
+
+
 def test_a_red_branch_is_repaired_by_one_task(shop: Shop) -> None:
     shop.cli.ok("set", "landingCheck", CHECK, agent="lea")
     shop.write(shop.main, "broken", "")
