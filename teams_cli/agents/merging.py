@@ -69,6 +69,15 @@ def merged(repository: str, base: str, head: str, message: str) -> str:
     tree, *files = [part for part in done.stdout.split("\0") if part]
     if done.returncode:
         raise Clash(sorted(set(files)))
+    return committed(repository, tree, base, head, message)
+
+
+def committed(repository: str, tree: str, base: str, head: str, message: str) -> str:
+    """Return a new merge commit of both that holds the *tree*, signed if the repository is configured so.
+
+    Raises:
+        StorageFailed: git can't sign it.
+    """
     signed = git.said(repository, "config", "--type=bool", "commit.gpgSign") == "true"
     words = ("commit-tree", tree, "-p", base, "-p", head, *["-S"] * signed, "-m", message)
     made = git.said(repository, *words)  # fails if no committer is configured

@@ -15,7 +15,7 @@ from teams_cli.agents import checkouts, merging, overlaps
 from teams_cli.agents.background import LANDER
 from teams_cli.agents.regions import Snapshots
 from teams_cli.clients import environments
-from teams_cli.extensions.landing import outcomes, pull_requests, queueing, trials
+from teams_cli.extensions.landing import outcomes, pull_requests, queueing, resolutions, trials
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -189,12 +189,17 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
     checkout = merging.checked_out(landing.repository, landing.onto)
     if merging.holds(landing.repository, base, landing.head):
         return outcomes.landed(store, team, landing, base, checkout)
+    message = landing.words(team.name)
     try:
-        commit = merging.merged(landing.repository, base, landing.head, landing.words(team.name))
+        commit = merging.merged(landing.repository, base, landing.head, message)
     except merging.Clash as clash:
+        is_reviewed = bool(tasks.get(store, team.name, landing.task).review_by)
+        commit = resolutions.merged(landing, base, message, is_reviewed)
+        files = clash.files
+    if not commit:
         with Snapshots(checkouts.repository_of(landing.repository)[1]) as shot:
             more = overlaps.with_tip(shot, store, team.name, landing.repository, landing.head, landing.onto, base)
-        return outcomes.end(store, team, landing, "conflict", base=base, merge=None, files=clash.files, **more)
+        return outcomes.end(store, team, landing, "conflict", base=base, merge=None, files=files, **more)
     if why := merging.in_the_way(checkout, base, commit) if checkout else "":
         return outcomes.end(store, team, landing, "refused", base=base, merge=None, reason=f"{checkout}: {why}")
     wanted = trials.trial_commands(store, team, landing)

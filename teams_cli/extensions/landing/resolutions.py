@@ -1,0 +1,122 @@
+"""Resolve a conflict again as the branch's owner resolved it before, though the branch was rewritten since.
+
+A rebase or squash drops the merge commit that has the resolution, but git keeps that commit in the branch's reflog. As
+with `git rerere`, only the very same conflict is resolved. Everything is done without a checkout.
+"""
+
+from __future__ import annotations
+
+import os
+from tempfile import TemporaryDirectory
+
+from teams_cli.agents import git, merging
+from teams_cli.tasks.landings import Landing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Merge = tuple[str, str, str]
+    """A merge commit, its first parent (the branch as it was), and its second parent (what was merged into it)."""
+
+_MOST = 50
+"""The number of reflog entries that are looked at."""
+_ONTO, _BRANCH = " teams:onto", " teams:branch"
+"""Stand behind the markers of a conflict in place of the commits, so that equal conflicts have equal text."""
+_IN_BOTH = ({"1", "2", "3"}, {"2", "3"})
+"""The stages that git lists of a file that both sides changed, or that both added."""
+
+
+def merged(landing: Landing, base: str, message: str, is_reviewed: bool) -> str:
+    """Return a merge commit of *base* and the landing's commit, in which every conflict is resolved as it was before;
+    empty if one of them is new. If the commit was reviewed, only what it contains itself is used.
+    """
+    repository, head = landing.repository, landing.head
+    earlier = _earlier(landing, base)
+    tree = _squashed(repository, base, head, earlier) if earlier else ""
+    if not tree and earlier and not is_reviewed:
+        tree = _resolved(repository, base, head, earlier)
+    return merging.committed(repository, tree, base, head, message) if tree else ""
+
+
+def _earlier(landing: Landing, base: str) -> list[Merge]:
+    """Return the merges that the branch once was at, newest first, in which it took what *base* contains."""
+    if not landing.branch:
+        return []
+    words = ("log", "--walk-reflogs", f"--max-count={_MOST}", "--format=%H %P", f"refs/heads/{landing.branch}", "--")
+    found: list[Merge] = []
+    for line in dict.fromkeys(git.run(landing.repository, *words).stdout.splitlines()):
+        commit, *parents = line.split()
+        if len(parents) == 2 and merging.holds(landing.repository, base, parents[1]):
+            found.append((commit, parents[0], parents[1]))
+    return found
+
+
+def _squashed(repository: str, base: str, head: str, earlier: Sequence[Merge]) -> str:
+    """Return the tree of the merge if a commit of the branch has the same files as one of the earlier merges: so it has
+    what was merged there, though its history does not say so. Empty if there is none.
+    """
+    listed = git.said(repository, "log", "--format=%T", head, f"^{base}", "--").split()
+    for commit, _, theirs in earlier:
+        if git.said(repository, "rev-parse", f"{commit}^{{tree}}") in listed:
+            words = ("commit-tree", f"{head}^{{tree}}", "-p", head, "-p", theirs, "-m", "with its history")
+            with_history = git.must(repository, *words, variables=git.NOBODY).strip()
+            tree, conflicts = _tried(repository, base, with_history)
+            if tree and not conflicts:
+                return tree
+    return ""
+
+
+def _resolved(repository: str, base: str, head: str, earlier: Sequence[Merge]) -> str:
+    """Return the tree of the merge with the resolutions of the earlier ones; empty if they resolve not all of it."""
+    tree, conflicts = _tried(repository, base, head)
+    known = [(commit, mine, theirs, _tried(repository, theirs, mine)[0]) for commit, mine, theirs in earlier]
+    lines = []
+    for path, stages in conflicts.items():
+        if set(stages) not in _IN_BOTH or len({mode for mode, _ in stages.values()}) > 1:
+            return ""
+        text = _text(repository, tree, path, base, head)
+        for commit, mine, theirs, before in known:
+            if before and _ONTO in text:
+                old = _text(repository, before, path, theirs, mine)
+                text = _again(repository, text, old, _text(repository, commit, path)) or text
+        if _ONTO in text or not text:
+            return ""
+        blob = git.must(repository, "hash-object", "-w", "--stdin", given=text).strip()
+        lines.append(f"{stages['2'][0]} {blob}\t{path}\0")
+    with TemporaryDirectory(prefix="teams-") as place:
+        index = {"GIT_INDEX_FILE": os.path.join(place, "index")}
+        git.must(repository, "read-tree", tree, variables=index)
+        git.must(repository, "update-index", "-z", "--index-info", variables=index, given="".join(lines))
+        return git.must(repository, "write-tree", variables=index).strip()
+
+
+def _tried(repository: str, onto: str, branch: str) -> tuple[str, Mapping[str, dict[str, tuple[str, str]]]]:
+    """Merge two commits; returns the tree, in which conflicts are marked, and of each file that conflicts the mode and
+    the blob of each stage. The tree is empty if git can't merge them.
+    """
+    words = ("-c", "merge.conflictStyle=merge", "merge-tree", "--write-tree", "--no-messages", "-z", onto, branch)
+    tree, *entries = git.run(repository, *words).stdout.split("\0")
+    conflicts: dict[str, dict[str, tuple[str, str]]] = {}
+    for entry in filter(None, entries):
+        what, path = entry.split("\t", 1)
+        mode, blob, stage = what.split()
+        conflicts.setdefault(path, {})[stage] = (mode, blob)
+    return tree, conflicts
+
+
+def _text(repository: str, commit: str, path: str, onto: str = "", branch: str = "") -> str:
+    """Return the text of a file; if two sides are given, the markers that name them name no commit any more."""
+    text = git.run(repository, "cat-file", "blob", f"{commit}:{path}").stdout
+    return text.replace(f" {onto}\n", f"{_ONTO}\n").replace(f" {branch}\n", f"{_BRANCH}\n") if onto else text
+
+
+def _again(repository: str, text: str, old: str, resolved: str) -> str:
+    """Change the text as the *old* conflict was changed to what it was *resolved* to; empty if that does not fit."""
+    with TemporaryDirectory(prefix="teams-") as place:
+        names = [os.path.join(place, name) for name in ("text", "old", "resolved")]
+        for name, content in zip(names, (text, old, resolved), strict=True):
+            with open(name, "wb") as file:
+                file.write(os.fsencode(content))
+        done = git.run(repository, "merge-file", "-p", *names)
+    return done.stdout if done.returncode == 0 else ""

@@ -1,0 +1,89 @@
+"""A conflict that was resolved once is not met again, though the branch moved on and the agent rewrote its own."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from tests.support.shop import Shop, git, shop
+
+__all__ = ["shop"]
+
+LINES = "".join(f"line {number}\n" for number in range(20))
+
+
+@pytest.fixture
+def resolved(shop: Shop) -> Shop:
+    """bob's landing conflicted with what mia landed, and bob merged that; then mia landed something else."""
+    shop.write(shop.main, "text", LINES)
+    for key, agent in (("1", "mia"), ("2", "bob"), ("3", "mia")):
+        shop.create("t")
+        shop.ok(agent, "claim-task", key)
+    for tree in shop.trees.values():
+        git(tree, "merge", "-q", "trunk")
+    git(shop.trees["bob"], "tag", "began")
+    shop.write(shop.trees["mia"], "text", LINES.replace("line 9\n", "line of mia\n"))
+    shop.write(shop.trees["bob"], "text", LINES.replace("line 9\n", "line of bob\n"))
+    git(shop.trees["bob"], "tag", "first")
+    assert shop.landed("mia", "1")["state"] == "landed"
+    assert shop.landed("bob", "2")["state"] == "conflict"
+    with pytest.raises(subprocess.CalledProcessError):
+        git(shop.trees["bob"], "merge", "-q", "trunk")
+    shop.write(shop.trees["bob"], "text", LINES.replace("line 9\n", "line of both\n"))
+    git(shop.trees["mia"], "merge", "-q", "trunk")
+    shop.write(shop.trees["mia"], "text", (shop.main / "text").read_text().replace("line 1\n", "line one\n"))
+    assert shop.landed("mia", "3")["state"] == "landed"
+    return shop
+
+
+def text_of_both(shop: Shop) -> str:
+    return git(shop.main, "show", "trunk:text") + "\n"
+
+
+BOTH = LINES.replace("line 9\n", "line of both\n").replace("line 1\n", "line one\n")
+
+
+def test_the_merge_commit_is_used_though_the_tip_moved(resolved: Shop) -> None:
+    assert resolved.landed("bob", "2")["state"] == "landed" and text_of_both(resolved) == BOTH
+
+
+@pytest.mark.slow
+def test_commits_that_were_rewritten_without_the_merge_land(resolved: Shop) -> None:
+    """As after a rebase or an amended commit: it is the same conflict again, which is resolved in the same way."""
+    git(resolved.trees["bob"], "reset", "-q", "--hard", "first")
+    git(resolved.trees["bob"], "commit", "-q", "--amend", "-m", "reworded")
+    resolved.write(resolved.trees["bob"], "new", "1")
+    head = git(resolved.trees["bob"], "rev-parse", "HEAD")
+    assert resolved.landed("bob", "2")["state"] == "landed" and text_of_both(resolved) == BOTH
+    assert git(resolved.main, "rev-parse", "trunk^2") == head
+    assert (resolved.main / "new").exists() and git(resolved.main, "status", "--porcelain") == ""
+
+
+@pytest.mark.slow
+def test_a_squashed_branch_has_what_it_merged(resolved: Shop) -> None:
+    """Its files are those of the merge; what it changes further counts as well."""
+    git(resolved.trees["bob"], "reset", "-q", "--soft", "began")
+    git(resolved.trees["bob"], "commit", "-q", "-m", "squashed")
+    resolved.write(resolved.trees["bob"], "new", "1")
+    assert resolved.landed("bob", "2")["state"] == "landed" and text_of_both(resolved) == BOTH
+    assert (resolved.main / "new").exists()
+
+
+@pytest.mark.slow
+def test_another_conflict_is_resolved_by_its_owner(resolved: Shop) -> None:
+    """The lines that conflict are others than those that were resolved."""
+    git(resolved.trees["bob"], "reset", "-q", "--hard", "began")
+    resolved.write(resolved.trees["bob"], "text", LINES.replace("line 9\n", "another line of bob\n"))
+    landing = resolved.landed("bob", "2")
+    assert (landing["state"], landing["files"]) == ("conflict", ["text"])
+    assert "line of mia" in text_of_both(resolved)
+
+
+@pytest.mark.slow
+def test_a_resolution_that_no_reviewer_saw_is_not_used(resolved: Shop) -> None:
+    resolved.cli.ok("update-task", "2", "--review-by", "mia", agent="lea")
+    git(resolved.trees["bob"], "reset", "-q", "--hard", "first")
+    resolved.ok("bob", "update-task", "2", "--status", "completed")
+    resolved.ok("mia", "review-task", "2", "--accept")
+    assert resolved.landed("bob", "2")["state"] == "conflict"
