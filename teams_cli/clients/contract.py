@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 
 _A_DAY = 86400
+_HOLDS = 3600
+"""Seconds that a client gives a hook which holds the end of a turn."""
 
 
 class SettingsPlace:
@@ -77,6 +79,8 @@ class Client:
     """Further events, at which our hook is called in terminals, to learn the state of the client."""
     waiting: tuple[str, ...] = ()
     """The events after which a second hook waits for mail in the background, and wakes the client by its end."""
+    holding: tuple[str, ...] = ()
+    """The events, ends of turns, that a hook may hold for an hour while something is at work for the agent."""
     seat: Seat | None = None
     """Its properties in a terminal; None for a client that has no terminal."""
     hook_timeout: int | None = None
@@ -105,6 +109,8 @@ class Client:
     def agent_entries(self, command: str) -> dict[str, dict[str, Any]]:
         """Return our hooks for a client without a person, by event."""
         entries = {event: self.hook_entry(command) for event in self.events}
+        for event in self.holding:
+            entries[event]["hooks"][0] |= {"command": f"{command} {own_entries.HOLD}", "timeout": _HOLDS}
         if entries and self.dialect and self.dialect.guard:
             guard = self.dialect.guard
             entries[guard.event] = {"matcher": guard.matcher, **self.hook_entry(command)}
@@ -142,6 +148,10 @@ class Client:
         change of the user's settings. Files that this needs are written to *directory*.
         """
         return [], {}
+
+    def terminal_words(self, environ: Mapping[str, str]) -> list[str]:
+        """What its command line needs so that the variables it is started with reach its hooks."""
+        return []
 
     def settings_once(self, python: str) -> dict[str, Any]:
         """Return our hooks and our server as JSON settings."""

@@ -6,6 +6,8 @@ import os
 
 WAIT = "--wait"
 """The argument of a hook that waits in the background of a client in a terminal for mail."""
+HOLD = "--hold"
+"""The argument of a hook that may hold the end of a turn for an hour: the client was told to give it that time."""
 ASK = "--ask"
 """The argument of a hook that asks the human whether a tool may be used."""
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -38,7 +40,7 @@ def is_our_hook(shell_command: object) -> bool:
     """Whether this version or an earlier one installed that command."""
     if not isinstance(shell_command, str):
         return False
-    words = shell_command.removesuffix(f" {WAIT}").split()
+    words = shell_command.removesuffix(f" {WAIT}").removesuffix(f" {HOLD}").split()
     ours = words[0].rpartition("/")[2] == "teams" if words else False
     return len(words) >= 3 and words[-2] == "hook" and words[-1].isalnum() and (ours or "teams_cli" in shell_command)
 

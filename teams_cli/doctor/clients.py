@@ -12,7 +12,7 @@ from uuid import uuid4
 from teams_cli import environment, errors
 from teams_cli.clients import environments, json_edits, known, permissions, plugins, profiles, settings_files
 from teams_cli.clients.contract import COMMON
-from teams_cli.clients.own_entries import WAIT
+from teams_cli.clients.own_entries import HOLD, WAIT
 from teams_cli.clients.settings_files import SettingsFile
 from teams_cli.membership import joining
 from teams_cli.messages import messages
@@ -72,7 +72,7 @@ def _commands(place: SettingsFile) -> list[str]:
     """The hook commands of `teams` in a client's settings that answer at once."""
     try:
         with open(place.path, "rb") as file:
-            return [command for command in place.form.hook_commands(file.read()) if not command.endswith(WAIT)]
+            return [command for command in place.form.hook_commands(file.read()) if not command.endswith((HOLD, WAIT))]
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return []
 

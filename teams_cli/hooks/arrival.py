@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 
 from teams_cli import environment, errors
 from teams_cli.agents import attention, ending
@@ -19,6 +20,7 @@ from teams_cli.agents.sessions import SESSION
 from teams_cli.clients import known, permissions, seats
 from teams_cli.clients.contract import COMMON, Dialect
 from teams_cli.clients.seats import Seat
+from teams_cli.clock import seconds_since
 from teams_cli.hooks import news, replies
 from teams_cli.hooks.replies import Reply
 from teams_cli.membership import joining
@@ -28,6 +30,7 @@ from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FILES
 from teams_cli.store.retrying import update
+from teams_cli.tasks import claims
 from teams_cli.teams import config, permission, presence, teams
 from teams_cli.teams.permission import Caller
 
@@ -40,13 +43,16 @@ if TYPE_CHECKING:
 
 
 STARTS, CALLS, ENDS = "SubagentStart", "PreToolUse", "SubagentStop"
-_BEAT = 30.0
 _LONGEST = 60_000
 """Characters of what one said last that its parent's message holds."""
 
 
-def tell_child(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> None:
-    """Answer the hook, if an agent inside the client called it."""
+def tell_child(
+    client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str], holds: bool = False
+) -> None:
+    """Answer the hook, if an agent inside the client called it. Its end is held for an hour if the client *holds* on
+    for the hook, else for some seconds.
+    """
     event = json.loads(given)
     child = str(event.get("agent_id") or "")
     if not child:
@@ -56,7 +62,8 @@ def tell_child(client: str, given: bytes, standpoint: Standpoint, environ: Mappi
     insider = Insider(store.root, standpoint.team, standpoint.agent, child)
     try:
         permission.require(store, standpoint.team, parent, "read-messages")
-        reply = _answer_child(store, standpoint.team, parent, dialect, event, insider)
+        seconds = replies.LONG_HOLD if holds else replies.SHORT_HOLD
+        reply = _answer_child(store, standpoint.team, parent, dialect, event, insider, seconds)
     except errors.TeamsError:  # the client goes on as without us
         return
     if reply:
@@ -66,7 +73,13 @@ def tell_child(client: str, given: bytes, standpoint: Standpoint, environ: Mappi
 
 
 def _answer_child(
-    store: Store, team: str, parent: Caller, dialect: Dialect, event: dict[str, Any], insider: Insider
+    store: Store,
+    team: str,
+    parent: Caller,
+    dialect: Dialect,
+    event: dict[str, Any],
+    insider: Insider,
+    seconds: float,
 ) -> Reply | None:
     name = event.get("hook_event_name")
     own = {key: value for key, value in event.items() if key != "agent_id"}
@@ -86,10 +99,13 @@ def _answer_child(
     if name == CALLS:
         insider.note_call(str(event.get("tool_use_id") or ""))
         return None
-    presence.saw(store, team, caller.name, every=_BEAT)
+    seen = presence.load(store, team, caller.name).last_seen
+    if not seen or seconds_since(seen, store.now()) >= replies.beat(store, team):
+        with suppress(errors.TeamsError):  # a claim ended at this very moment
+            claims.heartbeat(store, team, caller)
     if name != ENDS:
         return None if dialect.moment(own) == "stop" else replies.answer(store, team, caller, dialect, own, 0)
-    if event.get("can_go_on") is not False and (reply := _kept_on(store, team, caller, dialect, event)):
+    if event.get("can_go_on") is not False and (reply := _kept_on(store, team, caller, dialect, event, seconds)):
         return reply
     # Its parent has its last answer from the client as well, and need not read it.
     last_answer = str(event.get("last_assistant_message") or "").strip()[:_LONGEST]
@@ -103,7 +119,9 @@ def _answer_child(
     return None
 
 
-def _kept_on(store: Store, team: str, caller: Caller, dialect: Dialect, event: dict[str, Any]) -> Reply | None:
+def _kept_on(
+    store: Store, team: str, caller: Caller, dialect: Dialect, event: dict[str, Any], seconds: float
+) -> Reply | None:
     """What keeps the agent from its end: what it started is at work, which is waited for, or it has mail."""
     with news.Seen(f"{store.root}/teams/{team}/inboxes/{caller.name}.seen") as seen:
         is_again = bool(event.get("stop_hook_active"))
@@ -112,7 +130,7 @@ def _kept_on(store: Store, team: str, caller: Caller, dialect: Dialect, event: d
             return None
         at_work = replies.at_work(store, team, caller.name, None)
         if at_work:
-            replies.hold(store, team, caller.name)
+            replies.hold(store, team, caller, None, seconds)
             at_work = replies.at_work(store, team, caller.name, None)
         elif is_again and not seen.blocks:  # it was told before, and ends
             return None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from teams_cli.agents.seats.bindings import Binding
 
 USAGE = (
-    "usage: teams hook CLIENT [--wait | --ask] [--root DIR] [--store STORE] [--team TEAM] [--as AGENT],"
+    "usage: teams hook CLIENT [--wait | --ask | --hold] [--root DIR] [--store STORE] [--team TEAM] [--as AGENT],"
     " with its JSON on stdin; clients: {clients}\n"
 )
 WRONG_USAGE = 1
@@ -66,6 +66,7 @@ def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
         given = _standard_input()
         if (client := _caller(flags["client"], given)) != flags["client"]:
             flags["client"] = client
+            flags["hold"] = ""
             if flags["wait"]:  # which would hold it up: of these clients none lets a hook wait beside it
                 return 0
         standpoint = _standpoint(flags, environ, given)
@@ -73,7 +74,7 @@ def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
         if _is_another(standpoint, environ) or (parent and (flags["wait"] or flags["ask"])):
             return REFUSED if flags["ask"] else 0
         if parent:
-            _answer_below(flags["client"], parent, standpoint, given, environ)
+            _answer_below(flags["client"], parent, standpoint, given, environ, bool(flags["hold"]))
             return 0
         if flags["wait"]:
             from teams_cli.hooks import waiting
@@ -85,7 +86,7 @@ def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
             return arrival.ask(flags["client"], given, standpoint, environ)
         if quiet.is_of_task_list(given):
             return _mirror(standpoint, given, environ)
-        _answer(flags["client"], standpoint, given, environ)
+        _answer(flags["client"], standpoint, given, environ, bool(flags["hold"]))
     except Exception as error:
         _log(error, flags, environ)
         if flags["ask"]:
@@ -124,14 +125,14 @@ def _parent(client: str, standpoint: Standpoint, environ: "Mapping[str, str]") -
 
 
 def _answer_below(
-    client: str, parent: "Binding", standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]"
+    client: str, parent: "Binding", standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]", holds: bool
 ) -> None:
     """Answer a client that runs below the client of a member: it is nobody; agents inside it are children."""
     standpoint.team, standpoint.agent, standpoint.token = parent.team, parent.agent, parent.token
     if standpoint.has_team and b'"agent_id"' in given and not environ.get("TEAMS_SHADOW"):
         from teams_cli.hooks import arrival
 
-        arrival.tell_child(client, given, standpoint, environ)
+        arrival.tell_child(client, given, standpoint, environ, holds)
 
 
 def _mirror(standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]") -> int:
@@ -145,7 +146,7 @@ def _mirror(standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]") 
     return REFUSED if why else 0
 
 
-def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]") -> None:
+def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]", holds: bool) -> None:
     if environ.get("TEAMS_SHADOW"):
         return
     if _arrives(standpoint, given, environ):
@@ -173,11 +174,11 @@ def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping
     if b'"agent_id"' in given:
         from teams_cli.hooks import arrival
 
-        arrival.tell_child(client, given, standpoint, environ)
+        arrival.tell_child(client, given, standpoint, environ, holds)
     if not quiet.is_quiet(standpoint, given):
         from teams_cli.hooks import news
 
-        news.tell(client, given, standpoint, environ)
+        news.tell(client, given, standpoint, environ, holds)
     if b'"tool_input"' in given:
         from teams_cli.hooks import guard
 
@@ -201,7 +202,7 @@ def _arrives(standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]")
 
 def _flags(words: list[str]) -> "dict[str, str] | None":
     """The client and the flags; None if they are not as they should be."""
-    flags = {"root": "", "store": "", "team": "", "agent": "", "client": "", "wait": "", "ask": ""}
+    flags = {"root": "", "store": "", "team": "", "agent": "", "client": "", "wait": "", "ask": "", "hold": ""}
     rest = iter(words)
     for word in rest:
         flag, equals, value = word.partition("=")
@@ -209,7 +210,7 @@ def _flags(words: list[str]) -> "dict[str, str] | None":
             flags[_FLAGS[flag]] = value if equals else next(rest, "")
         elif not flags["client"] and word.isalnum() and os.path.exists(f"{_CLIENTS}/{word}.py"):
             flags["client"] = word
-        elif word in ("--wait", "--ask"):
+        elif word in ("--wait", "--ask", "--hold"):
             flags[word[2:]] = word
         else:
             return None

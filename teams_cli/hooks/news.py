@@ -15,7 +15,7 @@ from teams_cli.agents.seats import bindings, sitting, terminals
 from teams_cli.clients import known
 from teams_cli.clients.contract import COMMON, Dialect
 from teams_cli.clients.seats import GONE, IDLE, PERMISSION, TERMINAL_STATE, WORKING, permission_for, state_said
-from teams_cli.hooks import replies
+from teams_cli.hooks import quiet, replies
 from teams_cli.hooks.replies import Recall
 from teams_cli.messages import inboxes
 from teams_cli.store import opening
@@ -54,11 +54,12 @@ def say(document: dict[str, Any]) -> None:
         streams.finish()
 
 
-_BEAT = 30.0
+def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str], holds: bool) -> None:
+    """Answer the hook on standard output. Agents that are no members are told nothing.
 
-
-def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> None:
-    """Answer the hook on standard output. Agents that are no members are told nothing."""
+    The end of a turn is held while something is at work for the agent: for an hour where the client *holds* on for
+    the hook, and not where a person sits in front of it: that agent is woken later.
+    """
     event = json.loads(given) if given.strip() else {}
     team, agent = standpoint.team, standpoint.agent
     store, caller = opened(standpoint, environ)
@@ -66,8 +67,13 @@ def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str
         permission.require(store, team, caller, "read-messages")
     except (errors.NotAllowed, errors.TeamNotFound, errors.Conflict):
         return
+    dialect = known.get(client).dialect or COMMON
+    if dialect.moment(event) == "stop" and not (standpoint.has_terminal or event.get("agent_id")):
+        # An older plugin of OpenCode has its client stand still meanwhile.
+        seconds = replies.LONG_HOLD if holds else 0.0 if event.get("attends") else replies.SHORT_HOLD
+        replies.hold(store, team, caller, sessions.find(store, team, agent), seconds)
     with Seen(f"{store.root}/teams/{team}/inboxes/{agent}.seen") as seen:
-        goes_on = _say(store, standpoint, caller, known.get(client).dialect or COMMON, event, seen)
+        goes_on = _say(store, standpoint, caller, dialect, event, seen)
         _note_session(store, standpoint, client, event)
         _beat(store, team, caller, seen)
         number, has_more = replies.unread(store, team, agent)
@@ -137,13 +143,14 @@ def _say(
 
 
 def _beat(store: Store, team: str, caller: Caller, seen: Seen) -> None:
-    """Renew the leases of the caller's tasks, unless that was done within the last seconds."""
-    if not (0 <= time.time() - seen.beat < _BEAT or caller.is_human):
+    """Renew the leases of the caller's tasks, unless that was done a moment ago."""
+    if not (0 <= time.time() - seen.beat < quiet.BEAT or caller.is_human):
         try:
             claims.heartbeat(store, team, caller)
         except errors.TeamsError:  # it may not, or a claim ended at this very moment
             return
-        seen.beat = time.time()
+        # Where leases are short the file is older than it is, so that who looks at its age alone comes back in time.
+        seen.beat = time.time() - (quiet.BEAT - replies.beat(store, team))
 
 
 class Seen:

@@ -1,7 +1,7 @@
 """Whether a hook has surely nothing to say: seen at the names of files alone, since it is asked at every tool call.
 
-`inboxes/<agent>.seen` holds the number of the message up to which the agent has nothing unread; the time of that file
-is that of the last heartbeat. What kind of event it is, is seen at words in it, without reading it as JSON.
+`inboxes/<agent>.seen` holds the number of the message up to which the agent has nothing unread. The next heartbeat is
+due when that file is `BEAT` seconds old. The kind of an event is seen at words in it, without reading it as JSON.
 """
 
 import os
@@ -21,7 +21,7 @@ _TURNS = (
     b'"SessionEnd"',
     b'"TerminalState"',
 )
-_BEAT = 30.0
+BEAT = 30.0
 _SEGMENT = 1000
 
 
@@ -82,7 +82,7 @@ def _seen(path: str) -> int:
     try:
         age = time.time() - os.fstat(descriptor).st_mtime
         number = os.read(descriptor, 64).partition(b" ")[0]
-        return int(number) if number.isdigit() and 0 <= age < _BEAT else -1
+        return int(number) if number.isdigit() and 0 <= age < BEAT else -1
     finally:
         os.close(descriptor)
 

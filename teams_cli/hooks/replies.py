@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from teams_cli import text
+import os
+import time
+from contextlib import suppress
+
+from teams_cli import errors, text
 from teams_cli.agents import attention, ending, sessions
+from teams_cli.agents.seats import bindings
 from teams_cli.agents.sessions import Session
 from teams_cli.clients import profiles
 from teams_cli.clock import seconds_since
+from teams_cli.hooks import quiet
 from teams_cli.messages import inboxes, messages
 from teams_cli.messages.messages import Message
 from teams_cli.store import pace
 from teams_cli.store.contract import Store
-from teams_cli.teams import permission, presence
+from teams_cli.tasks import claims
+from teams_cli.teams import permission, presence, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,9 +140,6 @@ def answer(
     parts = [] if is_told else [attention.introduction(store, team, caller.name, caller.config)]
     if moment == "stop" and not (seated and event.get("stop_hook_active")):  # who is seated is woken later too
         parts += at_work(store, team, caller.name, session)
-        if parts and not seated and not event.get("attends"):  # OpenCode stands still while a hook is at work
-            hold(store, team, caller.name)
-            parts = at_work(store, team, caller.name, session)
     informs = moment != "stop"  # what only informs is no reason to go on
     waits = seated and event.get("hook_event_name") == "SessionStart"
     room = MAX_TEXT - sum(len(part) + 2 for part in parts)
@@ -170,17 +174,35 @@ def at_work(store: Store, team: str, name: str, session: Session | None) -> list
     return [f"Agents still work for you: {named}. Their results come as messages: teams read-messages --wait 600"]
 
 
-HOLD = 25.0
-"""Seconds that the end of a turn may wait: some clients give a hook no more than 30."""
+SHORT_HOLD, LONG_HOLD = 25.0, 3570.0
+"""Seconds that the end of a turn may be held: some clients give a hook no more than 30, others an hour."""
 
 
-def hold(store: Store, team: str, name: str) -> None:
-    """Wait for mail while something is at work that the agent started: its results come as messages."""
+def hold(store: Store, team: str, caller: Caller, session: Session | None, seconds: float) -> None:
+    """Wait for mail while something is at work that the agent started: its results come as messages.
+
+    Meanwhile its leases are renewed. It ends with its client.
+    """
+    client = bindings.nearest_client(os.getppid())
+    started = bindings.stat_of(client)[0]
+    give_up = time.monotonic() + seconds
 
     def settled() -> bool:
-        return unread(store, team, name)[1] or not at_work(store, team, name, None)
+        if bindings.stat_of(client)[0] != started or not at_work(store, team, caller.name, session):
+            return True
+        return unread(store, team, caller.name)[1]
 
-    pace.sleep_until(store, team, settled, HOLD)
+    every = beat(store, team)
+    while (left := give_up - time.monotonic()) > 0:
+        if pace.sleep_until(store, team, settled, min(left, every)):
+            return
+        with suppress(errors.TeamsError):
+            claims.heartbeat(store, team, caller)
+
+
+def beat(store: Store, team: str) -> float:
+    """The seconds after which an agent shows again that it is alive: at most a third of a lease."""
+    return min(quiet.BEAT, teams.get(store, team).silence / 3)
 
 
 def mail(store: Store, team: str, name: str, room: int, quiet: bool) -> tuple[list[str], set[int]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from teams_cli.hooks import replies
 from tests.hooks.calls import context, hook
-from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Answer, Cli, add_tasks
+from tests.support.cli import ALPHA, TIMEOUT, Answer, Cli, add_tasks
 
 AFTER_TOOLS = {"claude": "PostToolBatch", "codex": "PostToolUse", "qwen": "PostToolUse", "gemini": "AfterTool"}
 STOP = {"claude": "Stop", "codex": "Stop", "qwen": "Stop", "gemini": "AfterAgent"}
@@ -115,8 +115,8 @@ def test_a_stop_is_refused_a_few_times_in_a_row_at_most(cli: Cli) -> None:
 
 
 def test_agents_at_work_hold_the_end_of_a_turn(cli: Cli, tmp_path: Path) -> None:
-    """For an agent that nobody keeps, until their results come; OpenCode, which can't wait, is refused a few times. The
-    keeper of one that `teams` started waits for its spawns itself.
+    """For an agent that nobody keeps, until their results come; an older plugin of OpenCode, whose client would stand
+    still, is refused a few times. The keeper of one that `teams` started waits for its spawns itself.
     """
     assert hook(cli, "Stop", stop_hook_active=False) is None
     script = f"until test -e {tmp_path}/go; do sleep 0.02; done; echo kid"
@@ -124,13 +124,18 @@ def test_agents_at_work_hold_the_end_of_a_turn(cli: Cli, tmp_path: Path) -> None
     again = [hook(cli, "Stop", attends=True, stop_hook_active=True) for _ in range(replies.MAX_BLOCKS + 1)]
     assert child in again[0]["reason"] and "teams read-messages --wait" in again[0]["reason"]
     assert all(again[:-1]) and again[-1] is None
-    words = [*COMMAND, "hook", "claude"]
-    with subprocess.Popen(words, env=cli.environ("bob"), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as stop:
-        assert stop.stdin and stop.stdout
-        stop.stdin.write(b'{"session_id": "s", "hook_event_name": "Stop", "stop_hook_active": false}')
+    for client in (["claude"], ["claude", "--hold"], ["opencode", "--hold"]):
+        given = {"hook_event_name": "Stop", "stop_hook_active": False, "attends": client[0] == "opencode"}
+        stop = cli.start("hook", *client, agent="bob", stdin=subprocess.PIPE)
+        assert stop.stdin
+        stop.stdin.write(json.dumps(given).encode())
         stop.stdin.close()
+        stop.stdin = None
         (tmp_path / "go").touch()
-        assert "| kid" in json.loads(stop.stdout.read())["reason"]
+        assert "| kid" in json.loads(stop.communicate(timeout=TIMEOUT)[0])["reason"]
+        (tmp_path / "go").unlink()
+        cli.ok("spawn", script, agent="bob")
+    (tmp_path / "go").touch()
 
 
 def test_hooks_at_the_same_time_show_a_message_once(cli: Cli) -> None:
@@ -154,7 +159,12 @@ def test_the_heartbeat_is_renewed_now_and_then(cli: Cli) -> None:
     assert cli.ok("show-task", "1")["leaseUntil"] == first
     os.utime(seen(cli), (time.time() - 31, time.time() - 31))
     assert hook(cli, "PostToolBatch", agent_id="a1") is None
-    assert cli.ok("show-task", "1")["leaseUntil"] > first
+    second = cli.ok("show-task", "1")["leaseUntil"]
+    assert second > first
+    cli.ok("set", "staleAfterSeconds", "9", agent="lea")
+    os.utime(seen(cli), (time.time() - 31, time.time() - 31))
+    assert hook(cli, "PostToolBatch") is None
+    assert time.time() - seen(cli).stat().st_mtime >= 27, "the next is due after a third of so short a lease"
 
 
 def test_whatever_is_wrong_the_client_goes_on(cli: Cli) -> None:

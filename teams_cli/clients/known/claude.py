@@ -65,6 +65,7 @@ class Claude(Client):
     events = ("SessionStart", "UserPromptSubmit", "PostToolBatch", "Stop", "SubagentStart", "SubagentStop", *_OF_TASKS)
     sitting = ("PermissionRequest", "Notification", "SessionEnd")
     waiting = ("SessionStart", "Stop")
+    holding = ("Stop", "SubagentStop")
     seat = Seat(
         "-p --print",
         (BELL, SOCKET),

@@ -67,6 +67,7 @@ class Codex(Client):
     )
     events = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")
     sitting = ("PermissionRequest", "Interrupt", "SessionEnd")
+    holding = ("Stop",)
     seat = Seat(
         "exec e review mcp-server",
         (QUEUE, CONTROL),
