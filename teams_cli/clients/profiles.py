@@ -245,12 +245,16 @@ _PATIENCE = 30
 
 
 class Versions:
-    """The *oldest* version that was tried, and the first that is *too_new*, if any, with the reason."""
+    """The *oldest* version that was tried, and the first *other* one that needs something else, if there is one.
 
-    def __init__(self, oldest: str, too_new: str = "", why: str = "") -> None:
+    *differs* says what is different from *other* on, and *remedy* what to do about it.
+    """
+
+    def __init__(self, oldest: str, other: str = "", differs: str = "", remedy: str = "") -> None:
         self.oldest = oldest
-        self.too_new = too_new
-        self.why = why
+        self.other = other
+        self.differs = differs
+        self.remedy = remedy
 
 
 def version_of(program: str, environ: Mapping[str, str]) -> str:
@@ -269,17 +273,24 @@ def version_of(program: str, environ: Mapping[str, str]) -> str:
 
 def version_trouble(client: Client, printed: str) -> tuple[str, str]:
     """Return what is wrong with that version of the client, and what to do about it; both empty if nothing is."""
-    import re  # slow to import; hooks need no versions
-
-    version, tried = re.search(r"\d+(\.\d+)+", printed), client.versions
+    version, tried = _version_in(printed), client.versions
     if not version or not tried:
         return "", ""
-    if tried.too_new and _numbers(version[0]) >= _numbers(tried.too_new):
-        return f"{client.name} {version[0]} is too new: {tried.why}", f"Use {client.name} below {tried.too_new}."
-    if _numbers(version[0]) < _numbers(tried.oldest):
-        return f"{client.name} {version[0]} is older than {tried.oldest}, the oldest that was tried", "Update it."
+    if tried.other and is_at_least(version, tried.other):
+        return f"{client.name} {version} {tried.differs}", tried.remedy
+    if not is_at_least(version, tried.oldest):
+        return f"{client.name} {version} is older than {tried.oldest}, the oldest that was tried", "Update it."
     return "", ""
 
 
-def _numbers(version: str) -> list[int]:
-    return [int(part) for part in version.split(".")]
+def is_at_least(printed: str, version: str) -> bool:
+    """Whether a program that printed this as its version has that version or a later one."""
+    numbers = [[int(part) for part in each.split(".") if part] for each in (_version_in(printed), version)]
+    return numbers[0] >= numbers[1]
+
+
+def _version_in(printed: str) -> str:
+    import re  # slow to import; hooks need no versions
+
+    match = re.search(r"\d+(\.\d+)+", printed)
+    return match[0] if match else ""

@@ -70,7 +70,7 @@ def test_mail_that_was_shown_is_recalled_in_a_line_and_news_are_told_once(cli: C
 
 
 DRIVER = """
-const { teams } = await import(process.argv[2])
+const { server: teams } = (await import(process.argv[2])).default
 const hooks = await teams({ client: { session: { promptAsync: async () => {} } } })
 const info = (role) => ({ id: "m1", role, sessionID: "ses_main" })
 const said = { type: "text", id: "p1", text: "go", sessionID: "ses_main", messageID: "m1" }
@@ -104,7 +104,7 @@ def test_the_plugin_of_opencode_puts_it_at_the_end_of_each_call(cli: Cli, in_ope
 IN_WORKER = """
 import { Worker } from "node:worker_threads"
 const text = `
-  import(process.env.PLUGIN).then(async ({ teams }) => {
+  import(process.env.PLUGIN).then(async ({ default: { server: teams } }) => {
     await teams({ client: { session: { promptAsync: async () => {} } } })
     process.exit(0)
   })`

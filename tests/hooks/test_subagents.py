@@ -97,7 +97,7 @@ def test_what_it_started_holds_it_or_goes_to_its_parent(cli: Cli, tmp_path: Path
 
 
 DRIVER = """
-const { teams } = await import(process.argv[2])
+const { server: teams } = (await import(process.argv[2])).default
 const hooks = await teams({ client: { session: { promptAsync: async () => {} } } })
 const shown = []
 await hooks["chat.message"]({ sessionID: "ses_main" }, { parts: [] })

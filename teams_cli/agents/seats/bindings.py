@@ -25,6 +25,8 @@ DIRECTORIES = "directories"
 _PLAIN = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")
 _LONGEST = 128
 _BETWEEN = ("sh", "dash", "bash", "zsh", "fish", "env", "ash", "busybox")
+_OWN_SERVER = {b"serve", b"--stdio"}
+"""Words of the server that OpenCode 2 starts below a terminal of its own, and in which it runs our hooks."""
 _FAR_UP = 32
 
 
@@ -77,10 +79,14 @@ def client_above(root: str, pid: int) -> tuple[int, Binding] | None:
 
 
 def nearest_client(pid: int) -> int:
-    """Return the nearest process, from *pid* upward, that is no shell between a client and its commands; 0 if there is
-    none.
+    """That process, or the nearest above it that is not between a client and what it runs, as shells are; 0 if there
+    is none.
     """
-    return next((ancestor for ancestor in upward(pid) if name_of(ancestor) not in _BETWEEN), 0)
+    return next((ancestor for ancestor in upward(pid) if not _is_between(ancestor)), 0)
+
+
+def _is_between(pid: int) -> bool:
+    return name_of(pid) in _BETWEEN or _OWN_SERVER.issubset(said_of_process(pid, "cmdline"))
 
 
 def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from shutil import which
 from typing import Any
 
 from teams_cli.clients import own_entries
 from teams_cli.clients.contract import COMMON, Client, Home, SettingsPlace
 from teams_cli.clients.known import DIRECTORY
-from teams_cli.clients.profiles import Versions
+from teams_cli.clients.profiles import Versions, is_at_least, version_of
 from teams_cli.clients.seats import BELL, HTTP, Seat
 from teams_cli.clients.settings_files import Ours, Plugin, Settings, written_once
 
+_SECOND = "2.0"
+"""From this version on its plugins have another form, and run in a server."""
 _PLUGIN = f"{DIRECTORY}/opencode.js"
 _TURN = ("opencode", "run", "--format", "json", "{model}")
 EDIT = {
@@ -25,7 +28,7 @@ EDIT = {
 
 
 class OpenCode(Client):
-    """OpenCode. Our plugin in it calls our hooks."""
+    """OpenCode. Our plugin in it calls our hooks, and has the forms of its versions 1 and 2."""
 
     profile: Mapping[str, Any] = {
         "name": "opencode",
@@ -69,7 +72,16 @@ class OpenCode(Client):
         SettingsPlace("opencode.json", "opencode.json", Settings(servers="mcp", comments=True)),
     )
 
-    versions = Versions("1.18.33", "2.0", "it runs no plugins of version 1, so messages neither wake it nor reach it")
+    versions = Versions(
+        "1.18.33",
+        _SECOND,
+        "runs our plugin only in a server of its own, not in the one that all its terminals share",
+        "Start it as: teams open opencode, or opencode --standalone, or say once: opencode service set disabled true",
+    )
+
+    def terminal_words(self, environ: Mapping[str, str]) -> list[str]:
+        program = which("opencode", path=environ.get("PATH")) or "opencode"
+        return ["--standalone"] if is_at_least(version_of(program, environ), _SECOND) else []
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:
         return {"type": "local", "command": words, "enabled": True}

@@ -104,7 +104,8 @@ def prepare(store: Store, team: str, wish: OpenRequest, config: Config | None, e
     agent, own = _identity(store, team, wish)
     clean = environments.clean(environ, profile.strip, profile.keep)
     brought, variables = _brought(store, client, wish.directory, environ)
-    words = [program, *brought, *_resumed(client.seat, profile, wish.session), *wish.options]
+    words = [program, *client.terminal_words(environ), *brought]
+    words += [*_resumed(client.seat, profile, wish.session), *wish.options]
     order = {
         "words": words,
         "root": os.path.abspath(store.root),
