@@ -200,6 +200,16 @@ async function server({ client }) {
   const interrupt = (id) => client.session.abort({ path: { id } })
   const us = member({ prompt, interrupt }, namedSession(words))
   let compacting = false
+  let isStored = () => {}
+  // The turn goes on with a prompt that is stored before it ends, which takes longer than to be accepted.
+  const goOn = async (id, text) => {
+    const stored = new Promise((done) => {
+      isStored = (of) => of === id && done()
+      setTimeout(done, PATIENCE).unref?.()
+    })
+    await prompt(id, text)
+    await stored
+  }
   if (goesOn(words) && !namedSession(words)) {
     // While a plugin is loaded, nobody answers what it asks for.
     setTimeout(async () => us.begins(await lastSession(client).catch(() => "")), 0)
@@ -209,6 +219,7 @@ async function server({ client }) {
       const id = about.sessionID
       if (type === "session.created" && about.info?.parentID)
         us.hasChild(about.info.id, (about.info.title ?? "").match(/@([\w-]+) subagent/)?.[1] ?? "")
+      if (type === "message.updated" && about.info?.role === "user") isStored(about.info.sessionID)
       if (type === "session.idle" && id) await us.rests(id)
       if (type === "permission.replied" && id) us.isPermitted(id)
       if (type === "permission.asked" && id) us.asks(id, about.permission, about.patterns)
@@ -240,7 +251,7 @@ async function server({ client }) {
     },
     "experimental.text.complete": async (input, output) => {
       const reason = await us.answered(input.sessionID, output?.text ?? "")
-      if (reason) await prompt(input.sessionID, reason)
+      if (reason) await goOn(input.sessionID, reason)
     },
   }
 }
