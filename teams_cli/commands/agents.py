@@ -308,14 +308,6 @@ def words_of_recalled(document: dict[str, Any]) -> Parts:
     return lines or ["no agents"]
 
 
-def words_of_printed(document: dict[str, Any]) -> Parts:
-    return [*text.quoted("\n".join(document["lines"]))]
-
-
-def words_of_interjected(message: dict[str, Any]) -> Parts:
-    return [f"{message['id']}: sent to {message['to']}, interrupting"]
-
-
 def words_of_restarted(message: dict[str, Any]) -> Parts:
     told = f", notified by {message['id']}" if message.get("id") else ""
     return [f"{message['to']}: restarted{told}"]
@@ -363,7 +355,7 @@ COMMANDS = table(
         _TO,
         argument("TEXT", "The text.", name="text", also="message", text=True),
         doc=interrupting.interject,
-        words=words_of_interjected,
+        words=lambda message: [f"{message['id']}: sent to {message['to']}, interrupting"],
         answers=Message,
         held="to text",
         example='interject bob "Stop: the design has changed"',
@@ -434,7 +426,7 @@ COMMANDS = table(
         option("--lines -n", "How many of the last lines.", type=int, metavar="N", default=100),
         switch("--follow -f", "Continue until it is done.", at_shell=True),
         doc=_LOGS,
-        words=words_of_printed,
+        words=lambda document: [*text.quoted("\n".join(document["lines"]))],
         traits="reads",
         held="of lines follow",
         example="logs bob --follow",

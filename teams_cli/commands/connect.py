@@ -249,14 +249,6 @@ def _file_lines(file: dict[str, Any], asked: bool) -> list[str]:
     return lines
 
 
-def words_of_hooked(said: Any) -> list[str]:
-    return [str(said)]
-
-
-def words_of_here(document: dict[str, Any]) -> list[str]:
-    return [f"{document['directory']}: {document['team'] or 'belongs to no team'}"]
-
-
 COMMANDS = table(
     "Connect",
     Command(
@@ -265,7 +257,7 @@ COMMANDS = table(
         argument("CLIENT", "The client.", name="client", choices=known.with_hooks()),
         doc=_HOOK,
         changes=False,
-        words=words_of_hooked,
+        words=lambda said: [str(said)],
         traits="at_shell",
         held="client",
         example="hook claude",
@@ -307,7 +299,7 @@ COMMANDS = table(
         doc=_HERE,
         in_team=False,
         changes=False,
-        words=words_of_here,
+        words=lambda document: [f"{document['directory']}: {document['team'] or 'belongs to no team'}"],
         traits="at_shell",
         example="here alpha",
     ),

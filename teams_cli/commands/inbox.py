@@ -300,10 +300,6 @@ def words_of_attention(payload: dict[str, Any]) -> Parts:
     return [*lines, *present(output.get("more"))]
 
 
-def words_of_handled(done: dict[str, Any]) -> Parts:
-    return [f"handled: {', '.join(done['handled']) or 'nothing was open'}"]
-
-
 COMMANDS = table(
     "Messages",
     Command(
@@ -380,7 +376,7 @@ COMMANDS = table(
             else_all=True,
         ),
         doc=_ACK,
-        words=words_of_handled,
+        words=lambda done: [f"handled: {', '.join(done['handled']) or 'nothing was open'}"],
         traits="repeatable daily",
         held="message",
         example="ack 12",

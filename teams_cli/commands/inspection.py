@@ -291,10 +291,6 @@ def words_of_settings(document: dict[str, Any]) -> Parts:
     return [Table(["setting", "value", "from", "what it is"], call + rows)]
 
 
-def words_of_set_to(done: dict[str, Any]) -> Parts:
-    return [f"{done['key']}: {done['value']} ({done.get('for') or done['source']})"]
-
-
 def words_of_version(document: dict[str, Any]) -> Parts:
     return [f"teams {document['version']} on Python {document['python']}; the teams are in {document['store']}"]
 
@@ -432,7 +428,7 @@ COMMANDS = table(
         switch("--user", "Change your default for new teams.", at_shell=True),
         option("--for", "With `budget`: the agent or run that it limits.", name="of", metavar="AGENT|RUN"),
         doc=_SET,
-        words=words_of_set_to,
+        words=lambda done: [f"{done['key']}: {done['value']} ({done.get('for') or done['source']})"],
         traits="repeatable for_person",
         example="set staleAfterSeconds 600",
         also={"config configure set-setting": "", "rate-limited limited": "set onLimit VALUE"},

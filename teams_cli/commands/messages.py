@@ -182,10 +182,6 @@ def words_of_sent(message: dict[str, Any]) -> Parts:
     )
 
 
-def words_of_announced(agent: dict[str, Any]) -> Parts:
-    return [f"{agent['name']}: {agent['status']}"]
-
-
 COMMANDS = table(
     "Messages",
     Command(
@@ -227,7 +223,7 @@ COMMANDS = table(
         _announce,
         argument("STATUS", "What you are working on.", name="status", text=True, called="text"),
         doc=presence.announce,
-        words=words_of_announced,
+        words=lambda agent: [f"{agent['name']}: {agent['status']}"],
         traits="repeatable",
         held="status",
         example='announce "writing the tests"',

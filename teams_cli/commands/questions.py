@@ -203,14 +203,6 @@ def words_of_questions(questions: list[dict[str, Any]]) -> Parts:
     return [line for question in questions for line in words_of_asked(question)] or ["no questions"]
 
 
-def words_of_settled(done: dict[str, Any]) -> Parts:
-    return [f"{done['id']}: {done['status']}"]
-
-
-def words_of_information(info: dict[str, Any]) -> Parts:
-    return [info["message"]]
-
-
 COMMANDS = table(
     "Questions",
     Command(
@@ -291,7 +283,7 @@ COMMANDS = table(
         switch("--once", "End after one question."),
         doc=_HUMAN,
         changes=False,
-        words=words_of_settled,
+        words=lambda done: [f"{done['id']}: {done['status']}"],
         traits="at_shell",
         example="human",
         also="console",
@@ -302,7 +294,7 @@ COMMANDS = table(
         argument("TEXT", "Any text.", name="text", text=True, required=False, called="answer"),
         doc=_RESPOND,
         changes=False,
-        words=words_of_information,
+        words=lambda info: [info["message"]],
         held="text",
         example="respond-to-broadcast",
     ),

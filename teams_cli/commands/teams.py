@@ -201,14 +201,6 @@ def words_of_left(done: dict[str, Any]) -> Parts:
     return present(f"{done['agentId']}: left team {done['team']}", f"released: {', '.join(freed)}" if freed else None)
 
 
-def words_of_role(role: dict[str, Any]) -> Parts:
-    return [f"{role['name']}: extends {role['extends']}"]
-
-
-def words_of_led(team: dict[str, Any]) -> Parts:
-    return [f"{team['leader']} leads team {team['name']}"]
-
-
 COMMANDS = table(
     "Teams",
     Command(
@@ -280,7 +272,7 @@ COMMANDS = table(
         lambda call, to: to_document(joining.hand_over(call.store, call.team, call.caller, to)),
         argument("AGENT", "The new leader.", name="to"),
         doc=joining.hand_over,
-        words=words_of_led,
+        words=lambda team: [f"{team['leader']} leads team {team['name']}"],
         traits="moves",
         held="to",
         example="hand-over bob",
@@ -297,7 +289,7 @@ COMMANDS = table(
         option("--description", "The purpose of the role.", text=True),
         option("--workflow", "The workflow whose steps members of the role do themselves.", metavar="WORKFLOW"),
         doc=role_definitions.define,
-        words=words_of_role,
+        words=lambda role: [f"{role['name']}: extends {role['extends']}"],
         traits="repeatable moves",
         example="define-role scout --allow create-task --skill search",
         also="role roles create-role add-role skill skills",

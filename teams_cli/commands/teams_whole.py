@@ -154,14 +154,6 @@ def client_left(team: str, name: str) -> str:
     return f"{name}: somebody watches its client, which goes on; to end it: teams stop-agent {name} --team {team}"
 
 
-def words_of_restored(team: dict[str, Any]) -> Parts:
-    return [f"{team['name']}: open"]
-
-
-def words_of_addresses(done: dict[str, Any]) -> Parts:
-    return [f"{agent}: {address}" for agent, address in done["addresses"].items()]
-
-
 def words_of_pruned(rows: list[dict[str, Any]]) -> Parts:
     lines: Parts = [
         f"{row['ref']}: {_said(row)}, kept work"
@@ -218,7 +210,7 @@ COMMANDS = table(
         _restore,
         argument("NAME", "The team, instead of --team.", name="team_name", required=False),
         doc=closing.restore,
-        words=words_of_restored,
+        words=lambda team: [f"{team['name']}: open"],
         example="restore-team demo",
         also="reopen-team open-team",
     ),
@@ -244,7 +236,7 @@ COMMANDS = table(
         lambda call: {"team": call.team, "addresses": joining.set_up(call.store, call.team, call.caller, kinds.ALL)},
         doc=joining.set_up,
         traits="at_shell",
-        words=words_of_addresses,
+        words=lambda done: [f"{agent}: {address}" for agent, address in done["addresses"].items()],
         example="set-up-roles",
     ),
     Command(

@@ -31,7 +31,7 @@ FILES: dict[str, Edits] = {
         ),
     ],
     "commands/updates.py": [
-        ('        option("--blocked-by", "Add this', OPTION + '        option("--blocked-by", "Add this'),
+        ('        option("--blocked-by", "Add this', OPTION + '        option("--blocked-by", "Add this')
     ],
     "extensions/http/board/task_dialog.js": [
         ("    ['Priority', task.priority],\n", "    ['Priority', task.priority],\n    ['Estimate', task.estimate],\n")
