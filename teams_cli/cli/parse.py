@@ -7,6 +7,7 @@ from teams_cli.names import is_like_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import ModuleType
     from typing import Any
 
     from teams_cli.commands.declaration import Command, Parameter
@@ -20,9 +21,7 @@ def parse(words: list[str]) -> tuple[Command, dict[str, Any]]:
     """
     command = commands.find(words[0])
     if command is None:
-        from teams_cli.cli import mistakes
-
-        raise mistakes.unknown(words[0], words[1:])
+        raise _mistakes().unknown(words[0], words[1:])
     values: dict[str, Any] = {parameter.name: parameter.default for parameter in command.parameters}
     places = _options(command, words[1:], values)
     _arguments(command, places, values)
@@ -52,9 +51,7 @@ def _options(command: Command, words: list[str], values: dict[str, Any]) -> list
         flag, equals, value = word.partition("=") if word.startswith("--") else (word[:2], word[2:], word[2:])
         parameter = flags.get(flag)
         if parameter is None or (parameter.flag and equals):
-            from teams_cli.cli import mistakes
-
-            raise mistakes.no_option(command, flag, words) if parameter is None else mistakes.not_alone(flag)
+            raise _mistakes().not_alone(flag) if parameter else _mistakes().no_option(command, flag, words)
         if parameter.flag:
             values[parameter.name] = True
             before = None
@@ -62,9 +59,7 @@ def _options(command: Command, words: list[str], values: dict[str, Any]) -> list
             before = parameter if parameter.is_id else None
             following = value if equals else next(rest, None)
             if following is None or (following in flags and not equals):
-                from teams_cli.cli import mistakes
-
-                raise mistakes.without_value(parameter)
+                raise _mistakes().without_value(parameter)
             _put(values, parameter, following)
     return places
 
@@ -79,21 +74,24 @@ def _arguments(command: Command, places: list[str], values: dict[str, Any]) -> N
         for _ in range(len(waiting) - behind if parameter.many else min(1, len(waiting))):
             _put(values, parameter, waiting.pop(0))
     if waiting:
-        from teams_cli.cli import mistakes
-
-        raise mistakes.too_many(command, values, " ".join(waiting))
+        raise _mistakes().too_many(command, values, " ".join(waiting))
 
 
 def _put(values: dict[str, Any], parameter: Parameter, word: str) -> None:
     try:
         value = parameter.convert(word)
     except ValueError:
-        from teams_cli.cli import mistakes
-
-        raise mistakes.wrong_value(parameter, word) from None
+        raise _mistakes().wrong_value(parameter, word) from None
     if parameter.many:
         values[parameter.name] = (*values[parameter.name], value)
     elif parameter.is_id and not parameter.positional and values[parameter.name]:
         values[parameter.name] += f",{value}"
     else:
         values[parameter.name] = value
+
+
+def _mistakes() -> ModuleType:
+    """The module of the refusals, which only mistakes load."""
+    from teams_cli.cli import mistakes
+
+    return mistakes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from contextlib import suppress
 
 from teams_cli.cli import output
 from teams_cli.runs.orders import key_of
@@ -13,10 +14,8 @@ from teams_cli.text import one_part, safe
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType, TracebackType
+    from types import FrameType
     from typing import Any, Self
-
-    Frame = dict[str, Any]
 
 
 _FINISHED = ("completed", "failed", "cancelled")
@@ -25,7 +24,8 @@ _FINISHED = ("completed", "failed", "cancelled")
 class Progress:
     """Shows a run in lines."""
 
-    def __init__(self) -> None:
+    def __init__(self, quiet: bool = False) -> None:
+        self._quiet = quiet
         self._known: dict[str, str] = {}
         self._handlers: dict[int, Any] = {}
         self.on_begin: Callable[[str], object] | None = None
@@ -37,9 +37,7 @@ class Progress:
                 self._handlers[number] = signal.signal(number, _interrupt)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
@@ -55,12 +53,11 @@ class Progress:
             self.on_begin(team)
 
     def say(self, line: str) -> None:
-        """Show a line."""
-        try:
-            sys.stderr.write(one_part(line) + "\n")
-            sys.stderr.flush()
-        except OSError:  # nobody listens; the run goes on
-            return
+        """Show a line, unless the answer is for a script."""
+        if not self._quiet:
+            with suppress(OSError):  # nobody listens; the run goes on
+                sys.stderr.write(one_part(line) + "\n")
+                sys.stderr.flush()
 
     def update(self, found: list[Task], living: list[str]) -> None:
         """Say what changed since the last time."""
@@ -73,13 +70,6 @@ class Progress:
         by = f" by {task.owner}" if task.owner else ""
         finished = sum(status in _FINISHED for status in self._known.values())
         self.say(f"[{finished}/{total}] {key_of(task)}: {task.status.replace('_', ' ')}{by}: {task.title}")
-
-
-class Silence(Progress):
-    """Says nothing: the answer is for a script."""
-
-    def say(self, line: str) -> None:
-        return None
 
 
 class Screen(Progress):
@@ -99,12 +89,10 @@ class Screen(Progress):
         self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over = True
         self._live.stop()
-        super().__exit__(kind, error, trace)
+        super().__exit__()
 
     def pause(self) -> None:
         self._live.stop()
@@ -149,5 +137,5 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 def for_this_process() -> Progress:
     """The progress for standard error; silent if the answer is JSON."""
     if output.is_json_wanted(sys.argv):
-        return Silence()
+        return Progress(quiet=True)
     return Screen() if output.is_fancy(sys.stderr) else Progress()

@@ -250,8 +250,8 @@ _ORDER = (
         "PROMPT", "What the agent should do; with the harness `shell`, a shell command.", name="prompt", text=True
     ),
     option("--agent-id", "Its name, instead of the next alias.", metavar="AGENT", seldom=True),
-    option("--description", "What it does, in a few words; by default the beginning of the prompt.", seldom=True),
-    option("--harness", f"Its client: {', '.join(known.names())}, or one of your configuration."),
+    option("--description", "A summary; by default the beginning of the prompt.", seldom=True),
+    option("--harness", f"Its client: {', '.join(known.names())}, or your own."),
     option("--acp-command", "With the harness `acp`: its client's command.", metavar="COMMAND", seldom=True),
     option("--model", "The model for its client.", metavar="MODEL", seldom=True),
     option("--permissions", permissions.HELP, choices=permissions.LEVELS, metavar="LEVEL", seldom=True),

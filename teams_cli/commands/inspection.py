@@ -57,7 +57,6 @@ With --user, `store` says where your teams are: `files`, or the postgresql:// ad
 Raises:
     InvalidValue: There is no such setting, or the value is not valid.
 """
-_SETTINGS = """List the settings, each with its value and its source, and what this call uses."""
 _STORE = "store"
 
 
@@ -436,7 +435,7 @@ COMMANDS = table(
     Command(
         "settings",
         _settings,
-        doc=_SETTINGS,
+        doc="List the settings, each with its value and its source, and what this call uses.",
         words=words_of_settings,
         traits="reads",
         held="",

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     Lines = list[tuple[str, int]]
 
 
-_WHOAMI = """Show your name, role and type in the team, where the teams are kept, and the source of each value."""
-
-
 def _whoami(call: Call) -> Any:
     sources = call.name_sources()
     team_name = sources["team"][0]
@@ -309,7 +306,7 @@ COMMANDS = (
         Command(
             "whoami",
             _whoami,
-            doc=_WHOAMI,
+            doc="Show your name, role and type in the team, where the teams are kept, and the source of each value.",
             words=words_of_who,
             traits="reads outside",
             held="",
@@ -340,7 +337,7 @@ COMMANDS = (
             ),
             option(
                 "--if-version",
-                "Share the page only if it still has this version; 0: only if there is no such page.",
+                "Share only if the page has this version; 0: if there is no page.",
                 type=int,
                 metavar="N",
                 seldom=True,
@@ -371,7 +368,7 @@ COMMANDS = (
             option("--text", "Who changes what; `-` reads it from standard input.", text=True),
             option(
                 "--version",
-                "Confirm the agreement only if it still has this version.",
+                "Confirm only if the agreement has this version.",
                 type=int,
                 metavar="N",
                 seldom=True,

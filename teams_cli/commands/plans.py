@@ -29,7 +29,6 @@ _SHOW = """Show a plan in full, with the decision.
 Raises:
     PlanNotFound: There is no such plan.
 """
-_GET = """List the plans, by number."""
 
 
 def _propose(call: Call, plan: str, task: str | None, revises: str | None, wait: float | None) -> Any:
@@ -221,7 +220,7 @@ COMMANDS = table(
         "get-plans",
         _get,
         switch("--open", "Only plans that wait for a decision."),
-        doc=_GET,
+        doc="List the plans, by number.",
         words=words_of_plans,
         answers=list[Plan],
         traits="reads",

@@ -41,13 +41,11 @@ _SHOW = """Show a question: who was asked, the answers, and who has not answered
 Raises:
     QuestionNotFound: There is no such question.
 """
-_GET = """List the questions by number."""
 _HUMAN = """Answer the agents' questions here, one at a time as they come. Enter skips a question; Ctrl-C or Ctrl-D ends
 the command.
 
 Each question waits until its time limit.
 """
-_RESPOND = """Do nothing: older prompts call this, but answers are collected automatically."""
 
 
 def _show(call: Call, question: str) -> Any:
@@ -269,7 +267,7 @@ COMMANDS = table(
         _get,
         switch("--open", "Only questions that still wait for answers."),
         switch("--mine", "Only questions that wait for your answer."),
-        doc=_GET,
+        doc="List the questions by number.",
         words=words_of_questions,
         answers=list[Question],
         traits="reads",
@@ -292,7 +290,7 @@ COMMANDS = table(
         "respond-to-broadcast",
         _respond,
         argument("TEXT", "Any text.", name="text", text=True, required=False, called="answer"),
-        doc=_RESPOND,
+        doc="Do nothing: older prompts call this, but answers are collected automatically.",
         changes=False,
         words=lambda info: [info["message"]],
         held="text",

@@ -390,7 +390,7 @@ COMMANDS = table(
         option("--blocked-by", "A task to complete first.", metavar="ID", many=True),
         option(
             "--after",
-            "Complete it only after this task; work on it may start before.",
+            "Complete it after this task; work on it may start earlier.",
             metavar="ID",
             many=True,
             seldom=True,
@@ -415,7 +415,7 @@ COMMANDS = table(
         option("--for", "Assign it to this member.", metavar="AGENT", name="keep_for"),
         option(
             "--from",
-            f"Add many tasks from a file, standard input (`-`), or YAML text: {_MANY}",
+            f"Add many tasks from a file, from `-`, or from YAML: {_MANY}",
             metavar="FILE",
             name="from_",
             text=True,

@@ -75,11 +75,6 @@ def test_the_manual_page_has_every_command(cli: Cli) -> None:
     assert all(f"\\fB{status}\\fR" in page.stdout for status in (0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 130))
 
 
-def test_a_text_that_starts_with_a_dash_follows_two(cli: Cli) -> None:
-    assert cli("send-message", "bob", "--", "-x is wrong", agent="lea").status == 0
-    assert cli.ok("read-messages", agent="bob")[0]["message"] == "-x is wrong"
-
-
 def test_a_word_of_the_glossary_leads_to_a_command() -> None:
     rows = re.findall(r"^\| ([a-z, -]+) \|", text_of("docs/glossary.md"), re.MULTILINE)
     words = {word for row in rows for word in row.split(", ") if " " not in word and word != "word"}

@@ -37,6 +37,7 @@ MEANT = {
     "read-messages --wait --peek": "--wait 60",
     "board": "teams serve",
     "update-task 1 --status done --as bob": "Did you mean completed?",
+    "heartbeat 1 --as bob": "Write: teams heartbeat\n",
     "wait --task": "Write: --task ID",
     "update-task 1 --result --status completed": "Write: --result TEXT",
     "get-tasks --json=1": "--json takes no value",

@@ -77,10 +77,6 @@ def test_the_keys_of_massgen_are_told_by_run_and_by_up(tmp_path: Path) -> None:
         assert "enable_planning_mode: write `planRequired: true` at the tasks" in told
 
 
-def test_a_number_is_not_taken_for_a_silence(tmp_path: Path) -> None:
-    assert "--for" not in make_team(tmp_path / "root")("heartbeat", "1", agent="lea").stderr
-
-
 def test_a_wrong_rule_is_told_with_the_words_that_are_allowed(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root")
     (tmp_path / "root" / "config.json").write_text('{"permission": {"tool": {"get-tasks": "maybe"}}}')

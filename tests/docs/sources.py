@@ -14,19 +14,8 @@ from teams_cli.teams.settings import SETTINGS
 from tests.docs.pages import CHECKOUT
 
 PROGRAM = CHECKOUT / "teams_cli"
-SHOWN = {
-    "agents",
-    "cli",
-    "extensions",
-    "hooks",
-    "membership",
-    "messages",
-    "questions",
-    "runs",
-    "tasks",
-    "teams",
-    "views",
-}
+SHOWN = {"agents", "cli", "commands", "extensions", "hooks", "membership", "messages", "questions", "runs", "tasks"}
+SHOWN |= {"teams", "views"}
 """The rooms with answers, notices and instructions."""
 _NO_PROSE = re.compile(r"\s*(SELECT|UPDATE|INSERT|DELETE|WITH|gone AS|of AS|WHERE|S102)\b|[a-z /\n-]{60,}\Z")
 """SQL, and lists of names."""
@@ -80,6 +69,8 @@ def _others(node: ast.AST, kinds: set[str]) -> Iterator[str]:
             continue
         if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
             continue  # a docstring
+        if isinstance(child, ast.keyword) and child.arg == "also":
+            continue  # words that people type
         if isinstance(child, ast.JoinedStr) or (isinstance(child, ast.Constant) and isinstance(child.value, str)):
             yield from (
                 said
