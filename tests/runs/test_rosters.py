@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,14 @@ def test_a_team_is_made_resumed_and_ended(checkout: Checkout) -> None:
     cli.ok("wait", "--agent", "bob", agent="ann")
     assert "again" in cli("recall", "bob", "--output", agent="ann").stdout
     assert checkout.run("down")[0] == 0
+
+
+def test_two_at_once_make_one_team(checkout: Checkout) -> None:
+    small = "name: web\nmembers: [{name: ann, role: team-leader}, {name: mia}]\ntasks: [{id: one, title: First}]\n"
+    (checkout.path / "teams.yaml").write_text(small)
+    with contextlib.chdir(checkout.path), ThreadPoolExecutor() as pool:
+        made = list(pool.map(lambda _: checkout.cli.ok("up", agent="human", team="")["tasks"], range(2)))
+    assert sorted(made) == [[], ["task-1"]]
 
 
 def test_a_workflow_may_say_the_tasks(checkout: Checkout) -> None:

@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -43,13 +44,15 @@ _PIPED = 1 << 15
 """Bytes that a pipe takes at once, on every system."""
 
 _servers: dict[tuple[str, ...], Forks] = {}
+_starting = threading.Lock()
 
 
 def run(words: Sequence[str], environ: Mapping[str, str], given: bytes, patience: float) -> tuple[int, bytes, bytes]:
     """Run one command to its end: its exit status, and what it wrote. Raises `subprocess.TimeoutExpired`."""
     loaded = (*LOADED, DATABASE) if environ.get("TEAMS_STORE", "").startswith("postgres") else tuple(LOADED)
-    if loaded not in _servers:
-        _servers[loaded] = Forks(loaded)
+    with _starting:  # two threads of a test that begins with both would start one each, and lose the first
+        if loaded not in _servers:
+            _servers[loaded] = Forks(loaded)
     return _servers[loaded].run(words, environ, given, patience)
 
 
