@@ -1,4 +1,4 @@
-"""The course of a team's work: how far it is, what holds it up, how fast it goes, and when it may be done."""
+"""The progress of a team's work: the share done, the tasks that block others, the pace, and an estimate of the end."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from typing import Any
 
 _RECENT = 20
-"""So many of the last completions tell the pace."""
+"""The last completions, from which the pace is computed."""
 _LEAST = 3
 _LONGEST = 86_400.0
 _SILENCE = 10.0
-"""After so many usual intervals without a completion, the pace is none any more."""
+"""Usual intervals without a completion after which there is no pace any more."""
 _PATIENCE = 60.0
 
 
 class Graph:
-    """The tasks of a team and what waits for what, in memory."""
+    """The tasks of a team and their dependencies, in memory."""
 
-    def __init__(self, found: list[Task]) -> None:
-        self.tasks = {task.id: task for task in found}
-        status_of = among(found)
+    def __init__(self, all_tasks: list[Task]) -> None:
+        self.tasks = {task.id: task for task in all_tasks}
+        status_of = among(all_tasks)
         self.open_blockers = {
             task.id: [blocker.id for blocker in open_blockers(task, status_of)]
-            for task in found
+            for task in all_tasks
             if task.status not in FINISHED
         }
         self.waiting: dict[str, list[str]] = {}
@@ -39,27 +39,27 @@ class Graph:
                 self.waiting.setdefault(blocker, []).append(key)
         self.dead_ends = [key for key in self.waiting if self.is_dead_end(key)]
         self.held_up = self.behind(*self.dead_ends)
-        """The tasks that can't be begun, whoever works: what they wait for failed, was cancelled, or is not there."""
+        """The tasks that nobody can begin: a blocker failed, was cancelled, or does not exist."""
 
     def is_dead_end(self, key: str) -> bool:
-        """Whether nothing more comes of that task, though it is not completed."""
+        """Whether that task will never be completed."""
         task = self.tasks.get(key)
         return task is None or task.status in ("failed", "cancelled")
 
     def behind(self, *keys: str) -> set[str]:
-        """All that wait for one of these tasks, themselves or through others."""
-        found: set[str] = set()
+        """All tasks that wait for one of these, directly or through others."""
+        reached: set[str] = set()
         ahead = list(keys)
         while ahead:
-            fresh = [waiting for waiting in self.waiting.get(ahead.pop(), ()) if waiting not in found]
-            found.update(fresh)
+            fresh = [waiting for waiting in self.waiting.get(ahead.pop(), ()) if waiting not in reached]
+            reached.update(fresh)
             ahead += fresh
-        return found
+        return reached
 
     def waiting_counts(self) -> dict[str, int]:
-        """By task that others wait for: how many do, themselves or through others; for all in one go.
+        """The number of tasks that wait for each task, directly or through others; for all in one pass.
 
-        A set is a number with a bit for each of its tasks: in a team of thousands, that takes a hundredth of the time.
+        Sets are numbers with a bit for each task: in a team of thousands, that takes a hundredth of the time.
         """
         order = self._in_order({*self.open_blockers, *self.dead_ends})
         bits = {key: 1 << place for place, key in enumerate(reversed(order))}
@@ -78,11 +78,11 @@ class Graph:
 
     @property
     def ahead(self) -> list[str]:
-        """The unfinished tasks that nothing holds up for good."""
+        """The unfinished tasks that can still be completed."""
         return [key for key in self.open_blockers if key not in self.held_up]
 
     def critical_path(self) -> list[str]:
-        """The longest chain of unfinished tasks, first to last: more hands don't make it shorter."""
+        """The longest chain of unfinished tasks, first to last: more agents don't make it shorter."""
         longest: dict[str, int] = {}
         following: dict[str, str] = {}
         for key in reversed(self._in_order(self.ahead)):
@@ -112,19 +112,19 @@ class Graph:
         return order
 
 
-def course(found: list[Task], now: datetime) -> dict[str, Any]:
+def course(all_tasks: list[Task], now: datetime) -> dict[str, Any]:
     """The progress of the work: the share done, the tasks by status, the pace, and an estimate of the end.
 
     `heldUp` counts what waits, also through others, for what failed or was cancelled. `pace` and `estimate` are None
     where there is no basis, and `noEstimate` says why.
     """
-    graph = Graph(found)
+    graph = Graph(all_tasks)
     count = dict.fromkeys(STATUSES, 0)
-    for task in found:
+    for task in all_tasks:
         count[task.status] += 1
-    ready = sum(map(graph.is_ready, found))
+    ready = sum(map(graph.is_ready, all_tasks))
     path = graph.critical_path()
-    total = len(found) - count["cancelled"]
+    total = len(all_tasks) - count["cancelled"]
     document: dict[str, Any] = {
         "total": total,
         "done": count["completed"],
@@ -142,7 +142,7 @@ def course(found: list[Task], now: datetime) -> dict[str, Any]:
 
 
 def _outlook(graph: Graph, path: list[str], now: datetime) -> dict[str, Any]:
-    """The pace, and what it makes of what is left."""
+    """The pace, and the estimate for the rest, or the reason why there is none."""
     ends = sorted(_ends(graph, now))[:_RECENT]
     pace = _pace(ends)
     document: dict[str, Any] = {"pace": pace, "estimate": None, "noEstimate": None}
@@ -162,7 +162,7 @@ def _outlook(graph: Graph, path: list[str], now: datetime) -> dict[str, Any]:
 
 
 def _is_over(ends: list[float], graph: Graph) -> bool:
-    """Whether the pace is one of the past: the last completion is much longer ago than one after the other took."""
+    """Whether the pace is outdated: the last completion is much longer ago than the usual interval between two."""
     interval = (ends[-1] - ends[0]) / (len(ends) - 1)
     return ends[0] > max(_PATIENCE, _SILENCE * interval, 3 * _usual_length(graph))
 
@@ -183,7 +183,7 @@ def _pace(ends: list[float]) -> dict[str, Any] | None:
 
 
 def _estimate(graph: Graph, pace: dict[str, Any], left: int, path: list[str]) -> dict[str, Any]:
-    """When the rest may be done: not before the longest chain is; with the error that so few completions leave."""
+    """The time until the rest may be done, at least that of the longest chain, with its statistical error."""
     seconds = left * pace["withinSeconds"] / pace["completed"]
     seconds = max(seconds, len(path) * _usual_length(graph))
     error = pace["completed"] ** -0.5

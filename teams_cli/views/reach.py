@@ -25,60 +25,64 @@ NO_MORE = "will_not_be_read"
 _BLOCK = 250
 
 _FURTHEST = 10_000
-"""Messages of the team that are looked through, from the newest on, for those of one sender."""
+"""The newest messages of the team, which are searched for those of one sender."""
 
 
-def to_document(store: Store, team_name: str, key: str, eyes: str) -> dict[str, Any]:
-    """The message as JSON, with its state for each recipient; *eyes* is who looks, empty for one who may see all.
+def to_document(store: Store, team_name: str, key: str, reader: str) -> dict[str, Any]:
+    """The message as JSON, with its state for each recipient. *reader* is empty if it may see all messages.
 
     Raises:
-        MessageNotFound: There is no such message, or it is neither from nor to who looks.
+        MessageNotFound: There is no such message, or it is neither from nor to the *reader*.
     """
     try:
         message, _ = store.get(team_name, MESSAGE, key)
     except errors.NotFound:
         raise errors.MessageNotFound(f"there is no {key}", "See: teams read-messages --all") from None
-    if eyes and eyes not in (message.from_, *_recipients(message)):
+    if reader and reader not in (message.from_, *_recipients(message)):
         raise errors.MessageNotFound(f"there is no {key} from you or to you", "See: teams read-messages --all")
     return reached(store, teams.get(store, team_name), message)
 
 
-def reached(store: Store, team: Team, message: Message, seen: dict[str, Inbox] | None = None) -> dict[str, Any]:
-    """The message as JSON, with its state for each recipient, and whether its acknowledgement is overdue. Who asks of
-    several hands on in *seen* the inboxes that were looked at.
+def reached(store: Store, team: Team, message: Message, inboxes_read: dict[str, Inbox] | None = None) -> dict[str, Any]:
+    """The message as JSON, with its state for each recipient, and whether its acknowledgement is overdue.
+
+    *inboxes_read* keeps inboxes between calls for several messages.
     """
-    seen = {} if seen is None else seen
-    document = {**message.to_json(), "reach": [_of(store, team, message, name, seen) for name in _recipients(message)]}
+    inboxes_read = {} if inboxes_read is None else inboxes_read
+    document = {
+        **message.to_json(),
+        "reach": [_state_for(store, team, message, name, inboxes_read) for name in _recipients(message)],
+    }
     if message.ack_by and any(each["state"] != "handled" for each in document["reach"]):
         document["overdue"] = seconds_since(message.ack_by, store.now()) >= 0
     return document
 
 
 def sent(store: Store, team: Team, sender: str, to: str, only_open: bool, most: int) -> list[dict[str, Any]]:
-    """The newest messages of the sender, oldest first, each with how far it got; with *only_open* those that somebody
-    has not handled.
+    """The newest messages of the sender, oldest first, with their states; *only_open*: those that somebody has not
+    handled.
     """
-    found: list[dict[str, Any]] = []
-    seen: dict[str, Inbox] = {}
+    newest: list[dict[str, Any]] = []
+    inboxes_read: dict[str, Inbox] = {}
     for message in _newest_first(store, team.name):
         if message.from_ != sender or to not in ("", *_recipients(message)):
             continue
-        document = reached(store, team, message, seen)
+        document = reached(store, team, message, inboxes_read)
         if not only_open or any(each["state"] not in ("handled", NO_MORE) for each in document["reach"]):
-            found.append(document)
-        if len(found) == most:
+            newest.append(document)
+        if len(newest) == most:
             break
-    return found[::-1]
+    return newest[::-1]
 
 
 def states_of(store: Store, team: Team, sender: str, window: int) -> list[dict[str, Any]]:
-    """How far each of the sender's messages got, and of those that anybody is to acknowledge; of the newest of the
-    team, without their texts.
+    """The states, without the texts, of the sender's messages and of those that must be acknowledged, among the newest.
+
+    *window* is the number of messages that are searched.
     """
-    seen: dict[str, Inbox] = {}
-    newest = _newest_first(store, team.name, window)
-    found = (message for message in newest if message.from_ == sender or message.ack_by)
-    rows = (reached(store, team, message, seen) for message in found)
+    inboxes_read: dict[str, Inbox] = {}
+    wanted = (m for m in _newest_first(store, team.name, window) if m.from_ == sender or m.ack_by)
+    rows = (reached(store, team, message, inboxes_read) for message in wanted)
     return [{key: row[key] for key in ("id", "reach", "overdue") if key in row} for row in rows]
 
 
@@ -92,15 +96,15 @@ def _recipients(message: Message) -> list[str]:
     return message.recipients or [message.to]
 
 
-def _of(store: Store, team: Team, message: Message, name: str, seen: dict[str, Inbox]) -> dict[str, Any]:
-    if (inbox := seen.get(name)) is None:
-        inbox = seen[name] = inboxes.advance(store, team.name, inboxes.load(store, team.name, name), [])
-    said = inboxes.to_document(message, inbox)
+def _state_for(store: Store, team: Team, message: Message, name: str, inboxes_read: dict[str, Inbox]) -> dict[str, Any]:
+    if (inbox := inboxes_read.get(name)) is None:
+        inbox = inboxes_read[name] = inboxes.advance(store, team.name, inboxes.load(store, team.name, name), [])
+    document = inboxes.to_document(message, inbox)
     entry = inbox.find_open(message.number)
     if entry and entry.turn is not None:
         turn = {"turn": entry.turn} if entry.turn else {}
         return {"name": name, "state": "shown", "shownAt": entry.read_at, **turn}
-    times: dict[str, Any] = {key: said[key] for key in ("readAt", "handledAt") if key in said}
+    times: dict[str, Any] = {key: document[key] for key in ("readAt", "handledAt") if key in document}
     return {"name": name, "state": _state(store, team, message, name, times), **times}
 
 
@@ -117,7 +121,7 @@ def _state(store: Store, team: Team, message: Message, name: str, times: dict[st
 
 
 def _is_gone(store: Store, team: Team, name: str) -> bool:
-    """Whether nobody reads the mail of that name any more, as things stand; who has yet to join will."""
+    """Whether nobody reads the mail of that name any more; an agent that has yet to join will."""
     if name == HUMAN:
         return False
     member = team.find(name)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from teams_cli import errors
 from teams_cli.clock import parse_rfc3339
-from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.messages.messages import MESSAGE
 from teams_cli.store.contract import Store
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import history
@@ -19,18 +21,18 @@ if TYPE_CHECKING:
     Hit = dict[str, Any]
 
 PLACES = ("tasks", "messages", "results", "notes", "pages", "history")
-_UNLESS_SAID = PLACES[:-1]
-"""The history repeats what the others say."""
+_BY_DEFAULT = PLACES[:-1]
+"""The history repeats the others."""
 _AROUND = 70
 
 
 class Wanted:
-    """A search: the words, each the beginning of a word of the text, the author, and the time since when."""
+    """A search: beginnings of words, all of which the text must have, the author, and the earliest time."""
 
-    def __init__(self, said: str, sender: str | None = None, since: datetime | None = None) -> None:
-        import re  # dear, and `brief` is declared beside the command that searches
+    def __init__(self, query: str, sender: str | None = None, since: datetime | None = None) -> None:
+        import re  # slow to import, and `brief` is declared beside `search`
 
-        self.words = list(dict.fromkeys(re.findall(r"[^\W_]+", said.lower())))
+        self.words = list(dict.fromkeys(re.findall(r"[^\W_]+", query.lower())))
         self.sender = sender
         self.since = since
         self._each = [re.compile(rf"(?<![^\W_]){word}") for word in self.words]
@@ -38,18 +40,18 @@ class Wanted:
     def excerpt(self, text: str) -> str | None:
         """The text around the first of the words, on one line; None if one of them is missing."""
         folded = text.lower()
-        found = [pattern.search(folded) for pattern in self._each]
-        if not all(found):
+        matches = [pattern.search(folded) for pattern in self._each]
+        if not all(matches):
             return None
-        first = min(match.start() for match in found if match)
-        if len(folded) != len(text):  # places in one are not those in the other
+        first = min(match.start() for match in matches if match)
+        if len(folded) != len(text):  # positions in one are not those in the other
             first = 0
         start, end = max(0, first - _AROUND), first + 2 * _AROUND
         cut = " ".join(text[start:end].split())
         return f"{'…' if start else ''}{cut}{'…' if end < len(text) else ''}"
 
     def admits(self, sender: str | None, at: str | None) -> bool:
-        """Whether something of that sender and time is looked for."""
+        """Whether the search wants texts of that sender and time."""
         if self.sender is not None and sender != self.sender:
             return False
         return self.since is None or (at is not None and parse_rfc3339(at) >= self.since)
@@ -58,31 +60,26 @@ class Wanted:
 def search(
     store: Store, team: str, wanted: Wanted, places: Sequence[str], limit: int, problems: list[errors.TeamsError]
 ) -> list[Hit]:
-    """The texts that have all the words, the newest first; at most so many. Without places, everywhere but in the
-    history.
+    """Search texts that have all the words, the newest first, at most *limit*. Without *places*, search everywhere but
+    in the history.
 
     Raises:
-        InvalidValue: There is no letter or digit to look for.
+        InvalidValue: The query has no letter or digit.
     """
     if not wanted.words:
         raise errors.InvalidValue("the words to search for are missing", "Give letters or digits: teams search WORDS")
-    chosen = list(places) or list(_UNLESS_SAID)
-    found: list[Hit] = []
+    chosen = list(places) or list(_BY_DEFAULT)
+    hits: list[Hit] = []
     if "messages" in chosen:
-        found += _first(_in_messages(store, team, wanted, problems), limit)
+        hits += islice(_in_messages(store, team, wanted, problems), limit)
     if {"tasks", "results", "notes"}.intersection(chosen):
-        found += _in_tasks(store, team, wanted, chosen, problems)
+        hits += _in_tasks(store, team, wanted, chosen, problems)
     if "pages" in chosen:
-        found += _in_pages(store, team, wanted, problems)
+        hits += _in_pages(store, team, wanted, problems)
     if "history" in chosen:
-        found += _in_history(store, team, wanted)
-    found.sort(key=lambda hit: hit["at"] or "", reverse=True)
-    return found[:limit]
-
-
-def _first(hits: Iterator[Hit], limit: int) -> Iterator[Hit]:
-    for _, hit in zip(range(limit), hits, strict=False):
-        yield hit
+        hits += _in_history(store, team, wanted)
+    hits.sort(key=lambda hit: hit["at"] or "", reverse=True)
+    return hits[:limit]
 
 
 def _hit(place: str, key: str, at: str | None, sender: str | None, text: str, **more: Any) -> Hit:
@@ -92,18 +89,10 @@ def _hit(place: str, key: str, at: str | None, sender: str | None, text: str, **
 def _in_messages(store: Store, team: str, wanted: Wanted, problems: list[errors.TeamsError]) -> Iterator[Hit]:
     for message in store.search(team, MESSAGE, wanted.words, problems):
         if wanted.since is not None and parse_rfc3339(message.timestamp) < wanted.since:
-            return  # those that follow are older
-        if hit := _message(message, wanted):
-            yield hit
-
-
-def _message(message: Message, wanted: Wanted) -> Hit | None:
-    if not wanted.admits(message.from_, message.timestamp):
-        return None
-    excerpt = wanted.excerpt(message.message)
-    if excerpt is None:
-        return None
-    return _hit("messages", message.id, message.timestamp, message.from_, excerpt, to=message.to)
+            return  # the rest are older
+        excerpt = wanted.excerpt(message.message) if wanted.admits(message.from_, message.timestamp) else None
+        if excerpt is not None:
+            yield _hit("messages", message.id, message.timestamp, message.from_, excerpt, to=message.to)
 
 
 def _in_tasks(
@@ -116,11 +105,11 @@ def _in_tasks(
 
 
 def _of_task(task: Task, wanted: Wanted) -> Iterator[Hit]:
-    said = "\n".join(filter(None, [task.title, task.description, task.prompt, task.run, *task.require]))
-    if wanted.excerpt(said) is None:  # one may look for its id as well, which is told beside the text
-        said = f"{said}\n{task.id}"
+    body = "\n".join(filter(None, [task.title, task.description, task.prompt, task.run, *task.require]))
+    if wanted.excerpt(body) is None:  # the query may be its id, which the answer shows beside the text
+        body = f"{body}\n{task.id}"
     parts: list[tuple[str, str | None, str | None, str]] = []
-    parts.append(("tasks", task.updated_at or task.created_at, task.created_by, said))
+    parts.append(("tasks", task.updated_at or task.created_at, task.created_by, body))
     parts.append(("results", task.completed_at or task.updated_at, task.owner, task.result or ""))
     parts += [("notes", note.at, note.by, note.added or note.reason or "") for note in task.notes]
     for place, at, sender, text in parts:
@@ -140,6 +129,6 @@ def _in_history(store: Store, team: str, wanted: Wanted) -> Iterator[Hit]:
     for position, entry in history.since(store, team, wanted.since):
         if wanted.sender not in (None, entry.get("actor")):
             continue
-        said = " ".join([history.line(entry), str(entry.get("title", ""))])
-        if excerpt := wanted.excerpt(said):
+        line = " ".join([history.line(entry), str(entry.get("title", ""))])
+        if excerpt := wanted.excerpt(line):
             yield _hit("history", str(position), entry.get("at"), entry.get("actor"), excerpt)

@@ -1,4 +1,4 @@
-"""Spending: what the agents of a team took in tokens and time, by agent, by task or by model."""
+"""Tokens and time that the agents of a team used, by agent, by task or by model."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _MAIL = "(mail)"
 
 
 def spent(store: Store, team: Team, by: str, problems: list[errors.TeamsError]) -> dict[str, Any]:
-    """The use: `rows` by agent, task or model, the total, and the part of it for coordination.
+    """Sum up the usage: `rows` by agent, task or model, the total, and the share of coordination.
 
-    Counts are tokens: `input` with what came from a cache, `cached` that part of it, and `output`. They are null where
-    no turn was counted; `uncounted` turns are those of which the client did not say. What a turn took for several
-    tasks is divided evenly. `coordination` is the share of the counted tokens in turns for mail alone, from 0 to 1.
+    Counts are tokens: `input` includes those from a cache, `cached` is their number, and `output`. They are null if no
+    turn was counted; `uncounted` is the number of turns whose client did not report tokens. The tokens of a turn for
+    several tasks are divided evenly. `coordination` is the share of tokens in turns for mail alone, from 0 to 1.
     """
     everything = budgets.all_usage(store, team.name, problems)
-    parts = [part for each in everything for turn in each.turns for part in _PARTS[by](each.agent, turn)]
+    parts = [part for each in everything for turn in each.turns for part in _parts(by, each.agent, turn)]
     rows: dict[str, _Row] = {}
     for name, share, turn in parts:
         row = rows.setdefault(name, _Row())
-        row.add(turn if by != "model" else _of_model(turn, name), share)
+        row.add(turn, share)
     turns = [turn for each in everything for turn in each.turns]
     whole = _Row()
     for turn in turns:
@@ -66,27 +66,22 @@ class _Row:
 
     def to_document(self) -> dict[str, Any]:
         counts = {**self.counts, "total": self.counts["input"] + self.counts["output"]}
-        known = self.turns > self.uncounted
-        shown = {kind: round(count) if known else None for kind, count in counts.items()}
+        is_counted = self.turns > self.uncounted
+        shown = {kind: round(count) if is_counted else None for kind, count in counts.items()}
         return {"turns": self.turns, "uncounted": self.uncounted, **shown, "seconds": round(self.seconds, 1)}
 
 
-def _by_agent(agent: str, turn: TurnUsage) -> Iterator[Part]:
-    yield agent, 1.0, turn
-
-
-def _by_task(agent: str, turn: TurnUsage) -> Iterator[Part]:
-    names = turn.tasks or [_MAIL]
-    for name in names:
-        yield name, 1.0 / len(names), turn
-
-
-def _by_model(agent: str, turn: TurnUsage) -> Iterator[Part]:
-    for name in dict.fromkeys(each.model or "unknown" for each in turn.tokens or ()) or ["unknown"]:
-        yield name, 1.0, turn
-
-
-_PARTS = {"agent": _by_agent, "task": _by_task, "model": _by_model}
+def _parts(by: str, agent: str, turn: TurnUsage) -> Iterator[Part]:
+    """The rows that a turn counts for, each with its share of the turn."""
+    if by == "agent":
+        yield agent, 1.0, turn
+    elif by == "task":
+        names = turn.tasks or [_MAIL]
+        for name in names:
+            yield name, 1.0 / len(names), turn
+    else:
+        for name in dict.fromkeys(each.model or "unknown" for each in turn.tokens or ()) or ["unknown"]:
+            yield name, 1.0, _of_model(turn, name)
 
 
 def _of_model(turn: TurnUsage, model: str) -> TurnUsage:

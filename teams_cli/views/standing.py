@@ -5,7 +5,6 @@ from __future__ import annotations
 from teams_cli import errors, text
 from teams_cli.clock import length, seconds_since
 from teams_cli.store.contract import Store
-from teams_cli.store.pace import Alarm
 from teams_cli.tasks import dependencies, leases, overviews, plans, tasks
 from teams_cli.tasks.overviews import Overview
 from teams_cli.tasks.tasks import Task
@@ -15,78 +14,72 @@ from teams_cli.teams.teams import Member, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
+    from collections.abc import Sequence
 
     from teams_cli.teams.permission import Caller
-
-    Look = Callable[[Alarm], dict[str, Any] | None]
 
 
 _NAMED = 3
 """Tasks that are named: those whose owners are silent longest."""
-
 _SILENT = 60.0
 """Seconds of silence that are worth a word."""
-
 _NOBODY = "no member has joined yet (teams join-team, or teams run-agent)"
 
 
 def in_words(store: Store, team_name: str, caller: Caller) -> str:
-    """What others are at, since when, and who of them is silent; who leads hears what is free, and of a standstill."""
+    """Say what others work on and who of them is silent; to a leader also what is ready, and who is idle."""
     try:
         team = teams.get(store, team_name)
-        at = standing_of(team, caller)
-        return _work(store, team, caller.name, leads=caller.is_human or (at is not None and at.leads))
-    except errors.TeamsError:  # that nothing came is told all the same
+        standing = standing_of(team, caller)
+        return _work(store, team, caller.name, leads=caller.is_human or (standing is not None and standing.leads))
+    except errors.TeamsError:  # the end of the wait is reported all the same
         return ""
 
 
 def of_nobody(store: Store, team_name: str, caller: Caller) -> str:
-    """A text for the leader: there is no other member to wait for."""
+    """Tell the leader that there is no other member to wait for; empty if there is one."""
     try:
         team = teams.get(store, team_name)
     except errors.TeamsError:  # the wait itself says what is wrong
         return ""
-    at = standing_of(team, caller)
-    return _NOBODY if at and at.leads and not _others(team, caller.name) else ""
+    standing = standing_of(team, caller)
+    return _NOBODY if standing and standing.leads and not _others(team, caller.name) else ""
 
 
 def of_all(store: Store, team_name: str) -> str:
-    """What all are at, since when, and who of them is silent; what is free, and whether nothing goes on."""
+    """Say what all work on, who is silent, what is ready, and whether nothing goes on."""
     return _work(store, teams.get(store, team_name), "", leads=True)
 
 
 def _work(store: Store, team: Team, but: str, leads: bool) -> str:
-    found = [task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS) if task.owner != but]
-    whole = overviews.overview(store, team.name)
-    left = _left(store, team, but, found, whole) if leads else _end(whole)
-    return "; ".join(filter(None, (_in_work(store, team, found, whole.found), left)))
+    """The sentences of `in_words`, without the agent of the name *but*."""
+    in_progress = [task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS) if task.owner != but]
+    overview = overviews.overview(store, team.name)
+    if leads:
+        rest = _left(store, team, but, in_progress, overview)
+    else:
+        counts = overview.counts
+        is_last = (counts[tasks.IN_PROGRESS] or counts.get(tasks.IN_REVIEW)) and not counts["pending"]
+        rest = "no other task is left" if is_last else ""
+    return "; ".join(filter(None, (_in_progress(store, team, in_progress, overview.found), rest)))
 
 
-def _end(whole: Overview) -> str:
-    """A text for a member that waits for work: no task is left."""
-    counts = whole.counts
-    at_work = counts[tasks.IN_PROGRESS] or counts.get(tasks.IN_REVIEW)
-    return "no other task is left" if at_work and not counts["pending"] else ""
-
-
-def _in_work(store: Store, team: Team, found: list[Task], others: Sequence[Task] = ()) -> str:
-    by_silence = sorted(((silence(store, team, task), task) for task in found), key=lambda each: -each[0])
+def _in_progress(store: Store, team: Team, in_progress: list[Task], others: Sequence[Task] = ()) -> str:
+    by_silence = sorted(((silence(store, team, task), task) for task in in_progress), key=lambda each: -each[0])
     named = text.listed([_named(store, task, silent, others) for silent, task in by_silence], _NAMED)
     return f"In progress: {named}" if named else ""
 
 
 def of_task(store: Store, team_name: str, task_id: str) -> str:
-    """The owner of the task and since when; for a task without an owner, the reason."""
+    """Say who has the task, and since when; without an owner, what it waits for."""
     team = teams.get(store, team_name)
     task = leases.current(store, team, tasks.get(store, team_name, task_id))
     if task.status == tasks.IN_PROGRESS:
-        return _in_work(store, team, [task])
+        return _in_progress(store, team, [task])
     if task.status == tasks.IN_REVIEW:
         return f"{task.id} waits for {task.review_by}'s review"
-    if waits := dependencies.open_blockers(task, dependencies.stored(store, team_name)):
-        return f"{task.id} is blocked by {text.listed([_blocker(store, team, each) for each in waits], _NAMED)}"
+    if blockers := dependencies.open_blockers(task, dependencies.stored(store, team_name)):
+        return f"{task.id} is blocked by {text.listed([_blocker(store, team, each) for each in blockers], _NAMED)}"
     return f"{task.id} is ready, {f'assigned to {task.assignee}' if task.assignee else 'and nobody has claimed it'}"
 
 
@@ -98,7 +91,7 @@ def _blocker(store: Store, team: Team, blocker: dependencies.Blocker) -> str:
 
 
 def of_plan(store: Store, team_name: str, plan_id: str) -> str:
-    """Since when the plan waits, and when who decides it was last heard of."""
+    """Say how long the plan has waited, and when the leader was last heard of."""
     team, plan = teams.get(store, team_name), plans.get(store, team_name, plan_id)
     waits = f"{plan.id} has waited {length(seconds_since(plan.created_at, store.now()))} for {team.leader}"
     seen = presence.load(store, team.name, team.leader or "").last_seen
@@ -106,13 +99,13 @@ def of_plan(store: Store, team_name: str, plan_id: str) -> str:
 
 
 def of_agent(store: Store, team_name: str, name: str) -> str:
-    """What the agent has in work; of one that `teams` started, how its session stands."""
+    """Say what the agent works on, and the state of its session if `teams` started it."""
     from teams_cli.agents import sessions
 
     session = sessions.find(store, team_name, name)
-    found = [task for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS) if task.owner == name]
-    started = f"{name} is {session.state}" if session and not session.ended else ""
-    return "; ".join(filter(None, (started, _in_work(store, teams.get(store, team_name), found))))
+    in_progress = [task for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS) if task.owner == name]
+    state = f"{name} is {session.state}" if session and not session.ended else ""
+    return "; ".join(filter(None, (state, _in_progress(store, teams.get(store, team_name), in_progress))))
 
 
 def silence(store: Store, team: Team, task: Task) -> float:
@@ -122,50 +115,45 @@ def silence(store: Store, team: Team, task: Task) -> float:
 
 
 def _named(store: Store, task: Task, silent: float, others: Sequence[Task] = ()) -> str:
-    """The task with its owner, since when, and how many of the *others* wait for it."""
+    """The task with its owner, since when, how long that is silent, and how many of the *others* wait for it."""
     since = length(seconds_since(task.claimed_at, store.now())) if task.claimed_at else ""
     behind = len(dependencies.waiting_for([task.id], others))
-    waited_for = f"{behind} blocked by it" if behind else ""
-    return f"{task.id} ({', '.join(filter(None, (task.owner, since, _silent_for(silent), waited_for)))})"
+    blocked = f"{behind} blocked by it" if behind else ""
+    return f"{task.id} ({', '.join(filter(None, (task.owner, since, _silent_for(silent), blocked)))})"
 
 
 def _silent_for(silent: float) -> str:
-    """A phrase about a silence of so many seconds, if it is long."""
     return f"silent for {length(silent)}" if silent >= _SILENT else ""
 
 
-def _left(store: Store, team: Team, but: str, in_work: list[Task], whole: Overview) -> str:
-    """What there is to take, and who has nothing to do; where nobody works, also what else is left, and who was last
-    heard of.
+def _left(store: Store, team: Team, but: str, in_progress: list[Task], overview: Overview) -> str:
+    """The number of ready tasks, and the idle members. If nobody works, also the number of blocked tasks, and the
+    member that was last heard of.
     """
-    ready = len(whole.ready) + whole.free
-    if in_work:
-        return "; ".join(filter(None, (f"{ready} ready" if ready else "", _idle(store, team, but, in_work))))
-    waiting = whole.counts["pending"] - ready
-    if not ready + waiting:
+    ready = len(overview.ready) + overview.free
+    if in_progress:
+        return "; ".join(filter(None, (f"{ready} ready" if ready else "", _idle(store, team, but, in_progress))))
+    blocked = overview.counts["pending"] - ready
+    if not ready + blocked:
         return ""
-    counts = [f"{number} {what}" for number, what in ((ready, "ready"), (waiting, "blocked")) if number]
-    return f"Nobody has a task: {', '.join(counts)}; {_last_heard_of(store, team, but)}"
+    counts = [f"{number} {state}" for number, state in ((ready, "ready"), (blocked, "blocked")) if number]
+    heard = [(_heard_of(store, team, member), member.agent_id) for member in _others(team, but)]
+    last = _NOBODY
+    if heard:
+        seen, name = max(heard)
+        last = f"last seen: {name}, {length(seconds_since(seen, store.now()))} ago"
+    return f"Nobody has a task: {', '.join(counts)}; {last}"
 
 
-def _idle(store: Store, team: Team, but: str, in_work: list[Task]) -> str:
-    """Who of the others has nothing to do, and since when nothing was heard of it, if that is long."""
-    busy = {team.leader, *(task.owner for task in in_work)}
+def _idle(store: Store, team: Team, but: str, in_progress: list[Task]) -> str:
+    """The other members without a task, with long silences."""
+    busy = {team.leader, *(task.owner for task in in_progress)}
     named = []
     for member in _others(team, but):
         if member.agent_id not in busy:
             silent = _silent_for(seconds_since(_heard_of(store, team, member), store.now()))
             named.append(f"{member.agent_id} ({silent})" if silent else member.agent_id)
     return f"idle: {text.listed(named, _NAMED)}" if named else ""
-
-
-def _last_heard_of(store: Store, team: Team, but: str) -> str:
-    """The other member that was last heard of, and when."""
-    heard = [(_heard_of(store, team, member), member.agent_id) for member in _others(team, but)]
-    if not heard:
-        return _NOBODY
-    seen, name = max(heard)
-    return f"last seen: {name}, {length(seconds_since(seen, store.now()))} ago"
 
 
 def _others(team: Team, but: str) -> list[Member]:

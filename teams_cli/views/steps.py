@@ -1,4 +1,4 @@
-"""Steps: which one command follows on what concerns an agent, and on where it stands."""
+"""Next steps: the command that an agent runs after a message, a decision, a wait, or its brief."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    Found = dict[str, Any]
+    Document = dict[str, Any]
 
 CLAIM = "teams claim-task --next"
 WAIT = "teams wait"
 _PATIENCE = 540
-"""Seconds: somewhat less than the tools of agents let a command last. What waits on behind their backs would be given a
-task of which nobody hears.
+"""Seconds, somewhat less than the tools of agents let a command run. A command that waits longer would be given a task
+of which its agent never hears.
 """
 WAIT_A_WHILE = f"{WAIT} --timeout {_PATIENCE}"
 WAIT_TO_WORK = f"teams wait --claim --timeout {_PATIENCE}"
@@ -39,29 +39,29 @@ LEADING = (
     "--owner NAME, --blocked-by ID, --unblock ID); owners are notified. To finish: `teams request-shutdown NAME...`, "
     "`teams close-team`"
 )
-"""The text about leading, for the one who creates a team."""
+"""The explanation for an agent that creates a team."""
 LOOK_AT_BLOCKED = "teams get-tasks --blocked"
 
 
-def after_message(message: Found, leader: str | None, matter: Found | None = None) -> str | None:
+def after_message(message: Document, leader: str | None, subject: Document | None = None) -> str | None:
     """The next step for a message, by its kind; None if it only had to be read.
 
-    *matter* is the plan or the task that the message is about, as it is now.
+    *subject* is the plan or the task that the message is about, as it is now.
     """
     about = str(message.get("about") or "")
     if about.startswith("ask-"):
         return answer(about)
-    if about.startswith("plan-") and matter is not None:
-        if message["to"] == matter["from"]:
-            return after_decision(matter)
-        return decide(about) if matter["status"] == "proposed" else None
+    if about.startswith("plan-") and subject is not None:
+        if message["to"] == subject["from"]:
+            return after_decision(subject)
+        return decide(about) if subject["status"] == "proposed" else None
     if about.startswith("shutdown-"):
         return end(about)
     if about.startswith("agree-"):
         tasks, _, version = about.removeprefix("agree-").partition("~")
         return f"teams agree {tasks.replace('-', ',')} --version {version}"
     if about.startswith("task-"):
-        return review(about) if matter is not None and matter["status"] == "in_review" else None
+        return review(about) if subject is not None and subject["status"] == "in_review" else None
     if about.startswith("msg-"):
         return reply(about)
     if message.get("event") == "agent-failed":
@@ -69,7 +69,7 @@ def after_message(message: Found, leader: str | None, matter: Found | None = Non
     return reply(message["id"]) if expects_answer(message, leader) else None
 
 
-def expects_answer(message: Found, leader: str | None) -> bool:
+def expects_answer(message: Document, leader: str | None) -> bool:
     """Whether somebody waits for an answer to a message: its text asks for one, its sender wants a receipt, or it is an
     order of the leader or of the person. An answer rarely wants another.
     """
@@ -83,16 +83,18 @@ def asks(body: str) -> bool:
     return any(sign in body.lower() for sign in _SIGNS_OF_ASKING)
 
 
-def after_reading(messages: list[Found], leader: str | None, matter_of: Callable[[Found], Found | None]) -> str:
+def after_reading(
+    messages: list[Document], leader: str | None, subject_of: Callable[[Document], Document | None]
+) -> str:
     """The next step for the first new message that asks for anything, decisions first; if several want an answer, also
     how to close them all. Messages that were read before are listed with their commands.
     """
     answers: list[str] = []
     decisions: list[str] = []
     for message in messages:
-        matter = matter_of(message)
-        if "readBefore" not in message and (step := after_message(message, leader, matter)):
-            (answers if matter is None else decisions).append(step)
+        subject = subject_of(message)
+        if "readBefore" not in message and (step := after_message(message, leader, subject)):
+            (answers if subject is None else decisions).append(step)
     wanted = [*decisions, *answers]
     several = len(wanted) > 1 and is_reply(wanted[0])
     return f"{wanted[0]}, or teams ack" if several else "".join(wanted[:1])
@@ -113,11 +115,6 @@ def answer(question: str) -> str:
     return f"teams answer {question} TEXT"
 
 
-def look_at(message: str) -> str:
-    """See how far a message got."""
-    return f"teams show-message {message}"
-
-
 def decide(plan: str) -> str:
     """The commands that decide a plan."""
     approve = f"teams approve-plan {plan}"
@@ -134,7 +131,7 @@ def revise(plan: str, task: str | None) -> str:
     return f"teams propose-plan TEXT{f' --task {task}' if task else ''} --revises {plan} {_PATIENTLY}"
 
 
-def after_decision(plan: Found) -> str | None:
+def after_decision(plan: Document) -> str | None:
     """The next step of the author of a decided plan: a better plan, the claim of its task, or the work."""
     if plan["status"] == "rejected":
         return revise(plan["id"], plan.get("task"))
@@ -163,7 +160,7 @@ def review(task: str) -> str:
     return f"teams review-task {task} --accept, or teams review-task {task} --reject WHY"
 
 
-def after_landing(landing: Found, agent: str, lands_by_itself: bool) -> str:
+def after_landing(landing: Document, agent: str, lands_by_itself: bool) -> str:
     """The command with which the owner lands a task again after fixing a red or conflicting landing."""
     if landing["state"] not in ("red", "conflict") or landing.get("owner") != agent:
         return ""
@@ -190,13 +187,14 @@ def after_all(stuck: list[str]) -> str:
 
 def join(team: str, name: str, claim: bool = True) -> str:
     """The command that joins a team and claims a task, without options that are not needed."""
-    said = [team, f"--as {name}" if name else "", "--claim" if claim else "", _PATIENTLY]
-    return " ".join(["teams join-team", *filter(None, said)])
+    words = [team, f"--as {name}" if name else "", "--claim" if claim else "", _PATIENTLY]
+    return " ".join(["teams join-team", *filter(None, words)])
 
 
 def outside(team: str, teams: list[str], name: str, own: Sequence[str] = ()) -> str:
-    """What to do without a team: join the one that was named as soon as it is there, unless it is one's own to make; or
-    join the one that there is, or choose. Who is in several, as the human is in all, says which.
+    """The next step of an agent that is in no team, or in several and named none: its *own*.
+
+    It joins the *team* that it named, or creates that; else the only one of the *teams*. The human is in all of them.
     """
     if own or (name == HUMAN and teams and not team):
         return f"teams brief --team NAME --as {name}"
@@ -206,9 +204,8 @@ def outside(team: str, teams: list[str], name: str, own: Sequence[str] = ()) -> 
     return join(teams[0] if len(teams) == 1 else "NAME", name)
 
 
-def following(brief: Found, works: bool) -> str:
+def following(brief: Document, works: bool) -> str:
     """Choose the next command for the reader of this brief, who may claim tasks if it *works*; empty if it is done."""
-    is_leader = brief["leads"]
     step: str | None = None
     if "closed" in brief:
         step = f"teams show-team {brief['team']}"
@@ -233,16 +230,16 @@ def following(brief: Found, works: bool) -> str:
         step = CLAIM
     elif brief["unhandled"]:
         step = reply(brief["unhandled"][0])
-    elif is_leader and not brief["tasks"]:
+    elif brief["leads"] and not brief["tasks"]:
         step = CREATE
-    elif is_leader:
+    elif brief["leads"]:
         step = WAIT_TO_LEAD if brief["going"] else after_all(brief["stuck"])
     elif brief["going"] or brief["stuck"] or not brief["tasks"]:
         step = when_idle(works)
     return step or ""
 
 
-def work(brief: Found) -> str | None:
+def work(brief: Document) -> str | None:
     """The next step for the first of its tasks; None without one."""
     for task in brief["myTasks"][:1]:
         if task["waitsFor"]:
