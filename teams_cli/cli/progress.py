@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 
 from teams_cli.cli import output
-from teams_cli.runs.orders import key_of
+from teams_cli.runs.runs import key_of
 from teams_cli.tasks.tasks import Task
 from teams_cli.text import one_part, safe
 

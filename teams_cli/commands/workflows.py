@@ -80,7 +80,7 @@ def _run(
 ) -> Any:
     from teams_cli.commands import console
     from teams_cli.runs import conduct
-    from teams_cli.runs.orders import key_of
+    from teams_cli.runs.runs import key_of
 
     levels.refuse_more(call.environ, levels.LEVELS[-1], "run a workflow, which runs commands")
     around = conduct.Surroundings(call.environ, call.directory, sys.executable)

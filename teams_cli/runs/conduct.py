@@ -1,35 +1,223 @@
-"""Runs: a workflow carried out by a team of its own, begun here or resumed; led by this process."""
+"""Carrying out a workflow with a team of its own: beginning or resuming a run, and leading it to its end."""
 
 from __future__ import annotations
 
 import os
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 
-from teams_cli import closing, errors
+from teams_cli import closing, errors, text
+from teams_cli.agents import worktrees
 from teams_cli.clients import environments
 from teams_cli.membership import joining
-from teams_cli.runs import crew, orders, runs
-from teams_cli.runs.leader import Ended, Leader
-from teams_cli.runs.runs import RUN, Run
+from teams_cli.messages import messages
+from teams_cli.runs import crew, orders, reports, runs
+from teams_cli.runs.crew import Crew
+from teams_cli.runs.runs import COMPLETED, FAILED, INCOMPLETE, INTERRUPTED, RUN, Run
+from teams_cli.runs.synthesis import LeaderAnswer, LeaderTurn
+from teams_cli.store import pace
 from teams_cli.store.contract import Store
-from teams_cli.tasks import leases
-from teams_cli.teams import permission, settings, teams
+from teams_cli.store.pace import paced
+from teams_cli.tasks import attempts, dependencies, leases, tasks
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import permission, presence, role_definitions, settings, teams
 from teams_cli.teams.permission import Caller
+from teams_cli.views import spending
+from teams_cli.workflows import checks, model
 from teams_cli.workflows.model import Workflow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any, Protocol
 
     from teams_cli.records.types import Permissions
-    from teams_cli.runs.leader import Progress
     from teams_cli.teams.config import Config
     from teams_cli.teams.teams import Team
 
+    class Progress(Protocol):
+        """Shows the progress of a run."""
+
+        def begins(self, team: str) -> None:
+            """The run begins, in that team."""
+
+        def say(self, line: str) -> None:
+            """Show an event in a line."""
+
+        def update(self, all_tasks: list[Task], living: list[str]) -> None:
+            """Show the tasks as they are now, and the workers that run."""
+
+
+_LEAVE_TAKING = 5.0
+_SEEN_EVERY = 10.0
+
+
+@dataclass
+class Ended:
+    """The outcome of a run, with its report as text."""
+
+    team: str
+    run: Run
+    tasks: list[Task]
+    text: str
+
+
+class Leader:
+    """Leads a run to its end: creates the tasks, starts the workers, watches them, synthesizes, and reports."""
+
+    def __init__(self, run: LiveRun, progress: Progress) -> None:
+        self.run = run
+        self.progress = progress
+        self.crew = Crew(run)
+        self.synthesis = LeaderTurn(run)
+        self.troubles: list[str] = []
+
+    def lead(self) -> Ended:
+        """Carry the run on to its end. If that fails, all workers end, and the run can be resumed."""
+        try:
+            for name, role in self.run.workflow.roles.items():
+                own: dict[str, Any] = {"skills" if key == "skill" else key: value for key, value in role.items()}
+                role_definitions.define(self.run.store, self.run.team, self.run.leader, name, **own)
+            if not self.run.leader.is_human:
+                presence.register_process(self.run.store, self.run.team, self.run.leader.name, os.getpid())
+            planned = orders.expand(self.run.workflow, self.run.record.variables, self.run.record.items)
+            orders.create_missing(self.run.store, self.run.team, self.run.leader, planned, bool(self.run.record.thinks))
+            workers = ", ".join(agent.name for agent in self.run.record.agents)
+            self.progress.say(f"team {self.run.team}: {text.counted(len(planned), 'task')} for {workers}")
+            self.progress.begins(self.run.team)
+            if self._can_go_on(self._tasks(), [agent.name for agent in self.run.record.agents]):
+                self._work()
+            return self._report(self._synthesize())
+        except BaseException:
+            self._give_up()
+            raise
+
+    def _work(self) -> None:
+        try:
+            self.crew.start()
+            self._broadcast()
+            pace.sleep_until(self.run.store, self.run.team, paced(self._look), None)
+            self.crew.wait(_LEAVE_TAKING)
+            self._note_fallen()  # also workers that fell at the end
+        finally:
+            self.crew.stop()
+        self.progress.update(self._tasks(), [])
+
+    def _broadcast(self) -> None:
+        """Send the broadcast of the workflow to all workers, once they have joined."""
+        if not self.run.workflow.broadcast:
+            return
+        pace.sleep_until(self.run.store, self.run.team, self._all_joined, None)
+        body = model.fill(self.run.workflow.broadcast, self.run.record.variables)
+        try:
+            sent = messages.broadcast(
+                self.run.store, self.run.team, self.run.leader, body, f"{self.run.record.id}-broadcast"
+            )
+        except errors.NobodyThere:  # they are done, or dead, already
+            return
+        self.progress.say(f"broadcast to {', '.join(sent.recipients or [])}: {orders.one_line(body)}")
+
+    def _all_joined(self) -> bool:
+        self._note_fallen()
+        joined = self.run.load_team().active_names()
+        return set(self.crew.living()) <= set(joined)
+
+    def _look(self) -> bool:
+        """Show the progress, and do what is due. Return whether the run is over."""
+        self._note_fallen()
+        if self.run.store.host and not self.run.leader.is_human:  # for other machines, which see that the run is led
+            presence.saw(self.run.store, self.run.team, self.run.leader.name, every=_SEEN_EVERY)
+        all_tasks = self._tasks()
+        living = self.crew.living()
+        self.progress.update(all_tasks, living)
+        self.crew.call(all_tasks)
+        if self._give_up_tasks(all_tasks):
+            return False  # look again, at the remaining tasks
+        if any(task.status == "in_progress" for task in all_tasks):
+            leases.release_all(self.run.store, self.run.load_team())
+            return False
+        return not self._can_go_on(all_tasks, living)
+
+    def _give_up_tasks(self, all_tasks: list[Task]) -> bool:
+        """Fail the tasks that came back too often, or that nobody claims. Return whether there were any."""
+        reasons = {
+            task.id: f"nobody claimed it, although all suitable agents were called {crew.CALLS} times"
+            for task in self.crew.untaken(all_tasks)
+        }
+        for task in all_tasks:
+            most = task.attempts or self.run.workflow.attempts  # older versions did not write it
+            if task.status == "pending" and (why := attempts.used_up(task, most)):
+                reasons[task.id] = why
+        has_given_up = False
+        for key, why in reasons.items():
+            if attempts.give_up(self.run.store, self.run.team, self.run.leader.name, key, why):
+                self.progress.say(f"{key} failed: {why}")
+                has_given_up = True
+        return has_given_up
+
+    def _note_fallen(self) -> None:
+        for trouble in self.crew.fallen():
+            self.troubles.append(f"{trouble}; its tasks were given to others.")
+            self.progress.say(trouble)
+
+    def _can_go_on(self, all_tasks: list[Task], living: list[str]) -> bool:
+        """Whether a living worker could do any of the tasks, now or later."""
+        pending = [task for task in all_tasks if task.status == "pending"]
+        user_roles = self.run.leader.config.agent if self.run.leader.config else {}
+        roles = {**user_roles, **self.run.workflow.roles}
+        skills = [
+            checks.skills_of(agent.role, agent.type, roles) for agent in self.run.record.agents if agent.name in living
+        ]
+        beyond = {task.id for task in pending if not any(own.issuperset(task.require) for own in skills)}
+        seen = [task.having(status="cancelled") if task.id in beyond else task for task in all_tasks]
+        return len(pending) > len(beyond | dependencies.stuck_tasks(seen))
+
+    def _tasks(self) -> list[Task]:
+        return list(tasks.all_of(self.run.store, self.run.team, []))
+
+    def _synthesize(self) -> LeaderAnswer:
+        if not self.synthesis.wanted:
+            return LeaderAnswer(None)
+        self.progress.say(f"{self.run.leader.name} synthesizes")
+        made = self.synthesis.answer(self._tasks())
+        if made.problem:
+            self.troubles.append(f"The synthesis failed: {made.problem}")
+            self.progress.say(self.troubles[-1])
+        return made
+
+    def _report(self, answer: LeaderAnswer) -> Ended:
+        all_tasks = self._tasks()
+        status = FAILED if answer.problem else _status(all_tasks)
+        run = self.run.record.having(status=status, verdict=answer.verdict)
+        spent = spending.spent(self.run.store, self.run.load_team(), "model", [])
+        left = [tree.line(self.run.team) for tree in worktrees.all_of(self.run.store, self.run.team)]
+        text = reports.markdown(run, self.run.team, all_tasks, answer.text, self.troubles, left, spent)
+        reports.write(run.report, text)
+        runs.settle(self.run.store, self.run.team, self.run.record, status, answer.verdict)
+        if status == COMPLETED:
+            with suppress(errors.TeamsError):  # the report is written; a team left open does no harm
+                closing.close(self.run.store, self.run.team, self.run.leader, force=True)
+        return Ended(self.run.team, run, all_tasks, text)
+
+    def _give_up(self) -> None:
+        try:
+            leases.release_all(self.run.store, self.run.load_team())
+            runs.settle(self.run.store, self.run.team, self.run.record, INTERRUPTED)
+        except errors.TeamsError:  # the resumed run sees that this process is gone
+            return
+        finally:
+            self.progress.say(f"stopped; to continue: teams run --resume --team {self.run.team}")
+
+
+def _status(all_tasks: list[Task]) -> str:
+    if any(task.status == "failed" for task in all_tasks):
+        return FAILED
+    return COMPLETED if all(task.status in ("completed", "cancelled") for task in all_tasks) else INCOMPLETE
+
 
 class LiveRun:
-    """A run that this process carries out: its *team*, its *record*, who leads it, and in which *surroundings*."""
+    """A run that this process carries out: its *team*, its *record*, its *leader*, and its *surroundings*."""
 
     def __init__(self, store: Store, team: str, record: Run, leader: Caller, surroundings: Surroundings) -> None:
         self.store = store
@@ -41,7 +229,7 @@ class LiveRun:
 
     @property
     def about(self) -> str:
-        """What the workflow is for, in a line."""
+        """The description of the workflow, in a line."""
         return " ".join(self.workflow.description.split())
 
     def load_team(self) -> Team:
@@ -49,7 +237,7 @@ class LiveRun:
         return teams.get(self.store, self.team)
 
     def environment_of(self, agent: str, kind: str) -> dict[str, str]:
-        """The environment of that agent's processes, by which all of them can be found."""
+        """The environment of that agent's processes, with the tag by which all of them can be found."""
         return self.surroundings.of_agent(self.store, self.team, agent, kind, self.record.tag_of(agent))
 
 
@@ -58,7 +246,7 @@ LEADER_NAME = "leader"
 
 @dataclass
 class RunRequest:
-    """What is asked for: which workflow, with which variables, by how many agents, in which team, reported where."""
+    """A request to run a workflow: its variables, the number of agents, the team, the file of the report."""
 
     workflow: Workflow
     file: str
@@ -97,18 +285,18 @@ def start(store: Store, caller: Caller, request: RunRequest, surroundings: Surro
 
 
 def drafted(request: RunRequest, values: dict[str, str], caller: Caller) -> Run:
-    """The run that is asked for, before anything is changed.
+    """The record of the requested run, before anything is changed.
 
     Raises:
         InvalidValue: The agents are too few.
     """
-    users = dict(caller.config.agent) if caller.config else {}
+    user_roles = dict(caller.config.agent) if caller.config else {}
     return Run(
         workflow=request.workflow.name,
         file=request.file,
         definition=request.workflow.to_json(),
         variables=values,
-        agents=orders.staff(request.workflow, request.agents, caller.name, users),
+        agents=orders.staff(request.workflow, request.agents, caller.name, user_roles),
         leader=caller.name,
         harness=request.harness,
         model=request.model,
@@ -120,7 +308,7 @@ def drafted(request: RunRequest, values: dict[str, str], caller: Caller) -> Run:
 
 
 def _spawn(store: Store, caller: Caller, request: RunRequest) -> str:
-    """A new team: of the name that was asked for, else the workflow's with the first number that is free."""
+    """Create a team with the requested name, else with the name of the workflow and the first free number."""
     description = " ".join(request.workflow.description.split())
     if request.team:
         joining.spawn_team(store, request.team, caller, description)
@@ -148,12 +336,12 @@ def resume(
 ) -> Ended:
     """Finish a run that was interrupted, killed, or had tasks that failed: these are tried again.
 
-    What is completed stays so; variables, agents and leader are those of the start.
+    Completed tasks stay completed; variables, agents and leader are those of the start.
 
     Raises:
-        NotFound: The team is of no run.
+        NotFound: No run made the team.
         NotAllowed: The caller is neither its leader nor a task-manager nor the human.
-        WrongState: The run is going on.
+        WrongState: The run still goes on.
     """
     run = runs.get(store, team)
     leader = Caller(run.leader, config=config)
@@ -171,8 +359,9 @@ def resume(
 
 
 class Surroundings:
-    """The environment, directory and Python of whoever starts a run. Shell commands get *environ*, without identities;
-    agents, of what is *inherited*, what their clients' profiles keep.
+    """The environment, directory and Python of the process that starts a run.
+
+    Shell commands get *environ*, without identities. Agents get those *inherited* variables that their clients keep.
     """
 
     def __init__(self, environ: Mapping[str, str], directory: str, python: str) -> None:
@@ -182,14 +371,14 @@ class Surroundings:
         self.python = python
 
     def path(self, word: str) -> str:
-        """The path that *word* means here; `~` is looked at because in `--var repo=~/x` a shell leaves it as it is."""
+        """The absolute path of *word*. It expands `~`, which a shell leaves alone in `--var repo=~/x`."""
         home = self.environ.get("HOME", "")
         if home and (word == "~" or word.startswith("~/")):
             word = home + word[1:]
         return os.path.abspath(os.path.join(self.directory, word))
 
     def of_agent(self, store: Store, team: str, agent: str, type: str, tag: str) -> dict[str, str]:
-        """The environment of that agent's processes. *tag* is what all of them can be found by."""
+        """The environment of that agent's processes. All of them can be found by the *tag*."""
         return {
             **self.environ,
             **store.variables,

@@ -1,4 +1,4 @@
-"""The crew of a run: its worker processes, its agents with a model, and whether their clients can start."""
+"""The crew of a run: worker processes and agents with a model; and checking that their clients can start."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from teams_cli.agents.starting import StartRequest
 from teams_cli.clients import known, permissions, profiles
 from teams_cli.clients.profiles import Profile
 from teams_cli.messages import messages
-from teams_cli.runs import hand_offs
+from teams_cli.runs import runs
 from teams_cli.runs.runs import SHELL, Assigned, Run
 from teams_cli.store import pace
 from teams_cli.tasks import dependencies
@@ -45,12 +45,12 @@ Messages to you come along with your work; answer with teams reply ID TEXT. When
 will be called when there is more.
 """
 CALLS = 3
-"""How often an agent is told of the same task."""
+"""The number of times that an agent is told of the same task."""
 _MORE = "Tasks are ready: teams claim-task --next"
 
 
 class AgentCrew:
-    """The agents of a run that have a model, each started with its harness."""
+    """The agents of a run with a model, each started with its harness."""
 
     def __init__(self, run: LiveRun) -> None:
         self.run = run
@@ -60,7 +60,7 @@ class AgentCrew:
         self._calls: dict[tuple[str, str], int] = {}
 
     def start(self) -> None:
-        """Start all agents; one that an earlier attempt started is resumed when there is work for it."""
+        """Start all agents. Those of an earlier attempt are called when there is work for them."""
         for assigned in self.ours:
             if sessions.find(self.run.store, self.run.team, assigned.name) is None:
                 starting.run_agent(self.run.store, self.run.team, self.run.leader, self._request(assigned))
@@ -74,7 +74,7 @@ class AgentCrew:
             team=self.run.team,
             workflow=record.workflow,
             description=self.run.about,
-            work=hand_offs.directory(self.run.store.root, self.run.team, "work"),
+            work=runs.directory(self.run.store.root, self.run.team, "work"),
         )
         return StartRequest(
             prompt,
@@ -95,22 +95,22 @@ class AgentCrew:
         return {name: ending.current(self.run.store, self.run.team, name) for name in self.names}
 
     def living(self) -> list[str]:
-        """The names of the agents that work or can be called to."""
+        """The names of the agents that work or can be called."""
         return [name for name, session in self._sessions().items() if session and not _is_lost(session)]
 
     def fallen(self) -> list[str]:
-        """The agents that failed or were lost since this was asked last, each with how it ended."""
-        found = []
+        """The agents that failed or were lost since the last call, each with its end."""
+        fallen = []
         for name, session in self._sessions().items():
             if (session is None or _is_lost(session)) and name not in self._missed:
                 self._missed.add(name)
                 how = session and (session.failure or session.outcome)
-                found.append(f"{name} died ({how or 'it was not started'})")
-        return found
+                fallen.append(f"{name} died ({how or 'it was not started'})")
+        return fallen
 
-    def call(self, found: Iterable[Task]) -> None:
+    def call(self, all_tasks: Iterable[Task]) -> None:
         """Resume the agents that are idle while a task is ready for them; for each such task a few times at most."""
-        ready = self._ready(found)
+        ready = self._ready(all_tasks)
         team = self.run.load_team()
         for name, session in self._sessions().items():
             new = [task.id for task in ready if self._may_be_called(team, name, task)]
@@ -119,21 +119,21 @@ class AgentCrew:
                     self._calls[name, key] = self._calls.get((name, key), 0) + 1
                 messages.send(self.run.store, self.run.team, self.run.leader, name, _MORE)
 
-    def untaken(self, found: Iterable[Task]) -> list[Task]:
-        """Tasks that are ready, and that nobody will take: all who could are idle, and were called often enough."""
+    def untaken(self, all_tasks: Iterable[Task]) -> list[Task]:
+        """Ready tasks that nobody will claim: all suitable agents are idle, and were called often enough."""
         team = self.run.load_team()
         current = self._sessions()
         left = []
-        for task in self._ready(found):
+        for task in self._ready(all_tasks):
             able = [name for name in self.living() if self._can(team, name, task)]
             idle = [name for name in able if (session := current[name]) and session.ended]
             if able and idle == able and all(not self._may_be_called(team, name, task) for name in able):
                 left.append(task)
         return left
 
-    def _ready(self, found: Iterable[Task]) -> list[Task]:
+    def _ready(self, all_tasks: Iterable[Task]) -> list[Task]:
         stored = dependencies.stored(self.run.store, self.run.team)
-        return [task for task in found if task.status == "pending" and not dependencies.open_blockers(task, stored)]
+        return [task for task in all_tasks if task.status == "pending" and not dependencies.open_blockers(task, stored)]
 
     def _may_be_called(self, team: teams.Team, name: str, task: Task) -> bool:
         return self._calls.get((name, task.id), 0) < CALLS and self._can(team, name, task)
@@ -143,7 +143,7 @@ class AgentCrew:
         return member is not None and roles.skills_of(member, team, self.run.leader.config).issuperset(task.require)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until all agents have ended their turns, at most so long; whether they did."""
+        """Wait until all agents have ended their turns, at most so long. Return whether they have."""
 
         def have_ended() -> bool:
             return all(session is None or session.ended for session in self._sessions().values())
@@ -169,14 +169,14 @@ _KILL = (("KILL", 2.0),)
 
 
 class WorkerProcess:
-    """One worker process. It is in a session of its own, so that Ctrl-C reaches us and not it."""
+    """One worker process, in a session of its own, so that Ctrl-C does not reach it."""
 
     def __init__(self, run: LiveRun, assigned: Assigned) -> None:
         self.name = assigned.name
         self.tag = run.record.tag_of(assigned.name)
-        self.log = os.path.join(hand_offs.directory(run.store.root, run.team, "logs"), f"{self.name}.log")
+        self.log = os.path.join(runs.directory(run.store.root, run.team, "logs"), f"{self.name}.log")
         environment = run.environment_of(self.name, assigned.type or assigned.role)
-        # -P: the repository must not be searched for modules of our names.
+        # -P: modules of the repository must not take the place of ours.
         words = [run.surroundings.python, "-P", "-m", "teams_cli.runs.worker", run.record.id, str(os.getpid())]
         try:
             with open(self.log, "wb") as log:
@@ -190,7 +190,7 @@ class WorkerProcess:
         return self.process.poll() is None
 
     def how_it_ended(self) -> str:
-        """Its exit status or signal, and the last line that it said."""
+        """The exit status or signal, and the last line of the log."""
         status = self.process.returncode
         how = f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
         try:
@@ -221,15 +221,15 @@ class WorkerCrew:
         return [worker.name for worker in self.workers if worker.runs()]
 
     def fallen(self) -> list[str]:
-        """The workers that failed since this was asked last, each with how it ended; what they left behind ends too."""
-        found = [w for w in self.workers if not w.runs() and w.process.returncode and w.name not in self._missed]
-        for worker in found:
+        """The workers that failed since the last call, each with its end. Processes that they left are ended."""
+        fallen = [w for w in self.workers if not w.runs() and w.process.returncode and w.name not in self._missed]
+        for worker in fallen:
             self._missed.add(worker.name)
             processes.end_tagged(worker.tag, _KILL)
-        return [f"{worker.name} died ({worker.how_it_ended()})" for worker in found]
+        return [f"{worker.name} died ({worker.how_it_ended()})" for worker in fallen]
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end of all workers, at most so long; whether they ended."""
+        """Wait for the end of all workers, at most so long. Return whether they have ended."""
         give_up = time.monotonic() + seconds
         for worker in self.workers:
             try:
@@ -239,7 +239,7 @@ class WorkerCrew:
         return True
 
     def stop(self) -> None:
-        """End all workers and what they started: asked first, by force after a grace or a second Ctrl-C."""
+        """End all workers and their processes: asked first, by force after a grace period or a second Ctrl-C."""
         for worker in self.workers:
             if worker.runs():
                 worker.process.send_signal(signal.SIGTERM)
@@ -254,13 +254,13 @@ class WorkerCrew:
 
 
 def reap(run: Run) -> None:
-    """End what an earlier attempt at the run left running: it was killed before it could."""
+    """End the processes of an earlier attempt at the run that was killed."""
     for name in [*(assigned.name for assigned in run.agents), run.leader]:
         processes.end_tagged(run.tag_of(name), _KILL)
 
 
 class Crew:
-    """All who work in a run, whatever they are."""
+    """All workers and agents of a run."""
 
     def __init__(self, run: LiveRun) -> None:
         self.workers = WorkerCrew(run)
@@ -272,27 +272,27 @@ class Crew:
         self.agents.start()
 
     def living(self) -> list[str]:
-        """The names of those who work, or can be called to."""
+        """The names of those that work or can be called."""
         return [*self.workers.living(), *self.agents.living()]
 
-    def call(self, found: list[Task]) -> None:
-        """Call those who are idle while there is work for them."""
-        self.agents.call(found)
+    def call(self, all_tasks: list[Task]) -> None:
+        """Call the idle agents if there is work for them."""
+        self.agents.call(all_tasks)
 
-    def untaken(self, found: list[Task]) -> list[Task]:
-        """The tasks that are ready and that nobody will take: workers do by themselves, while there are any."""
-        return [] if self.workers.living() else self.agents.untaken(found)
+    def untaken(self, all_tasks: list[Task]) -> list[Task]:
+        """Ready tasks that nobody will claim; none while there are workers, which claim by themselves."""
+        return [] if self.workers.living() else self.agents.untaken(all_tasks)
 
     def fallen(self) -> list[str]:
-        """Those who failed since this was asked last, each with how it ended."""
+        """Those that failed since the last call, each with its end."""
         return [*self.workers.fallen(), *self.agents.fallen()]
 
     def wait(self, seconds: float) -> bool:
-        """Wait until all have ended, at most so long; whether they did."""
+        """Wait until all have ended, at most so long. Return whether they have."""
         return self.workers.wait(seconds) and self.agents.wait(seconds)
 
     def stop(self) -> None:
-        """End all who still work."""
+        """End all that still work."""
         try:
             self.workers.stop()
         finally:
@@ -303,10 +303,10 @@ _PATIENCE = 60.0
 
 
 def refuse_missing(run: Run, config: Config | None, surroundings: Surroundings) -> None:
-    """See that every client of the run is there and can start, with the model and in the directory that it is given.
+    """Refuse a run if a client is missing, can't start, or does not take its model, permissions or directory.
 
     Raises:
-        InvalidValue: One is not, or there is no such harness; says which agents it was for.
+        InvalidValue: That is so, or there is no such harness.
     """
     for name in run.harnesses:
         profile = profiles.get(name, config)
@@ -316,10 +316,10 @@ def refuse_missing(run: Run, config: Config | None, surroundings: Surroundings) 
 
 
 def refuse_unfit(run: Run, config: Config | None) -> None:
-    """See that each agent's client takes the model and permissions it is given, and that its directory is there.
+    """Refuse a run if a client does not take its agent's model or permissions, or the directory does not exist.
 
     Raises:
-        InvalidValue: One does not, or is not; says which agent it was for.
+        InvalidValue: That is so; names the agent.
     """
     for agent in run.agents:
         profile = profiles.get(run.harness_of(agent), config)
@@ -338,7 +338,7 @@ def refuse_unfit(run: Run, config: Config | None) -> None:
 
 
 def _refuse_idle(agent: Assigned) -> None:
-    """Raises InvalidValue: It only runs commands, and the workflow says something that changes nothing of these."""
+    """Raises InvalidValue: The agent only runs commands, and the workflow gives it a key that changes nothing."""
     for key, value in (("model", agent.model), ("permissions", agent.permissions), ("worktree", agent.worktree)):
         if value:
             raise errors.InvalidValue(
@@ -348,7 +348,7 @@ def _refuse_idle(agent: Assigned) -> None:
 
 
 def _refuse_unable(profile: Profile, surroundings: Surroundings) -> None:
-    """Raises InvalidValue: The client is not there, or does not start."""
+    """Raises InvalidValue: The client is missing, or does not start."""
     name = profile.program
     program = which(name, path=surroundings.environ.get("PATH"))
     if program is None:

@@ -8,6 +8,7 @@ import subprocess
 from teams_cli import errors, extensions, text
 from teams_cli.agents import shell
 from teams_cli.names import HUMAN, is_name
+from teams_cli.runs import runs
 from teams_cli.runs.runs import Assigned
 from teams_cli.store.contract import Store
 from teams_cli.tasks import changes, creating, tasks
@@ -41,7 +42,11 @@ _HINT = "Give the directory: --var repo=PATH"
 
 
 def directory(path: str) -> str:
-    """The path, if there is a directory."""
+    """Return the path if it is a directory.
+
+    Raises:
+        InvalidValue: It is none.
+    """
     if not os.path.isdir(path):
         raise errors.InvalidValue(f"repo: {path} is not a directory", _HINT)
     return path
@@ -69,10 +74,10 @@ def checkout(path: str, environ: Mapping[str, str]) -> str:
 
 
 def variables(workflow: Workflow, given: Mapping[str, str], surroundings: Surroundings) -> dict[str, str]:
-    """The values of all variables: those that were given, else the defaults.
+    """The values of all variables: those *given*, else the defaults.
 
     Raises:
-        InvalidValue: One is unknown, missing, or can't be had; `repo` is no directory or, if need be, no checkout.
+        InvalidValue: One is unknown, missing or wrong; `repo` is no directory, or is no checkout if one is needed.
     """
     names = sorted({REPO, *workflow.variables})
     for name in given:
@@ -118,11 +123,11 @@ def refuse_impossible(
 def items(
     workflow: Workflow, values: dict[str, str], surroundings: Surroundings, say: Callable[[str], None]
 ) -> dict[str, list[str]]:
-    """What each task with `each` is made many for. What a command that finds them has to remark goes to *say*.
+    """The items of each task with `each`. Warnings of the commands that list them go to *say*.
 
     Raises:
-        TaskFailed: A command that finds them failed.
-        InvalidValue: One of them can't be a variable.
+        TaskFailed: A command that lists items failed.
+        InvalidValue: An item can't be the value of a variable.
     """
     return {task.id: _items(task, values, surroundings, say) for task in workflow.tasks if task.each}
 
@@ -155,11 +160,11 @@ def _items(
 
 
 def settings(workflow: Workflow, caller: Caller) -> dict[str, str]:
-    """The settings that the workflow gives its team.
+    """The settings of the team, from the workflow.
 
     Raises:
         InvalidValue: There is no such setting, or no such value of it.
-        NotAllowed: It is the person's to set, and the caller is an agent.
+        NotAllowed: Only a person may change it, and the caller is an agent.
     """
     for key, word in workflow.settings.items():
         team_settings.known(key).parse(key, word)
@@ -168,10 +173,10 @@ def settings(workflow: Workflow, caller: Caller) -> dict[str, str]:
 
 
 def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> list[Assigned]:
-    """The workers: as many as the workflow says, or *count*, going through its kinds of agents in turn.
+    """The workers: as many as the workflow says, or *count*, of its kinds of agents in turn.
 
     Raises:
-        InvalidValue: It is too few to have all skills, or too many.
+        InvalidValue: They are too many, or lack a skill.
     """
     kinds = [agent for agent in workflow.agents for _ in range(agent.count)]
     if count is not None:
@@ -232,7 +237,7 @@ _MAX_TITLE = 500
 
 
 class Step:
-    """One task to be: *key* is its id in the workflow, with a number behind it when `each` made many."""
+    """A task to create. Its *key* is the id in the workflow, followed by a number if it is one of several by `each`."""
 
     def __init__(
         self, key: str, template: TaskTemplate, item: str | None, values: dict[str, str], attempts: int
@@ -244,7 +249,7 @@ class Step:
         self.values = values if item is None else {**values, ITEM: item}
 
     def draft(self, team: str, blockers: list[str]) -> Task:
-        """The task; its key and item are kept in it."""
+        """The task, with its key and item."""
         template = self.template
         return creating.of_template(team, template, "").having(
             title=one_line(model.fill(template.title, self.values)),
@@ -259,14 +264,14 @@ class Step:
         )
 
 
-def one_line(said: str) -> str:
-    """What is said as a title: one line, printable, not too long."""
-    line = "".join(c if c.isprintable() else " " for c in said).strip() or "-"
+def one_line(body: str) -> str:
+    """The text as a title: one line, printable, of limited length."""
+    line = "".join(c if c.isprintable() else " " for c in body).strip() or "-"
     return text.clipped(line, _MAX_TITLE)
 
 
 def expand(workflow: Workflow, variables: dict[str, str], items: Mapping[str, list[str]]) -> list[Step]:
-    """All steps, each behind those that it waits for. *items* has those of each task that has `each`."""
+    """All steps, each after its blockers. *items* has the items of each task with `each`."""
     steps = []
     for template in workflow.ordered():
         if template.each is None:
@@ -281,9 +286,9 @@ def expand(workflow: Workflow, variables: dict[str, str], items: Mapping[str, li
 
 
 def create_missing(store: Store, team: str, leader: Caller, steps: list[Step], thinking: bool = False) -> None:
-    """Create the tasks that are not there yet: all, or after a crash the rest.
+    """Create the tasks that do not exist yet: all, or after a crash the rest.
 
-    Agents that are *thinking* look up the results of earlier tasks: their texts say where these are.
+    For agents that are *thinking*, texts name the commands that show the results of earlier tasks.
     """
     ids = {key: task.id for key, task in by_key(store, team).items()}
     of_template: dict[str, list[str]] = {}
@@ -292,7 +297,6 @@ def create_missing(store: Store, team: str, leader: Caller, steps: list[Step], t
         if step.key not in ids:
             draft = step.draft(team, blockers)
             if thinking:
-                # The commands that show the results of earlier tasks stand in for these.
                 places = {
                     f"{RESULT}{key}": "\n".join(f"teams show-task {made}" for made in of_template[key])
                     for key in of_template
@@ -307,16 +311,11 @@ def create_missing(store: Store, team: str, leader: Caller, steps: list[Step], t
 
 def by_key(store: Store, team: str) -> dict[str, Task]:
     """The tasks of the run, by their key in the workflow; tasks that were added by hand go by their id."""
-    return {key_of(task): task for task in tasks.all_of(store, team, [])}
-
-
-def key_of(task: Task) -> str:
-    """The key of the step that the task is of; its id when it is of none."""
-    return task.step or task.id
+    return {runs.key_of(task): task for task in tasks.all_of(store, team, [])}
 
 
 def reopen_failed(store: Store, team: str) -> list[str]:
-    """Open all failed tasks again, for another try; their ids. Only the human and task-managers may."""
+    """Open all failed tasks again as the human, and return their ids."""
     failed = [task for task in tasks.all_of(store, team, []) if task.status == "failed"]
     again = changes.Edit(status="pending", reason="the run is resumed")
     for task in failed:
@@ -324,11 +323,11 @@ def reopen_failed(store: Store, team: str) -> list[str]:
     return [task.id for task in failed]
 
 
-def fill_results(said: str, results: Mapping[str, str]) -> str:
+def fill_results(body: str, results: Mapping[str, str]) -> str:
     """The text with each placeholder replaced by the result of its step; the results of a repeated task are joined."""
     merged: dict[str, list[str]] = {}
     for key, result in results.items():
         merged.setdefault(key, []).append(result)
         if template := model.made_of(key):
             merged.setdefault(template, []).append(result)
-    return model.fill(said, {f"{RESULT}{key}": "\n".join(found) for key, found in merged.items()})
+    return model.fill(body, {f"{RESULT}{key}": "\n".join(texts) for key, texts in merged.items()})

@@ -1,4 +1,4 @@
-"""The report of a run: what came out, who did what, and what was not done, as Markdown."""
+"""The report of a run, as Markdown: the outcome, the work of each agent, and the tasks that were not done."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from teams_cli import errors
 from teams_cli.clock import parse_rfc3339
-from teams_cli.runs import orders, runs
+from teams_cli.runs import runs
 from teams_cli.runs.runs import Assigned, Run
 from teams_cli.store.contract import Store
 from teams_cli.tasks import attempts, dependencies, tasks
@@ -36,25 +36,27 @@ _HEADLINES = {
 def markdown(
     run: Run,
     team: str,
-    found: list[Task],
+    all_tasks: list[Task],
     synthesis: str | None,
     troubles: list[str],
     left: list[str],
     spent: dict[str, Any],
 ) -> str:
-    """The whole report: first what came out, then how. *synthesis* is the leader's, or None for a section with the
-    result of each task; *left* is what agents left in worktrees of their own, *spent* what their clients took.
+    """The whole report: the outcome first, then the course.
+
+    *synthesis* is the leader's text, or None for a section with the result of each task. *left* lists worktrees with
+    work, *spent* is the usage of the agents' clients.
     """
     headline = "" if run.status == runs.COMPLETED and synthesis is not None else _HEADLINES[run.status]
     parts = [
         f"# Report: {run.workflow}\n\n{headline}",
         _list("Troubles", troubles),
-        synthesis if synthesis is not None else _results(found),
-        _failures(found, team),
+        synthesis if synthesis is not None else _results(all_tasks),
+        _failures(all_tasks, team),
         _again(run, team),
         _list("Worktrees", left),
         _run(run, team),
-        _table(found),
+        _table(all_tasks),
         _usage(spent),
     ]
     return "\n".join(f"{printable(part).strip()}\n" for part in parts if part.strip())
@@ -70,7 +72,7 @@ def _run(run: Run, team: str) -> str:
 
 
 def _agent(run: Run, agent: Assigned) -> str:
-    """The agent, with what it is started with where that is not a worker."""
+    """The agent, with its harness and model if it is no worker."""
     harness = run.harness_of(agent)
     model = agent.model or run.model
     return agent.name if harness == runs.SHELL else f"{agent.name} ({harness}{f', {model}' if model else ''})"
@@ -86,7 +88,7 @@ def _results(tasks: list[Task]) -> str:
 
 
 def _again(run: Run, team: str) -> str:
-    """How to go on: with the same run, which is kept as it was begun, or with a new one."""
+    """The command that goes on with the run."""
     if run.status == runs.COMPLETED:
         return ""
     return (
@@ -109,7 +111,7 @@ def _failure(task: Task, team: str) -> str:
 
 
 def _said(blocker: Blocker, known: dict[str, Task]) -> str:
-    name = orders.key_of(known[blocker.id]) if blocker.id in known else blocker.id
+    name = runs.key_of(known[blocker.id]) if blocker.id in known else blocker.id
     return f"{name} ({_STATUS.get(blocker.status, blocker.status)})"
 
 
@@ -122,7 +124,7 @@ def _not_run(task: Task, known: dict[str, Task]) -> str:
 
 def _table(tasks: list[Task]) -> str:
     rows = [
-        f"| {orders.key_of(task)} | {task.id} | {cell(task.title)} | {_STATUS.get(task.status, task.status)} "
+        f"| {runs.key_of(task)} | {task.id} | {cell(task.title)} | {_STATUS.get(task.status, task.status)} "
         f"| {task.owner or '-'} | {_took(task)} |"
         for task in tasks
     ]
@@ -131,7 +133,7 @@ def _table(tasks: list[Task]) -> str:
 
 
 def _usage(spent: dict[str, Any]) -> str:
-    """What the agents took by model; nothing where none had a client that takes tokens."""
+    """The usage by model; empty if no client uses tokens."""
     if not spent["total"]["turns"] - spent["total"]["uncounted"]:
         return ""
     rows = [
@@ -158,7 +160,7 @@ def _took(task: Task) -> str:
 
 
 def fenced(text: str) -> str:
-    """The text as a block that nothing in it can end."""
+    """The text as a fenced block, with a fence that the text does not have."""
     fence = "```"
     while fence in text:
         fence += "`"
@@ -175,7 +177,7 @@ def code(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text as it stands, whatever marks it holds."""
+    """The text with escaped marks."""
     return "".join(f"\\{c}" if c in "\\`*_[]<>|#~&" else c for c in text)
 
 
@@ -185,15 +187,15 @@ def cell(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text without characters that steer a terminal; they are spelt out."""
+    """The text with control characters spelt out."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in text)
 
 
 def report_of(store: Store, team: str) -> dict[str, Any]:
-    """The run that made the team, and its report as it was written, or while there is none as it would be without words
-    of its leader; nothing of a run that is going on.
+    """The run that made the team, with its report as it was written. Without one, the report is made without the
+    leader's text; while the run goes on, it is None.
 
     Raises:
         NotFound: No run made the team.
@@ -209,7 +211,7 @@ def report_of(store: Store, team: str) -> dict[str, Any]:
 
 
 def _written(path: str) -> str | None:
-    """What the file says; None if it is not there, or is no text of a size to be shown."""
+    """The content of the file; None if it is missing, too large, or no text."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(_LONGEST + 1)

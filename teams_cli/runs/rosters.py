@@ -1,4 +1,4 @@
-"""Bringing up the team of a repository as its roster says, and ending it. Repeating adds nothing and takes nothing."""
+"""Bringing up the team of a repository from its roster, and ending it. Both may be repeated."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LEADER = "lead"
 _PROMPT = """\
 You are {name}{kind} in the team {team}. Work as a member of it: do what the line `next:` of `teams brief` says."""
 _LOOK = "teams brief"
-"""The same for one that is no model, but a shell."""
+"""The prompt for an agent that is a shell."""
 _FOR = "Your purpose: "
 _AGAIN = "The team is up again. Continue your work: teams brief"
 _DOWN = "the team was taken down"
@@ -63,7 +63,7 @@ def up(
 
 @contextmanager
 def _alone(store: Store, team: str) -> Iterator[None]:
-    """Wait until nobody else of this machine brings up the team: what is there would be looked for by two at once."""
+    """Wait until no other process of this machine brings up the team, as two would make everything twice."""
     disk.make_directories(f"{store.root}/rosters", store.root)
     lock = FileLock(f"{store.root}/rosters/{team}.lock", _PATIENCE, mode=0o600)
     try:
@@ -78,7 +78,7 @@ def _alone(store: Store, team: str) -> Iterator[None]:
 
 
 class _Rise:
-    """Bringing up one roster, the file *path*, as the *team*; agents inherit *environ*."""
+    """Brings up the roster in the file *path* as the *team*. Agents inherit *environ*."""
 
     def __init__(
         self, store: Store, caller: Caller, path: str, environ: Mapping[str, str], team: str, roster: Roster
@@ -89,19 +89,19 @@ class _Rise:
         self.environ = environ
         self.team = team
         self.roster = roster
-        self.said = rosters.descriptions(path)
+        self.descriptions = rosters.descriptions(path)
         self.templates = rosters.tasks_of(self.roster, path)
 
     def rise(self) -> dict[str, Any]:
-        """Make or resume the team, and give it what the roster says and it does not have yet."""
+        """Create or resume the team, and add the parts of the roster that it does not have yet."""
         created = self._open()
         require(self.store, self.team, self.caller, "up")
         if self.roster.rules is not None:
             settings.change(self.store, self.team, self.caller, settings.RULES, self.roster.rules)
-        for member in self.roster.members:  # a role that nobody defined may be described in a file of an agent
+        for member in self.roster.members:  # an undefined role may be described in an agent's file
             team = teams.get(self.store, self.team)
-            if roles.role_for(member.role, team, self.caller.config) is None and member.role in self.said:
-                about = self.said[member.role]
+            if roles.role_for(member.role, team, self.caller.config) is None and member.role in self.descriptions:
+                about = self.descriptions[member.role]
                 role_definitions.define(self.store, self.team, self.caller, member.role, description=about)
             roles.known_role(member.role, teams.get(self.store, self.team), self.caller.config)
         shared = [key for key, body in self.roster.pages.items() if self._share(key, body)]
@@ -117,7 +117,7 @@ class _Rise:
         }
 
     def _open(self) -> bool:
-        """Make the team, or open it again; whether it was made now."""
+        """Create the team, or open it again. Return whether it was created now."""
         if self.team not in self.store.teams():
             leader = self.roster.leader or ("" if self.caller.is_human else self.caller.name) or _LEADER
             if not self.caller.is_human and leader != self.caller.name:
@@ -132,7 +132,7 @@ class _Rise:
         return False
 
     def _share(self, key: str, body: str) -> bool:
-        """Share a page that never was there: what the team made of one since is left alone."""
+        """Share a page that never existed. A page that the team has changed since is left alone."""
         if pages.find(self.store, self.team, key) is not None:
             return False
         pages.share(self.store, self.team, self.caller, key, body, 0)
@@ -161,7 +161,7 @@ class _Rise:
         return template.keep_for, [there.get(key, key) for key in template.after]
 
     def _member(self, member: MemberTemplate) -> dict[str, Any]:
-        """Start, resume or expect a member; how it is now. It keeps the role that it has, whatever is *said* by now."""
+        """Start, resume or expect a member, and return its state. It keeps its role; the roster's is `said`."""
         role = roles.known_role(member.role, teams.get(self.store, self.team), self.caller.config)
         state = self._state(member, role)
         present = teams.get(self.store, self.team).member(member.name)
@@ -188,8 +188,8 @@ class _Rise:
         return "here" if there else "expected"
 
     def _about(self, member: MemberTemplate) -> str:
-        """What it is told that it is for; empty where no file of an agent says so."""
-        purpose = self.said.get(member.name) or self.said.get(member.role)
+        """The sentence about the member's purpose; empty if no agent's file has it."""
+        purpose = self.descriptions.get(member.name) or self.descriptions.get(member.role)
         return f"{_FOR}{purpose}" if purpose else ""
 
     def _request(self, member: MemberTemplate, role: str) -> StartRequest:
@@ -211,9 +211,7 @@ class _Rise:
         )
 
     def _resumed(self, session: Session, model: str | None) -> str:
-        """Have an agent that `down` ended go on, with the model that is said by now; one that is done is called by its
-        mail.
-        """
+        """Resume an agent that `down` stopped, with the *model* of the roster. Mail resumes an agent that is done."""
         if session.outcome == "completed":
             return "done"
 

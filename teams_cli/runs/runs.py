@@ -1,8 +1,10 @@
-"""The record of a run, to resume it: the workflow as it was, the choices, the workers, the outcome."""
+"""The record of a run, from which it is resumed, and the results that its tasks hand on as files."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 
 from teams_cli import errors, processes
 from teams_cli.clock import boot_id
@@ -14,6 +16,7 @@ from teams_cli.teams import history, presence, teams
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.records.types import Count, Name, Object, Permissions, Text, Time, Word
+    from teams_cli.tasks.tasks import Task
 
 SHELL = "shell"
 """The harness of workers, which run the commands of tasks and have no model."""
@@ -37,7 +40,7 @@ class Assigned(Record):
 
 
 class Run(Record):
-    """One run of a workflow, in the team of its own. Its tasks are the team's, told by their `step`."""
+    """One run of a workflow, in a team of its own. Its tasks are those of the team with a `step`."""
 
     nested = {"agents": Assigned}  # noqa: RUF012
 
@@ -63,25 +66,25 @@ class Run(Record):
     pid_boot: Word | None = None
 
     def harness_of(self, assigned: Assigned) -> str:
-        """What that agent is started with."""
+        """The harness of that agent."""
         return assigned.harness or self.harness
 
     @property
     def harnesses(self) -> list[str]:
-        """All that agents of the run are started with, each once; that of the run, which leads it, first."""
+        """The harnesses of the run, each once; first the one of the leader."""
         return list(dict.fromkeys([self.harness, *(self.harness_of(agent) for agent in self.agents)]))
 
     @property
     def thinks(self) -> str:
-        """The harness with a model that the leader's turn is taken with; empty when no agent has a model."""
+        """The harness with a model for the leader's turn; empty if no agent has a model."""
         return next((name for name in self.harnesses if name != SHELL), "")
 
     def tag_of(self, agent: str) -> str:
-        """What the processes of that agent are found by."""
+        """The tag by which the processes of that agent are found."""
         return f"{self.mark}.{agent}"
 
     def led_by_us(self, host: str = "") -> Run:
-        """The run with this process, on the machine called so, as the one that leads it."""
+        """The run, led by this process on the machine *host*."""
         pid = os.getpid()
         started, place = processes.process_started(pid), processes.pid_scope(host) if host else boot_id()
         return self.having(status=RUNNING, ended_at=None, pid=pid, pid_started=started, pid_boot=place)
@@ -91,7 +94,7 @@ RUN: Kind[Run] = Kind("run", Run, numbered=True)
 
 
 def is_led(store: Store, team: str, run: Run) -> bool:
-    """Whether the process that leads it still runs; of one on another machine, whether it was heard of lately."""
+    """Whether the process that leads the run still runs, or, on another machine, was heard of lately."""
     if run.status != RUNNING or run.pid is None:
         return False
     if not processes.host_of(run.pid_boot):
@@ -104,7 +107,7 @@ def is_led(store: Store, team: str, run: Run) -> bool:
 
 
 def get(store: Store, team: str) -> Run:
-    """The team's run; the last one, if there are several."""
+    """The last run of the team."""
     run = _last(store, team)
     if run is None:
         raise errors.NotFound(f"team {team} was not created by `teams run`", "Start a run: teams run WORKFLOW")
@@ -116,7 +119,7 @@ def _last(store: Store, team: str) -> Run | None:
 
 
 def unfinished(store: Store, workflow: str = "") -> list[str]:
-    """The teams whose run is not completed and that nobody leads now."""
+    """The teams whose run is not completed and has no leader now."""
     names = []
     for team in store.teams():
         run = _last(store, team)
@@ -126,7 +129,7 @@ def unfinished(store: Store, workflow: str = "") -> list[str]:
 
 
 def take(store: Store, team: str, run: Run) -> Run:
-    """Make this process the one that leads the run."""
+    """Make this process the leader of the run."""
 
     def change(run: Run) -> Run:
         if is_led(store, team, run) and run.pid != os.getpid():
@@ -139,7 +142,7 @@ def take(store: Store, team: str, run: Run) -> Run:
 
 
 def settle(store: Store, team: str, run: Run, status: str, verdict: str | None = None) -> Run:
-    """Note how the run ended, and what the leader's verdict is."""
+    """Note the status and the verdict with which the run ended."""
 
     def change(run: Run) -> Run:
         return run.having(status=status, ended_at=teams.now(store), verdict=verdict)
@@ -147,3 +150,58 @@ def settle(store: Store, team: str, run: Run, status: str, verdict: str | None =
     settled = update(store, team, RUN.also_closed, run.id, change)[1]
     history.note(store, team, run.leader, f"run {status}", run=run.id)
     return settled
+
+
+def key_of(task: Task) -> str:
+    """The key of the workflow's step that the task was made of; the id of a task that was added by hand."""
+    return task.step or task.id
+
+
+def directory(root: str, team: str, *parts: str) -> str:
+    """Return a directory of the run, and make it if need be."""
+    path = os.path.join(root, "runs", team, *parts)
+    try:
+        os.makedirs(path, 0o700, exist_ok=True)
+    except OSError as error:
+        raise errors.StorageFailed(
+            f"can't make {path}: {error.strerror}", "Make room, or choose another --root."
+        ) from None
+    return path
+
+
+def give(root: str, team: str, agent: str, tasks: list[Task]) -> str:
+    """Write the results of the tasks, and their index, to files for a command of the agent; return the directory."""
+    take_back(root, team, agent)
+    place = directory(root, team, "given", agent)
+    rows = [
+        {
+            "key": key_of(task),
+            "task": task.id,
+            "title": task.title,
+            "status": task.status,
+            "owner": task.owner or "",
+            "item": task.item or "",
+            "file": f"{key_of(task)}.txt",
+        }
+        for task in tasks
+    ]
+    try:
+        for row, task in zip(rows, tasks, strict=True):
+            if task.result is not None:
+                _write(os.path.join(place, row["file"]), task.result)
+        _write(os.path.join(place, "index.json"), json.dumps(rows, indent=2))
+    except OSError as error:
+        raise errors.StorageFailed(
+            f"can't write the results for {agent}: {error.strerror}", f"Look at {place}."
+        ) from None
+    return place
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+
+
+def take_back(root: str, team: str, agent: str) -> None:
+    """Remove the files that `give` wrote for the agent."""
+    shutil.rmtree(os.path.join(root, "runs", team, "given", agent), ignore_errors=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from teams_cli.agents import ending, interrupting, outputs, shell, starting
 from teams_cli.agents.starting import StartRequest
 from teams_cli.messages.messages import MESSAGE
-from teams_cli.runs import hand_offs, orders
+from teams_cli.runs import orders, runs
 from teams_cli.store import pace
 from teams_cli.tasks.tasks import Task
 from teams_cli.workflows import model
@@ -41,7 +41,7 @@ Your last answer had no verdict: a part of it must match the regular expression 
 
 @dataclass
 class LeaderAnswer:
-    """What the leader says: the text, None if there is nothing to say; and what went wrong, if anything did."""
+    """The leader's answer: the text, None without one; the problem, if any; the verdict."""
 
     text: str | None
     problem: str = ""
@@ -49,7 +49,7 @@ class LeaderAnswer:
 
 
 class LeaderTurn:
-    """The leader's last work in a run."""
+    """The leader's last turn in a run."""
 
     def __init__(self, run: LiveRun) -> None:
         self.run = run
@@ -57,37 +57,37 @@ class LeaderTurn:
 
     @property
     def wanted(self) -> bool:
-        """Whether the workflow says how to make an answer of what these agents say.
+        """Whether the workflow says how to make an answer of the results of these agents.
 
-        A script was made for what the commands of tasks print; what models say it does not understand.
+        A script understands the output of commands, and not the words of models.
         """
         return bool(self.how.prompt if self.run.record.thinks else self.how.run)
 
-    def answer(self, found: list[Task]) -> LeaderAnswer:
+    def answer(self, all_tasks: list[Task]) -> LeaderAnswer:
         """Make the answer of all tasks."""
         root, team, leader = self.run.store.root, self.run.team, self.run.leader.name
-        given = hand_offs.give(root, team, leader, found)
+        given = runs.give(root, team, leader, all_tasks)
         try:
-            # Where nothing was to be done there is nothing that a script could misread, and a model could tell of.
-            thinks = self.run.record.thinks and (found or not self.how.run)
-            made = self._thought(given, found) if thinks else self._scripted(given)
+            # If there was nothing to do, a script has nothing to misread, and a model nothing to report.
+            thinks = self.run.record.thinks and (all_tasks or not self.how.run)
+            made = self._thought(given, all_tasks) if thinks else self._scripted(given)
         finally:
-            hand_offs.take_back(root, team, leader)
+            runs.take_back(root, team, leader)
         return made
 
     def _scripted(self, given: str) -> LeaderAnswer:
         variables = self.run.record.variables
         own = self.run.environment_of(self.run.leader.name, "team-leader")
-        work = hand_offs.directory(self.run.store.root, self.run.team, "work")
+        work = runs.directory(self.run.store.root, self.run.team, "work")
         environment = {**own, **variables, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
         done = shell.run(self.how.run or "", variables[REPO], environment, "the synthesis")
         if done.status:
             return LeaderAnswer(None, orders.one_line(done.reason))
         return LeaderAnswer(done.output, "", self._verdict(done.output))
 
-    def _thought(self, given: str, found: list[Task]) -> LeaderAnswer:
-        """A turn with a model; another one when the verdict that the workflow wants is not in its answer."""
-        prompt = self._prompt(given, found)
+    def _thought(self, given: str, all_tasks: list[Task]) -> LeaderAnswer:
+        """A turn with a model, and another one if the answer lacks the verdict that the workflow wants."""
+        prompt = self._prompt(given, all_tasks)
         text = ""
         for _ in range(_TRIES):
             answer = self._turn(prompt)
@@ -135,11 +135,11 @@ class LeaderTurn:
         session = ending.current(self.run.store, self.run.team, name)
         return session is None or session.ended
 
-    def _prompt(self, given: str, found: list[Task]) -> str:
-        results = {f"{RESULT}{orders.key_of(task)}": task.result or "" for task in found}
-        parts = [_told(task) for task in found]
+    def _prompt(self, given: str, all_tasks: list[Task]) -> str:
+        results = {f"{RESULT}{runs.key_of(task)}": task.result or "" for task in all_tasks}
+        parts = [_outcome(task) for task in all_tasks]
         for message in self.run.store.read(self.run.team, MESSAGE, self.run.leader.name, 0, []):
-            if message.type == "reply":  # to a broadcast of the leader's
+            if message.type == "reply":  # to the broadcast
                 parts.append(f"{message.from_} replied:\n{message.message[:_IN_HAND]}")
         return _INSTRUCTIONS.format(
             leader=self.run.leader.name,
@@ -152,17 +152,17 @@ class LeaderTurn:
         )
 
     def _verdict(self, text: str) -> str | None:
-        """The last verdict in the text, where the workflow says how to find it."""
+        """The last verdict in the text; None without one, or if the workflow wants none."""
         if not self.how.verdict:
             return None
         matches = list(re.finditer(self.how.verdict.pattern, text))
         return (matches[-1][1] if matches[-1].re.groups else matches[-1][0]).strip() if matches else None
 
 
-def _told(task: Task) -> str:
-    """What came of a task, as the leader reads it."""
-    head = f"{orders.key_of(task)} ({task.title}), {task.status}, by {task.owner or 'nobody'}:"
+def _outcome(task: Task) -> str:
+    """The outcome of a task for the leader's prompt."""
+    head = f"{runs.key_of(task)} ({task.title}), {task.status}, by {task.owner or 'nobody'}:"
     notes = [note.reason for note in task.notes if note.what == "failed" and note.reason]
     outcome = task.result or (notes[-1] if notes else "no result")
-    more = "" if len(outcome) <= _IN_HAND else f"\n[…: all of it is in {orders.key_of(task)}.txt]"
+    more = "" if len(outcome) <= _IN_HAND else f"\n[…: all of it is in {runs.key_of(task)}.txt]"
     return f"{head}\n{outcome[:_IN_HAND]}{more}"

@@ -1,6 +1,6 @@
-"""A worker without a model: `python -m teams_cli.workflows.worker RUN PARENT`, started by `teams run`.
+"""A worker without a model: `python -m teams_cli.runs.worker RUN PARENT`, started by `teams run`.
 
-Its identity is in the environment. It joins, claims what is ready, runs the task's command, and goes when all is
+Its identity is in the environment. It joins, claims ready tasks, runs their commands, and leaves when all tasks are
 settled or its parent is gone.
 """
 
@@ -19,7 +19,7 @@ from teams_cli import errors, processes
 from teams_cli.agents import checking, shell
 from teams_cli.membership import joining
 from teams_cli.messages import messages
-from teams_cli.runs import hand_offs, orders, runs
+from teams_cli.runs import orders, runs
 from teams_cli.runs.runs import Run
 from teams_cli.store import opening, pace
 from teams_cli.store.pace import insist, paced
@@ -37,7 +37,7 @@ _KILL = (("KILL", 1.0),)
 
 
 class _Stopped(BaseException):
-    """The run is over for this worker: it was told so, or its parent is gone."""
+    """The run has ended for this worker: it was stopped, or its parent is gone."""
 
 
 class Worker:
@@ -52,7 +52,7 @@ class Worker:
         self.caller = Caller(environ["TEAMS_AGENT_ID"], config=config.load(self.store.root, environ))
 
     def work(self) -> None:
-        """Do tasks until none is left that this worker could wait for."""
+        """Do tasks until none is left to wait for."""
         own = next(agent for agent in self.run.agents if agent.name == self.caller.name)
         insist(lambda: joining.join(self.store, self.team, self.caller, own.role, own.type))
         team = teams.get(self.store, self.team)
@@ -63,7 +63,7 @@ class Worker:
         joining.leave(self.store, self.team, self.caller)
 
     def stop(self) -> None:
-        """Give the tasks back, and leave; the running command has ended by now."""
+        """Release the tasks, and leave. The running command has ended before."""
         self._reap()
         with suppress(errors.TeamsError):
             team = teams.get(self.store, self.team)
@@ -71,7 +71,7 @@ class Worker:
             joining.leave(self.store, self.team, self.caller)
 
     def _next(self) -> Task | None:
-        """The next task, once one is ready; None when nothing is left to wait for."""
+        """The next task, once one is ready; None if none is left to wait for."""
         claimed: list[Task] = []
 
         def ready() -> bool:
@@ -89,15 +89,15 @@ class Worker:
         return claimed[0] if claimed else None
 
     def _wanted(self, task: Task) -> bool:
-        """Whether it is for a worker: beside agents with a model, what has no command is for these."""
+        """Whether a worker should do the task. If there are agents with a model, tasks without a command are theirs."""
         return bool(task.run) or not self.run.thinks
 
     def _do(self, task: Task) -> None:
-        with suppress(errors.TeamsError):  # what others see of the work is not the work
+        with suppress(errors.TeamsError):  # the work does not depend on the status line
             presence.announce(self.store, self.team, self.caller, f"{task.id}: {task.title}"[:300])
         try:
             finished = self._run(task)
-        except errors.StaleClaim as problem:  # it is another's by now
+        except errors.StaleClaim as problem:  # another has it
             print(f"{task.id}: {problem.message}", file=sys.stderr)
             return
         except errors.TeamsError as problem:
@@ -109,22 +109,22 @@ class Worker:
             self._fail(task, shell.fitting(f"{finished.output}\n[{finished.reason}]\n".lstrip("\n")), finished.reason)
 
     def _run(self, task: Task) -> shell.Finished:
-        """Run the task's command, saying all the while that it is being worked on.
+        """Run the task's command, and keep the claim alive meanwhile.
 
         Raises:
-            TaskFailed: It has no command, or the command can't be started.
+            TaskFailed: The task has no command, or the command can't be started.
             StaleClaim: The task was taken away meanwhile.
         """
         if not task.run:
             raise errors.TaskFailed(f"{task.id} has no command", "Workers without a model need `run`.")
-        # What an earlier owner left running when it was killed ends: the task must not be done twice at a time.
+        # Processes of an earlier owner that was killed are ended, so that two don't do the task at once.
         for name in {note.by for note in task.notes if note.what == "claimed"} - {self.caller.name}:
             if presence.is_gone(presence.load(self.store, self.team, name)):
                 processes.end_tagged(self.run.tag_of(name), _KILL)
         given = self._prepare(task)
         try:
             item = {} if task.item is None else {orders.ITEM: task.item}
-            work = hand_offs.directory(self.store.root, self.team, "work")
+            work = runs.directory(self.store.root, self.team, "work")
             ours = {"TEAMS_TASK_ID": task.id, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
             environment = {**self.environ, **self.run.variables, **item, **ours}
             command = shell.ShellCommand(task.run, self._directory(), environment)
@@ -140,7 +140,7 @@ class Worker:
             raise
         finally:
             self._reap()
-            hand_offs.take_back(self.store.root, self.team, self.caller.name)
+            runs.take_back(self.store.root, self.team, self.caller.name)
 
     def _directory(self) -> str:
         own = next((agent for agent in self.run.agents if agent.name == self.caller.name), None)
@@ -149,12 +149,12 @@ class Worker:
     def _prepare(self, task: Task) -> str:
         blockers = [tasks.get(self.store, self.team, key) for key in task.blocked_by]
         if task.description:
-            results = {orders.key_of(blocker): blocker.result or "" for blocker in blockers}
+            results = {runs.key_of(blocker): blocker.result or "" for blocker in blockers}
             filled = orders.fill_results(task.description, results)[: 16 * 1024]
             if filled != task.description:
                 changes = task_changes.Edit(description=filled, claim=task.claim)
                 task_changes.change_task(self.store, self.team, self.caller, task.id, changes)
-        return hand_offs.give(self.store.root, self.team, self.caller.name, blockers)
+        return runs.give(self.store.root, self.team, self.caller.name, blockers)
 
     def _wait(self, task: Task, command: shell.ShellCommand) -> None:
         lease = teams.get(self.store, self.team).silence
@@ -179,7 +179,7 @@ class Worker:
                 insist(lambda: messages.send(self.store, self.team, self.caller, self.run.leader, body, uid))
 
     def _fail(self, task: Task, result: str | None, reason: str) -> None:
-        """The leader is told of a failure by the change itself."""
+        """Fail the task, which notifies the leader."""
         changes = task_changes.Edit(status="failed", result=result, reason=reason[:4000], claim=task.claim)
         self._finish(task, changes)
 
@@ -197,23 +197,23 @@ class Worker:
             raise _Stopped
 
     def _reap(self) -> None:
-        """End what a command left running outside its group."""
+        """End processes that a command left outside its group."""
         processes.end_descendants(self.environ["TEAMS_RUN_ID"], _KILL)
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT):  # once is enough, and what follows must not be disturbed
+    for number in (signal.SIGTERM, signal.SIGINT):  # a second signal must not disturb the clean-up
         signal.signal(number, signal.SIG_IGN)
     raise _Stopped
 
 
 def main(words: list[str], environ: Mapping[str, str]) -> int:
-    """Work; the exit status."""
+    """Work, and return the exit status."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     worker = None
     try:
-        with suppress(OSError, AttributeError):  # elsewhere its parent is looked for every second
+        with suppress(OSError, AttributeError):  # on other systems the worker checks every second
             ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGTERM)
         processes.adopt_orphans()
         worker = Worker(environ, words[0], int(words[1]))

@@ -1,4 +1,4 @@
-"""Checking a workflow of the right form: unknown names, cycles, missing skills."""
+"""Checks of a workflow whose form is right: unknown names, cycles, missing skills."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     Roles = dict[str, RoleDefinition]
 
 
-def problems(workflow: Workflow, known_ids: set[str], users: Roles) -> list[Problem]:
-    """Everything that is wrong, each with its place. *known_ids* are the ids of all tasks, also of those whose form is
-    wrong; *users* are the roles of the user's configuration.
+def problems(workflow: Workflow, known_ids: set[str], user_roles: Roles) -> list[Problem]:
+    """All problems, each with its place. *known_ids* are the ids of all tasks, also of those whose form is wrong;
+    *user_roles* are the roles of the user's configuration.
     """
-    roles = {**users, **workflow.roles}
+    roles = {**user_roles, **workflow.roles}
     wrong = [*_ids(workflow), *_blockers(workflow, known_ids), *_roles(workflow, roles), *_agents(workflow, roles)]
-    if not wrong:  # skills and results can be followed only along roles and blockers that there are
+    if not wrong:  # else roles or blockers are missing, along which skills and results are looked up
         wrong = [*_skills(workflow, roles), *_results(workflow)]
     wrong += [*_settings(workflow), *_touches(workflow), *_commands(workflow)]
     return [*wrong, *_directories(workflow), *_places(workflow)]
@@ -83,14 +83,14 @@ def _roles(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
             yield ("roles", name), "is a word of its own; choose another name"
         if _lineage(name, roles)[-1] not in (MEMBER, MANAGER):
             yield ("roles", name, "extends"), f"must come down to {MEMBER} or {MANAGER}"
-        for key, said in (("allow", definition.get("allow", [])), ("deny", definition.get("deny", []))):
-            for index, operation in enumerate(said):
+        for key, named in (("allow", definition.get("allow", [])), ("deny", definition.get("deny", []))):
+            for index, operation in enumerate(named):
                 if operation not in operations():
                     yield ("roles", name, key, index), f"there is no operation {operation!r}"
 
 
 def _lineage(role: str, roles: Roles) -> list[str]:
-    """The role and those it extends, as far as they lead."""
+    """The role and those that it extends; the last is empty if they form a cycle."""
     line = [ALIASES.get(role, role)]
     while line[-1] in roles:
         parent = roles[line[-1]]["extends"]
@@ -121,7 +121,7 @@ def _directories(workflow: Workflow) -> Iterator[Problem]:
 
 
 def skills_of(role: str, specialty: str | None, roles: Roles) -> set[str]:
-    """What a worker of that role and specialty knows."""
+    """The skills of a worker of that role and specialty."""
     skills = {specialty} if specialty else set()
     for name in _lineage(role, roles):
         skills.update(roles[name].get("skill", ()) if name in roles else ())
@@ -141,7 +141,7 @@ def _skills(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
 
 
 def required(task: TaskTemplate) -> list[list[str]]:
-    """The skills that each of the task's instances asks for, as far as its items are known."""
+    """The required skills of each task that the template creates, as far as its items are known."""
     items = (task.each.items or []) if task.each else [""]
     return [[model.fill(skill, {"item": item}) for skill in task.require] for item in items]
 
@@ -168,7 +168,7 @@ def _scripts(workflow: Workflow) -> Iterator[tuple[Place, str]]:
 
 
 def _places(workflow: Workflow) -> Iterator[Problem]:
-    """Places that nothing fills."""
+    """Placeholders without a value."""
     variables = {REPO, *workflow.variables}
     for place, text, also in _texts(workflow):
         for name in model.places(text):
@@ -178,7 +178,7 @@ def _places(workflow: Workflow) -> Iterator[Problem]:
 
 
 def _texts(workflow: Workflow) -> Iterator[tuple[Place, str, set[str]]]:
-    """All texts with places to fill in, and what there is besides variables and results."""
+    """All texts with placeholders, and the names that these may have besides variables and results."""
     for index, task in enumerate(workflow.tasks):
         also = {"item"} if task.each else set()
         for key in ("title", "description", "prompt"):
@@ -192,7 +192,7 @@ def _texts(workflow: Workflow) -> Iterator[tuple[Place, str, set[str]]]:
 
 
 def _results(workflow: Workflow) -> Iterator[Problem]:
-    """Results that are not there when they are asked for."""
+    """Results of tasks that are not among the blockers."""
     everything = {task.id for task in workflow.tasks}
     for place, text, _ in _texts(workflow):
         there = everything if place[0] == "synthesize" else set()

@@ -1,4 +1,4 @@
-"""Workflow files: finding them by name or path, and reading them with everything wrong named at once."""
+"""Finding workflow files by name or path, and reading them. All problems are reported at once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OF_ALL: dict[Place, str] = {
 
 
 def is_of_massgen(document: Any) -> bool:
-    """Whether the document is such a configuration."""
+    """Whether the document is a configuration of MassGen."""
     if not isinstance(document, dict):
         return False
     agents = document.get("agents")
@@ -49,7 +49,7 @@ def is_of_massgen(document: Any) -> bool:
 
 
 def massgen_keys(document: dict[str, Any]) -> Iterator[Problem]:
-    """Each of its keys, with what a workflow has in its stead."""
+    """Each key of a configuration of MassGen, with its counterpart in a workflow."""
     agents = document.get("agents")
     for index, row in enumerate(agents if isinstance(agents, list) else []):
         for place, value in _leaves(row, ()):
@@ -70,7 +70,7 @@ _MASSGEN_HINT = "Write it as a workflow, with tasks that say what is to be done:
 
 
 def _leaves(part: Any, place: Place) -> Iterator[tuple[Place, Any]]:
-    """The values within, each with its place."""
+    """The values in the part, each with its place."""
     if isinstance(part, dict):
         for key, value in part.items():
             yield from _leaves(value, (*place, str(key)))
@@ -82,7 +82,7 @@ FENCE = "---"
 MAX_FILE = 1024 * 1024
 MAX_NODES = 100_000
 TOO_MANY = f"stands for more than {MAX_NODES} values, with all that its aliases repeat"
-_SAID = {"extra_forbidden": "is not a key here", "missing": "is missing"}
+_WORDS = {"extra_forbidden": "is not a key here", "missing": "is missing"}
 _THEIRS = {
     "Input should be a valid string": "must be text",
     "Input should be a valid": "must be a",
@@ -92,14 +92,14 @@ _THEIRS = {
 
 
 class TooManyValues(yaml.YAMLError):
-    """The document is larger than any that is needed, however short it is written."""
+    """The document is too large, counting all that its aliases repeat."""
 
 
 def content_of(path: str) -> str:
-    """What is in a file, as text.
+    """The content of a file, as text.
 
     Raises:
-        InvalidValue: It can't be read, is too long, or no UTF-8.
+        InvalidValue: It can't be read, is too long, or is not UTF-8.
     """
     try:
         data = disk.read_named(path, MAX_FILE + 1)
@@ -113,7 +113,7 @@ def content_of(path: str) -> str:
 
 
 def front_matter(content: str) -> str | None:
-    """The text between the first two fences, from its second line on; None where it does not begin with a fence."""
+    """The text between the first two fences; None if the content does not begin with a fence."""
     lines = content.removeprefix("\ufeff").splitlines()
     if lines and lines[0].rstrip() == FENCE:
         for index, line in enumerate(lines[1:], 1):
@@ -123,7 +123,7 @@ def front_matter(content: str) -> str | None:
 
 
 def parsed(text: str, what: str, hint: str) -> Any:
-    """What the YAML in the text says. A refusal calls it *what*, and says the *hint*.
+    """The document of the YAML text. A refusal calls it *what*, and has the *hint*.
 
     Raises:
         InvalidValue: It is not valid, or too large.
@@ -142,11 +142,11 @@ def parsed(text: str, what: str, hint: str) -> Any:
 
 
 def loaded(text: str) -> tuple[yaml.Node | None, Any]:
-    """The YAML in the text, as it is written and what it says; None for both where it says nothing.
+    """The YAML text as its node and its document; None for both if it is empty.
 
     Raises:
         YAMLError, ValueError, RecursionError: It is not valid.
-        TooManyValues: It stands for too many, or is a part of itself.
+        TooManyValues: It has too many values, or contains itself.
     """
     loader = yaml.SafeLoader(text)
     try:
@@ -160,10 +160,10 @@ def loaded(text: str) -> tuple[yaml.Node | None, Any]:
 
 
 def _size(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many values the node stands for, aliases by all that they repeat."""
+    """The number of values of the node, counting all that its aliases repeat."""
     size = known.get(id(node))
     if size is None:
-        known[id(node)] = MAX_NODES  # found again on the way down, it holds itself
+        known[id(node)] = MAX_NODES  # a node that is met again on the way down contains itself
         children = node.value if isinstance(node, yaml.SequenceNode) else []
         if isinstance(node, yaml.MappingNode):
             children = [part for pair in node.value for part in pair]
@@ -173,16 +173,16 @@ def _size(node: yaml.Node, known: dict[int, int]) -> int:
     return size
 
 
-def told(error: Any) -> str:
-    """What is wrong with a value, in our words."""
-    what: str = _SAID.get(error["type"]) or error["msg"].removeprefix("Value error, ")
+def in_words(error: Any) -> str:
+    """The problem of a value, in our words."""
+    what: str = _WORDS.get(error["type"]) or error["msg"].removeprefix("Value error, ")
     for words, ours in _THEIRS.items():
         what = what.replace(words, ours)
     return what[:1].lower() + what[1:]
 
 
 _FIRST_LINE = 2
-"""Of the front matter, in its file."""
+"""The line of its file in which the front matter begins."""
 
 
 class WorkflowNotFound(errors.NotFound):
@@ -190,10 +190,10 @@ class WorkflowNotFound(errors.NotFound):
 
 
 def path_of(word: str, directory: str) -> str:
-    """The file that *word* means: a path, or the name of a shipped workflow, else of one in ./workflows.
+    """The file of a workflow: *word* is a path, or the name of a shipped workflow, else of one in ./workflows.
 
     Raises:
-        WorkflowNotFound: There is none; the hint names those that there are.
+        WorkflowNotFound: There is none; the hint names all.
     """
     if os.sep in word or "." in word:  # names have neither
         places = [os.path.join(directory, word)]
@@ -212,7 +212,7 @@ def read(path: str, roles: Roles | None = None) -> Workflow:
     """The workflow in a file; *roles* are those that the user's configuration defines.
 
     Raises:
-        InvalidValue: Something is wrong with it; the message names everything, each with its line and field.
+        InvalidValue: It has problems; the message names all, each with its line and field.
     """
     content = content_of(path)
     text = front_matter(content)
@@ -230,7 +230,7 @@ def read(path: str, roles: Roles | None = None) -> Workflow:
 
 
 def _unknown_workflows(workflow: Workflow, directory: str) -> Iterator[Problem]:
-    """Workflows that a role is to follow and that are not there, nor beside this one."""
+    """Workflows of roles that don't exist, neither by name nor beside this one."""
     for name, definition in workflow.roles.items():
         if said := definition.get("workflow"):
             try:
@@ -240,7 +240,7 @@ def _unknown_workflows(workflow: Workflow, directory: str) -> Iterator[Problem]:
 
 
 def refuse_massgen(path: str, text: str) -> None:
-    """Raises InvalidValue: It is a configuration of MassGen; the message has our word for each of its keys."""
+    """Raises InvalidValue: The text is a configuration of MassGen; the message has our word for each of its keys."""
     try:
         document, lines, _ = _parse(text, path)
     except errors.InvalidValue:
@@ -248,20 +248,22 @@ def refuse_massgen(path: str, text: str) -> None:
     if is_of_massgen(document):
         wrong = massgen_keys(document)
         lines_and_words = [(_line(lines, place) - _FIRST_LINE + 1, f"{_field(place)}{what}") for place, what in wrong]
-        raise errors.InvalidValue(_told(path, sorted(lines_and_words), "is a configuration of MassGen"), _MASSGEN_HINT)
+        raise errors.InvalidValue(
+            _listed(path, sorted(lines_and_words), "is a configuration of MassGen"), _MASSGEN_HINT
+        )
 
 
 def _refusal(path: str, found: list[tuple[int, str]]) -> errors.InvalidValue:
     count = "a problem" if len(found) == 1 else f"{len(found)} problems"
-    return errors.InvalidValue(_told(path, found, f"has {count}"), "Then check it again: teams check-workflow FILE")
+    return errors.InvalidValue(_listed(path, found, f"has {count}"), "Then check it again: teams check-workflow FILE")
 
 
-def _told(path: str, found: list[tuple[int, str]], what: str) -> str:
+def _listed(path: str, found: list[tuple[int, str]], what: str) -> str:
     return "\n".join([f"{path} {what}:", *(f"{path}:{line}: {problem}" for line, problem in found)])
 
 
 def _parse(text: str, path: str) -> tuple[Any, dict[Place, int], list[Problem]]:
-    """The YAML document, the line of each of its places, and the keys that are given twice."""
+    """The YAML document, the line of each place, and the keys that are given twice."""
     try:
         node, document = loaded(text)
         lines: dict[Place, int] = {}
@@ -285,7 +287,7 @@ def _walk(node: yaml.Node, place: Place, lines: dict[Place, int]) -> Iterator[Pr
     elif isinstance(node, yaml.MappingNode):
         for key, child in node.value:
             inner, line = (*place, str(key.value)), key.start_mark.line + _FIRST_LINE
-            is_twice = inner in lines  # YAML takes the last, in silence
+            is_twice = inner in lines  # YAML silently takes the last
             lines[inner] = line
             if is_twice:
                 yield inner, "is given twice"
@@ -294,7 +296,7 @@ def _walk(node: yaml.Node, place: Place, lines: dict[Place, int]) -> Iterator[Pr
 
 
 def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Problem]]:
-    """The workflow, and all that is wrong. Parts of the wrong form are left out, so that the others are looked at."""
+    """The workflow and its problems. Parts of the wrong form are left out, so that the others are checked."""
     rows = document.get("tasks") if isinstance(document, dict) else None
     ids = {row["id"] for row in rows or () if isinstance(row, dict) and isinstance(row.get("id"), str)}
     found: list[Problem] = []
@@ -302,7 +304,7 @@ def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Proble
         try:
             workflow = Workflow.model_validate(document)
         except ValidationError as error:
-            wrong = [(tuple(e["loc"]), told(e)) for e in error.errors(include_url=False, include_context=False)]
+            wrong = [(tuple(e["loc"]), in_words(e)) for e in error.errors(include_url=False, include_context=False)]
             found += wrong if attempt == 0 else []
             document = _without(document, [place for place, _ in wrong])
         except RecursionError:
@@ -313,7 +315,7 @@ def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Proble
 
 
 def _without(document: Any, places: list[Place]) -> Any:
-    """The document without the innermost parts that these places lead to."""
+    """The document without the innermost parts at these places."""
     doomed = {_reached(document, place) for place in places}
 
     def copy(part: Any, place: Place) -> Any:
@@ -332,7 +334,7 @@ _STAND_INS: dict[Place, Callable[[int], Any]] = {
     ("tasks",): lambda index: {"id": f"unreadable-{index}", "title": "-", "prompt": "-"},
     ("agents",): lambda index: {},
 }
-"""What is put for a task or agent that is left out, so that the others keep their numbers."""
+"""The replacements for tasks and agents that are left out, so that the others keep their numbers."""
 
 
 def _reached(document: Any, place: Place) -> Place:
@@ -358,7 +360,7 @@ def _field(place: Place) -> str:
 
 
 def describe(path: str, problems: list[errors.TeamsError]) -> dict[str, Any] | None:
-    """What there is to say of a workflow in a list; None, and one more of *problems*, when it can't be read."""
+    """The row of a workflow in a list; None, and one more of *problems*, if it can't be read."""
     try:
         workflow = read(path)
     except errors.TeamsError as problem:

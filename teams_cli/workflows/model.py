@@ -1,18 +1,18 @@
-"""Workflows: Markdown files that a person follows and `teams run` executes. Here: the form of their front matter.
+"""The front matter of workflows: Markdown files that a person follows and `teams run` executes.
 
 name, description, pattern     pattern: leader, swarm, pipeline or council
-needs                          [git-checkout] when the variable `repo` must be one; [review]: the extension
+needs                          [git-checkout] if the variable `repo` must be one; [review] for its extension
 variables                      name: default, or name: {default, description}; without a default it must be given
 roles                          name: {extends, skill, description, workflow, allow, deny}, defined in the team
 settings                       name: value, as `teams set` takes them
-check                          a command that sees whether workers can do it, before anything is made
-attempts                       how often a task that is given back or lapses is tried before it has failed; 3
+check                          a command that refuses what workers can't do, before anything is created
+attempts                       attempts at a task, after which it fails when it is released or lapses; 3
 agents                         a number, or a list of {name, role, type, count, harness, model, permissions,
                                cwd, worktree, answer}
-broadcast                      what the leader tells all workers once they have joined
+broadcast                      the leader's message to all workers, once they have joined
 tasks                          a list of {id, title, description, blockedBy, require, priority, run, prompt, each,
                                planRequired, check, checkIn, reviewBy, attempts}
-synthesize                     {run, prompt, verdict}: done by the leader, with all results
+synthesize                     {run, prompt, verdict}: the leader's last work, with all results
 """
 
 from __future__ import annotations
@@ -37,18 +37,22 @@ REPO = "repo"
 TAKEN_VARIABLES = frozenset({"item", "result"})
 
 
-def _word(value: object) -> object:
-    """YAML reads `yes`, `3` and `1.5` as other things than text; a variable is always text."""
+def _as_text(value: object) -> object:
+    """The text of a scalar: YAML reads `yes`, `3` and `1.5` as other types, and variables and settings are text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value) if isinstance(value, int | float) else value
 
 
+def _as_setting(value: object) -> object:
+    return str(value).lower() if isinstance(value, bool) else _as_text(value)
+
+
 def checked_value(text: str) -> str:
-    """Return *text* if it can be the value of a variable: of an environment variable, that is.
+    """Return *text* if it can be the value of an environment variable.
 
     Raises:
-        ValueError: It holds a NUL, is no Unicode, or is too long.
+        ValueError: It holds a NUL, is not Unicode, or is too long.
     """
     if "\0" in text:
         raise ValueError("holds a NUL character")
@@ -58,7 +62,7 @@ def checked_value(text: str) -> str:
 
 
 def _variable_name(text: str) -> str:
-    # Lower case, so that no variable is taken for PATH, IFS, PYTHON or a name of ours.
+    # Lower case, so that no variable replaces PATH, IFS, PYTHON or one of ours.
     if not (is_name(text) and text.replace("_", "a").isalnum() and text == text.lower() and text[0].isalpha()):
         raise ValueError("is not a valid variable name: use a-z, 0-9 and _, the first a letter")
     if text in TAKEN_VARIABLES:
@@ -66,7 +70,7 @@ def _variable_name(text: str) -> str:
     return text
 
 
-def _said(text: str) -> str:
+def _not_blank(text: str) -> str:
     if not text.strip():
         raise ValueError("is blank")
     return text
@@ -98,42 +102,35 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _setting(value: object) -> object:
-    """What `teams set` would be given: YAML reads `false` and `3` as other things than text."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int | float) else value
-
-
 def _as_agents(value: object) -> object:
     return [{"count": value}] if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 Scalar = str | int | float | bool
-"""What a text may be in YAML: the schemas for editors say so."""
-Value = Annotated[str, BeforeValidator(_word, json_schema_input_type=Scalar), AfterValidator(checked_value)]
-Prose = Annotated[Text, AfterValidator(_said)]
+"""The types that YAML reads texts as, for the schemas of editors."""
+Value = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=Scalar), AfterValidator(checked_value)]
+Prose = Annotated[Text, AfterValidator(_not_blank)]
 Title = Annotated[Prose, AfterValidator(_line)]
 Script = Annotated[Prose, Field(max_length=MAX_SCRIPT)]
 
 
 class Form(BaseModel):
-    """A part of the front matter; keys that are not known are refused."""
+    """A part of the front matter; it refuses unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Variable(Form):
-    """Something that whoever runs the workflow may choose; it must be given when it has no default."""
+    """A variable of the workflow. Its value must be given if it has no default."""
 
     default: Value | None = None
     description: Text | None = None
 
 
 class Each(Form):
-    """What one task is made many for: the items themselves, or a command whose output lines they are.
+    """The items for each of which a task is created: a list, or a command that prints one a line.
 
-    Output that holds NUL characters is split at these instead, for names that hold line breaks.
+    Output with NUL characters is split at these instead, for names with line breaks.
     """
 
     items: list[Value] | None = None
@@ -167,7 +164,7 @@ class TaskTemplate(Form):
 
 
 class AgentTemplate(Form):
-    """One kind of worker, and how many of it. What it is started with is that of the run, unless said here."""
+    """A kind of worker, and their number. Harness, model and permissions are those of the run, unless given here."""
 
     name: Name | None = None
     role: Name = MEMBER
@@ -182,13 +179,13 @@ class AgentTemplate(Form):
 
 
 class Verdict(Form):
-    """Where the verdict is in the leader's answer: the first group of the pattern, or all that it matches."""
+    """The pattern of the verdict in the leader's answer: its first group, or the whole match."""
 
     pattern: Annotated[Prose, AfterValidator(_pattern)]
 
 
 class Synthesis(Form):
-    """How the leader makes one answer of all results: by a script, or with a model by a prompt."""
+    """The script or the prompt by which the leader makes one answer of all results."""
 
     run: Script | None = None
     prompt: Prose | None = None
@@ -208,7 +205,7 @@ class Workflow(Form):
     ] = {}
     roles: dict[Name, RoleDefinition] = {}
     check: Script | None = None
-    settings: dict[str, Annotated[Prose, BeforeValidator(_setting, json_schema_input_type=Scalar)]] = {}
+    settings: dict[str, Annotated[Prose, BeforeValidator(_as_setting, json_schema_input_type=Scalar)]] = {}
     attempts: Annotated[int, Field(ge=1, le=100)] = 3
     agents: Annotated[
         list[AgentTemplate],
@@ -224,7 +221,7 @@ class Workflow(Form):
         return next(task for task in self.tasks if task.id == task_id)
 
     def ordered(self) -> list[TaskTemplate]:
-        """The tasks, each behind those that it waits for. They must not wait in a circle."""
+        """The tasks, each after its blockers, which must not form a cycle."""
         by_id = {task.id: task for task in self.tasks}
         return [by_id[key] for key in ordering.in_order({key: task.blocked_by for key, task in by_id.items()})]
 
@@ -238,21 +235,21 @@ RESULT = "result."
 
 
 def instance(template: str, number: int) -> str:
-    """What the task that `each` makes of that template for its item of that number, from 1, is called."""
+    """The key of the task that `each` creates from the template for the item of that number, from 1."""
     return f"{template}-{number}"
 
 
 def made_of(key: str) -> str:
-    """The template of which `each` made the task that is called so; empty where it made none."""
+    """The template from which `each` created the task with that key; empty if none did."""
     template, _, number = key.rpartition("-")
     return template if number.isdigit() else ""
 
 
 def places(text: str) -> list[str]:
-    """What the places of *text* ask for, in order."""
+    """The names in the placeholders of *text*, in order."""
     return _PLACE.findall(text)
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """The text with the values in their places; a place without a value stays as it is."""
+    """The text with values in place of placeholders; a placeholder without a value stays."""
     return _PLACE.sub(lambda place: values.get(place[1], place[0]), text)

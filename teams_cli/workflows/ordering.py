@@ -1,4 +1,4 @@
-"""Ordering by dependencies, or finding the cycle that forbids it."""
+"""Sorting by dependencies, and finding a cycle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def in_order(waits: Mapping[str, Collection[str]]) -> list[str]:
-    """The keys, each behind those that it *waits* for, and as they were given where that leaves a choice.
+    """The keys, each after those that it *waits* for, else in their given order.
 
     Raises:
         CycleError: Some wait for each other.
@@ -29,7 +29,7 @@ def in_order(waits: Mapping[str, Collection[str]]) -> list[str]:
 
 
 def circle(waits: Mapping[str, Collection[str]]) -> list[str]:
-    """A way from a key, the one given first, back to itself along what it waits for; empty if there is none."""
+    """A cycle of keys that wait for each other, from the one given first back to itself; empty if there is none."""
     try:
         TopologicalSorter(waits).prepare()
     except CycleError as error:

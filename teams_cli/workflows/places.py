@@ -17,7 +17,7 @@ def paths(directory: str) -> list[str]:
 
 
 def directories(directory: str) -> list[str]:
-    """Shipped ones first: the name of one must not start what a foreign checkout calls the same."""
+    """The directories of workflows: shipped ones first, so that a checkout can't replace them."""
     here = os.path.dirname(os.path.abspath(__file__))
     shipped, local = os.path.join(here, "shipped"), os.path.join(directory, LOCAL)
     if not os.path.isdir(shipped):  # the program runs from a checkout

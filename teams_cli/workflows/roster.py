@@ -1,12 +1,12 @@
-"""Rosters: the `teams.yaml` of a repository, which says who its team is. Here: its form, and reading it.
+"""The roster of a repository, `teams.yaml`: its form, and reading it.
 
-name                           what the team is called
+name                           the name of the team
 members                        a list of {name, role, harness, model, worktree, permissions, prompt}; those with a
                                harness are started, the others are expected to come by themselves
-rules                          what everybody is to keep to, a text or a list
-pages                          key: text; what the team shares from the start
-tasks                          a list, as of a workflow, where one can be `for` a member; known by `id` or title
-workflow                       instead: the file of a workflow, whose tasks are meant
+rules                          the rules of the team, a text or a list
+pages                          key: text; the shared pages from the start
+tasks                          a list, as of a workflow; a task can be `for` a member; known by `id` or title
+workflow                       instead of tasks: the file of a workflow with the tasks
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _LIST_HINT = f"Give a list of {{{_KEYS}}}, as the `tasks` of a workflow."
 
 
 class ListedTask(TaskTemplate):
-    """A task of a list, which can be kept *for* a member, and completed *after* others; in a workflow nobody is there
-    yet, and what does a task ends it at once.
+    """A task of a list, which can be reserved *for* a member, and completed *after* others. In a workflow it can't, as
+    there are no members yet, and tasks end with their commands.
     """
 
     keep_for: Name | None = Field(default=None, alias="for")
@@ -45,10 +45,10 @@ class ListedTask(TaskTemplate):
 
 
 def read_task_list(content: str, form: type[T]) -> list[T]:
-    """The tasks of that form that the text lists, in YAML or JSON; one without an id has its place, from 1, as its id.
+    """The tasks that the text lists in YAML or JSON. The id of a task without one is its number in the list, from 1.
 
     Raises:
-        InvalidValue: It is no such list; names everything that is wrong.
+        InvalidValue: It is no such list; names the problems.
     """
     document = files.parsed(files.front_matter(content) or content, "the list of tasks", _LIST_HINT)
     listed = _validated(document.get("tasks") if isinstance(document, dict) else document, form)
@@ -66,7 +66,7 @@ def _validated(rows: Any, form: type[T]) -> list[T]:
         return TypeAdapter(list[form]).validate_python(_with_ids(rows))  # type: ignore[valid-type]  # a form is a value here
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False)
-        wrong = [_in_words(*problem["loc"], what=files.told(problem)) for problem in problems]
+        wrong = [_in_words(*problem["loc"], what=files.in_words(problem)) for problem in problems]
         more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
         first = problems[0]
         hint = f"Write: {first['loc'][-1]}: [VALUE]" if first["type"] == "list_type" else _LIST_HINT
@@ -74,12 +74,12 @@ def _validated(rows: Any, form: type[T]) -> list[T]:
 
 
 def _in_words(place: int | str, *keys: int | str, what: str) -> str:
-    """The fault of a task, which is counted from 1, or of one of its keys."""
+    """The problem of a task, which is counted from 1, or of one of its keys."""
     return " ".join([f"task {int(place) + 1}:", *map(str, keys), what])
 
 
 def _with_ids(rows: list[Any]) -> list[Any]:
-    """The tasks, each with an id: its own, else its place in the list. A title alone is a task, and a number a word."""
+    """The tasks, each with an id: its own, else its number in the list. A title alone is a task."""
     listed = []
     for place, row in enumerate(rows, 1):
         given = {"title": row} if isinstance(row, str) else row
@@ -90,10 +90,10 @@ def _with_ids(rows: list[Any]) -> list[Any]:
     return listed
 
 
-def _words(said: Any) -> Any:
-    if isinstance(said, list):
-        return [_words(each) for each in said]
-    return str(said) if type(said) is int else said
+def _words(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_words(each) for each in value]
+    return str(value) if type(value) is int else value
 
 
 FILE = "teams.yaml"
@@ -102,15 +102,17 @@ _SHORT = 50
 _HINT = "Its fields: name, members, rules, pages, tasks or workflow; see `teams help up`."
 
 
-def _lines(said: object) -> object:
-    return "\n".join(f"- {line}" for line in said) if isinstance(said, list) else said
+def _lines(value: object) -> object:
+    return "\n".join(f"- {line}" for line in value) if isinstance(value, list) else value
 
 
-def _known_by_title(said: object) -> object:
-    """The tasks, where those without an id have one that is made of their title: the same each time."""
-    taken = {task.get("id") for task in said if isinstance(task, dict)} if isinstance(said, list) else set()
+def _known_by_title(rows: object) -> object:
+    """The tasks; the id of a task without one is made of its title, so that it is the same each time."""
+    if not isinstance(rows, list):
+        return rows
+    taken = {task.get("id") for task in rows if isinstance(task, dict)}
     listed: list[object] = []
-    for task in said if isinstance(said, list) else ():
+    for task in rows:
         if isinstance(task, dict) and "id" not in task and isinstance(task.get("title"), str):
             short = re.sub("[^a-z0-9]+", "-", task["title"].lower()).strip("-")[:_SHORT] or "task"
             numbered = (f"{short}-{number}" for number in count(2))
@@ -118,11 +120,11 @@ def _known_by_title(said: object) -> object:
             taken.add(key)
             task = {**task, "id": key}
         listed.append(task)
-    return listed if isinstance(said, list) else said
+    return listed
 
 
 class MemberTemplate(Form):
-    """Somebody of the team; with a harness one that is started."""
+    """A member of the team; with a harness, it is started."""
 
     name: Name
     role: Name = MEMBER
@@ -134,7 +136,7 @@ class MemberTemplate(Form):
 
 
 class Roster(Form):
-    """Who the team of a repository is, and what it begins with."""
+    """The members of the team of a repository, and its rules, pages and tasks from the start."""
 
     name: Name
     members: list[MemberTemplate] = Field(default=[], max_length=MAX_AGENTS)
@@ -164,7 +166,7 @@ class Roster(Form):
 
     @property
     def leader(self) -> str:
-        """Who leads it; empty where the roster does not say."""
+        """The name of the leader; empty if the roster does not say."""
         return next((member.name for member in self.members if member.role in (LEADER, "leader")), "")
 
 
@@ -184,7 +186,7 @@ def read(path: str) -> Roster:
     """The roster in that file.
 
     Raises:
-        InvalidValue: It is none; names everything that is wrong.
+        InvalidValue: It is no roster; names all problems.
     """
     content = files.content_of(path)
     document = files.parsed(content, path, _HINT)
@@ -193,7 +195,7 @@ def read(path: str) -> Roster:
     except ValidationError as error:
         files.refuse_massgen(path, content)
         wrong = [
-            ": ".join(filter(None, [".".join(map(str, problem["loc"])), files.told(problem)]))
+            ": ".join(filter(None, [".".join(map(str, problem["loc"])), files.in_words(problem)]))
             for problem in error.errors(include_url=False, include_context=False)
         ]
         raise errors.InvalidValue(f"{path}: {'; '.join(wrong)}", _HINT) from None
@@ -206,10 +208,10 @@ def read(path: str) -> Roster:
 
 
 def tasks_of(roster: Roster, path: str) -> list[TaskTemplate]:
-    """Its tasks, or those of the workflow that it names: a file beside it, or the name of a workflow.
+    """The tasks of the roster, or of the workflow that it names: a file beside it, or the name of a workflow.
 
     Raises:
-        InvalidValue: The workflow is none, or makes tasks only in a run.
+        InvalidValue: The file is no workflow, or its tasks have `each`, which works only in a run.
         WorkflowNotFound: There is none.
     """
     if roster.workflow is None:
@@ -218,7 +220,7 @@ def tasks_of(roster: Roster, path: str) -> list[TaskTemplate]:
 
 
 def descriptions(path: str) -> dict[str, str]:
-    """What the files `.claude/agents/*.md` beside the roster say of agents, by name; of one without sense nothing."""
+    """The descriptions of agents in the files `.claude/agents/*.md` beside the roster, by name."""
     by_name: dict[str, str] = {}
     directory = f"{os.path.dirname(path)}/{_AGENTS}"
     for name in sorted(os.listdir(directory)) if os.path.isdir(directory) else ():
@@ -233,6 +235,6 @@ def _front_matter(path: str) -> dict[str, Any]:
     try:
         text = files.front_matter(files.content_of(path))
         fields = files.parsed(text, path, "") if text else None
-    except errors.InvalidValue:  # it is not ours to correct, and says nothing then
+    except errors.InvalidValue:  # the file belongs to another program
         return {}
     return fields if isinstance(fields, dict) else {}

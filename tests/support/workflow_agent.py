@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 
-from teams_cli.runs import hand_offs
+from teams_cli.runs import runs
 from teams_cli.store import opening
 from teams_cli.tasks.tasks import get
 
@@ -27,8 +27,8 @@ def do(task: dict[str, object]) -> None:
     """Do the task as its command says, with the results of those before it at hand."""
     store = opening.from_environment(os.environ)
     before = [get(store, TEAM, key) for key in task["blockedBy"]]  # type: ignore[attr-defined]
-    given = hand_offs.give(store.root, TEAM, os.environ["TEAMS_AGENT_ID"], before)
-    work = hand_offs.directory(store.root, TEAM, "work")
+    given = runs.give(store.root, TEAM, os.environ["TEAMS_AGENT_ID"], before)
+    work = runs.directory(store.root, TEAM, "work")
     item = {"item": str(task["item"])} if "item" in task else {}
     environment = {**os.environ, **item, "TEAMS_RESULTS": given, "TEAMS_WORK": work, "TEAMS_TASK_ID": str(task["id"])}
     done = subprocess.run(["sh", "-c", str(task["run"])], capture_output=True, text=True, env=environment)
