@@ -10,7 +10,7 @@ from contextlib import suppress
 from teams_cli import environment, errors, extensions, processes, text
 from teams_cli.agents import checkouts, work
 from teams_cli.agents.checkouts import Checkout
-from teams_cli.agents.trial_trees import own_place, tree
+from teams_cli.agents.trees import own_place, tree
 from teams_cli.clients import environments
 from teams_cli.clock import length, parse_rfc3339
 from teams_cli.messages import messages

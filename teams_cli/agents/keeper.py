@@ -246,10 +246,10 @@ class Keeper:
             OSError: That is not possible; the text says why.
         """
         if self.session.worktree and not os.path.isdir(self.session.worktree):
-            from teams_cli.agents import worktrees
+            from teams_cli.agents import trees
 
             try:
-                worktrees.provide_again(self.store, teams.get(self.store, self.team), self._now(), self.environment)
+                trees.provide_again(self.store, teams.get(self.store, self.team), self._now(), self.environment)
             except errors.TeamsError as problem:
                 raise OSError(problem.message) from None
 

@@ -6,10 +6,9 @@ import os
 from dataclasses import dataclass, field
 
 from teams_cli import environment, errors, names, processes, text
-from teams_cli.agents import budgets, ending, isolation, sessions
+from teams_cli.agents import budgets, ending, isolation, sessions, trees
 from teams_cli.agents.background import start_keeper
 from teams_cli.agents.sessions import SESSION, Session
-from teams_cli.agents.trial_trees import SetupFailed, furnish
 from teams_cli.clients import output, permissions, profiles
 from teams_cli.clock import seconds_since
 from teams_cli.membership import joining
@@ -146,10 +145,8 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
             raise _name_is_taken(request.agent)
     top = ""
     if request.worktree:  # looked at before anything is changed
-        from teams_cli.agents import worktrees
-
-        top = worktrees.repository(request.directory)
-        worktrees.refuse_stale(store.root, team.name, request.agent or joining.next_name(team), top)
+        top = trees.repository(request.directory)
+        trees.refuse_stale(store.root, team.name, request.agent or joining.next_name(team), top)
     member, token = _join(store, team, caller, request)
     presence.register_process(store, team.name, member.agent_id, os.getpid())
     try:
@@ -180,7 +177,7 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
         )
         sessions.note_started_here(store, team.name, draft)
         session = _created(store, team.name, draft.kept_by(os.getpid(), store.host))
-    except SetupFailed:  # the name stays free for the next agent
+    except trees.SetupFailed:  # the name stays free for the next agent
         _remove(store, team.name, member)
         raise
     except BaseException:
@@ -228,14 +225,12 @@ def _name_is_taken(agent: str) -> errors.AlreadyExists:
 
 
 def _worktree(store: Store, team: Team, agent: str, top: str, request: StartRequest, port: int) -> tuple[str, str]:
-    from teams_cli.agents import worktrees
-
-    path, branch = worktrees.add(store.root, team.name, agent, top)
+    path, branch = trees.add(store.root, team.name, agent, top)
     own = {"TEAMS_TEAM": team.name, "TEAMS_AGENT_ID": agent, isolation.VARIABLE: str(port), **store.variables}
     try:
-        furnish(team, top, path, {**request.environ, **own}, "the agent was not started")
+        trees.furnish(team, top, path, {**request.environ, **own}, "the agent was not started")
     except BaseException:
-        worktrees.take_back(top, path, branch)
+        trees.take_back(top, path, branch)
         raise
     return path, branch
 

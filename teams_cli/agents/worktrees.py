@@ -6,12 +6,12 @@ import os
 import shlex
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from teams_cli import errors, text
-from teams_cli.agents import checkouts, ending, git, keeping, merging, sessions, submodules, trial_trees
+from teams_cli.agents import checkouts, ending, git, keeping, merging, sessions, submodules, trees
 from teams_cli.agents import work as works
 from teams_cli.agents.seats import bindings
 from teams_cli.agents.seats.terminals import TERMINAL
@@ -22,102 +22,10 @@ from teams_cli.store.files import disk
 from teams_cli.store.retrying import update
 from teams_cli.teams import history
 from teams_cli.teams.permission import Caller, require
-from teams_cli.teams.teams import Team
 
 _GONE = ".removed-"
 _TRIALS = (".own-", ".landing-", _GONE)
 """The beginnings of the names of temporary directories among the worktrees of a team."""
-
-
-def repository(directory: str) -> str:
-    """Return the top of the git checkout that contains *directory*.
-
-    Raises:
-        InvalidValue: There is none, or it has no commit yet.
-    """
-    done = git.run(directory, "rev-parse", "--show-toplevel")
-    if done.returncode != 0:
-        raise errors.InvalidValue(
-            f"{directory} is not in a git repository, so it can have no worktree",
-            "Change to a checkout, or leave out --worktree.",
-        )
-    top = done.stdout.removesuffix("\n")
-    if git.run(top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").returncode != 0:
-        raise errors.InvalidValue(f"{top} has no commit yet, so it can have no branch", "Commit first: git commit")
-    return top
-
-
-def place_of(root: str, team: str, agent: str) -> tuple[str, str]:
-    """Return the path and the branch of the agent's worktree."""
-    return f"{root}/worktrees/{team}/{agent}", f"teams/{team}/{agent}"
-
-
-def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
-    """Refuse a name whose worktree or branch exists: it may hold somebody's work.
-
-    Raises:
-        AlreadyExists: The worktree or the branch exists, or another branch makes this name impossible.
-    """
-    path, branch = place_of(root, team, agent)
-    if os.path.lexists(path):
-        raise errors.AlreadyExists(
-            f"{path} is there already", f"It may hold work: teams worktree diff {agent} --team {team}"
-        )
-    parts = branch.split("/")
-    above = [f"refs/heads/{'/'.join(parts[:end])}" for end in range(1, len(parts) + 1)]
-    there = git.must(top, "for-each-ref", "--format=%(refname)", *above).split()
-    for name in there:
-        existing = name.removeprefix("refs/heads/")
-        if existing == branch:
-            raise errors.AlreadyExists(
-                f"the branch {branch} is there already", f"It may hold work: look, then git branch -D {branch}."
-            )
-        if name in above or existing.startswith(f"{branch}/"):
-            raise errors.AlreadyExists(
-                f"the branch {existing} is in the way of {branch}, the branch of the worktree",
-                f"Rename it: git branch -m {existing} NAME",
-            )
-
-
-def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
-    """Make a worktree of the checkout *top*, on a new branch from its commit. Returns its path and branch.
-
-    Raises:
-        AlreadyExists: The worktree or the branch exists.
-        Conflict: git did not make it.
-    """
-    refuse_stale(root, team, agent, top)
-    path, branch = place_of(root, team, agent)
-    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-    origin = checkouts.of_checkout(top)
-    done = git.run(top, "worktree", "add", "--quiet", "-b", branch, path, origin.base)
-    if done.returncode != 0:
-        raise errors.Conflict(f"git made no worktree {path}: {done.stderr.strip()}", "See `git worktree list`.")
-    try:
-        checkouts.note(path, origin)
-    except OSError as error:
-        take_back(top, path, branch)
-        raise errors.StorageFailed(f"git made no worktree {path}: {error}", f"Look in {top}.") from None
-    return path, branch
-
-
-def provide_again(store: Store, team: Team, session: Session, environ: Mapping[str, str]) -> None:
-    """Make a session's worktree again that was removed since its last turn.
-
-    Raises:
-        Conflict: git did not make it, or the session does not say from which checkout.
-    """
-    path = session.worktree or ""
-    if not session.checkout or place_of(store.root, team.name, session.agent)[0] != path:
-        raise errors.Conflict(f"its worktree {path} was removed", f"Start another agent instead of {session.agent}.")
-    add(store.root, team.name, session.agent, session.checkout)
-    trial_trees.furnish(team, session.checkout, path, environ, "no turn was begun")
-
-
-def take_back(top: str, path: str, branch: str) -> None:
-    """Remove a worktree that was just made, and its branch."""
-    git.run(top, "worktree", "remove", "--force", path)
-    git.run(top, "branch", "--quiet", "-D", branch)
 
 
 class Worktree:
@@ -205,18 +113,24 @@ def all_of(store: Store, team: str) -> list[Worktree]:
     """Return the worktrees of the team: those of its agents, also one whose directory was deleted while its branch
     remains, and others in their folder, such as that of an agent whose record is damaged.
     """
-    trees = []
+    worktrees = []
     for session in ending.all_of(store, team, []):
         if (path := session.worktree) and (branch := session.branch):
             top = session.checkout or ""
-            if os.path.isdir(path) or (os.path.isdir(top) and merging.tip_of(top, branch)):
-                trees.append(Worktree(session.agent, path, branch, checkout=top))
-    places = {os.path.realpath(tree.path) for tree in trees}
+            if os.path.isdir(path) or (os.path.isdir(top) and _is_left(top, path, branch)):
+                worktrees.append(Worktree(session.agent, path, branch, checkout=top))
+    places = {os.path.realpath(tree.path) for tree in worktrees}
     for name in disk.names_in(folder := f"{store.root}/worktrees/{team}"):
-        path, branch = place_of(store.root, team, name)
+        path, branch = trees.place_of(store.root, team, name)
         if is_name(name) and os.path.lexists(f"{path}/.git") and os.path.realpath(path) not in places:
-            trees.append(Worktree(name, f"{folder}/{name}", branch, known=False))
-    return sorted(trees, key=lambda tree: tree.agent)
+            worktrees.append(Worktree(name, f"{folder}/{name}", branch, known=False))
+    return sorted(worktrees, key=lambda tree: tree.agent)
+
+
+def _is_left(top: str, path: str, branch: str) -> bool:
+    """Whether the branch of a worktree whose directory is gone exists, and is not checked out elsewhere."""
+    place = merging.checked_out(top, branch) if merging.tip_of(top, branch) else top
+    return not place or os.path.realpath(place) == os.path.realpath(path)
 
 
 def unknown_in(store: Store, team: str) -> list[str]:
@@ -234,11 +148,11 @@ def of_agent(store: Store, team: str, agent: str) -> Worktree:
     Raises:
         AgentNotFound: It has none.
     """
-    trees = all_of(store, team)
-    for tree in trees:
+    worktrees = all_of(store, team)
+    for tree in worktrees:
         if tree.agent == agent:
             return tree
-    names = ", ".join(tree.agent for tree in trees) or "none"
+    names = ", ".join(tree.agent for tree in worktrees) or "none"
     raise errors.AgentNotFound(f"{agent} has no worktree in team {team}", f"Agents with one: {names}.")
 
 
@@ -376,7 +290,7 @@ def _merged(store: Store, team: str, tree: Worktree, source: str, draft: str = "
             commit = merging.merged(tree.top, tree.tip, source, words)
             _refuse_in_the_way(tree, commit)
             if merging.has_hooks(tree.top):
-                with trial_trees.own_place(store.root, team, tree.top) as path:
+                with trees.own_place(store.root, team, tree.top) as path:
                     commit = merging.merged_at(path, tree.top, tree.tip, source, words)
             if_refused.enter_context(submodules.carried(tree.work, tree.top, tree.tip, commit, tree.branch))
             _refuse_in_the_way(tree, commit)
@@ -592,10 +506,10 @@ def restore(store: Store, caller: Caller | None, ref: str, directory: str) -> di
     for number in range(1, 100):
         name = kept.agent if number == 1 else f"{kept.agent}-{number}"
         try:
-            refuse_stale(store.root, kept.team, name, kept.repository)
+            trees.refuse_stale(store.root, kept.team, name, kept.repository)
         except errors.AlreadyExists:
             continue
-        path, branch = place_of(store.root, kept.team, name)
+        path, branch = trees.place_of(store.root, kept.team, name)
         disk.make_directories(os.path.dirname(path), store.root)
         keeping.bring_back(kept, path, branch)
         return {**Worktree(name, path, branch, known=False).to_json(), "state": "restored", "ref": kept.ref}

@@ -6,7 +6,7 @@ from contextlib import suppress
 from itertools import combinations
 
 from teams_cli import errors
-from teams_cli.agents import checking, checkouts, git, merging, trial_trees
+from teams_cli.agents import checking, checkouts, git, merging, trees
 from teams_cli.agents.checking import Workplace
 from teams_cli.agents.regions import Snapshots
 from teams_cli.extensions.landing import outcomes
@@ -39,7 +39,7 @@ def tried(
     if not wanted:
         return []
     path = place_of(store, team.name, landing)
-    with trial_trees.tree(team, landing.repository, commit, path, environ, "nothing was tried") as lacking:
+    with trees.tree(team, landing.repository, commit, path, environ, "nothing was tried") as lacking:
         results: list[Check] = []
         for command in wanted:
             check = checking.run(store, team, command, Workplace(path, environ), SYSTEM)
@@ -56,7 +56,7 @@ def clear_left(store: Store, team: str) -> None:
     for name in disk.names_in(directory):
         if name.startswith(f".{LANDING.name}-"):
             with suppress(errors.TeamsError):
-                trial_trees.clear(landings.get(store, team, name.removeprefix(".")).repository, f"{directory}/{name}")
+                trees.clear(landings.get(store, team, name.removeprefix(".")).repository, f"{directory}/{name}")
 
 
 def place_of(store: Store, team: str, landing: Landing) -> str:

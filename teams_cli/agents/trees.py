@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from teams_cli import errors, text
-from teams_cli.agents import git, submodules
+from teams_cli.agents import checkouts, git, submodules
+from teams_cli.agents.sessions import Session
+from teams_cli.store.contract import Store
 from teams_cli.store.files import disk, locks
 from teams_cli.teams import settings
 from teams_cli.teams.teams import Team
@@ -136,3 +138,94 @@ def clear(repository: str, path: str) -> None:
     shutil.rmtree(path, ignore_errors=True)
     git.run(repository, "worktree", "unlock", path)
     git.run(repository, "worktree", "prune")
+
+
+def repository(directory: str) -> str:
+    """Return the top of the git checkout that contains *directory*.
+
+    Raises:
+        InvalidValue: There is none, or it has no commit yet.
+    """
+    done = git.run(directory, "rev-parse", "--show-toplevel")
+    if done.returncode != 0:
+        raise errors.InvalidValue(
+            f"{directory} is not in a git repository, so it can have no worktree",
+            "Change to a checkout, or leave out --worktree.",
+        )
+    top = done.stdout.removesuffix("\n")
+    if git.run(top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").returncode != 0:
+        raise errors.InvalidValue(f"{top} has no commit yet, so it can have no branch", "Commit first: git commit")
+    return top
+
+
+def place_of(root: str, team: str, agent: str) -> tuple[str, str]:
+    """Return the path and the branch of the agent's worktree."""
+    return f"{root}/worktrees/{team}/{agent}", f"teams/{team}/{agent}"
+
+
+def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
+    """Refuse a name whose worktree or branch exists: it may hold somebody's work.
+
+    Raises:
+        AlreadyExists: The worktree or the branch exists, or another branch makes this name impossible.
+    """
+    path, branch = place_of(root, team, agent)
+    if os.path.lexists(path):
+        raise errors.AlreadyExists(
+            f"{path} is there already", f"It may hold work: teams worktree diff {agent} --team {team}"
+        )
+    parts = branch.split("/")
+    above = [f"refs/heads/{'/'.join(parts[:end])}" for end in range(1, len(parts) + 1)]
+    there = git.must(top, "for-each-ref", "--format=%(refname)", *above).split()
+    for name in there:
+        existing = name.removeprefix("refs/heads/")
+        if existing == branch:
+            raise errors.AlreadyExists(
+                f"the branch {branch} is there already", f"It may hold work: look, then git branch -D {branch}."
+            )
+        if name in above or existing.startswith(f"{branch}/"):
+            raise errors.AlreadyExists(
+                f"the branch {existing} is in the way of {branch}, the branch of the worktree",
+                f"Rename it: git branch -m {existing} NAME",
+            )
+
+
+def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
+    """Make a worktree of the checkout *top*, on a new branch from its commit. Returns its path and branch.
+
+    Raises:
+        AlreadyExists: The worktree or the branch exists.
+        Conflict: git did not make it.
+    """
+    refuse_stale(root, team, agent, top)
+    path, branch = place_of(root, team, agent)
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    origin = checkouts.of_checkout(top)
+    done = git.run(top, "worktree", "add", "--quiet", "-b", branch, path, origin.base)
+    if done.returncode != 0:
+        raise errors.Conflict(f"git made no worktree {path}: {done.stderr.strip()}", "See `git worktree list`.")
+    try:
+        checkouts.note(path, origin)
+    except OSError as error:
+        take_back(top, path, branch)
+        raise errors.StorageFailed(f"git made no worktree {path}: {error}", f"Look in {top}.") from None
+    return path, branch
+
+
+def provide_again(store: Store, team: Team, session: Session, environ: Mapping[str, str]) -> None:
+    """Make a session's worktree again that was removed since its last turn.
+
+    Raises:
+        Conflict: git did not make it, or the session does not say from which checkout.
+    """
+    path = session.worktree or ""
+    if not session.checkout or place_of(store.root, team.name, session.agent)[0] != path:
+        raise errors.Conflict(f"its worktree {path} was removed", f"Start another agent instead of {session.agent}.")
+    add(store.root, team.name, session.agent, session.checkout)
+    furnish(team, session.checkout, path, environ, "no turn was begun")
+
+
+def take_back(top: str, path: str, branch: str) -> None:
+    """Remove a worktree that was just made, and its branch."""
+    git.run(top, "worktree", "remove", "--force", path)
+    git.run(top, "branch", "--quiet", "-D", branch)
