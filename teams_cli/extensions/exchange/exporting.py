@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import dataclass
 from hashlib import sha256
 
 from teams_cli import errors, kinds
@@ -37,13 +38,13 @@ _COLUMNS = (
 _FACTS = ("status", "priority", "owner", "assignee", "blockedBy", "createdAt", "completedAt", "landing")
 
 
+@dataclass
 class Team:
     """A team to export; damaged records are left out, and added to *problems*."""
 
-    def __init__(self, store: Store, name: str, problems: list[errors.TeamsError]) -> None:
-        self.store = store
-        self.name = name
-        self.problems = problems
+    store: Store
+    name: str
+    problems: list[errors.TeamsError]
 
     def all_of(self, kind: Kind[Any]) -> list[dict[str, Any]]:
         """All records of a kind, by number or name, without secrets and keys that only the program needs."""

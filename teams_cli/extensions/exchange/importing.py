@@ -5,6 +5,7 @@ in the team, and a field that was changed in the team stays.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 from teams_cli import errors, text
@@ -33,17 +34,17 @@ _LONGEST_REMARK = 2000
 _LONGEST_ID = 255
 
 
+@dataclass
 class Outcome:
     """The outcome of an import: the tasks that it *created*, the fields that it *changed* by task, the fields that it
     *kept* though they changed in the source, the number of *unchanged* tasks, and what it *left*, with the items.
     """
 
-    def __init__(self) -> None:
-        self.created: list[Task] = []
-        self.changed: dict[str, list[str]] = {}
-        self.kept: dict[str, list[str]] = {}
-        self.unchanged = 0
-        self.left: dict[str, list[str]] = {}
+    created: list[Task] = field(default_factory=list)
+    changed: dict[str, list[str]] = field(default_factory=dict)
+    kept: dict[str, list[str]] = field(default_factory=dict)
+    unchanged: int = 0
+    left: dict[str, list[str]] = field(default_factory=dict)
 
     def leave(self, what: str, key: str) -> None:
         """Note something that was not taken over."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass, field
 from datetime import date
 
 from teams_cli import errors, text
@@ -11,7 +12,7 @@ from teams_cli.store.files import disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
 _MOST = 64 * 1024 * 1024
@@ -21,14 +22,15 @@ _LONGEST_AUTHOR = 255
 _CUT = "\n(cut here: it is too long for a task)"
 
 
+@dataclass
 class Remark:
     """A comment on an item; its *key* is the same in every import."""
 
-    def __init__(self, key: str, text: str) -> None:
-        self.key = key
-        self.text = text
+    key: str
+    text: str
 
 
+@dataclass
 class Item:
     """An item, with the title and the description of its task.
 
@@ -37,40 +39,26 @@ class Item:
     without a *status* becomes no task.
     """
 
-    def __init__(
-        self,
-        key: str,
-        title: str,
-        *,
-        description: str = "",
-        priority: str = "normal",
-        status: str = "pending",
-        why: str | None = None,
-        waits_for: Iterable[str] = (),
-        parent: str | None = None,
-        labels: Sequence[str] = (),
-        remarks: Sequence[Remark] = (),
-        url: str | None = None,
-        author: str | None = None,
-        foreign: str = "",
-        left: Iterable[str] = (),
-    ) -> None:
-        self.key = key
-        self.title = title
-        self.priority = priority
-        self.status = status
-        self.why = why
-        self.waits_for = list(dict.fromkeys(waits_for))
-        self.parent = parent
-        self.labels = labels
-        self.remarks = remarks
-        self.url = url
-        self.author = author
-        self.foreign = foreign
-        self.left = list(left)
-        line = text.clipped_line(title, _LONGEST_TITLE) or "(no title)"
-        self.task_title = f"[foreign {foreign}] {line}" if foreign else line
-        self.task_description = self._described(description) or None
+    key: str
+    title: str
+    description: str = ""
+    priority: str = "normal"
+    status: str = "pending"
+    why: str | None = None
+    waits_for: Sequence[str] = ()
+    parent: str | None = None
+    labels: Sequence[str] = ()
+    remarks: Sequence[Remark] = ()
+    url: str | None = None
+    author: str | None = None
+    foreign: str = ""
+    left: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.waits_for = list(dict.fromkeys(self.waits_for))
+        line = text.clipped_line(self.title, _LONGEST_TITLE) or "(no title)"
+        self.task_title = f"[foreign {self.foreign}] {line}" if self.foreign else line
+        self.task_description = self._described(self.description) or None
 
     def _described(self, description: str) -> str:
         """The description of the task; the lines of a foreign one are quoted, below a warning."""

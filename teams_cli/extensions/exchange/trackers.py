@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from teams_cli import errors, processes, text
@@ -27,13 +28,13 @@ class TrackerFailed(errors.TeamsError):
     """The tracker could not be asked; nothing was changed."""
 
 
+@dataclass
 class Wanted:
     """The wanted issues: those with all *labels*, of a *milestone*, or only those with these *numbers*."""
 
-    def __init__(self, labels: Sequence[str] = (), milestone: str | None = None, numbers: Sequence[int] = ()) -> None:
-        self.labels = labels
-        self.milestone = milestone
-        self.numbers = numbers
+    labels: Sequence[str] = ()
+    milestone: str | None = None
+    numbers: Sequence[int] = ()
 
 
 class Tracker:

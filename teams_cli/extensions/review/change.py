@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import astuple, dataclass
+from functools import cached_property
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,17 +71,21 @@ _DIFF = ("diff", "-M", "-l2000", "--no-ext-diff", "--no-textconv", "--ignore-sub
 _HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
+@dataclass
 class ChangedFile:
-    """One changed file. *old* is where it was before; *added* are the numbers of its new lines."""
+    """One changed file. *old* is its path before; *added* are the numbers of its new lines."""
 
-    def __init__(self, path: str, status: str, old: str, added: list[int], deleted: int, size: int) -> None:
-        self.path = path
-        self.status = status
-        self.old = old
-        self.added = added
-        self.deleted = deleted
-        self.size = size
-        self.lines = frozenset(added)
+    path: str
+    status: str
+    old: str
+    added: list[int]
+    deleted: int
+    size: int
+
+    @cached_property
+    def lines(self) -> frozenset[int]:
+        """The numbers of its new lines."""
+        return frozenset(self.added)
 
     @property
     def read(self) -> bool:
@@ -87,17 +93,19 @@ class ChangedFile:
         return 0 <= self.size <= LARGEST and self.status != "D"
 
 
+@dataclass
 class Change:
     """A change of a repository since *base*; `head_tree` and `base_tree` have the changed files, now and before."""
 
-    def __init__(self, repo: str, work: str, base: str, called: str, files: list[ChangedFile]) -> None:
-        self.repo = repo
-        self.work = work
-        self.base = base
-        self.called = called
-        self.files = files
-        self.head_tree = os.path.join(work, "head")
-        self.base_tree = os.path.join(work, "base")
+    repo: str
+    work: str
+    base: str
+    called: str
+    files: list[ChangedFile]
+
+    def __post_init__(self) -> None:
+        self.head_tree = os.path.join(self.work, "head")
+        self.base_tree = os.path.join(self.work, "base")
 
     def file(self, path: str) -> ChangedFile | None:
         """The changed file of that path."""
@@ -230,7 +238,7 @@ def _write(path: str, data: bytes) -> None:
 
 def save(change: Change) -> None:
     """Keep the change for the checks, which are separate processes."""
-    rows = [[file.path, file.status, file.old, file.added, file.deleted, file.size] for file in change.files]
+    rows = [astuple(file) for file in change.files]
     with open(os.path.join(change.work, "change.json"), "w", encoding="utf-8") as out:
         json.dump([change.repo, change.base, change.called, rows], out)
 

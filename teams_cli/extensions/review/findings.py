@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from teams_cli.environment import to_install
@@ -24,19 +25,17 @@ _HERE = re.compile(r"teams-review:\s*allow(?:\s+([\w,./: -]+))?")
 _NO_CHECK = re.compile(r"(?:#|//)\s*(?:noqa\b|nosec\b|nosemgrep\b|pragma: allowlist secret|eslint-disable)")
 
 
+@dataclass
 class Finding:
     """A defect. *rule* names the kind, for the allow-list; *anywhere*: it counts also on lines that did not change."""
 
-    def __init__(
-        self, weight: str, path: str, line: int, what: str, rule: str, text: str = "", anywhere: bool = False
-    ) -> None:
-        self.weight = weight
-        self.path = path
-        self.line = line
-        self.what = what
-        self.rule = rule
-        self.text = text
-        self.anywhere = anywhere
+    weight: str
+    path: str
+    line: int
+    what: str
+    rule: str
+    text: str = ""
+    anywhere: bool = False
 
     def __str__(self) -> str:
         where = f"{shown(self.path)}{f':{self.line}' if self.line else ''}"

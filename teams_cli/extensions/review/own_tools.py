@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 
 from teams_cli import text
 from teams_cli.extensions.review import change as changes
@@ -30,22 +31,22 @@ _ENVIRONMENTS = (".venv", "venv", "env")
 _ROW = re.compile(r"^(?:\./)?(?P<path>[^:(]+)(?::|\()(?P<line>\d+)(?:[:,]\d+)?\)?:?\s*(?P<what>.+)$")
 
 
+def _rows(output: str) -> Rows:
+    """Rows of `path:line: what` or `path(line,column): what`, as most linters print them."""
+    for row in output.splitlines():
+        if match := _ROW.match(row.strip()):
+            yield match["path"], int(match["line"]), re.sub(r"^\d+:\s*", "", match["what"])
+
+
+@dataclass
 class Linter:
     """A linter that a repository may have: the files that configure it, its arguments, and how to read its output."""
 
-    def __init__(
-        self,
-        name: str,
-        ends: tuple[str, ...],
-        configured_by: tuple[tuple[str, str], ...],
-        arguments: str,
-        rows: Callable[[str], Rows] | None = None,
-    ) -> None:
-        self.name = name
-        self.ends = ends
-        self.configured_by = configured_by
-        self.arguments = arguments.split()
-        self.rows = rows or _rows
+    name: str
+    ends: tuple[str, ...]
+    configured_by: tuple[tuple[str, str], ...]
+    arguments: str
+    rows: Callable[[str], Rows] = _rows
 
     def is_configured(self, repo: str) -> bool:
         """Whether one of its configuration files exists and has its section."""
@@ -59,13 +60,6 @@ class Linter:
         directories = [*(f"{name}/bin" for name in _ENVIRONMENTS), "node_modules/.bin"]
         paths = (os.path.join(repo, directory, self.name) for directory in directories)
         return next((path for path in paths if os.access(path, os.X_OK)), "") or linters.program(self.name)
-
-
-def _rows(output: str) -> Rows:
-    """Rows of `path:line: what` or `path(line,column): what`, as most linters print them."""
-    for row in output.splitlines():
-        if match := _ROW.match(row.strip()):
-            yield match["path"], int(match["line"]), re.sub(r"^\d+:\s*", "", match["what"])
 
 
 def _eslint_rows(output: str) -> Rows:
@@ -107,7 +101,7 @@ def linter_findings(change: Change, seconds: float, report: Report) -> Iterator[
         if not (path := linter.program(change.repo)):
             report(f"{linter.name} is configured, and not installed")
             continue
-        arguments = [argument.replace("{work}", change.work) for argument in linter.arguments]
+        arguments = [argument.replace("{work}", change.work) for argument in linter.arguments.split()]
         files = [] if linter.name == "tsc" else paths  # tsc looks at the whole project
         try:
             output = linters.output([path, *arguments, *files], change.repo, seconds)
@@ -135,14 +129,14 @@ _MISSING = re.compile(
 )
 
 
+@dataclass
 class Suite:
     """Tests that one command runs: the files, and how its output shows failures."""
 
-    def __init__(self, name: str, words: list[str], files: list[str], failed: re.Pattern[str]) -> None:
-        self.name = name
-        self.words = words
-        self.files = files
-        self.failed = failed
+    name: str
+    words: list[str]
+    files: list[str]
+    failed: re.Pattern[str]
 
 
 def _suites(change: Change, git: Git, environ: Mapping[str, str]) -> Iterator[Suite]:
