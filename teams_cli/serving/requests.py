@@ -241,11 +241,17 @@ def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sen
     if agent:
         caller = Caller(agent, token=token, config=base.config)
         caller.display, caller.type = (sender.display, sender.type) if sender else ("", "")
-    sources = {**base.sources, "team": (team, "request"), "agent": (agent, "request")}
+    sources = {**base.sources, **{key: _source(base, key, value) for key, value in (("team", team), ("agent", agent))}}
     call = Call(base.store, base.config, caller, team, sources, environ=base.environ, directory=base.said_directory)
     if caller:
         caller.approve = call.ask_human
     return call
+
+
+def _source(base: Call, key: str, value: str) -> tuple[str, str]:
+    """The value and where it came from: the request, unless the server was started with it."""
+    known = base.sources.get(key, ("", "unset"))
+    return known if value == known[0] else (value, "request")
 
 
 def answer(call: Call, name: str, given: Mapping[str, Any], spelling: Spelling = snake_case) -> Any:

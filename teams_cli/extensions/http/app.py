@@ -170,7 +170,7 @@ class Api:
             return self.operations.receipts.expect(request, Document(document, headers=damaged), call)
 
         snake = command.name.replace("-", "_")
-        names = dict.fromkeys((command.name, snake, f"team_{snake}", f"team_{command.name}"))
+        names = dict.fromkeys((command.name, snake, f"team_{snake}", f"team-{command.name}"))
         return [Route(f"/{name}", _answering(handle), methods=["GET" if command.reads else "POST"]) for name in names]
 
     async def agents(self, request: Request) -> Response:

@@ -120,7 +120,7 @@ class Operations:
         )
         said = (sender and sender.team) or request.query_params.get("team") or base.said_team
         token = request.headers.get("x-teams-token", "")
-        call = requests.call_as(fresh, agent, said or fresh.only_team(), token, sender)
+        call = requests.call_as(fresh, agent, said, token, sender)
         call.elsewhere = True
         call.is_given_up = lambda: client.is_gone
         return run(call)

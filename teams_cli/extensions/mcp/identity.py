@@ -67,7 +67,8 @@ class Identity:
         if inside := insiders.caller(store.root, Binding(team, agent, token), agent_id, tool_use_id):
             own, (agent, token) = Binding(team, *inside), inside
         agent = sender.known_as(agent) if sender else agent
-        call = requests.call_as(whole, agent, (sender and sender.team) or team, token, sender)
+        said = (sender and sender.team) or (team if own else self._team)
+        call = requests.call_as(whole, agent, said, token, sender)
         call.is_given_up = lambda: requester.is_gone
         if call.caller is not None and base.caller is not None and not own:
             call.caller.display = call.caller.display or base.caller.display
@@ -88,11 +89,15 @@ class Identity:
             return
         binding = bindings.above(self._base.store.root, os.getppid())
         if binding and self._team in ("", binding.team):
-            self.agent, self._team, self.token = binding.agent, binding.team, binding.token
+            self._speak_for(binding.agent, binding.team, binding.token, "terminal")
 
     def adopt(self, agent: str, team: str, token: str) -> None:
         """Speak from now on for the agent that has just made or joined a team."""
-        self.agent, self._team, self.token = agent, team, token or self.token
+        self._speak_for(agent, team, token or self.token, "session")
+
+    def _speak_for(self, agent: str, team: str, token: str, source: str) -> None:
+        self.agent, self._team, self.token = agent, team, token
+        self._base.sources = {**self._base.sources, "team": (team, source), "agent": (agent, source)}
 
 
 class Rights:

@@ -27,6 +27,7 @@ def test_commands_are_what_they_are_at_the_shell(cli: Cli, server: Server) -> No
     assert server.post("/api/update-task?as=bob", {**end, "wait": 60})["claimed"]["id"] == "task-2"
     assert cli.ok("show-task", "1")["result"] == "täglich ☃"
     assert server.get("/api/whoami?as=bob")["role"] == "team-member" and server.get("/api/whoami")["agentId"] == "human"
+    assert server.get("/api/whoami")["sources"]["team"] == "only"
     server.post("/api/send-message?as=bob", {"to": "mia", "text": "hi"})
     assert [m["message"] for m in server.post("/api/read-messages?as=mia")] == ["hi"]
     assert [row["name"] for row in server.get("/api/list-agents")["agents"]] == ["lea", "bob", "mia"]
@@ -38,6 +39,8 @@ def test_commands_are_what_they_are_at_the_shell(cli: Cli, server: Server) -> No
 def test_requests_are_made_as_in_opencode_teams(cli: Cli, server: Server) -> None:
     """With its names of operations and arguments, which say the team and who calls."""
     leader = {"agentId": "agent-1", "agentName": "Ann", "agentType": "leader"}
+    for name in ("team-spawn-team", "team_spawn_team"):
+        server.post(f"/api/{name}", {"teamName": name, "leaderInfo": leader})
     made = server.post("/api/spawn_team", {"teamName": "review", "leaderInfo": leader})
     assert (made["leader"], made["members"][0]["agentName"]) == ("agent-1", "Ann")
     server.post("/api/create-task?as=agent-1", {"teamName": "review", "title": "look"})
