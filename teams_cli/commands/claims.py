@@ -183,9 +183,7 @@ def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]
         news = concerns.wait(call.store, call.team, call.known, left, notes.append, call.say, of_these, again, tend)
         events = [event for event in news["happened"] if event["what"] != "ready"]
         beside = [*news["messages"], *events]
-        # Mail that needs only a reply comes with the task; all else is handled before a task is claimed.
-        first = [entry for entry in beside if entry["next"] and entry["next"] != steps.reply(entry["id"])]
-        if first or not claims.is_free(call.store, call.load_team(), call.known):
+        if any(map(_comes_first, beside)) or not claims.is_free(call.store, call.load_team(), call.known):
             break
         try:
             task = claims.claim_next(call.store, call.team, call.caller)
