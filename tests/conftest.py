@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from teams_cli import extensions
 from teams_cli.membership import joining
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams.permission import Caller
 from tests.support import forks, postgres
 from tests.support.cli import ALPHA
+from tests.support.lacking import skip_without
 from tests.support.postgres import Postgres
 
 if TYPE_CHECKING:
@@ -60,8 +60,7 @@ _server: Postgres | None = None
 def server() -> Postgres:
     """The one PostgreSQL server of this test process, started when it is first asked for."""
     global _server
-    if "postgres" not in extensions.every():
-        pytest.skip("The extension is not here.")
+    skip_without("postgres")
     if why := postgres.missing():
         if os.environ.get("REQUIRE_POSTGRES"):
             pytest.fail(why)

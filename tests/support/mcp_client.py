@@ -15,6 +15,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from tests.support.cli import COMMAND, TIMEOUT, Cli
+from tests.support.lacking import skip_without
 
 ERAS = ("legacy", "auto")
 """The protocol with a handshake, and the newest that the client library knows."""
@@ -69,6 +70,7 @@ async def until(ready: Callable[[], Any], what: str = "") -> Any:
 
 def within(test: Callable[[], Awaitable[None]]) -> None:
     """Run an asynchronous test, to its end or that of the patience for it."""
+    skip_without("mcp")
 
     async def bounded() -> None:
         with anyio.fail_after(TIMEOUT):
@@ -81,6 +83,7 @@ class Line:
     """A bare connection: lines out, lines in, each a JSON document."""
 
     def __init__(self, cli: Cli, agent: str, command: list[str] | None = None) -> None:
+        skip_without("mcp")
         self.process = subprocess.Popen(
             command or [*COMMAND, "mcp"],
             env=cli.environ(agent),

@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from tests.support.cli import TIMEOUT, Cli
+from tests.support.lacking import skip_without
 
 
 class Reply:
@@ -44,6 +45,7 @@ class Server:
     """A server on any free port, and requests to it."""
 
     def __init__(self, cli: Cli, *words: str, port: int = 0) -> None:
+        skip_without("http")
         self.process = cli.start("serve", "--json", "--port", str(port), *words, agent="", team="")
         line = self.process.stdout.readline()
         assert line, self.process.stderr.read()
