@@ -102,7 +102,7 @@ def report(directory: str, missing: list[str]) -> str:
     findings = _by_weight(results)
     parts = [_head(results, findings)]
     if missing:
-        parts.append(f"Without {' and '.join(missing)} it finds less. {to_install('review')}")
+        parts.append(f"Not installed: {', '.join(missing)}. With them a review finds more. {to_install('review')}")
     parts += [_section(weight, findings[weight]) for weight in WEIGHTS if findings[weight]]
     return "\n\n".join([*parts, _looked_at(results)]) + "\n"
 
