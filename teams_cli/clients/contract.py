@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 _A_DAY = 86400
-_HOLDS = 3600
-"""Seconds that a client gives a hook which holds the end of a turn."""
+_HOLDS = 900
+"""Seconds that a client gives a hook which holds the end of a turn. Qwen Code reads 1000 and more as milliseconds."""
 
 
 class SettingsPlace:
@@ -44,9 +44,10 @@ class Home:
 
 
 class PluginCommands:
-    """The commands that install and remove a plugin: words of the command `plugin` of *program*. The keys *beside* are
-    left in the client's settings, whose file below the user's home is *settings* if the client has no others. *form* is
-    how entries of ours are put into the first settings file, too.
+    """The commands that install and remove a plugin: words of the command `plugin` of *program*, or of the command
+    *noun*, which takes the folder of the plugin instead of a catalogue. The keys *beside* are left in the client's
+    settings, whose file below the user's home is *settings* if the client has no others. *form* is how entries of ours
+    are put into the first settings file, too.
     """
 
     def __init__(
@@ -57,7 +58,9 @@ class PluginCommands:
         beside: tuple[str, ...] = (),
         settings: str = "",
         form: Form | None = None,
+        noun: str = "plugin",
     ) -> None:
+        self.noun = noun
         self.program = program
         self.install = install
         self.uninstall = uninstall
@@ -80,7 +83,7 @@ class Client:
     waiting: tuple[str, ...] = ()
     """The events after which a second hook waits for mail in the background, and wakes the client by its end."""
     holding: tuple[str, ...] = ()
-    """The events, ends of turns, that a hook may hold for an hour while something is at work for the agent."""
+    """The ends of turns that a hook may hold for a quarter of an hour while something is at work for the agent."""
     seat: Seat | None = None
     """Its properties in a terminal; None for a client that has no terminal."""
     hook_timeout: int | None = None

@@ -7,7 +7,7 @@ import os
 WAIT = "--wait"
 """The argument of a hook that waits in the background of a client in a terminal for mail."""
 HOLD = "--hold"
-"""The argument of a hook that may hold the end of a turn for an hour: the client was told to give it that time."""
+"""The argument of a hook that may hold the end of a turn for a quarter of an hour: the client gives it that time."""
 ASK = "--ask"
 """The argument of a hook that asks the human whether a tool may be used."""
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -27,6 +27,9 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 def commands(plugin: PluginCommands, is_wanted: bool) -> list[tuple[str, ...]]:
     """Return the client's commands that install the plugin, or remove it."""
+    if plugin.noun != "plugin":
+        words = (plugin.install, f"{directory()}/plugins/{_NAME}", "--consent")
+        return [(plugin.program, plugin.noun, *(words if is_wanted else (plugin.uninstall, _NAME)))]
     market = (plugin.program, "plugin", "marketplace")
     if is_wanted:
         return [(*market, "add", directory()), (plugin.program, "plugin", plugin.install, _SOURCE)]
@@ -87,12 +90,15 @@ def _run(wanted: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> None:
 
 
 def _said(text: str, beside: tuple[str, ...]) -> Any:
-    """Return the content of the settings, without keys in *beside* that hold nothing but the removed plugin."""
+    """Return the content of the settings, without their version, and without keys in *beside* that hold nothing but
+    the removed plugin.
+    """
     try:
         document = json.loads(text or "{}")
     except ValueError:
         return text.strip()
-    return {key: value for key, value in document.items() if key not in beside or value not in ({}, {_SOURCE: False})}
+    added = {key for key in beside if key.startswith("$") or document.get(key) in ({}, {_SOURCE: False})}
+    return {key: value for key, value in document.items() if key not in added}
 
 
 def _text(path: str) -> str | None:

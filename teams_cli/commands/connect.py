@@ -32,7 +32,7 @@ _INSTALL = """Connect a client: add hooks and the MCP server to its settings. It
 At a terminal it asks, unless --yes is given. Other settings stay. A client that starts in a terminal with TEAMS_TEAM,
 or in a directory bound by `teams here`, becomes a member, and messages wake it. Elsewhere the hooks print nothing, and
 the server offers only reading and joining. Agents started by `run-agent` and `spawn` need no installation. Repeating it
-is safe. Copilot CLI is always connected by the plugin of `teams`. With --plugin, Claude Code and Codex
+is safe. Copilot CLI is always connected by the plugin of `teams`. With --plugin, Claude Code, Codex and Qwen Code
 are too. The plugin also adds a skill.
 
 Raises:
@@ -268,9 +268,7 @@ COMMANDS = table(
         *_SCOPE,
         switch("--yes", "Make the change without asking."),
         switch("--agents-md", "With --project: also write how to work in a team into AGENTS.md."),
-        switch(
-            "--plugin", "Install the plugin, with the client's own command: for Claude Code, Codex and Copilot CLI."
-        ),
+        switch("--plugin", "Install the plugin, with the client's own command; not for OpenCode and Gemini CLI."),
         doc=_INSTALL,
         in_team=False,
         changes=False,

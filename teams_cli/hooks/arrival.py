@@ -50,8 +50,8 @@ _LONGEST = 60_000
 def tell_child(
     client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str], holds: bool = False
 ) -> None:
-    """Answer the hook, if an agent inside the client called it. Its end is held for an hour if the client *holds* on
-    for the hook, else for some seconds.
+    """Answer the hook, if an agent inside the client called it. Its end is held for a quarter of an hour if the client
+    *holds* on for the hook, else for some seconds.
     """
     event = json.loads(given)
     child = str(event.get("agent_id") or "")

@@ -57,8 +57,8 @@ def say(document: dict[str, Any]) -> None:
 def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str], holds: bool) -> None:
     """Answer the hook on standard output. Agents that are no members are told nothing.
 
-    The end of a turn is held while something is at work for the agent: for an hour where the client *holds* on for
-    the hook, and not where a person sits in front of it: that agent is woken later.
+    The end of a turn is held while something is at work for the agent: for some seconds, for a quarter of an hour where
+    the client *holds* on for the hook, and not where a person sits in front of it: that agent is woken later.
     """
     event = json.loads(given) if given.strip() else {}
     team, agent = standpoint.team, standpoint.agent

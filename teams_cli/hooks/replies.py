@@ -174,8 +174,8 @@ def at_work(store: Store, team: str, name: str, session: Session | None) -> list
     return [f"Agents still work for you: {named}. Their results come as messages: teams read-messages --wait 600"]
 
 
-SHORT_HOLD, LONG_HOLD = 25.0, 3570.0
-"""Seconds that the end of a turn may be held: some clients give a hook no more than 30, others an hour."""
+SHORT_HOLD, LONG_HOLD = 25.0, 870.0
+"""Seconds that the end of a turn may be held: clients give a hook 30, or a quarter of an hour where ours says so."""
 
 
 def hold(store: Store, team: str, caller: Caller, session: Session | None, seconds: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from teams_cli.clients.contract import Client, Dialect, Home, SettingsPlace, ToolGuard
+from teams_cli.clients.contract import Client, Dialect, Home, PluginCommands, SettingsPlace, ToolGuard
 from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import SOCKET, Seat, Socket
 from teams_cli.clients.settings_files import Settings, kept_once
@@ -71,6 +71,7 @@ class Qwen(Client):
         ),
     )
 
+    plugin = PluginCommands("qwen", "install", "uninstall", beside=("$version",), noun="extensions")
     versions = Versions("0.24.4")
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:
