@@ -9,6 +9,9 @@ from collections.abc import Callable
 from tests.e2e.conftest import Office, every_mcp_client
 from tests.e2e.model import Say, Use
 
+LISTEN = Use("more_tools", name="read_messages", arguments={"wait": 100})
+"""Clients know only the tools of the first list, which has no `read_messages`."""
+
 
 def until(look: Callable[[], bool]) -> None:
     give_up = time.monotonic() + 120
@@ -23,8 +26,8 @@ def test_two_agents_of_iam_ask_and_answer(office: Office) -> None:
     office.model.script(
         "[backend]",
         Use("broadcast", message="Starting backend work"),
-        Use("read_messages", wait=100),
-        Use("read_messages", wait=100),
+        LISTEN,
+        LISTEN,
         Use("broadcast", reply_to="3", message="Here's the schema: {...}"),
         Say("served"),
         Say("bye"),
@@ -33,7 +36,7 @@ def test_two_agents_of_iam_ask_and_answer(office: Office) -> None:
         "[frontend]",
         Use("broadcast", message="Starting frontend work"),
         Use("broadcast", send_to="agentB", message="Need the API schema"),
-        Use("read_messages", wait=100),
+        LISTEN,
         Use("broadcast", reply_to="4", message="Got it, thanks!"),
         Say("built"),
     )

@@ -196,7 +196,7 @@ def _unread(call: Call) -> int:
 
 
 def _word(document: dict[str, Any]) -> None:
-    """Put `next`, hints and notices into the words of tools, also in the lists of the document and in `attend`."""
+    """Put `next`, hints, help and notices into the words of tools, also in the lists of the document and `attend`."""
     _word_row(document)
     output = document["state"].get("output") if isinstance(document.get("state"), dict) else None
     if isinstance(output, dict) and "hint" in output:
@@ -208,10 +208,10 @@ def _word(document: dict[str, Any]) -> None:
 
 
 def _word_row(row: dict[str, Any]) -> None:
-    for key in ("next", "hint", "message", "content"):
+    for key in ("next", "hint", "help", "message", "content"):
         if not isinstance(row.get(key), str):
             continue
-        if key in ("next", "hint") or row.get("from") == SYSTEM:
+        if key in ("next", "hint", "help") or row.get("from") == SYSTEM:
             row[key] = in_tools(row[key])
         else:
             row[key] = _HOW_TO_ANSWER.sub(lambda line: in_tools(line[0]), row[key])

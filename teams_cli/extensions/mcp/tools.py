@@ -339,10 +339,12 @@ _SCHEMA: dict[str, Any] = {
 
 
 def first_tools(usable: list[Tool]) -> list[Tool]:
-    """The most important usable tools, and the tool for permissions, which the client calls by itself."""
+    """The most important usable tools. Where questions are on, also the tool that asks others, since agents are told
+    to ask; and the tool for permissions, which the client calls by itself.
+    """
     by_name = {tool.name: tool for tool in usable}
     first = [by_name[name] for name in _FIRST if name in by_name][:_MOST_FIRST]
-    return first + [by_name[name] for name in (PROMPT_TOOL,) if name in by_name]
+    return first + [by_name[name] for name in (results.tool_name(_ASK), PROMPT_TOOL) if name in by_name]
 
 
 def tool_meant(name: str, arguments: Arguments) -> tuple[str, Arguments]:

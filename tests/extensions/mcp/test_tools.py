@@ -71,6 +71,17 @@ async def test_a_client_begins_with_six_tools_and_has_the_others_when_it_asks(cl
     assert unread(cli, "mia") == [1]
 
 
+async def test_where_questions_are_on_the_tool_for_them_is_in_the_first_list(cli: Cli) -> None:
+    async with client_of(cli, "bob") as bob:
+        assert "ask_others" not in await names(bob)
+        sources = (await call(bob, "whoami"))["sources"]
+        assert (sources["agent"], sources["team"]) == ("TEAMS_AGENT_ID", "TEAMS_TEAM")
+        cli.ok("set", "broadcast", "human", agent="lea")
+        assert "ask_others" in await names(bob)
+        told = {row["key"]: row["help"] for row in (await call(bob, "settings"))["settings"]}
+        assert told["broadcast"] == "whom `ask_others` asks" and "--" not in told["ack_timeout"]
+
+
 @pytest.mark.slow
 async def test_all_tools_are_all_that_programs_may_request(cli: Cli) -> None:
     """Each with the schema of its command; together, the roles see every one."""
@@ -98,6 +109,8 @@ async def test_without_an_identity_one_can_look_and_join(cli: Cli) -> None:
         await until(lambda: [m for m in heard if m.method == "notifications/tools/list_changed"])
         assert set(await names(client)) >= OF_MEMBERS
         assert (await call(client, "list_agents"))["self"] == joined["agentId"] == "agentA"
+        sources = (await call(client, "whoami"))["sources"]
+        assert (sources["agent"], sources["team"]) == ("session", "session")
         assert (await call(client, "send_to_agent", target="bob", message="hi"))["delivered"] is True
     assert unread(cli, "bob") == [1]
 
