@@ -272,7 +272,8 @@ def _others(document: dict[str, Any]) -> Lines:
     if document["stuck"]:
         lines.append((f"blocked by failed tasks: {', '.join(document['stuck'][:5])}", _USEFUL))
     if document["moreChanges"]:
-        lines.append((f"{document['moreChanges']} other changes: teams history --since {document['since']}", _EXTRA))
+        others = text.counted(document["moreChanges"], "other change")
+        lines.append((f"{others}: teams history --since {document['since']}", _EXTRA))
     counts = ", ".join(f"{count} {status}" for status, count in document["tasks"].items()) or "none"
     return [*lines, (f"tasks: {counts}; ready: {document['ready']}", _USEFUL)]
 

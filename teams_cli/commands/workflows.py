@@ -55,7 +55,7 @@ attempts}. The harness `shell` runs the command in `run`; agents with a model fo
 * variables: {NAME: DEFAULT} or {NAME: {default, description}}; commands get them as environment variables.
 * agents: a number, or a list of {name, role, type, count}. An entry may also set harness, model, permissions,
 cwd, worktree or answer, instead of the run's.
-* roles: {NAME: {extends, skill, description, allow, deny}}.
+* roles: {NAME: {extends, skill, description, workflow, allow, deny}}.
 * needs: [git-checkout, review]: the variable `repo` is a checkout; the extension for reviews is installed.
 * broadcast: a text that is sent to all workers.
 * synthesize: {run, prompt, verdict}: the leader's last step. With a model it follows `prompt`, never `run`;
