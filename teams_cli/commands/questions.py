@@ -191,7 +191,8 @@ def words_of_answered(question: dict[str, Any]) -> Parts:
 
 def words_of_whole(question: dict[str, Any]) -> Parts:
     answers = [
-        f"{answer['responder']}: {answer['content']}{' (late)' if answer.get('late') else ''}"
+        f"{answer['responder']}: {'skipped' if answer.get('skipped') else answer['content']}"
+        f"{' (late)' if answer.get('late') else ''}"
         for answer in question["answers"]
     ]
     return [*words_of_asked(question), *answers]

@@ -74,6 +74,7 @@ def test_enter_skips_at_once_and_is_no_answer(cli: Cli, person: Person) -> None:
     person.types("")
     found = json.loads(asking.communicate(timeout=TIMEOUT)[0])
     assert found["responses"] == [] and found["skipped"] is True and "human_qa_history" not in found
+    assert "human: skipped" in cli("show-question", "1").stdout.splitlines()
     again = cli.start("ask-others", "which colour?", "--human", "--json", agent="ann")
     person.sees("BROADCAST FROM ANN")
     person.types("red")
