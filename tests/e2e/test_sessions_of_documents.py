@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from tests.e2e.conftest import Office, every_mcp_client
-from tests.e2e.model import Say, Use
+from tests.e2e.model import Run, Say, Use
 
 LISTEN = Use("more_tools", name="read_messages", arguments={"wait": 100})
 """Clients know only the tools of the first list, which has no `read_messages`."""
@@ -22,12 +22,16 @@ def until(look: Callable[[], bool]) -> None:
 
 @every_mcp_client
 def test_two_agents_of_iam_ask_and_answer(office: Office) -> None:
-    """Ids count in the team, so the question is the third message where the document has the first of an inbox."""
+    """Ids count in the team, so the question is the third message where the document has the first of an inbox.
+
+    The backend works until the frontend has asked.
+    """
+    office.say("create-task", "the question")
     office.model.script(
         "[backend]",
         Use("broadcast", message="Starting backend work"),
-        LISTEN,
-        LISTEN,
+        Run("teams wait --task 1 --timeout 100"),
+        Use("more_tools", name="read_messages"),
         Use("broadcast", reply_to="3", message="Here's the schema: {...}"),
         Say("served"),
         Say("bye"),
@@ -43,6 +47,8 @@ def test_two_agents_of_iam_ask_and_answer(office: Office) -> None:
     backend = office.start("[backend] go", "agentB")
     office.model.wait_for("[backend]", 2)
     frontend = office.start("[frontend] go", "agentA")
+    office.model.wait_for("[frontend]", 3)
+    office.say("update-task", "1", "--status", "cancelled", agent="human")
     assert office.end(frontend)["output"] == "built"
     office.end(backend)
     first, second, third, fourth, *_ = office.model.requests["[frontend]"]

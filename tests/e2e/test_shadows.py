@@ -35,7 +35,7 @@ def test_a_shadow_answers_while_its_agent_is_held_in_a_tool_call(office: Office)
         # What ends each request of OpenCode, who is there and what is open, is in that one alone.
         assert again[0] == role and said.startswith(again[1]) and (said == again[1] or office.client == "opencode")
     assert "[ask] which word?" not in first.text
-    assert "Your shadow answered" in second.since(first) and second.text.count("the word is xylophone") == 1
+    assert "Your fork answered" in second.since(first) and second.text.count("the word is xylophone") == 1
 
 
 @every_client
