@@ -339,12 +339,16 @@ _SCHEMA: dict[str, Any] = {
 
 
 def first_tools(usable: list[Tool]) -> list[Tool]:
-    """The most important usable tools. Where questions are on, also the tool that asks others, since agents are told
-    to ask; and the tool for permissions, which the client calls by itself.
+    """The most important usable tools, and the tool for permissions, which the client calls by itself.
+
+    Where questions are on, agents are told to ask: the tool for it takes the place of `claim_task`, since `wait` claims
+    tasks, too.
     """
     by_name = {tool.name: tool for tool in usable}
-    first = [by_name[name] for name in _FIRST if name in by_name][:_MOST_FIRST]
-    return first + [by_name[name] for name in (results.tool_name(_ASK), PROMPT_TOOL) if name in by_name]
+    ask = results.tool_name(_ASK)
+    names = [ask if name == "claim_task" and ask in by_name else name for name in _FIRST]
+    first = [by_name[name] for name in names if name in by_name][:_MOST_FIRST]
+    return first + [by_name[PROMPT_TOOL]] if PROMPT_TOOL in by_name else first
 
 
 def tool_meant(name: str, arguments: Arguments) -> tuple[str, Arguments]:

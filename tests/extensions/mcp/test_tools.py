@@ -77,7 +77,7 @@ async def test_where_questions_are_on_the_tool_for_them_is_in_the_first_list(cli
         sources = (await call(bob, "whoami"))["sources"]
         assert (sources["agent"], sources["team"]) == ("TEAMS_AGENT_ID", "TEAMS_TEAM")
         cli.ok("set", "broadcast", "human", agent="lea")
-        assert "ask_others" in await names(bob)
+        assert await names(bob) == ["brief", "wait", "ask_others", "broadcast", "update_task", "more_tools"]
         told = {row["key"]: row["help"] for row in (await call(bob, "settings"))["settings"]}
         assert told["broadcast"] == "whom `ask_others` asks" and "--" not in told["ack_timeout"]
 
