@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from teams_cli import closing, errors, text
 from teams_cli.agents import worktrees
 from teams_cli.clients import environments
 from teams_cli.membership import joining
 from teams_cli.messages import messages
+from teams_cli.records.types import Permissions
 from teams_cli.runs import crew, orders, reports, runs
 from teams_cli.runs.crew import Crew
 from teams_cli.runs.runs import COMPLETED, FAILED, INCOMPLETE, INTERRUPTED, RUN, Run
@@ -22,31 +25,25 @@ from teams_cli.store.pace import paced
 from teams_cli.tasks import attempts, dependencies, leases, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import permission, presence, role_definitions, settings, teams
+from teams_cli.teams.config import Config
 from teams_cli.teams.permission import Caller
+from teams_cli.teams.teams import Team
 from teams_cli.views import spending
 from teams_cli.workflows import checks, model
 from teams_cli.workflows.model import Workflow
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any, Protocol
 
-    from teams_cli.records.types import Permissions
-    from teams_cli.teams.config import Config
-    from teams_cli.teams.teams import Team
+class Progress(Protocol):
+    """Shows the progress of a run."""
 
-    class Progress(Protocol):
-        """Shows the progress of a run."""
+    def begins(self, team: str) -> None:
+        """The run begins, in that team."""
 
-        def begins(self, team: str) -> None:
-            """The run begins, in that team."""
+    def say(self, line: str) -> None:
+        """Show an event in a line."""
 
-        def say(self, line: str) -> None:
-            """Show an event in a line."""
-
-        def update(self, all_tasks: list[Task], living: list[str]) -> None:
-            """Show the tasks as they are now, and the workers that run."""
+    def update(self, all_tasks: list[Task], living: list[str]) -> None:
+        """Show the tasks as they are now, and the workers that run."""
 
 
 _LEAVE_TAKING = 5.0

@@ -41,17 +41,6 @@ if TYPE_CHECKING:
 _HINT = "Give the directory: --var repo=PATH"
 
 
-def directory(path: str) -> str:
-    """Return the path if it is a directory.
-
-    Raises:
-        InvalidValue: It is none.
-    """
-    if not os.path.isdir(path):
-        raise errors.InvalidValue(f"repo: {path} is not a directory", _HINT)
-    return path
-
-
 def checkout(path: str, environ: Mapping[str, str]) -> str:
     """The top directory of the git checkout that *path* is in.
 
@@ -94,7 +83,9 @@ def variables(workflow: Workflow, given: Mapping[str, str], surroundings: Surrou
             checked_value(value)
         except ValueError as problem:
             raise errors.InvalidValue(f"the variable {name} {problem}", "Give UTF-8 text.") from None
-    values[REPO] = directory(surroundings.path(given.get(REPO) or values.get(REPO) or "."))
+    values[REPO] = surroundings.path(given.get(REPO) or values.get(REPO) or ".")
+    if not os.path.isdir(values[REPO]):
+        raise errors.InvalidValue(f"repo: {values[REPO]} is not a directory", _HINT)
     if GIT_CHECKOUT in workflow.needs:
         values[REPO] = checkout(values[REPO], surroundings.environ)
     return values

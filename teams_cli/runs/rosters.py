@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -20,17 +22,10 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks import claims, creating, tasks
 from teams_cli.tasks.creating import Planned
 from teams_cli.teams import pages, role_definitions, roles, settings, teams
+from teams_cli.teams.config import Config
 from teams_cli.teams.permission import Caller, require
 from teams_cli.workflows import roster as rosters
-from teams_cli.workflows.model import TaskTemplate
 from teams_cli.workflows.roster import ListedTask, MemberTemplate, Roster
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
-    from teams_cli.teams.config import Config
 
 _LEADER = "lead"
 _PROMPT = """\
@@ -104,7 +99,9 @@ class _Rise:
                 about = self.descriptions[member.role]
                 role_definitions.define(self.store, self.team, self.caller, member.role, description=about)
             roles.known_role(member.role, teams.get(self.store, self.team), self.caller.config)
-        shared = [key for key, body in self.roster.pages.items() if self._share(key, body)]
+        missing = [key for key in self.roster.pages if pages.find(self.store, self.team, key) is None]
+        for key in missing:  # a page that the team has changed since is left alone
+            pages.share(self.store, self.team, self.caller, key, self.roster.pages[key], 0)
         made = self._create_tasks()
         members = [self._member(member) for member in self.roster.members]
         return {
@@ -112,7 +109,7 @@ class _Rise:
             "leader": teams.get(self.store, self.team).leader,
             "created": created,
             "members": members,
-            "pages": shared,
+            "pages": missing,
             "tasks": made,
         }
 
@@ -131,34 +128,20 @@ class _Rise:
             closing.restore(self.store, self.team, self.caller)
         return False
 
-    def _share(self, key: str, body: str) -> bool:
-        """Share a page that never existed. A page that the team has changed since is left alone."""
-        if pages.find(self.store, self.team, key) is not None:
-            return False
-        pages.share(self.store, self.team, self.caller, key, body, 0)
-        return True
-
     def _create_tasks(self) -> list[str]:
         there = {task.step: task.id for task in tasks.all_of(self.store, self.team, []) if task.step}
-        missing = [template for template in self.templates if template.id not in there]
-        planned = [
-            Planned(
-                template.id,
-                creating.of_template(self.team, template, os.path.dirname(self.path)).having(step=template.id),
-                [there.get(key, key) for key in template.blocked_by],
-                *self._reserved(template, there),
-            )
-            for template in missing
-        ]
+        planned = []
+        for template in self.templates:
+            if template.id not in there:
+                task = creating.of_template(self.team, template, os.path.dirname(self.path)).having(step=template.id)
+                blockers = [there.get(key, key) for key in template.blocked_by]
+                keep_for, after = None, []
+                if isinstance(template, ListedTask):  # the tasks of a workflow are for nobody
+                    keep_for, after = template.keep_for, [there.get(key, key) for key in template.after]
+                planned.append(Planned(template.id, task, blockers, keep_for, after))
         coming = [member.name for member in self.roster.members]
         made = creating.create_all(self.store, self.team, self.caller, planned, coming) if planned else []
         return [task.id for task in made]
-
-    def _reserved(self, template: TaskTemplate, there: dict[str, str]) -> tuple[str | None, list[str]]:
-        """The assignee of the task, and the tasks that must be completed before it can be completed."""
-        if not isinstance(template, ListedTask):
-            return None, []
-        return template.keep_for, [there.get(key, key) for key in template.after]
 
     def _member(self, member: MemberTemplate) -> dict[str, Any]:
         """Start, resume or expect a member, and return its state. It keeps its role; the roster's is `said`."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from teams_cli import errors
 from teams_cli.agents import ending
 from teams_cli.agents.seats import terminals
@@ -10,21 +13,15 @@ from teams_cli.clock import seconds_since
 from teams_cli.messages import inboxes, messages
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN
+from teams_cli.questions.questions import Question
 from teams_cli.store.contract import Store
 from teams_cli.tasks import attempts, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.presence import Agent, is_gone, load_all
 from teams_cli.teams.teams import Member, Team
+from teams_cli.views.course import Graph
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from teams_cli.questions.questions import Question
-    from teams_cli.views.course import Graph
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 
 _LETTERS = 50

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from teams_cli import errors
 from teams_cli.clock import parse_rfc3339
 from teams_cli.membership import shutdowns
@@ -16,19 +18,14 @@ from teams_cli.tasks import changes, checks, dependencies, landings, leases, pla
 from teams_cli.tasks.plans import Plan
 from teams_cli.tasks.tasks import EDITABLE, Task
 from teams_cli.teams import pages, presence, settings, teams
+from teams_cli.teams.config import Config
 from teams_cli.teams.permission import Caller
 from teams_cli.teams.teams import Team
 from teams_cli.views import agents, course, reach
 from teams_cli.views.course import Graph
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from teams_cli.teams.config import Config
-
-    Problems = list[errors.TeamsError]
-    Rows = dict[str, Any]
+Problems = list[errors.TeamsError]
+Rows = dict[str, Any]
 
 
 FINISHED = 100

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
 from teams_cli.clock import length, parse_rfc3339
 from teams_cli.tasks.dependencies import among, open_blockers
 from teams_cli.tasks.tasks import FINISHED, STATUSES, Task
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from datetime import datetime
-    from typing import Any
 
 _RECENT = 20
 """The last completions, from which the pace is computed."""

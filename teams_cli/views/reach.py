@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from teams_cli import errors
 from teams_cli.agents import sessions
 from teams_cli.agents.seats import terminals
@@ -13,12 +16,6 @@ from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
 
 NO_MORE = "will_not_be_read"
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from teams_cli import errors
 from teams_cli.agents import budgets
 from teams_cli.agents.budgets import TurnUsage
 from teams_cli.store.contract import Store
 from teams_cli.teams.teams import Team
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+Part = tuple[str, float, TurnUsage]
 
-    Part = tuple[str, float, TurnUsage]
 
 BY = ("agent", "task", "model")
 _COUNTS = ("input", "cached", "output")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 
 from teams_cli import errors
 from teams_cli.names import HUMAN, RESERVED
+from teams_cli.records.types import RoleDefinition
 from teams_cli.teams import settings
 from teams_cli.teams.roles import ALIASES, BUILT_IN, operations
 from teams_cli.teams.teams import LEADER, MANAGER, MEMBER
@@ -13,15 +15,9 @@ from teams_cli.text import file_patterns
 from teams_cli.workflows import model, ordering
 from teams_cli.workflows.model import REPO, RESULT, AgentTemplate, TaskTemplate, Workflow
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from teams_cli.records.types import RoleDefinition
-
-    Place = tuple[str | int, ...]
-    Problem = tuple[Place, str]
-    Roles = dict[str, RoleDefinition]
+Place = tuple[str | int, ...]
+Problem = tuple[Place, str]
+Roles = dict[str, RoleDefinition]
 
 
 def problems(workflow: Workflow, known_ids: set[str], user_roles: Roles) -> list[Problem]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import yaml
@@ -13,15 +14,9 @@ from teams_cli.names import is_name
 from teams_cli.store.files import disk
 from teams_cli.teams import settings
 from teams_cli.workflows import checks
+from teams_cli.workflows.checks import Place, Problem, Roles
 from teams_cli.workflows.model import Workflow
 from teams_cli.workflows.places import LOCAL, directories, paths
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from teams_cli.workflows.checks import Place, Problem, Roles
-
 
 _HARNESSES = {"openai": "codex", "gemini": "gemini", "claude": "claude", "claude_code": "claude", "qwen": "qwen"}
 _MACHINES = "agents have the commands of their client, and `permissions` says which"
@@ -220,11 +215,14 @@ def read(path: str, roles: Roles | None = None) -> Workflow:
         refuse_massgen(path, content)
         hint = f"A workflow starts with a line {FENCE}, YAML, and another line {FENCE}."
         raise errors.InvalidValue(f"{path} has no front matter", hint)
-    document, lines, found = _parse(text, path)
+    document, lines, twice = _parse(text, path)
     workflow, wrong = _validate(document, roles or {})
     wrong += _unknown_workflows(workflow, os.path.dirname(path)) if workflow else []
-    if found := [*found, *wrong]:
-        raise _refusal(path, sorted((_line(lines, place), f"{_field(place)}{what}") for place, what in found))
+    if wrong := [*twice, *wrong]:
+        problems = sorted((_line(lines, place), f"{_field(place)}{what}") for place, what in wrong)
+        count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
+        hint = "Then check it again: teams check-workflow FILE"
+        raise errors.InvalidValue(_listed(path, problems, f"has {count}"), hint)
     assert workflow is not None
     return workflow
 
@@ -251,11 +249,6 @@ def refuse_massgen(path: str, text: str) -> None:
         raise errors.InvalidValue(
             _listed(path, sorted(lines_and_words), "is a configuration of MassGen"), _MASSGEN_HINT
         )
-
-
-def _refusal(path: str, found: list[tuple[int, str]]) -> errors.InvalidValue:
-    count = "a problem" if len(found) == 1 else f"{len(found)} problems"
-    return errors.InvalidValue(_listed(path, found, f"has {count}"), "Then check it again: teams check-workflow FILE")
 
 
 def _listed(path: str, found: list[tuple[int, str]], what: str) -> str:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Collection, Mapping
 from graphlib import CycleError, TopologicalSorter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 
 def in_order(waits: Mapping[str, Collection[str]]) -> list[str]:
