@@ -314,7 +314,7 @@ def _spawn(store: Store, caller: Caller, request: RunRequest) -> str:
     while True:
         name = f"{stem}-{number}"
         number += 1
-        if name.lower() not in {known.lower() for known in store.teams()}:
+        if name.lower() not in {team.lower() for team in store.teams()}:
             try:
                 joining.spawn_team(store, name, caller, description)
                 return name
@@ -367,12 +367,12 @@ class Surroundings:
         self.directory = directory
         self.python = python
 
-    def path(self, word: str) -> str:
-        """The absolute path of *word*. It expands `~`, which a shell leaves alone in `--var repo=~/x`."""
+    def path(self, path: str) -> str:
+        """The absolute path. It expands `~`, which a shell leaves alone in `--var repo=~/x`."""
         home = self.environ.get("HOME", "")
-        if home and (word == "~" or word.startswith("~/")):
-            word = home + word[1:]
-        return os.path.abspath(os.path.join(self.directory, word))
+        if home and (path == "~" or path.startswith("~/")):
+            path = home + path[1:]
+        return os.path.abspath(os.path.join(self.directory, path))
 
     def of_agent(self, store: Store, team: str, agent: str, type: str, tag: str) -> dict[str, str]:
         """The environment of that agent's processes. All of them can be found by the *tag*."""

@@ -284,7 +284,7 @@ class Crew:
         return [] if self.workers.living() else self.agents.untaken(all_tasks)
 
     def fallen(self) -> list[str]:
-        """Those that failed since the last call, each with its end."""
+        """The workers and agents that failed since the last call, each with its end."""
         return [*self.workers.fallen(), *self.agents.fallen()]
 
     def wait(self, seconds: float) -> bool:

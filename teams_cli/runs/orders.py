@@ -157,8 +157,8 @@ def settings(workflow: Workflow, caller: Caller) -> dict[str, str]:
         InvalidValue: There is no such setting, or no such value of it.
         NotAllowed: Only a person may change it, and the caller is an agent.
     """
-    for key, word in workflow.settings.items():
-        team_settings.known(key).parse(key, word)
+    for key, value in workflow.settings.items():
+        team_settings.known(key).parse(key, value)
         team_settings.refuse_persons(key, caller)
     return dict(workflow.settings)
 

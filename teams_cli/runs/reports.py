@@ -110,14 +110,14 @@ def _failure(task: Task, team: str) -> str:
     return f"### {escaped(task.title)}\n\n{fenced(attempts.why_failed(task, _SHOWN))}\n\n{by}\n"
 
 
-def _said(blocker: Blocker, known: dict[str, Task]) -> str:
-    name = runs.key_of(known[blocker.id]) if blocker.id in known else blocker.id
+def _blocker(blocker: Blocker, by_id: dict[str, Task]) -> str:
+    name = runs.key_of(by_id[blocker.id]) if blocker.id in by_id else blocker.id
     return f"{name} ({_STATUS.get(blocker.status, blocker.status)})"
 
 
-def _not_run(task: Task, known: dict[str, Task]) -> str:
-    blockers = dependencies.open_blockers(task, dependencies.among(known.values()))
-    waits = ", ".join(_said(blocker, known) for blocker in blockers)
+def _not_run(task: Task, by_id: dict[str, Task]) -> str:
+    blockers = dependencies.open_blockers(task, dependencies.among(by_id.values()))
+    waits = ", ".join(_blocker(blocker, by_id) for blocker in blockers)
     why = f"waits for {waits}" if waits else "no worker was left to do it"
     return f"* {escaped(task.title)}: {why}\n"
 

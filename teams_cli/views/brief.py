@@ -71,9 +71,9 @@ def brief(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -> 
 
 def outside(store: Store, team_name: str, caller: Caller, own: Sequence[str] = ()) -> Document:
     """The brief of a caller that is in no team, or in several: its *own*, of which it named none."""
-    known = store.teams()
-    step = steps.outside(team_name, known, caller.name, own)
-    document: Document = {"agent": caller.name, "role": None, "team": team_name or None, "teams": known}
+    all_teams = store.teams()
+    step = steps.outside(team_name, all_teams, caller.name, own)
+    document: Document = {"agent": caller.name, "role": None, "team": team_name or None, "teams": all_teams}
     return {**document, **({"memberOf": own} if own else {}), "next": step}
 
 

@@ -96,7 +96,7 @@ def wait(
 
 
 def _in_vain(conditions: Sequence[Condition]) -> str:
-    """How things stand, as far as that can be read, and the next step."""
+    """The state of what was waited for, as far as that can be read, and the next step."""
     sentences = []
     for condition in conditions:
         with suppress(errors.TeamsError):
@@ -155,12 +155,12 @@ def team_there(store: Store, team: str, again: str) -> Condition:
     return Condition("team", f"team {team}", (), look, in_vain=f"Nobody has created it yet. Keep waiting: {again}")
 
 
-def task_finished(store: Store, team: str, word: str) -> Condition:
+def task_finished(store: Store, team: str, key: str) -> Condition:
     """The task is completed, failed or cancelled.
 
     This and the following raise WrongState if the team is closed before.
     """
-    task_id = tasks.get(store, team, word).id
+    task_id = tasks.get(store, team, key).id
 
     @_while_open(store, team)
     def look(alarm: Alarm) -> Document | None:
@@ -173,14 +173,14 @@ def task_finished(store: Store, team: str, word: str) -> Condition:
     return Condition("task", f"the end of {task_id}", topics, look, lambda: standing.of_task(store, team, task_id))
 
 
-def landing_over(store: Store, team: str, word: str, go_on: Callable[[], object]) -> Condition:
+def landing_over(store: Store, team: str, key: str, go_on: Callable[[], object]) -> Condition:
     """The landing has ended, and its task has the outcome, so that the owner finds the task in its hands again; or its
     pull request was opened meanwhile. *go_on* starts the lander, which may have been killed.
     """
     from teams_cli.tasks import landings
 
     settled = extensions.needed("a landing of the task", "--landing", "landing")
-    begun = landings.get(store, team, word)
+    begun = landings.get(store, team, key)
     landing_id = begun.id
 
     @_while_open(store, team)
@@ -212,9 +212,9 @@ def all_settled(store: Store, team: str) -> Condition:
     return Condition("allTasks", "the end of all tasks", tasks.FREED, look, lambda: standing.of_all(store, team))
 
 
-def plan_decided(store: Store, team: str, word: str) -> Condition:
+def plan_decided(store: Store, team: str, key: str) -> Condition:
     """The plan is approved or rejected."""
-    plan_id = plans.get(store, team, word).id
+    plan_id = plans.get(store, team, key).id
 
     @_while_open(store, team)
     def look(alarm: Alarm) -> Document | None:

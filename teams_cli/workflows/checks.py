@@ -33,9 +33,9 @@ def problems(workflow: Workflow, known_ids: set[str], user_roles: Roles) -> list
 
 
 def _settings(workflow: Workflow) -> Iterator[Problem]:
-    for key, word in workflow.settings.items():
+    for key, value in workflow.settings.items():
         try:
-            settings.known(key).parse(key, word)
+            settings.known(key).parse(key, value)
         except errors.InvalidValue as wrong:
             yield ("settings", key), f"{wrong.message}. {wrong.hint}"
 
@@ -76,7 +76,7 @@ def _blockers(workflow: Workflow, known_ids: set[str]) -> Iterator[Problem]:
 def _roles(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
     for name, definition in workflow.roles.items():
         if name in (*BUILT_IN, *ALIASES, *RESERVED):
-            yield ("roles", name), "is a word of its own; choose another name"
+            yield ("roles", name), "is reserved; choose another name"
         if _lineage(name, roles)[-1] not in (MEMBER, MANAGER):
             yield ("roles", name, "extends"), f"must come down to {MEMBER} or {MANAGER}"
         for key, named in (("allow", definition.get("allow", [])), ("deny", definition.get("deny", []))):

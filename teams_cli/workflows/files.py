@@ -154,15 +154,15 @@ def loaded(text: str) -> tuple[yaml.Node | None, Any]:
         loader.dispose()
 
 
-def _size(node: yaml.Node, known: dict[int, int]) -> int:
+def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
     """The number of values of the node, counting all that its aliases repeat."""
-    size = known.get(id(node))
+    size = sizes.get(id(node))
     if size is None:
-        known[id(node)] = MAX_NODES  # a node that is met again on the way down contains itself
+        sizes[id(node)] = MAX_NODES  # a node that is met again on the way down contains itself
         children = node.value if isinstance(node, yaml.SequenceNode) else []
         if isinstance(node, yaml.MappingNode):
             children = [part for pair in node.value for part in pair]
-        size = known[id(node)] = 1 + sum(_size(child, known) for child in children)
+        size = sizes[id(node)] = 1 + sum(_size(child, sizes) for child in children)
     if size >= MAX_NODES:
         raise TooManyValues
     return size
@@ -184,22 +184,24 @@ class WorkflowNotFound(errors.NotFound):
     """There is no such workflow."""
 
 
-def path_of(word: str, directory: str) -> str:
-    """The file of a workflow: *word* is a path, or the name of a shipped workflow, else of one in ./workflows.
+def path_of(workflow: str, directory: str) -> str:
+    """The file of a workflow: a path, or the name of a shipped one, else of one in ./workflows.
 
     Raises:
         WorkflowNotFound: There is none; the hint names all.
     """
-    if os.sep in word or "." in word:  # names have neither
-        places = [os.path.join(directory, word)]
+    if os.sep in workflow or "." in workflow:  # names have neither
+        places = [os.path.join(directory, workflow)]
     else:
-        places = [os.path.join(place, f"{word}.md") for place in directories(directory)] if is_name(word) else []
+        places = (
+            [os.path.join(place, f"{workflow}.md") for place in directories(directory)] if is_name(workflow) else []
+        )
     for place in places:
         if os.path.exists(place):
             return os.path.abspath(place)
     names = ", ".join(sorted({os.path.basename(path)[:-3] for path in paths(directory)}))
     raise WorkflowNotFound(
-        f"there is no workflow {word!r}", f"Workflows: {names or 'none'}. Or give the path of a file."
+        f"there is no workflow {workflow!r}", f"Workflows: {names or 'none'}. Or give the path of a file."
     )
 
 
@@ -230,9 +232,9 @@ def read(path: str, roles: Roles | None = None) -> Workflow:
 def _unknown_workflows(workflow: Workflow, directory: str) -> Iterator[Problem]:
     """Workflows of roles that don't exist, neither by name nor beside this one."""
     for name, definition in workflow.roles.items():
-        if said := definition.get("workflow"):
+        if followed := definition.get("workflow"):
             try:
-                path_of(said, os.path.dirname(directory) if os.path.basename(directory) == LOCAL else directory)
+                path_of(followed, os.path.dirname(directory) if os.path.basename(directory) == LOCAL else directory)
             except WorkflowNotFound as missing:
                 yield ("roles", name, "workflow"), missing.message
 
@@ -251,8 +253,8 @@ def refuse_massgen(path: str, text: str) -> None:
         )
 
 
-def _listed(path: str, found: list[tuple[int, str]], what: str) -> str:
-    return "\n".join([f"{path} {what}:", *(f"{path}:{line}: {problem}" for line, problem in found)])
+def _listed(path: str, problems: list[tuple[int, str]], what: str) -> str:
+    return "\n".join([f"{path} {what}:", *(f"{path}:{line}: {problem}" for line, problem in problems)])
 
 
 def _parse(text: str, path: str) -> tuple[Any, dict[Place, int], list[Problem]]:
@@ -292,19 +294,19 @@ def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Proble
     """The workflow and its problems. Parts of the wrong form are left out, so that the others are checked."""
     rows = document.get("tasks") if isinstance(document, dict) else None
     ids = {row["id"] for row in rows or () if isinstance(row, dict) and isinstance(row.get("id"), str)}
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for attempt in range(10):
         try:
             workflow = Workflow.model_validate(document)
         except ValidationError as error:
             wrong = [(tuple(e["loc"]), in_words(e)) for e in error.errors(include_url=False, include_context=False)]
-            found += wrong if attempt == 0 else []
+            problems += wrong if attempt == 0 else []
             document = _without(document, [place for place, _ in wrong])
         except RecursionError:
             return None, [((), "is nested too deeply")]
         else:
-            return workflow, [*found, *checks.problems(workflow, ids, roles)]
-    return None, found
+            return workflow, [*problems, *checks.problems(workflow, ids, roles)]
+    return None, problems
 
 
 def _without(document: Any, places: list[Place]) -> Any:

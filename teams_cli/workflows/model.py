@@ -66,7 +66,7 @@ def _variable_name(text: str) -> str:
     if not (is_name(text) and text.replace("_", "a").isalnum() and text == text.lower() and text[0].isalpha()):
         raise ValueError("is not a valid variable name: use a-z, 0-9 and _, the first a letter")
     if text in TAKEN_VARIABLES:
-        raise ValueError("is a word of its own; choose another name")
+        raise ValueError("is reserved; choose another name")
     return text
 
 

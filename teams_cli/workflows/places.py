@@ -9,11 +9,11 @@ LOCAL = "workflows"
 
 def paths(directory: str) -> list[str]:
     """The files of the shipped workflows, then of those in ./workflows."""
-    found: list[str] = []
+    files: list[str] = []
     for place in directories(directory):
         names = sorted(os.listdir(place)) if os.path.isdir(place) else []
-        found += [os.path.join(place, name) for name in names if name.endswith(".md")]
-    return found
+        files += [os.path.join(place, name) for name in names if name.endswith(".md")]
+    return files
 
 
 def directories(directory: str) -> list[str]:
