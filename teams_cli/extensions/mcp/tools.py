@@ -348,7 +348,7 @@ def first_tools(usable: list[Tool]) -> list[Tool]:
     ask = results.tool_name(_ASK)
     names = [ask if name == "claim_task" and ask in by_name else name for name in _FIRST]
     first = [by_name[name] for name in names if name in by_name][:_MOST_FIRST]
-    return first + [by_name[PROMPT_TOOL]] if PROMPT_TOOL in by_name else first
+    return [*first, by_name[PROMPT_TOOL]] if PROMPT_TOOL in by_name else first
 
 
 def tool_meant(name: str, arguments: Arguments) -> tuple[str, Arguments]:
