@@ -431,7 +431,8 @@ done = []
 def break_off(event, arguments):
     if event == "os.rename" and "/tasks/alpha/task-" in str(arguments[1]):
         done.append(1)
-    if done and event == "open" and str(arguments[0]).endswith("/team.json"):
+    reads = event == "open" and str(arguments[0]).endswith(".json") and not arguments[2] & (os.O_WRONLY | os.O_RDWR)
+    if done and reads:
         raise OSError(errno.EIO, os.strerror(errno.EIO), arguments[0])
 
 sys.addaudithook(break_off)
