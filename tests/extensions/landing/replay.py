@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.support.cli import COMMAND, TIMEOUT, make_team
+from teams_cli.tasks import landings
+from tests.support.cli import ALPHA, COMMAND, TIMEOUT, make_team
 
 AGENTS = ("ann", "bob")
 PROGRAM = '''"""A shop."""
@@ -259,7 +260,7 @@ class Scene:
         """Complete the task; whether it landed at once or within the minute that the queue has for it."""
         said = self.run(agent, "update-task", key, "--status", "completed", "--result", "done")
         if "not landed yet" in said:
-            newest = self.cli.ok("get-landings", agent="lea")[-1]["id"]
+            newest = landings.all_of(self.cli.store(), ALPHA, [])[-1].id
             said = self.run(agent, "wait", "--landing", newest, "--timeout", "60")
         return "landed on main" in said or ": landed" in said
 

@@ -1,11 +1,9 @@
-"""Many branches land at once, with kills: `python -m tests.extensions.landing.storm --landings 60` prints a table.
+"""Many branches land at once, with kills: `python -m tests.extensions.landing.storm --landings 200`.
 
 Eight agents each add a part, and clash in one line of a list (by text) and in the slots of the parts (by meaning); some
 parts are more urgent than others. The lander, and the commands that ask it, are killed at random calls of git, before
 it or after. Whatever happens, every tip that the branch ever had passes the check, every task
 lands once, none is tried while a more urgent or older one waits, and nothing is left lying about.
-
-By hand, each agent merges the branch into its own, runs the check, and moves the branch if nobody did so meanwhile.
 """
 
 from __future__ import annotations
@@ -18,8 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +53,7 @@ def git(where: Path, *words: str, ok: bool = True) -> str:
     return done.stdout.strip()
 
 
-def repository(place: Path) -> Path:
+def repository(place: Path, agents: Sequence[str] = AGENTS) -> Path:
     """A repository whose branch `trunk` passes the check, with a worktree for each agent."""
     main = place / "main"
     (main / "parts").mkdir(parents=True)
@@ -65,7 +62,7 @@ def repository(place: Path) -> Path:
     (main / "list").write_text("last: 0\n")
     git(main, "add", ".")
     git(main, "commit", "-q", "-m", "first")
-    for agent in AGENTS:
+    for agent in agents:
         git(main, "worktree", "add", "-q", "-b", agent, str(place / agent))
     return main
 
@@ -88,7 +85,7 @@ def mend(tree: Path) -> None:
 class Storm:
     """One run with teams."""
 
-    def __init__(self, place: Path, tasks: int, seed: int, together: int = 1, kills: bool = True) -> None:
+    def __init__(self, place: Path, tasks: int, seed: int, together: int = 1) -> None:
         self.place, self.tasks, self.seed = place, tasks, seed
         self.main = repository(place)
         self.cli = make_team(place / "root", *AGENTS)
@@ -99,8 +96,7 @@ class Storm:
             add_tasks(self.cli, f"part {number}", check=CHECK, priority=chance.choice(PRIORITIES))
         self.log = place / "kills"
         self.log.touch()
-        if kills:
-            self.cli.more["PATH"] = f"{self._deadly_git()}:{os.environ['PATH']}"
+        self.cli.more["PATH"] = f"{self._deadly_git()}:{os.environ['PATH']}"
         self.failures: list[BaseException] = []
 
     def _deadly_git(self) -> Path:
@@ -165,11 +161,13 @@ class Storm:
 
     def run(self) -> dict[str, Any]:
         """Let all work; what came out."""
-        began = time.monotonic()
-        let_all(self.work)
-        seconds = time.monotonic() - began
+        workers = [threading.Thread(target=self.work, args=(agent,)) for agent in AGENTS]
+        for thread in workers:
+            thread.start()
+        for thread in workers:
+            thread.join()
         assert not self.failures, self.failures
-        return {"seconds": round(seconds, 1), "kills": self.log.read_text().count("\n"), **self.judge()}
+        return {"kills": self.log.read_text().count("\n"), **self.judge()}
 
     def judge(self) -> dict[str, Any]:
         """Hold the branch, the queue and the repository to what was promised."""
@@ -187,62 +185,6 @@ class Storm:
         overtaken = out_of_turn(every, self.cli.ok("history", agent="lea"))
         sys.stderr.writelines(f"out of turn: {one}\n" for one in overtaken)
         return {**counts, "red tips": red_tips(self.main), "out of turn": len(overtaken), "lost": len(lost)}
-
-
-def let_all(work: Callable[[str], None]) -> None:
-    """Run the work of all agents at once, until each has ended."""
-    workers = [threading.Thread(target=work, args=(agent,)) for agent in AGENTS]
-    for thread in workers:
-        thread.start()
-    for thread in workers:
-        thread.join()
-
-
-def by_hand(place: Path, tasks: int, seed: int) -> dict[str, Any]:
-    """Have eight agents land the same number of parts with git alone; what came out."""
-    main = repository(place)
-    git(main, "checkout", "-q", "--detach")
-    keys = iter(f"task-{number + 1}" for number in range(tasks))
-    taking, failures, clashes = threading.Lock(), list[BaseException](), list[str]()
-
-    def land(agent: str, chance: random.Random, key: str) -> None:
-        tree, again = place / agent, False
-        while True:
-            if again:
-                mend(tree)
-            write_part(tree, key, chance, again)
-            again = True
-            while True:
-                tip = git(tree, "rev-parse", "trunk")
-                git(tree, "merge", "-q", "--no-edit", "trunk", ok=False)
-                is_merged = not git(tree, "status", "--porcelain")
-                if not is_merged or subprocess.run(["sh", "-c", CHECK], cwd=tree, timeout=TIMEOUT).returncode:
-                    clashes.append(key)
-                    git(tree, "merge", "--abort", ok=False)
-                    break
-                moved = ["git", "update-ref", "refs/heads/trunk", "HEAD", tip]
-                if not subprocess.run(moved, cwd=tree, capture_output=True, timeout=TIMEOUT).returncode:
-                    return
-
-    def work(agent: str) -> None:
-        chance = random.Random(f"{seed} {agent}")
-        try:
-            while True:
-                with taking:
-                    key = next(keys, None)
-                if key is None:
-                    return
-                land(agent, chance, key)
-        except BaseException as problem:
-            failures.append(problem)
-
-    began = time.monotonic()
-    let_all(work)
-    seconds = time.monotonic() - began
-    assert not failures, failures
-    parts = git(main, "ls-tree", "--name-only", "trunk:parts").split()
-    assert len(parts) == tasks + 1, parts
-    return {"seconds": round(seconds, 1), "landed": tasks, "returned": len(clashes)}
 
 
 def out_of_turn(every: list[Landing], history: list[dict[str, Any]]) -> list[str]:
@@ -276,36 +218,20 @@ def red_tips(main: Path) -> int:
     return found
 
 
-COLUMNS = ["landed", "returned", "kills", *PROMISES, "seconds"]
-
-
 def main() -> int:
-    """Land by hand, one by one, several together, and both of these under kills; print a row for each."""
+    """Run it one by one, and several together."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--landings", type=int, default=24)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--together", type=int, default=4)
     options = parser.parse_args()
-    how_many, seed = options.landings, options.seed
     broken = 0
-    print(f"{'eight agents':28} {' '.join(f'{column:>11}' for column in COLUMNS)}  a minute")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
-        show("by hand", by_hand(Path(place) / "by-hand", how_many, seed))
         for together in sorted({1, options.together}):
-            for kills in (False, True):
-                run = Storm(Path(place) / f"{together}-{kills}", how_many, seed, together, kills)
-                outcome = run.run()
-                show(f"up to {together} together{', kills' if kills else ''}", outcome)
-                broken += sum(outcome[promise] for promise in PROMISES)
+            outcome = Storm(Path(place) / str(together), options.landings, options.seed, together).run()
+            print(f"up to {together} together: {outcome}", flush=True)
+            broken += sum(outcome[promise] for promise in PROMISES)
     return bool(broken)
-
-
-def show(name: str, outcome: dict[str, Any]) -> None:
-    """Print a row of the table."""
-    returned = outcome.get("returned", sum(outcome.get(state, 0) for state in ("conflict", "red", "refused")))
-    row = {**outcome, "returned": returned}
-    cells = " ".join(f"{row.get(column, ''):>11}" for column in COLUMNS)
-    print(f"{name:28} {cells}  {60 * row['landed'] / row['seconds']:8.1f}", flush=True)
 
 
 if __name__ == "__main__":
