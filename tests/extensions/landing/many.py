@@ -212,6 +212,7 @@ class Many:
         changes = sum(one != other for names in owners.values() for one, other in pairwise(names))
         unfinished = [one["id"] for one in self.cli.ok("get-tasks", agent="lea") if one["status"] != "completed"]
         assert git(self.main, "status", "--porcelain") == ""
+        sys.stderr.writelines(f"lost: {key}\n" for key in [*lost, *unfinished])
         return {
             "landed": self._landed(),
             "told": len({key for key, _ in told}),
