@@ -1,5 +1,6 @@
-"""Checkouts that the program makes: an agent's worktree gets the files and the set-up that the team wants, and a check
-or a landing gets a commit in a checkout of its own, for as long as it runs.
+"""Checkouts that the program makes: worktrees of agents, with the files and the set-up that the team wants.
+
+A check or a landing gets a commit in a checkout of its own, for as long as it runs.
 """
 
 from __future__ import annotations

@@ -352,7 +352,7 @@ COMMANDS = table(
         lambda call, to, text: interrupting.interject(
             call.store, call.team, call.caller, to, text, call.environ
         ).to_json(),
-        _TO,
+        argument("AGENT", "The agent.", name="to", called="to"),
         argument("TEXT", "The text.", name="text", also="message", text=True),
         doc=interrupting.interject,
         words=lambda message: [f"{message['id']}: sent to {message['to']}, interrupting"],

@@ -89,9 +89,8 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
             planned = {"approvedPlan": approved.to_document()}  # it holds for whoever has the task
     call.follows = steps.propose(task.id) if task.plan_required and not planned else steps.complete(task.id)
     document = with_blockers(call, to_document(call, task)) | untold_pages(call) | planned
-    rules = [f"lease:{leases.lease_seconds(call.load_team()):g}", *(["check"] if task.check else [])]
-    if unexplained := call.try_to(lambda: call.unexplained(*rules)):
-        document["explain"] = [rule.partition(":")[0] for rule in unexplained]
+    if unexplained := call.try_to(lambda: _unexplained(call, task)):
+        document["explain"] = unexplained
     if task.touches:
         from teams_cli.tasks import touching
 
@@ -111,6 +110,12 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
     }
     call.try_to(lambda: taken_over.update(_last_known(call, before)))  # the task is the caller's by now
     return {**document, "takenOver": {key: value for key, value in taken_over.items() if value is not None}}
+
+
+def _unexplained(call: Call, task: Task) -> list[str]:
+    """The rules that the owner of the task was not told yet: `lease`, again when it was changed, and `check`."""
+    rules = [f"lease:{leases.lease_seconds(call.load_team()):g}", *(["check"] if task.check else [])]
+    return [rule.partition(":")[0] for rule in call.unexplained(*rules)]
 
 
 def untold_pages(call: Call) -> dict[str, Any]:

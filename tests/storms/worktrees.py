@@ -430,7 +430,7 @@ class Case:
             if "modules" in store.parts or store.parent.name == "lib":
                 listed |= objects_of(store, "--all")
         missing = [name for name, blob in before.items() if blob not in listed and not self._is_excused(name)]
-        if answer.get("state") != "merged" or missing:
+        if answer.get("state") not in ("merged", "removed") or missing:  # removed: there was nothing to merge
             self.problems.append(("called merged", f"{answer}: not there: {missing[:5]}"))
         gone = [
             name for name, blob in person[0].items() if name in _untracked(person[1]) and after[0].get(name) != blob
