@@ -6,7 +6,7 @@ from teams_cli import errors, text
 from teams_cli.clock import seconds_since
 from teams_cli.commands.phrases import ago, present, time_left
 from teams_cli.tasks import dependencies, leases, tasks
-from teams_cli.tasks.tasks import IN_PROGRESS, Note, Task
+from teams_cli.tasks.tasks import IN_PROGRESS, TASK, Note, Task
 from teams_cli.teams import presence
 
 TYPE_CHECKING = False
@@ -51,12 +51,16 @@ def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "blockers": blockers} if blockers else document
 
 
-def with_blocked(call: Call, document: dict[str, Any]) -> dict[str, Any]:
-    """The task with the ids of the pending tasks that it blocks, under `blocks`."""
-    from teams_cli.tasks import overviews
+_MOST_LOOKED_AT = 200
+"""Tasks of a team up to which those that a task blocks are looked for: there is no index of them."""
 
-    found = overviews.overview(call.store, call.team).found
-    blocked = [task.id for task in found if task.status == "pending" and document["id"] in task.blocked_by]
+
+def with_blocked(call: Call, document: dict[str, Any]) -> dict[str, Any]:
+    """The task with the ids of the pending tasks that it blocks, under `blocks`; without it in large teams."""
+    if call.store.last(call.team, TASK) > _MOST_LOOKED_AT:
+        return document
+    every = tasks.all_of(call.store, call.team, [])
+    blocked = [task.id for task in every if task.status == "pending" and document["id"] in task.blocked_by]
     return {**document, "blocks": blocked} if blocked else document
 
 
