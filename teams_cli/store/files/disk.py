@@ -389,6 +389,8 @@ _STEP = 20_000_000
 """Nanoseconds by which two changes differ for certain in the times that the file system notes: kernels count these
 times in steps of up to 10 ms.
 """
+_COARSE_STEP = 2_100_000_000
+"""The same where the file system notes no fractions of a second: some note whole seconds, some every other one."""
 _UNKNOWN: tuple[bytes | None, list[str] | None] = None, None
 _REMEMBERED = 1024
 _LARGEST = 64 * 1024
@@ -420,7 +422,8 @@ class Contents:
             return data
         began = time.time_ns()
         data, found = read_with_state(path)
-        if len(data) <= _LARGEST and found.st_ctime_ns + _STEP < began:
+        step = _STEP if found.st_ctime_ns % 1_000_000_000 else _COARSE_STEP
+        if len(data) <= _LARGEST and found.st_ctime_ns + step < began:
             if len(self._read) >= _REMEMBERED:
                 self._read.clear()
             self._read[path] = _state(found), data
