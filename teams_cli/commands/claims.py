@@ -37,8 +37,9 @@ def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
     if task is None:
         return taken(call, claims.claim_next(call.store, call.team, call.caller))
     claimed = claims.claim(call.store, call.team, call.caller, task)
-    if not any(note.what == "edited" and note.by != call.agent for note in claimed.notes):
-        call.words = words_of_claimed_knowing  # who names it has read it, as it still is
+    writers = {claimed.created_by, *(note.by for note in claimed.notes if note.what == "edited")}
+    if writers == {call.agent}:
+        call.words = words_of_claimed_knowing
     return taken(call, claimed)
 
 

@@ -6,7 +6,7 @@ from teams_cli import errors, text
 from teams_cli.clock import seconds_since
 from teams_cli.commands.phrases import ago, present, time_left
 from teams_cli.tasks import dependencies, leases, tasks
-from teams_cli.tasks.tasks import IN_PROGRESS, TASK, Note, Task
+from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS, TASK, Note, Task
 from teams_cli.teams import presence
 
 TYPE_CHECKING = False
@@ -56,11 +56,11 @@ _MOST_LOOKED_AT = 200
 
 
 def with_blocked(call: Call, document: dict[str, Any]) -> dict[str, Any]:
-    """The task with the ids of the pending tasks that it blocks, under `blocks`; without it in large teams."""
+    """The task with the ids of the unfinished tasks that it blocks, under `blocks`; without it in large teams."""
     if call.store.last(call.team, TASK) > _MOST_LOOKED_AT:
         return document
     every = tasks.all_of(call.store, call.team, [])
-    blocked = [task.id for task in every if task.status == "pending" and document["id"] in task.blocked_by]
+    blocked = [task.id for task in every if task.status not in FINISHED and document["id"] in task.blocked_by]
     return {**document, "blocks": blocked} if blocked else document
 
 
@@ -167,7 +167,7 @@ def words_of_claimed(task: dict[str, Any]) -> Parts:
 
 
 def words_of_claimed_knowing(task: dict[str, Any]) -> Parts:
-    """Show a task to an owner who has read its text."""
+    """Show a task to an owner who wrote its text."""
     return _claimed(task, [])
 
 

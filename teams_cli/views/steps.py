@@ -240,10 +240,9 @@ def following(brief: Document, works: bool) -> str:
 
 
 def work(brief: Document) -> str | None:
-    """The next step for the first of its tasks; None without one."""
-    for task in brief["myTasks"][:1]:
-        if task["waitsFor"]:
-            return f"teams wait --task {task['waitsFor'][0]}"
+    """The next step for the first of its tasks that waits for no other, else to wait for that; None without a task."""
+    waiting = [task for task in brief["myTasks"] if task["waitsFor"]]
+    for task in [task for task in brief["myTasks"] if not task["waitsFor"]][:1]:
         if task["plan"] == "proposed":
             return WAIT_A_WHILE
         if task["plan"] == "rejected":
@@ -251,7 +250,7 @@ def work(brief: Document) -> str | None:
         if task["plan"] == "required":
             return propose(task["id"])
         return complete(task["id"])
-    return None
+    return f"teams wait --task {waiting[0]['waitsFor'][0]}" if waiting else None
 
 
 def is_wait(step: str) -> bool:

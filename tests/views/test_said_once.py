@@ -129,3 +129,20 @@ def test_a_ready_task_is_claimed_with_the_news_of_a_question(cli: Cli) -> None:
     said = cli("wait", "--claim", "--timeout", "0", agent="bob").stdout
     assert "BLOCKED" in said and said.count("next: teams reply msg-1 TEXT") == 1
     assert "task-2: in_progress by bob: two\n" in said
+
+
+def test_an_agent_that_names_the_task_to_claim_is_shown_its_text(cli: Cli) -> None:
+    """It may have met no more than the id, in a refusal; whoever wrote the text knows it."""
+    cli.ok("create-task", "one", "--description", "as in the paper", agent="lea")
+    assert "as in the paper" in cli("claim-task", "1", agent="bob").stdout
+    cli.ok("create-task", "two", "--description", "as in the book", agent="lea")
+    assert "as in the book" not in cli("claim-task", "2", agent="lea").stdout
+
+
+def test_an_owner_is_told_to_do_first_what_its_other_task_waits_for(cli: Cli) -> None:
+    add_tasks(cli, "one", "two")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("claim-task", "2", agent="bob")
+    cli.ok("update-task", "1", "--blocked-by", "2", agent="lea")
+    assert "next: teams update-task task-2 --status completed" in cli("brief", agent="bob").stdout
+    assert "blocks: task-1" in cli("show-task", "2", agent="bob").stdout
