@@ -16,6 +16,7 @@ from teams_cli.commands.phrases import present
 from teams_cli.membership import joining
 from teams_cli.names import HUMAN
 from teams_cli.store import opening
+from teams_cli.tasks import tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ def _close(call: Call, force: bool) -> Any:
     closed = closing.close_with_clients(call.store, call.team, call.caller, force, call.environ)
     left = call.try_to(lambda: [tree.to_json() for tree in worktrees.all_of(call.store, closed.team.name)])
     rest: dict[str, Any] = {"endedClients": closed.ended, "leftClients": closed.left, "worktrees": left}
+    pending = call.try_to(lambda: tasks.all_pending(call.store, closed.team.name))
+    rest["pendingTasks"] = [task.id for task in pending or ()]
     rest["closedBy"] = call.agent if call.known.is_human else ""  # the commands in the answer are for a person then
     return {**teams.to_document(closed.team), **{key: value for key, value in rest.items() if value}}
 
@@ -147,7 +150,9 @@ def words_of_closed(team: dict[str, Any]) -> Parts:
     ]
     ended = [f"{name}: its detached client was ended" for name in team.get("endedClients", ())]
     watched = [client_left(team["name"], name) + person for name in team.get("leftClients", ())]
-    return [f"{team['name']}: closed; to reopen it: teams restore-team {team['name']}{person}", *ended, *watched, *left]
+    pending = [f"still pending: {text.listed(team['pendingTasks'])}"] if "pendingTasks" in team else []
+    closed = f"{team['name']}: closed; to reopen it: teams restore-team {team['name']}{person}"
+    return [closed, *pending, *ended, *watched, *left]
 
 
 def client_left(team: str, name: str) -> str:
