@@ -94,7 +94,7 @@ def rfc3339(moment: datetime) -> str:
 
 
 def of_day(text: str) -> str:
-    """The time of day in the time *text*, which is one of the files: to the second, UTC."""
+    """Return HH:MM:SS (UTC) of a stored timestamp."""
     return text[11:19]
 
 

@@ -105,7 +105,7 @@ def refuse_busy(store: Store, team: Team, but: str = "") -> None:
 
 
 def _runs(store: Store, team: Team, name: str) -> bool:
-    """Whether a process has the name; a client that waits for its person does nothing."""
+    """Whether a process of this agent is at work. A client that is idle, waiting for its user, does not count."""
     agent = presence.load(store, team.name, name)
     if agent.pid is None or presence.is_gone(agent):
         return False

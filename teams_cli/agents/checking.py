@@ -226,11 +226,10 @@ class _Examination:
 
 
 def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: str, options: str) -> None:
-    """Refuse a completion in a worktree, once for each claim while files are not committed there, and once for each
-    agent while nobody else has its branch.
+    """Refuse to complete a task whose work nobody else can get.
 
-    Tasks with a check or of a workflow are let pass: a check names its commit, and the report of a workflow names its
-    branches.
+    Uncommitted files are refused once per claim. Commits that are neither on the main checkout's branch nor pushed are
+    refused once per agent. Tasks with a check and tasks of a workflow are exempt.
 
     Raises:
         Conflict: There is such work. Repeating the command completes the task as it is.

@@ -92,7 +92,7 @@ def is_answered(store: Store, team: str, session: Session) -> bool:
 
 
 def is_waited_for(session: Session) -> bool:
-    """Whether the output resumes the caller. It does not if only others wrote what the agent worked on."""
+    """Whether the output should resume the caller. Not if this turn only answered messages from other agents."""
     return not _is_of_mail(session) or session.caller in _writers(session)
 
 

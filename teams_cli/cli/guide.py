@@ -182,7 +182,7 @@ def _in_roff(paragraphs: list[str]) -> list[str]:
 
 def _statuses() -> list[tuple[int, str]]:
     """Each exit status with its meaning, from the docstrings of the errors."""
-    kinds = reversed(errors.kinds().values())
+    kinds = reversed(errors.kinds().values())  # the first kind that declares a status describes it
     told = {kind.status: (kind.__doc__ or "").partition("\n")[0] for kind in kinds}
     return sorted({**told, **_OTHERS}.items())
 

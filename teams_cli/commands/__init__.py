@@ -74,7 +74,7 @@ def find(name: str) -> Command | None:
 
 
 def meaning_the_same(name: str) -> list[str]:
-    """The name, and the name with each other first word of commands that read."""
+    """The name and its synonyms: `get-x`, `list-x` and `show-x` mean the same."""
     verb, dash, rest = name.partition("-")
     return [name, *(f"{other}-{rest}" for other in _LOOKING if dash and verb in _LOOKING and other != verb)]
 

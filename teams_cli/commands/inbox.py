@@ -32,11 +32,11 @@ Marking one twice changes nothing.
 Raises:
     MessageNotFound: You have no such message; no message was marked.
 """
-_ATTEND = """Show the other agents and your open messages, as the result of a `broadcast` tool.
+_ATTEND = """Show the other agents and your open messages in the format of the OpenCode `broadcast` tool.
 
-A client appends it to the context of each model call. Messages are repeated until they are handled; showing them marks
-them as read. The key `hint` says how to announce your activity, until you run `announce`. A message to one agent is not
-shown to others.
+This is for clients, not for people. A client appends it to the context of each model call. Messages are repeated until
+they are handled; showing them marks them as read. The key `hint` says how to announce your activity, until you run
+`announce`. A message to one agent is not shown to others.
 """
 _READ = """Show your new messages, and a line for each older message that is still open.
 

@@ -234,7 +234,7 @@ def _frames(call: Call, team: str) -> Iterator[dict[str, Any]]:
 
 
 def _lasting(frame: dict[str, Any]) -> dict[str, Any]:
-    """The frame without the course, whose estimate changes with time alone."""
+    """The frame without `course`: its estimate changes even if nothing happened."""
     return {key: value for key, value in frame.items() if key != "course"}
 
 
@@ -435,7 +435,7 @@ COMMANDS = table(
     Command(
         "settings",
         _settings,
-        doc="List the settings, each with its value and its source, and what this call uses.",
+        doc="List the settings with value and source, and the team, caller and store in effect.",
         words=words_of_settings,
         traits="reads",
         held="",

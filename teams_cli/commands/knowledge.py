@@ -73,8 +73,10 @@ Raises:
 
 
 def _share(call: Call, key: str, body: str | None, if_version: int | None, remove: bool) -> Any:
-    if remove == (body is not None):
-        raise errors.WrongUsage("the text of the page is missing", "Write: teams share KEY TEXT")
+    if remove and body is not None:
+        raise errors.WrongUsage("--remove takes no text", f"Write: teams share {key} --remove")
+    if not remove and body is None:
+        raise errors.WrongUsage("the text of the page is missing", f"Write: teams share {key} TEXT")
     page = pages.share(call.store, call.team, call.caller, key, body, if_version)
     return page.to_document() | task_documents.untold_pages(call)
 

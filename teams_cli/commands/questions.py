@@ -291,7 +291,7 @@ COMMANDS = table(
         "respond-to-broadcast",
         _respond,
         argument("TEXT", "Any text.", name="text", text=True, required=False, called="answer"),
-        doc="Do nothing: older prompts call this, but answers are collected automatically.",
+        doc="Do nothing. Kept for older prompts; answers are collected automatically.",
         changes=False,
         words=lambda info: [info["message"]],
         held="text",

@@ -149,10 +149,10 @@ def words_of_closed(team: dict[str, Any]) -> Parts:
         for tree in team.get("worktrees", ())
     ]
     ended = [f"{name}: its detached client was ended" for name in team.get("endedClients", ())]
-    watched = [client_left(team["name"], name) + person for name in team.get("leftClients", ())]
+    left_clients = [client_left(team["name"], name) + person for name in team.get("leftClients", ())]
     pending = [f"still pending: {text.listed(team['pendingTasks'])}"] if "pendingTasks" in team else []
     closed = f"{team['name']}: closed; to reopen it: teams restore-team {team['name']}{person}"
-    return [closed, *pending, *ended, *watched, *left]
+    return [closed, *pending, *ended, *left_clients, *left]
 
 
 def client_left(team: str, name: str) -> str:

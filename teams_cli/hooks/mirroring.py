@@ -82,7 +82,7 @@ def _complete(program: _Program, task: Task) -> str:
 
 
 def _complete_for_leader(program: _Program, store: Store, task: Task) -> str:
-    """Complete it as a member that works for the leader, which itself claims no task, and leaves then."""
+    """Complete the task for the leader, who cannot claim tasks: join as a temporary member, complete it, leave."""
     leader = program.caller
     member, token = joining.join(store, program.team, None, specialty="task list", child_of=leader.name)
     program.caller = Caller(member.agent_id, token=token, config=leader.config)

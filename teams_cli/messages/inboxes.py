@@ -47,8 +47,8 @@ class Handled(Record):
 class Inbox(Record):
     """An agent's position in the log: all its messages up to `upTo` are handled, except the open ones.
 
-    The times of the last 200 handled ones are kept, and of all after `upTo`; of those before, `settledAt` says when the
-    last was handled. `damaged` are the numbers of those that could not be read: they may be repaired.
+    `handled` has the times of the last 200 handled messages, and of all after `upTo`; `settledAt` is when the last of
+    the dropped ones was handled. `damaged` has the numbers of messages that could not be read and may be repaired.
     """
 
     nested = {"open": Open, "handled": Handled}  # noqa: RUF012

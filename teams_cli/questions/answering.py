@@ -72,7 +72,7 @@ def answer_as_human(store: Store, team: str, key: str, content: str) -> Question
 
 
 def skip(store: Store, team_name: str, caller: Caller | None, word: str) -> Question:
-    """Skip a question to the human: it is closed without an answer, and the asker goes on.
+    """Skip a question that was asked of the human: it is closed without an answer, and the asker goes on.
 
     Raises:
         QuestionNotFound: There is no such question.
@@ -84,7 +84,7 @@ def skip(store: Store, team_name: str, caller: Caller | None, word: str) -> Ques
 
 
 def skip_as_human(store: Store, team: str, key: str) -> Question:
-    """The person at the console skips a question."""
+    """Skip the question for the person at the console."""
     given = Answer(responder=HUMAN, content="", is_human=True, at=teams.now(store), skipped=True)
     return record(store, team, key, given)
 

@@ -269,14 +269,12 @@ def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing
 
 
 def _status_after(task: Task, changes: Edit) -> str:
-    """The status that the task is to have: what another is to review is not completed by its owner's word."""
+    """Return the new status. A task with a reviewer goes to `in_review` instead of `completed`."""
     return IN_REVIEW if changes.status == "completed" and task.review_by else str(changes.status)
 
 
 def refuse_finishing(store: Store, at: Standing, task: Task, changes: Edit) -> None:
-    """Refuse what the change would be refused for, but for the check: so that this is not run, and nothing kept, in
-    vain.
-    """
+    """Refuse a change that would be refused even if its check passed, before the check is run."""
     checked = None if task.check is None else Check(command=task.check, status=0, by=at.name, at="")
     wanted = Edit(status=changes.status, result=changes.result, claim=changes.claim, checked=checked)
     wanted.keeping = changes.keeping
@@ -284,7 +282,7 @@ def refuse_finishing(store: Store, at: Standing, task: Task, changes: Edit) -> N
 
 
 def _amended(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
-    """The task with another result; of one that is finished, or was, the notes tell."""
+    """The task with another result. A note records the change if the task is finished, or was."""
     result = task.result if changes.result is None else changes.result
     evidence = [*(task.evidence or ()), *changes.evidence] or None
     said = {"result": result, "checked": checks.when_said(task, changes.result), "evidence": evidence}

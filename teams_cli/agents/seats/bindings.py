@@ -106,7 +106,7 @@ def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | N
 
 
 def has_another_client(root: str, binding: Binding, client: int) -> bool:
-    """Whether another process than *client* is the client of that agent."""
+    """Whether the client of that agent is another process than *client*. Not if *client* has a binding of its own."""
     try:
         pids = [int(name) for name in os.listdir(f"{terminals_directory(root)}/processes") if name.isdigit()]
     except OSError:

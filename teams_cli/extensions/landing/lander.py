@@ -46,7 +46,7 @@ def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
 
 
 def main() -> None:
-    """Land what is queued on this machine, until nothing is, or what it is written in fails."""
+    """Land the queued landings of this machine until the queue is empty or the store fails."""
     try:
         _land_all(opening.from_environment(os.environ), os.environ["TEAMS_TEAM"], environments.clean(os.environ))
     except errors.TeamsError as problem:  # whoever comes next begins anew

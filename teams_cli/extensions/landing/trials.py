@@ -129,8 +129,9 @@ _SMALL = 20
 
 
 def group(team: Team, queue: list[Landing], apart: set[str]) -> list[Landing]:
-    """The landings at the head of the queue that may be tried together; none if that is only one. Those that failed
-    together are tried *apart*.
+    """Return the landings at the head of the queue to try together: two or more, else none.
+
+    *apart* has the ids of landings that failed in a group and must be tried alone.
     """
     most, found = int(settings.value(team, SETTING)), list[Landing]()
     taken: set[str] = set()

@@ -161,7 +161,7 @@ _SHELL_LINES = (
 
 
 def dangerous_lines(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Lines of Python, scripts and shell that no linter here knows; tests may do such things."""
+    """Yield a finding for each line that matches a known dangerous pattern. Test files and comments are skipped."""
     for path in paths:
         patterns = _PYTHON_LINES if kinds.is_python(path) else _SCRIPT_LINES if kinds.is_script(path) else _SHELL_LINES
         for number, line in enumerate([] if kinds.is_test(path) else content(tree, path).splitlines(), 1):

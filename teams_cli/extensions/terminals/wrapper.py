@@ -334,16 +334,17 @@ class Modes:
         self._open = b""
 
     def feed(self, data: bytes) -> None:
-        """Follow the modes in the next output."""
+        """Note each change of a mode in the output; a sequence that is cut off is completed by the next call."""
         data = self._open + data
         self._open = unfinished(data)
-        for modes, set, keyboard, number, keys, pad in _CHANGE.findall(data):
-            if set:
-                self._set.update(dict.fromkeys(modes.split(b";"), set == b"h"))
-            elif keyboard == b">":
+        for modes, switch, keyboard, number, keys, pad in _CHANGE.findall(data):
+            if switch:
+                self._set.update(dict.fromkeys(modes.split(b";"), switch == b"h"))
+            elif keyboard == b">":  # push flags
                 self._keyboards.append(number or b"0")
-            elif keyboard:
-                del self._keyboards[-int(number or 1) :]
+            elif keyboard:  # pop as many
+                left = len(self._keyboards) - int(number or 1)
+                del self._keyboards[max(0, left) :]
             elif keys:
                 self._keys = keys
             else:
@@ -384,7 +385,7 @@ class Shown(Modes):
         self.last = b""
 
     def feed(self, data: bytes) -> None:
-        """Keep the next output."""
+        """Note changes of modes, and keep the output since the screen was last cleared."""
         super().feed(data)
         kept = self.last + data
         ends = [match.end() for match in _EMPTY.finditer(kept, max(0, len(self.last) - _LONGEST))]

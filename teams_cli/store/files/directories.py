@@ -320,8 +320,9 @@ def each(
     keys: Collection[str] | None,
     look: Callable[[str, Kind[R], str], T],
 ) -> Iterator[T]:
-    """What *look* finds in each of the files of a directory, or of those *keys*, by number or name; what can't be read
-    is one of the *problems*.
+    """Yield `look(path, kind, key)` for each file of the directory, or only for *keys*, in order.
+
+    Missing files are skipped. The error of a file that cannot be read is appended to *problems*.
     """
     for key in keys_in(directory, kind, problems) if keys is None else in_order(keys, kind):
         try:
