@@ -172,13 +172,16 @@ def words_of_brief(document: dict[str, Any]) -> Parts:
         return [*_outside(document), f"next: {document['next']}"]
     lines = [*_mine(document), *_waiting(document), *_others(document)]
     last = f"next: {document['next']}" if document["next"] else overviews.DONE
+    if "closed" in document and not document["next"]:
+        last = ""  # the line about the closing says it
     head = (
         f"{document['agent']}: {document['role'] or 'no member'} of team {document['team']}"
         f" (leader {document['leader']}, {text.counted(document['members'], 'member')})"
     )
     while lines and len(head) + len(last) + sum(len(line) + 1 for line, _ in lines) + 2 > _MOST:
         lines.remove(max(lines, key=lambda pair: (pair[1], len(pair[0]))))
-    return [head, *(line for line, _ in lines), *last.split("\n")]  # a command of several lines is pasted as it is
+    pasted = last.splitlines()  # a command of several lines is pasted as it is
+    return [head, *(line for line, _ in lines), *pasted]
 
 
 _MOST = 1500

@@ -132,7 +132,7 @@ def _with_readers(call: Call, message: Message, expected: Sequence[str] = ()) ->
         names = [name for name in message.recipients or [message.to] if name not in (HUMAN, *expected)]
         if gone := [name for name in names if _is_gone(call, name)]:
             document["notReadBy"] = gone
-        if done := [name for name in names if name not in gone and _was_done(call, name)]:
+        if done := [name for name in names if name not in gone and was_done(call, name)]:
             document["mayNotRead"] = done
 
     call.try_to(add_readers)
@@ -148,7 +148,7 @@ def _is_gone(call: Call, name: str) -> bool:
     return presence.is_gone(presence.load(call.store, call.team, name))
 
 
-def _was_done(call: Call, name: str) -> bool:
+def was_done(call: Call, name: str) -> bool:
     """Whether the agent was notified that nothing is left to do, and neither waits nor can be woken."""
     agent = presence.load(call.store, call.team, name)
     was_told = any(about.startswith("settled:") for about in agent.told) and not agent.waiting

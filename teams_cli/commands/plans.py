@@ -95,7 +95,9 @@ def _review(call: Call, task: str, accept: bool, reject: str | None) -> Any:
 
     reviewed = reviews.review(call.store, call.team, call.caller, task, accept, reject)
     to_document = updates.landed_too if reviewed.status == "completed" else task_documents.to_document
-    return to_document(call, reviewed)
+    document = to_document(call, reviewed)
+    call.try_to(call.say_what_follows)
+    return document
 
 
 def _request(call: Call, to: list[str], reason: str | None) -> Any:

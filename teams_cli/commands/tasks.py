@@ -85,11 +85,31 @@ def _create(
         **fields,
     )
     if keep_for is None:
-        return to_document(call, tasks.create(call.store, call.team, call.caller, draft))
+        task = tasks.create(call.store, call.team, call.caller, draft)
+        return to_document(call, task) | _with_nobody_waiting(call, task)
     from teams_cli.tasks import creating
 
     refuse_stopped(call, keep_for)
     return to_document(call, creating.create_for(call.store, call.team, call.caller, draft, keep_for))
+
+
+def _with_nobody_waiting(call: Call, task: Task) -> dict[str, list[str]]:
+    """Under `mayNotWork`: the members, if each was notified that all work is done, and this is the only open task."""
+    members: list[str] = []
+
+    def find() -> None:
+        labels = call.store.by_label(call.team, tasks.TASK).items()
+        if any(set(keys) - {task.id} for label, keys in labels if label not in tasks.FINISHED):
+            return
+        from teams_cli.commands import messages
+
+        team = call.load_team()
+        others = [name for name in team.active_names() if name not in (team.leader, call.agent)]
+        if all(messages.was_done(call, name) for name in others):
+            members.extend(others)
+
+    call.try_to(find)
+    return {"mayNotWork": members} if members else {}
 
 
 def _create_many(call: Call, listed: str | None, is_one: bool) -> Any:
@@ -263,7 +283,11 @@ def _status(task: dict[str, Any]) -> str:
 def words_of_created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     """Show a new task with its check, review and plan; of several tasks only whether they have them."""
     if not isinstance(task, list):
-        return [f"{part}{_given(task, in_full=True)}" for part in line(task)]
+        created = [f"{part}{_given(task, in_full=True)}" for part in line(task)]
+        told = task.get("mayNotWork", ())
+        done, verb = text.listed(told), "was" if len(told) == 1 else "were"
+        warning = f"{done} {verb} told that all work is done, and may have ended. To ask: teams send-message NAME TEXT"
+        return [*created, *present(warning if done else None)]
     return [f"{part}{_given(one, in_full=False)}" for one in task for part in line(one)]
 
 

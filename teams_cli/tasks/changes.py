@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from teams_cli.teams.permission import Caller
 
 
-_RESULT = 1200
-
-
 class Edit:
     """The changes to a task; None leaves a field as it is. Every field in `EDITABLE` may be given."""
 
@@ -409,22 +406,17 @@ def _notices(store: Store, team: Team, before: Task, task: Task, changes: Edit, 
 
         notices += reviews.asked(team, task, who.caller.config)
     if task.status == "failed" and before.status != "failed" and team.leader != who.name:
-        said = _said(task, task.why_ended or task.result) or f": teams show-task {task.id}"
+        said = tasks.after_colon(task, task.why_ended or task.result) or f": teams show-task {task.id}"
         body = f"{task.id} ({task.title}) failed by {who.name}{said}"
         notices.append(task.notice(team.leader, body, "task-failed", "failed", by=who.name, about=task.id))
     if task.status == "completed" != before.status and team.leader != who.name and not task.of_a_run:
         checked = ", checked" if task.checked and task.checked["status"] == 0 else ""
         checked += f", who had not seen the last edit by {changes.unseen}" if changes.unseen else ""
-        body = f"{task.id} ({task.title}) completed by {who.name}{checked}{_said(task, task.result)}"
+        body = f"{task.id} ({task.title}) completed by {who.name}{checked}{tasks.after_colon(task, task.result)}"
         kind: MessageType = "notice" if changes.unseen else "info"  # who leads may want it another way
         more = {"type": kind, "by": who.name, "about": task.id}
         notices.append(task.notice(team.leader, body, "task-completed", "completed", **more))
     return notices
-
-
-def _said(task: Task, said: str | None) -> str:
-    """What is *said* of the task behind a colon, as far as it is short."""
-    return f": {text.clipped(said, _RESULT, f' (all of it: teams show-task {task.id})')}" if said else ""
 
 
 def _note(store: Store, team: Team, before: Task, task: Task, changes: Edit, who: Standing) -> None:

@@ -97,7 +97,8 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
     to = [name for name in team.active_names() if reviews(team, task, name, config)]
     if task.review_by == HUMAN:
         to = [HUMAN]
-    body = f"{task.id} ({task.title}) by {task.owner} waits for your review: teams show-task {task.id}"
+    result = f"\nresult{tasks.after_colon(task, task.result)}" if task.result else ""
+    body = f"{task.id} ({task.title}) by {task.owner} waits for your review: teams show-task {task.id}{result}"
     notice = task.notice("", body, "review-asked", "review", by=task.owner or "", about=task.id)
     return [notice.having(to=name, uid=f"{notice.uid}~{name}") for name in to or [team.leader]]
 
@@ -128,7 +129,8 @@ def _accepted(store: Store, at: Standing, task: Task) -> list[Owed]:
     if task.owner and at.team.member(task.owner):
         told.append(task.notice(task.owner, said, "review-accepted", "accepted", type="info", by=at.name))
     if at.team.leader not in (at.name, task.owner):
-        body = f"{task.id} ({task.title}) completed by {task.owner}, accepted by {at.name}"
+        result = tasks.after_colon(task, task.result)
+        body = f"{task.id} ({task.title}) completed by {task.owner}, accepted by {at.name}{result}"
         told.append(task.notice(at.team.leader, body, "task-completed", "completed", type="info", about=task.id))
     return told
 

@@ -45,6 +45,7 @@ IF_LAST = "if-last-"
 READ_WHOLE = 50
 """Up to so many tasks are all read: one that was edited by hand is then what it says, and not what it is found by."""
 _NOTES = 50
+_RESULT = 1200
 _SAID = 100
 
 
@@ -273,6 +274,11 @@ FREED = frozenset(
     }
 )
 """The topics of every change by which a task may become ready, or all of them settled: all but claiming."""
+
+
+def after_colon(task: Task, result: str | None) -> str:
+    """Return `: RESULT` for a notice about the task, cut to 1,200 characters; empty without a result."""
+    return f": {text.clipped(result, _RESULT, f' (all of it: teams show-task {task.id})')}" if result else ""
 
 
 def label_of(task: Task) -> str:

@@ -135,5 +135,5 @@ def of_closed(store: Store, team: str, came_to: str = "") -> errors.WrongState:
     by = closed_by(store, team)
     return errors.WrongState(
         f"team {team} is closed{f', by {by}' if by else ''}{came_to}",
-        f"To reopen it (leader or human): teams restore-team {team}",
+        f"To reopen it (leader or human): teams restore-team {team}. Else you are done.",
     )

@@ -27,6 +27,7 @@ _EXAMPLE = """- id: a
     TEXT
   check: COMMAND  # must pass before it is completed
   planRequired: true  # you approve its owner's plan first
+  reviewBy: NAME  # accepts it when it is done
 - {title: TITLE, blockedBy: [a], for: NAME}
 """
 _PATIENTLY = f"--wait {_PATIENCE}"
@@ -208,7 +209,7 @@ def following(brief: Document, works: bool) -> str:
     """Choose the next command for the reader of this brief, who may claim tasks if it *works*; empty if it is done."""
     step: str | None = None
     if "closed" in brief:
-        step = f"teams show-team {brief['team']}"
+        step = f"teams show-team {brief['team']}" if brief["leads"] else None
     elif brief["role"] == HUMAN and brief["questions"]:
         step = "teams human"
     elif brief["role"] is None:

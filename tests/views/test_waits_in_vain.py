@@ -121,6 +121,12 @@ def test_every_wait_ends_once_all_tasks_are_settled(cli: Cli) -> None:
     for words in (("brief",), ("read-messages",), ("wait", "--timeout", "0")):
         answer = cli(*words, agent="lea")
         assert "teams wait" not in answer.stdout + answer.stderr, answer
+    said = cli("create-task", "two", agent="lea").stdout
+    assert said == (
+        "task-2: pending: two\n"
+        "bob, mia, tom were told that all work is done, and may have ended. To ask: teams send-message NAME TEXT\n"
+    )
+    assert cli("create-task", "three", agent="lea").stdout == "task-3: pending: three\n"
 
 
 def test_what_can_be_freed_is_not_the_end(cli: Cli) -> None:

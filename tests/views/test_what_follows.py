@@ -32,7 +32,7 @@ def test_who_joins_a_closed_team_hears_who_closed_it_and_what_it_came_to(cli: Cl
     assert answer.status == 11
     assert answer.stderr == (
         f"teams: team {ALPHA} is closed, by lea (0 of 1 tasks completed)\n"
-        f"  To reopen it (leader or human): teams restore-team {ALPHA}\n"
+        f"  To reopen it (leader or human): teams restore-team {ALPHA}. Else you are done.\n"
     )
     assert f"team {ALPHA} is closed, by lea" in cli("claim-task", "1", agent="bob").stderr
 
