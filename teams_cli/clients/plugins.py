@@ -7,8 +7,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from contextlib import suppress
 
-from teams_cli import errors
+from teams_cli import __version__, errors
 from teams_cli.store.files import disk
 
 TYPE_CHECKING = False
@@ -47,12 +48,34 @@ def is_installed(root: str, client: str) -> bool:
     return os.path.exists(_record(root, client))
 
 
+def is_current(root: str, client: str) -> bool:
+    """Whether the installed plugin is of this version of the program. Some clients keep a copy of it."""
+    return _read_record(root, client).get("version") == __version__
+
+
 def install(root: str, client: str, plugin: PluginCommands, files: Iterable[str], environ: Mapping[str, str]) -> None:
-    """Have the client install the plugin, and store what its settings *files* were."""
-    before = {path: _text(path) for path in files}
-    _run(commands(plugin, True), environ)
+    """Have the client install the plugin, in place of an older one, and store what its settings *files* were.
+
+    Raises:
+        StorageFailed: A command of the client failed, or the client does not list the plugin afterwards.
+    """
+    if is_installed(root, client):
+        before = _read_record(root, client)["files"]
+        _run(commands(plugin, False), environ)
+    else:
+        before = {path: _text(path) for path in files}
+    try:
+        _run(commands(plugin, True), environ)
+        listed = (plugin.program, plugin.noun, "list")
+        if (_SOURCE if plugin.noun == "plugin" else _NAME) not in _run([listed], environ):
+            raise errors.StorageFailed(f"{' '.join(listed)} does not show the plugin", "Read what the client says.")
+    except errors.StorageFailed:
+        for command in commands(plugin, False):
+            with suppress(errors.StorageFailed):
+                _run([command], environ)
+        raise
     os.makedirs(os.path.dirname(_record(root, client)), 0o700, exist_ok=True)
-    data = json.dumps({"files": before}, indent=2).encode() + b"\n"
+    data = json.dumps({"files": before, "version": __version__}, indent=2).encode() + b"\n"
     disk.commit(disk.write_temp(os.path.dirname(_record(root, client)), data), _record(root, client))
 
 
@@ -61,8 +84,7 @@ def uninstall(root: str, client: str, plugin: PluginCommands, environ: Mapping[s
     was.
     """
     _run(commands(plugin, False), environ)
-    kept: dict[str, str | None] = json.loads(disk.read_file(_record(root, client)))["files"]
-    for path, before in kept.items():
+    for path, before in _read_record(root, client)["files"].items():
         now = _text(path)
         if now is None or now == before or _said(now, plugin.beside) != _said(before or "", ()):
             continue
@@ -74,7 +96,15 @@ def uninstall(root: str, client: str, plugin: PluginCommands, environ: Mapping[s
     disk.discard(_record(root, client))
 
 
-def _run(wanted: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> None:
+def _read_record(root: str, client: str) -> dict[str, Any]:
+    """Return `files`, the texts of the settings files before the installation, and `version` since 0.3."""
+    record: dict[str, Any] = json.loads(disk.read_file(_record(root, client)))
+    return record
+
+
+def _run(wanted: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> str:
+    """Run the commands, and return the output of the last."""
+    output = ""
     for words in wanted:
         try:
             done = subprocess.run(
@@ -87,6 +117,7 @@ def _run(wanted: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> None:
             raise errors.StorageFailed(
                 f"{' '.join(words)}: {output[-500:]}", "Read what the client says, and repeat the command."
             )
+    return output
 
 
 def _said(text: str, beside: tuple[str, ...]) -> Any:

@@ -239,6 +239,14 @@ class SettingsFile:
         self.form = form
         self.project = project
 
+    def hook_commands(self) -> list[str]:
+        """Return the commands of our hooks in the file; none if it cannot be read."""
+        try:
+            with open(self.path, "rb") as file:
+                return self.form.hook_commands(file.read())
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return []
+
 
 def of_user(name: str, home: str, environ: Mapping[str, str]) -> list[SettingsFile]:
     """Return the user's settings files of the client; the first has the hooks.

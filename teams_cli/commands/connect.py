@@ -32,8 +32,9 @@ _INSTALL = """Connect a client: add hooks and the MCP server to its settings. It
 At a terminal it asks, unless --yes is given. Other settings stay. A client that starts in a terminal with TEAMS_TEAM,
 or in a directory bound by `teams here`, becomes a member, and messages wake it. Elsewhere the hooks print nothing, and
 the server offers only reading and joining. Agents started by `run-agent` and `spawn` need no installation. Repeating it
-is safe. Copilot CLI is always connected by the plugin of `teams`. With --plugin, Claude Code, Codex and Qwen Code
-are too. The plugin also adds a skill.
+is safe. Claude Code, Codex, Copilot CLI and Qwen Code get the plugin of `teams`, by their own command; the plugin also
+adds a skill. Their settings are changed instead with --user, where they are connected so already, and where the client
+or this `teams` is not on PATH.
 
 Raises:
     DamagedRecord: The client could not read its settings; they were not changed.
@@ -104,6 +105,9 @@ def _install(
     ours = _ours(client, project)
     if not ours.server:
         call.say(f"{_NO_SERVER}. {to_install('mcp')}, and install the client again")
+    if agents_md and not project:
+        raise errors.WrongUsage("AGENTS.md belongs to a project", "Give --project, in its directory.")
+    trouble = ""
     if program := which(profiles.get(client, None).start[0], path=call.environ.get("PATH")):
         trouble = ". ".join(
             filter(None, profiles.version_trouble(known.get(client), profiles.version_of(program, call.environ)))
@@ -112,13 +116,17 @@ def _install(
             call.say(trouble)
     is_asked = not (only_print or yes) and call.person is not None and call.person.is_here()
     has_plugin = known.get(client).home is None or plugins.is_installed(call.store.root, client)
-    if plugin or (has_plugin and not project):
+    is_bound = plugin or (has_plugin and not project)
+    if is_bound or (not (project or user or trouble or not program) and _can_have_plugin(call, client)):
         shown = _by_plugin(call, client, True, is_wanted=True)
         if only_print or (is_asked and not _agrees(call, shown["commands"])):
             return shown
-        return _by_plugin(call, client, False, is_wanted=True)
-    if agents_md and not project:
-        raise errors.WrongUsage("AGENTS.md belongs to a project", "Give --project, in its directory.")
+        try:
+            return _by_plugin(call, client, False, is_wanted=True)
+        except errors.StorageFailed as problem:
+            if is_bound:
+                raise
+            call.say(f"{problem.message}. Its settings are changed instead")
     where = _places(call, client, project, user) + (_agents_md(client, True) if agents_md else [])
     planned = [installation.install(call.store, place, ours) for place in where]
     asks = is_asked and any(change.diff for change in planned)
@@ -134,6 +142,18 @@ def _install(
     return _shown(call, changes, only_print) | {"next": _NEXT} | ({"asked": True} if asks else {})
 
 
+def _can_have_plugin(call: Call, name: str) -> bool:
+    """Whether the client has a command for plugins and no entries of ours in its settings, and the `teams` on PATH is
+    this program: the plugin calls it.
+    """
+    client, program = known.get(name), which("teams", path=call.environ.get("PATH"))
+    if client.plugin is None or program is None:
+        return False
+    if os.path.dirname(os.path.realpath(program)) != os.path.realpath(os.path.dirname(sys.executable)):
+        return False
+    return not any(place.hook_commands() for place in _places(call, name, project=False, user=True))
+
+
 def _by_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
     """Install or uninstall the plugin with the client's own commands."""
     client, root = known.get(name), call.store.root
@@ -145,7 +165,10 @@ def _by_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
         raise errors.InvalidValue("the plugin calls `teams`, which is not on PATH", "Put it there, and repeat.")
     done: dict[str, Any] = {"client": name, "path": plugins.directory(), "diff": "", "backup": None, "files": []}
     done["commands"] = [" ".join(command) for command in plugins.commands(client.plugin, is_wanted)]
-    if only_print or plugins.is_installed(root, name) is is_wanted:
+    is_done = not is_wanted
+    if plugins.is_installed(root, name):
+        is_done = is_wanted and plugins.is_current(root, name)
+    if only_print or is_done:
         return {**done, "changed": False, "planned": only_print}
     home = call.environ.get("HOME", "")
     where = settings_files.of_user(name, home, call.environ) if client.home else []
@@ -222,7 +245,7 @@ def _shown(call: Call, changes: list[FileChange], only_print: bool) -> dict[str,
 _SCOPE = (
     argument("CLIENT", "The client.", name="client", choices=known.installable()),
     switch("--project", "In the settings of the project in the current directory."),
-    switch("--user", "In the user's own settings; the default."),
+    switch("--user", "In the user's own settings."),
     switch("--print", "Show the change without making it.", name="only_print"),
 )
 
@@ -268,7 +291,7 @@ COMMANDS = table(
         *_SCOPE,
         switch("--yes", "Make the change without asking."),
         switch("--agents-md", "With --project: also write how to work in a team into AGENTS.md."),
-        switch("--plugin", "Install the plugin, with the client's own command; not for OpenCode and Gemini CLI."),
+        switch("--plugin", "Install the plugin or nothing; not for OpenCode and Gemini CLI."),
         doc=_INSTALL,
         in_team=False,
         changes=False,

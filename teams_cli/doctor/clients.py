@@ -13,7 +13,6 @@ from teams_cli import environment, errors
 from teams_cli.clients import environments, json_edits, known, permissions, plugins, profiles, settings_files
 from teams_cli.clients.contract import COMMON
 from teams_cli.clients.own_entries import HOLD, WAIT
-from teams_cli.clients.settings_files import SettingsFile
 from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.store.files.engine import FileStore
@@ -53,11 +52,13 @@ def examine(
     commands = []
     if known.get(client).home:
         of_user = settings_files.of_user(client, environ.get("HOME", "/"), environ)
-        commands = [
-            command for at in (of_user, settings_files.of_project(client, directory)) for command in _commands(at[0])
-        ]
+        places = (of_user[0], settings_files.of_project(client, directory)[0])
+        of_ours = [command for place in places for command in place.hook_commands()]
+        commands = [command for command in of_ours if not command.endswith((HOLD, WAIT))]  # those answer at once
     if plugins.is_installed(root, client):
         commands.append(f"teams hook {client}")
+        if not plugins.is_current(root, client):
+            yield finding(client, "warning", "its plugin is of an older version of teams", f"teams install {client}")
     if not commands:
         brought = profiles.brought(profile, "python", [])["hooks"]
         remedy = f"teams install {client}" + (" (agents started by teams need it not)" if brought else "")
@@ -66,15 +67,6 @@ def examine(
         yield _try_command(known.get(client), command, environ)
     if turn:
         yield _try_turn(known.get(client), profile, environ, directory)
-
-
-def _commands(place: SettingsFile) -> list[str]:
-    """The hook commands of `teams` in a client's settings that answer at once."""
-    try:
-        with open(place.path, "rb") as file:
-            return [command for command in place.form.hook_commands(file.read()) if not command.endswith((HOLD, WAIT))]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return []
 
 
 def _scratch(top: str) -> FileStore:

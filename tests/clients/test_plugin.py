@@ -19,6 +19,7 @@ FAKE = """\
 #!/bin/sh
 # A client that notes what its command for plugins is told, and leaves its settings as Claude Code 2.1.332 does.
 if [ "$1" = --version ]; then echo 2.1.332; exit; fi
+if [ "$2" = list ]; then grep -qs '"a"' "$HOME/.claude/settings.json" && echo teams@teams; exit; fi
 echo "$*" >> "$HOME/ran"
 case "$*" in
 *" add "*|*" install "*) echo '{"model": "opus", "enabledPlugins": {"a": true}}' > "$HOME/.claude/settings.json";;
@@ -37,15 +38,19 @@ def test_what_is_committed_is_what_the_source_makes(tmp_path: Path) -> None:
         assert {f"{place}/{path}" for path, data in tree(TOP / place).items() if data != "directory"} <= made.keys()
 
 
+def clients_on(place: Path, claude: str) -> str:
+    """A PATH that begins with a client of that text, and with a `teams` of the installation that runs the test."""
+    place.mkdir()
+    (place / "claude").write_text(claude)
+    (place / "claude").chmod(0o755)
+    (place / "teams").symlink_to(Path(sys.executable).parent / "pytest")  # it is known by its directory
+    return f"{place}:{os.environ['PATH']}"
+
+
 @pytest.mark.slow
 def test_the_clients_own_command_takes_it_in_and_out(home: Home, tmp_path: Path) -> None:
     """Hooks that were in its settings go first; they become byte for byte what they were."""
-    place = tmp_path / "bin"
-    place.mkdir()
-    for name, text in (("claude", FAKE), ("teams", "#!/bin/sh\n")):
-        (place / name).write_text(text)
-        (place / name).chmod(0o755)
-    path = f"{place}:{os.environ['PATH']}"
+    path = clients_on(tmp_path / "bin", FAKE)
     text = '{\n   "model": "opus"\n}'
     settings = home.file("claude", text)
     before = tree(home.path)
@@ -64,3 +69,40 @@ def test_the_clients_own_command_takes_it_in_and_out(home: Home, tmp_path: Path)
     assert tree(home.path) == before
     assert home.cli("install", "gemini", "--plugin", PATH=path).status == 2
     assert "not on PATH" in home.cli("install", "claude", "--plugin", PATH="/usr/bin:/bin").stderr
+
+
+def test_the_plugin_is_installed_where_client_and_program_can_have_it(home: Home, tmp_path: Path) -> None:
+    """Else the client's settings are changed; an older plugin is replaced."""
+    path = clients_on(tmp_path / "bin", FAKE)
+    settings = home.file("claude", '{"model": "opus"}\n')
+    before = tree(home.path)
+    home.change("install", "claude", "--user")
+    assert "hooks" in settings.read_text()
+    assert home.cli("install", "claude", "--json", PATH=path).json["changed"] is False
+    home.change("uninstall", "claude")
+    assert tree(home.path) == before
+    done = home.cli("install", "claude", "--json", PATH=path).json
+    assert done["changed"] and "plugin install teams@teams" in done["commands"][1]
+    record = home.cli.root / "installed/claude.plugin"
+    record.write_text(json.dumps({"files": json.loads(record.read_text())["files"]}))
+    (home.path / "ran").unlink()
+    assert home.cli("install", "claude", "--json", PATH=path).json["changed"]
+    assert [line.split()[1] for line in (home.path / "ran").read_text().splitlines()] == [
+        "uninstall",
+        "marketplace",
+        "marketplace",
+        "install",
+    ]
+    assert home.cli("uninstall", "claude", "--json", PATH=path).json["changed"]
+    (home.path / "ran").unlink()
+    assert tree(home.path) == before
+    (tmp_path / "bin/claude").write_text("#!/bin/sh\n[ $1 = --version ] && echo 2.1.332\nexit 0\n")
+    answer = home.cli("install", "claude", PATH=path)
+    assert "claude plugin list does not show the plugin. Its settings are changed instead" in answer.stderr
+    assert "hooks" in settings.read_text()
+    home.change("uninstall", "claude")
+    (tmp_path / "bin/claude").write_text(FAKE)
+    (tmp_path / "bin/teams").unlink()
+    (tmp_path / "bin/teams").write_text("#!/bin/sh\n")
+    (tmp_path / "bin/teams").chmod(0o755)
+    assert home.cli("install", "claude", PATH=path).status == 0 and "hooks" in settings.read_text()

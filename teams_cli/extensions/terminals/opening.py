@@ -18,7 +18,6 @@ from teams_cli.clients.settings_files import written_once
 from teams_cli.membership import joining
 from teams_cli.processes import leave
 from teams_cli.store.contract import Store
-from teams_cli.store.files import disk
 from teams_cli.teams.permission import Caller
 
 TYPE_CHECKING = False
@@ -150,17 +149,9 @@ def _brought(
     if client.home:
         places = settings_files.of_user(client.name, environ.get("HOME") or "/", environ)[:1]
         places += settings_files.of_project(client.name, directory)[:1]
-    if plugins.is_installed(store.root, client.name) or any(_has_ours(place) for place in places):
+    if plugins.is_installed(store.root, client.name) or any(place.hook_commands() for place in places):
         return [], {}
     return client.once(sys.executable, f"{terminals_directory(store.root)}/settings", environ)
-
-
-def _has_ours(place: settings_files.SettingsFile) -> bool:
-    try:
-        data = disk.read_file(place.path)
-    except FileNotFoundError:
-        return False
-    return bool(place.form.hook_commands(data))
 
 
 _OF_THE_WINDOW = ("TERM", "TMUX", "TMUX_PANE", "COLORTERM")
