@@ -9,7 +9,7 @@ from teams_cli.commands import console
 from teams_cli.commands.call import Call, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.environment import SANDBOX
-from teams_cli.names import HUMAN
+from teams_cli.names import HUMAN, each_name
 from teams_cli.questions import answering, asking, questions
 from teams_cli.questions.questions import Question
 from teams_cli.store import pace
@@ -87,7 +87,7 @@ def _ask(
             "a client's sandbox has no network, so no agent can be forked",
             "Use the tool ask_others of the MCP server `team`; or ask the person: --human",
         )
-    asked = asking.ask(store, team, call.caller, question, list(to), timeout, depth, human, not no_wait)
+    asked = asking.ask(store, team, call.caller, question, each_name(to), timeout, depth, human, not no_wait)
     collecting = _Collecting(call)
     if asked.status == "collecting":
         collecting.start(asked)
@@ -208,7 +208,7 @@ COMMANDS = table(
         "ask-others",
         _ask,
         argument("QUESTION", "What you want to know.", name="question", text=True, called="text"),
-        option("--to", "Ask only this member; may be repeated.", metavar="AGENT", many=True),
+        option("--to", "Ask only these members.", metavar="AGENT", many=True),
         option("--timeout", "How long to wait.", metavar="SECONDS", seldom=True),
         switch("--no-wait", "Return at once; `show-question` shows the answers later.", seldom=True),
         option("--depth", "How deep the answers should go.", choices=("low", "medium", "high"), seldom=True),
