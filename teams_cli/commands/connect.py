@@ -234,6 +234,7 @@ def _shown(call: Call, changes: list[FileChange], only_print: bool) -> dict[str,
             "path": change.place.path,
             "changed": change.before != change.after and not only_print,
             "diff": change.diff,
+            "removed": change.before is not None and change.after is None,
             "backup": installation.backup_of(call.store, change.place) or None,
         }
         for change in changes
@@ -264,6 +265,8 @@ def words_of_change(done: dict[str, Any]) -> list[str]:
 
 def _file_lines(file: dict[str, Any], asked: bool) -> list[str]:
     """The outcome for a file, with the diff unless that was shown with the question."""
+    if file["removed"]:
+        return [f"{file['path']}: {'removed' if file['changed'] else 'would be removed'}"]
     lines: list[str] = [] if asked else file["diff"].splitlines()
     if asked and not file["changed"]:
         lines.append(f"{file['path']}: left as it is")
