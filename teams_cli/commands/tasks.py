@@ -286,7 +286,9 @@ def words_of_created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
         created = [f"{part}{_given(task, in_full=True)}" for part in line(task)]
         told = task.get("mayNotWork", ())
         done, verb = text.listed(told), "was" if len(told) == 1 else "were"
-        warning = f"{done} {verb} notified that all work is done, and may have ended. To ask: teams send-message NAME TEXT"
+        warning = (
+            f"{done} {verb} notified that all work is done, and may have ended. To ask: teams send-message NAME TEXT"
+        )
         return [*created, *present(warning if done else None)]
     return [f"{part}{_given(one, in_full=False)}" for one in task for part in line(one)]
 

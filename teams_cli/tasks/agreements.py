@@ -1,4 +1,4 @@
-"""Agreements: pages on which the owners of tasks that meet write down who changes what, before they do."""
+"""Agreements between the owners of tasks that touch the same code: shared pages that say who changes what."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PREFIX = "agree-"
 
 
 def key_of(ids: Sequence[str]) -> str:
-    """The key of the page on which these tasks agree: `agree-1-2`."""
+    """Return the key of the page for an agreement between these tasks, such as `agree-1-2`."""
     numbers = sorted({each.removeprefix("task-") for each in ids}, key=lambda each: (len(each), each))
     return PREFIX + "-".join(numbers)
 
@@ -104,8 +104,8 @@ def _confirmed(store: Store, team: str, name: str, key: str, version: int | None
 
 
 def lacking(store: Store, team: str, task: Task) -> str:
-    """Why the task may not be completed yet: the agreement that it needs and that is not confirmed by all of its
-    owners; empty if there is none.
+    """Return why the task may not be completed yet: the agreement that it needs is missing, or not confirmed by all
+    owners. Empty if nothing is lacking.
     """
     for other in task.agree_with or ():
         both = [task, tasks.get(store, team, other)]

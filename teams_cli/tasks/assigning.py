@@ -1,4 +1,4 @@
-"""Assigning: whose a task is, who is refused it, and how the assignee is notified."""
+"""Assignment: for whom a task is kept, who may not take it, and how the assignee is notified."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 _AGAIN = 1.0
-"""Seconds until what is kept for one that is lost, and for others to free, is looked at again."""
+"""Seconds until a task is looked at again that is kept for a lost member and that this process may not free."""
 
 
 def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -> None:
-    """Raises NotAllowed: The task asks for a skill that the member has not. One that has yet to join may have it."""
+    """Raises NotAllowed: The member lacks a skill that the task requires. Only members that have joined are checked."""
     member = team.member(name)
     if member is None:
         return
@@ -42,7 +42,7 @@ def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -
 
 
 def refuse_other(store: Store, team: Team, task: Task, name: str) -> None:
-    """Raises TaskKept: The task is kept for another member, who is there."""
+    """Raises TaskKept: The task is kept for another member, who has not left."""
     if task.assignee and task.assignee != name and not lost(store, team, task):
         raise errors.TaskKept(
             f"{task.id} is assigned to {task.assignee}",
@@ -51,13 +51,15 @@ def refuse_other(store: Store, team: Team, task: Task, name: str) -> None:
 
 
 def of_agent(store: Store, team: str, agent: str) -> list[Task]:
-    """The tasks that are kept for the agent, best first."""
+    """Return the tasks that are kept for the agent, best first."""
     found = [task for task in tasks.labelled(store, team, KEPT) if task.assignee == agent]
     return sorted(found, key=lambda task: PRIORITIES.index(task.priority))
 
 
 def lost(store: Store, team: Team, task: Task) -> str:
-    """Why the member for whom the task is kept will not take it; empty while it may.
+    """Return why the member for whom the task is kept will not take it; empty as long as it may.
+
+    An agent that `teams` started is resumed when a task is kept for it, so its silence is no reason.
 
     One that `teams` started is resumed when there is something for it, so its silence means nothing.
     """
@@ -79,7 +81,7 @@ def lost(store: Store, team: Team, task: Task) -> str:
 
 
 def set_alarm(store: Store, team: Team, kept: Iterable[Task], alarm: Alarm) -> None:
-    """Have the alarm ring when silence alone may have lost a member for whom one of the tasks is kept."""
+    """Have the alarm ring when a member for whom one of the tasks is kept may be lost because of its silence."""
     for task in kept:
         member = team.member(task.assignee or "")
         if member and not member.started_by:
@@ -91,8 +93,8 @@ def set_alarm(store: Store, team: Team, kept: Iterable[Task], alarm: Alarm) -> N
 
 
 def free_lost(store: Store, team: Team) -> list[Task]:
-    """Give what is kept for members that are lost to anybody, and tell the leader; all that was kept. What could not be
-    given away is for whoever comes next.
+    """Free the tasks that are kept for lost members, and notify the leader. Return the tasks that were kept. A task
+    that cannot be freed now is left to the next call.
     """
     kept = list(tasks.labelled(store, team.name, KEPT))
     for task in kept:
@@ -102,7 +104,7 @@ def free_lost(store: Store, team: Team) -> list[Task]:
 
 
 def free_all(store: Store, team: Team, agent: str, reason: str) -> None:
-    """Give all that is kept for the agent to anybody, and tell the leader. It is gone: failing here is no failure."""
+    """Free the tasks that are kept for the agent, which is gone, and notify the leader. Errors are ignored."""
     for task in of_agent(store, team.name, agent):
         _free(store, team, task.id, lambda found: reason if found.assignee == agent else "")
 
@@ -127,7 +129,9 @@ def _free(store: Store, team: Team, key: str, why: Callable[[Task], str]) -> Non
 
 
 def refuse_stranger(task: Task, name: str) -> None:
-    """Let only the owner pass; one who lost the claim is told so."""
+    """Raises NotAllowed or StaleClaim: The caller is not the owner of the task. A former owner is told who has the
+    task.
+    """
     if task.owner == name:
         return
     if task.was_claimed_by(name):
@@ -146,7 +150,7 @@ def refuse_stranger(task: Task, name: str) -> None:
 
 
 def _how_back(task: Task) -> str:
-    """The advice to an owner who lost the task but has a result."""
+    """Return the advice for a former owner who has a result."""
     if task.status == "pending":
         return f"teams claim-task {task.id}, and complete it again"
     if not task.owner:
@@ -155,7 +159,7 @@ def _how_back(task: Task) -> str:
 
 
 def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str) -> None:
-    """Raises Conflict: The owner of the task is at work on it, and another than the person would take it."""
+    """Raises Conflict: The owner of the task is at work on it. The human may take it anyway."""
     is_quiet = leases.has_ended(store, task) or task.in_grace or leases.over(store, team, task)
     if task.status != IN_PROGRESS or task.owner == by.name or by.is_human or is_quiet:
         return
@@ -168,7 +172,7 @@ def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str
 
 
 def state_of(task: Task) -> str:
-    """Say the status in words, with who has the task: "in progress by bob"."""
+    """Return the status in words, with the owner: "in progress by bob"."""
     if task.status == IN_REVIEW:
         return f"in review ({task.review_by})"
     if task.status == "completed" and task.owner:
@@ -177,7 +181,7 @@ def state_of(task: Task) -> str:
 
 
 def keep(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
-    """The task kept for the member, who is to be told."""
+    """Return the task kept for the member, with a notice to it."""
     if task.assignee == name:
         return task
     kept = task.having(assignee=name).noted(teams.now(store), by, "kept", owner=name)
@@ -189,7 +193,9 @@ def keep(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
 
 
 def kept_from_the_start(draft: Task, status_of: Callable[[str], str], name: str, by: str) -> Task:
-    """The draft of a task that is kept for the member; what it owes is told under its number: see `Task.numbered`."""
+    """Return the draft of a task that is kept for the member. Its notice is completed when the task gets its number:
+    see `Task.numbered`.
+    """
     if name == by:
         return draft.having(assignee=name)
     what, event = _standing(draft, status_of)
@@ -198,7 +204,7 @@ def kept_from_the_start(draft: Task, status_of: Callable[[str], str], name: str,
 
 
 def _standing(task: Task, status_of: Callable[[str], str]) -> tuple[str, str]:
-    """The text of the notice about a task assigned to its reader, and the event."""
+    """Return the text and the event of the notice to the assignee."""
     blockers = ", ".join(map(str, dependencies.open_blockers(task, status_of)))
     if not blockers:
         return " is assigned to you and ready: teams claim-task --next", events.TASK_ASSIGNED
@@ -207,7 +213,7 @@ def _standing(task: Task, status_of: Callable[[str], str]) -> tuple[str, str]:
 
 
 def give_up(store: Store, task: Task, by: str, reason: str | None = None) -> Task:
-    """The task for anybody; for whom it was kept is to be told."""
+    """Return the task without assignee, with a notice to the former assignee."""
     if task.assignee is None:
         raise errors.WrongState(f"{task.id} is assigned to nobody", f"See: teams show-task {task.id}")
     free = task.having(assignee=None).noted(teams.now(store), by, "unassigned", reason, owner=task.assignee)
@@ -219,8 +225,8 @@ def give_up(store: Store, task: Task, by: str, reason: str | None = None) -> Tas
 
 
 def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
-    """What completing *done* may make ready for those for whom it is kept, and may let owners complete:
-    `Task.still_due` says whether it is sent.
+    """Return the notices to assignees whose task may be ready, and to owners whose task may be completed, once *done*
+    is completed. `Task.still_due` decides whether each is sent.
     """
 
     def told(to: str, task: Task, what: str, when: str, event: str) -> Owed:

@@ -1,4 +1,4 @@
-"""Counting the attempts at a task and their failures, and giving it up after too many."""
+"""Attempts at a task: counting its claims and failures, and giving it up after too many."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ _BACK = ("released", "expired")
 
 
 def made(task: Task) -> int:
-    """The number of times it was claimed and released since it was last reopened."""
+    """Return how often the task was claimed and given back since it was last reopened."""
     return sum(note.what == "claimed" for note in task.since_reopened) - (task.status == "in_progress")
 
 
 def used_up(task: Task, most: int | None) -> str:
-    """Why it may not be claimed once more; empty where it may, as it came back less often than *most* times."""
+    """Return why the task may not be claimed again; empty if it came back less than *most* times."""
     if most is None or (tries := made(task)) < most:
         return ""
     return f"claimed and released {tries} times: {last_reason(task)}"
 
 
 def last_reason(task: Task) -> str:
-    """Why it came back the last time, as far as that was said."""
+    """Return the reason that was given when the task last came back."""
     back = [note for note in task.since_reopened if note.what in _BACK]
     return (back[-1].reason or back[-1].what) if back else ""
 
 
 def why_failed(task: Task, lines: int = 3) -> str:
-    """Why it failed: the last *lines* it said, and behind it the reason that was noted, if it is not in it."""
+    """Return why the task failed: the last *lines* of its result, and the noted reason if it is not in them."""
     said = "\n".join([line for line in (task.result or "").splitlines() if line.strip()][-lines:])
     noted = next((note.reason for note in reversed(task.notes) if note.what == "failed"), None)
     more = noted if noted and noted not in said else ""
@@ -37,7 +37,7 @@ def why_failed(task: Task, lines: int = 3) -> str:
 
 
 def give_up(store: Store, team: str, by: str, task_id: str, reason: str) -> bool:
-    """Note that a task that nobody has now has failed, for *reason*; False when somebody claimed it meanwhile."""
+    """Fail a task that has no owner, for *reason*. Return False if somebody claimed it meanwhile."""
 
     def change(task: Task) -> Task:
         if task.status != "pending":

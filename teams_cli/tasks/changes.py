@@ -1,4 +1,4 @@
-"""Changing tasks, one or several: their words, blockers and status. Who may do what depends on role and owner."""
+"""Changes of tasks: texts, blockers and status. Who may make which change depends on role and owner."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def change_task(store: Store, team_name: str, caller: Caller | None, word: str, 
 
 
 def changed_by(store: Store, who: Standing, task: Task, changes: Edit) -> Task:
-    """The task as it is changed, with the notices that it owes for that."""
+    """Return the changed task, with the notices that the change owes."""
     changed = _changed(store, who.team, task, changes, who)
     if changes.status == "completed" != task.status:
         changes.unseen = editing.unseen_by(store, who.team, task, who.name)
@@ -148,7 +148,7 @@ def changed_by(store: Store, who: Standing, task: Task, changes: Edit) -> Task:
 
 
 def followed(store: Store, who: Standing, before: Task, task: Task, changes: Edit) -> Task:
-    """The task once what follows its change is done: it is in the history, and whom it concerns is told."""
+    """Finish a change that was stored: write the history and send the notices. Return the task."""
     team = who.team
     if before is not task:
         dependencies.refuse_late_cycle(store, team.name, task, before)
@@ -165,7 +165,7 @@ def try_change(store: Store, who: Standing, task: Task, changes: Edit) -> None:
 
 
 def _refuse(store: Store, who: Standing, task_id: str, changes: Edit) -> None:
-    """Refuse an owner that can't have the task, and blockers that wait for it."""
+    """Refuse an owner who may not have the task, and blockers that wait for it."""
     if changes.owner:
         from teams_cli.tasks import claims
 
@@ -175,8 +175,8 @@ def _refuse(store: Store, who: Standing, task_id: str, changes: Edit) -> None:
 
 
 def moves(team: Team, caller: Caller, task: Task) -> list[str]:
-    """The statuses that a caller who does not own the task may bring it to: by releasing it if it is in progress, else
-    by an update.
+    """Return the statuses to which a caller who does not own the task may move it. A task in progress is moved by
+    releasing it, another by an update.
     """
     who = standing_of(team, caller)
     if who is None or team.state == "closed":
@@ -225,7 +225,7 @@ def _with_status(store: Store, team: Team, task: Task, changes: Edit, who: Stand
 
 
 def _who_does(task: Task, changes: Edit) -> str:
-    """The advice to a leader who may not do it: whom to ask."""
+    """Return the advice for a leader who may not make the change: whom to ask."""
     if changes.status in ("pending", "cancelled"):
         return "Ask a task-manager or the human."
     return (
@@ -291,7 +291,7 @@ def _amended(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
 
 
 def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
-    """Raises PlanRequired or TaskBlocked: It can't be completed yet, whatever was done."""
+    """Raises PlanRequired or TaskBlocked: The task cannot be completed yet."""
     if task.plan_required:
         from teams_cli.tasks import plans
 
@@ -348,7 +348,7 @@ def _reopened(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
 
 
 def _with_owner(store: Store, team: Team, task: Task, owner: str, who: Standing, force: bool) -> Task:
-    """Hand a task in progress to another member, under a new claim, or keep a pending one for it."""
+    """Hand a task in progress to another member, under a new claim; or keep a pending task for it."""
     if task.status == "in_progress" and task.owner == owner:
         return task
     if task.status == "pending":
@@ -388,8 +388,8 @@ def _unassigned(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
 
 
 def _notices(store: Store, team: Team, before: Task, task: Task, changes: Edit, who: Standing) -> list[Owed]:
-    """Whom the change concerns: the new owner of a task handed over, those who can go on, the leader if it ended; not
-    of what a run does.
+    """Return the notices of the change: to a new owner, to members who can go on, and to the leader if the task ended.
+    A task of a workflow run sends none.
     """
     notices = assigning.ready_notices(store, team, task) if task.status == "completed" != before.status else []
     if task.status == "in_progress" and task.owner and task.owner != before.owner:
@@ -438,7 +438,7 @@ def _note(store: Store, team: Team, before: Task, task: Task, changes: Edit, who
 
 
 def change_each(store: Store, team_name: str, caller: Caller | None, words: list[str], edit: Edit) -> list[Task]:
-    """Change several tasks in the same way, in one commit; none if one of them can't be so changed.
+    """Change several tasks in the same way, in one commit. If one of them cannot be changed, none is.
 
     Raises:
         WrongUsage: The change is one that only a single task can have.
@@ -457,7 +457,7 @@ def change_each(store: Store, team_name: str, caller: Caller | None, words: list
 
 
 def _refuse_for_several(edit: Edit) -> None:
-    """Refuse what one task alone can have: its title, its claim, its end, what came of it, and evidence for that."""
+    """Refuse changes that only a single task can have: title, claim, completion, result and evidence."""
     ends = edit.status in ("completed", "failed")
     if ends or edit.result is not None or edit.claim is not None or "title" in edit.fields or edit.keeping:
         raise errors.WrongUsage(

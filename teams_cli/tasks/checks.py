@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from teams_cli.tasks.tasks import Task
 
 MAX_OUTPUT = 4000
-"""Characters of a check's output that are kept: its end."""
+"""Characters that are kept of the end of a check's output."""
 _TOLD = 1200
 _KEPT = ("result", "claim")
 CHECK_STALE = "check stale"
-"""The history entry for a check of another commit than the one that landed."""
+"""The history entry that a check ran on another commit than the one that landed."""
 
 
 class Check(Record):
-    """The outcome of a command: its exit *status* (0: passed), how many *seconds* it took if that was one or more, the
-    end of its *output*, on which *commit*, *by* whom.
+    """The outcome of a command: its exit *status* (0 is passed), *seconds* if it took one or more, the end of its
+    *output*, the *commit* on which it ran, and *by* whom.
 
-    It is *stale* when its commit is no part of what landed. *left* are files that it left behind, which git does not
-    ignore. The *result* is what the owner said under that *claim* of a task that was not completed, since it failed.
+    It is *stale* if its commit is no part of what landed. *left* lists untracked files that it left behind. *result* is
+    the result that the owner gave under that *claim* when the check failed.
     """
 
     command: Text
@@ -48,11 +48,11 @@ class Check(Record):
 
     @property
     def passed(self) -> bool:
-        """Whether the command said yes."""
+        """Whether the command exited with 0."""
         return self.status == 0
 
     def brief(self) -> dict[str, Any]:
-        """The check as others see it, without what was printed."""
+        """Return the check without its output."""
         document = self.to_document()
         for key in ("output", *_KEPT):
             document.pop(key, None)
@@ -60,7 +60,7 @@ class Check(Record):
 
     @property
     def told(self) -> str:
-        """Its outcome, with the end of its output."""
+        """Return the outcome of the check, with the end of its output."""
         how = f"exit status {self.status}" if self.status >= 0 else f"ended by signal {-self.status}"
         how += f" after {length(self.seconds)}" if self.seconds else ""
         on = f" on {self.commit[:10]}" if self.commit else ""
@@ -69,7 +69,7 @@ class Check(Record):
 
 
 class Evidence(Record):
-    """A file that was handed in with a task: its name, size in bytes and SHA-256; the copy is the record *id*."""
+    """A file that was attached to a task: name, size in bytes and SHA-256. The copy is the record *id*."""
 
     id: Word
     name: Text
@@ -80,37 +80,39 @@ class Evidence(Record):
 
 
 def of(task: Task) -> Check | None:
-    """The outcome of the task's last check."""
+    """Return the outcome of the task's last check."""
     return Check.from_json(task.checked) if task.checked else None
 
 
 def kept_result(task: Task, name: str) -> str | None:
-    """The result given when the check failed: under the same claim and check the owner need not give it again."""
+    """Return the result that was given when the check failed. Under the same claim and check the owner need not repeat
+    it.
+    """
     found = of(task)
     return found.result if found and (found.by, found.claim, found.command) == (name, task.claim, task.check) else None
 
 
 def when_said(task: Task, result: str | None) -> dict[str, Any] | None:
-    """The outcome of the check, without the result kept with it if a newer one is given."""
+    """Return the outcome of the check, without the kept result if a newer result is given."""
     if result is None or not task.checked:
         return task.checked
     return {key: value for key, value in task.checked.items() if key not in _KEPT}
 
 
 def final_result(task: Task, said: str | None, status: str | None, name: str) -> str | None:
-    """The result of a task that ends so: what is said with that, else what was before."""
+    """Return the result of a task that is completed: the given one, else the one before."""
     if said is not None:
         return said
     return (kept_result(task, name) if status == "completed" else None) or task.result_so_far
 
 
 def set_from(check: str | None, directory: str) -> str | None:
-    """The checkout around the directory where the check is set, in which it is run for who works in none."""
+    """Return the checkout of the directory where the check is set: it runs there if the owner has no checkout."""
     return (check and environment.checkout_around(directory)) or None
 
 
 def refuse_setter(at: Standing, *rules: str | None) -> None:
-    """Raises NotAllowed: Who does the work does not say how it is checked."""
+    """Raises NotAllowed: The owner of a task may not set its check."""
     if any(rules) and not (at.leads or at.manages):
         raise errors.NotAllowed(
             f"{at.name} is a {at.role}: checks and reviews are set by a leader, a task-manager or the human",
@@ -125,7 +127,7 @@ def refuse_unsayable(draft: Task) -> None:
 
 
 def reviewer(at: Standing, word: str, coming: Collection[str] = ()) -> str:
-    """The reviewer: a role, a member, one that is *coming*, or the human.
+    """Return the reviewer: a role, a member, a member that is *coming*, or the human.
 
     Raises:
         AgentNotFound: There is neither a role nor an active member of that name.
@@ -142,7 +144,7 @@ def reviewer(at: Standing, word: str, coming: Collection[str] = ()) -> str:
 
 
 def refuse_unchecked(task: Task, found: Check | None) -> None:
-    """Let a task be completed only by a check of its own that passed.
+    """Refuse to complete a task whose check has not passed.
 
     Raises:
         NotChecked: It was not run.
@@ -162,7 +164,9 @@ def refuse_unchecked(task: Task, found: Check | None) -> None:
 
 
 def refuse_failed(task: Task, found: Check, options: str = "") -> None:
-    """Raises CheckFailed: With the end of the output, and how to complete the task again, with these *options*."""
+    """Raises CheckFailed: The command failed. The error has the end of the output, and the command that completes the
+    task, with *options*.
+    """
     if not found.passed:
         kept = " (your result is kept)" if found.result else ""
         raise errors.CheckFailed(

@@ -1,4 +1,4 @@
-"""Claiming a task, or the best of those that one may have; saying that one is at work on it; giving it back."""
+"""Claims: taking a task, or the best one that is ready; showing that its owner is at work; giving it back."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def may_claim(team: Team, caller: Caller) -> bool:
 
 
 def take(store: Store, team: Team, caller: Caller, seen: Task, anew: bool = False) -> Task:
-    """Make the caller the owner of a task, which was *seen* a moment ago; one that it owns already is refused if it
-    wants one *anew*.
+    """Make the caller the owner of the task, which was *seen* a moment ago. With *anew*, a task that the caller already
+    owns is refused.
     """
     lost: list[str] = []
     if seen.owner != caller.name and leases.has_ended(store, seen):
@@ -79,7 +79,7 @@ def take(store: Store, team: Team, caller: Caller, seen: Task, anew: bool = Fals
 
 
 def _telling_the_one_before(team: Team, task: Task) -> Task:
-    """The task, with a notice to who lost it against its will, and was told that it is free."""
+    """Return the task with a notice to its former owner, who lost it unwillingly and was told that it is free."""
     lost = leases.lost_before(task)
     if lost is None or lost.owner in (lost.by, task.owner) or not team.member(lost.owner or ""):
         return task
@@ -112,7 +112,8 @@ def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> Non
 
 
 def refuse_unable(team: Team, name: str, caller: Caller, or_absent: bool = False) -> None:
-    """Refuse an owner that could not claim the task itself; *or_absent*: one that has yet to join is none.
+    """Refuse an owner that could not claim the task itself. With *or_absent*, a member that has yet to join is
+    accepted.
 
     Raises:
         AgentNotFound: It is no active member.
@@ -136,9 +137,9 @@ def _taken(store: Store, team: Team, task: Task, agent: str) -> Task:
 
 
 _MOST = 86400.0
-"""Seconds of silence that one may announce."""
+"""The longest silence in seconds that an agent may announce."""
 _GIVEN_BACK = "task-given-back"
-"""What the uid of the notice begins with that tells the leader why its owner gave a task back."""
+"""The prefix of the uid of a notice to the leader that an owner gave a task back."""
 
 
 def release(
@@ -185,7 +186,7 @@ def release(
 
 
 def _given_back(task: Task, team: Team, reason: str) -> Owed:
-    """The notice to the leader about a task that its owner released: the reason, and how to change the task."""
+    """Return the notice to the leader that the owner released the task: the reason, and how to change the task."""
     body = (
         f"{task.id} ({task.title}) was released by {task.owner}: {reason} (to change it: teams update-task {task.id})"
     )
@@ -193,14 +194,12 @@ def _given_back(task: Task, team: Team, reason: str) -> Owed:
 
 
 def tells_why(task: Task) -> bool:
-    """Whether the leader is told why the task, as `release` returned it, was given back."""
+    """Whether the leader is notified why the task was released. *task* is the result of `release`."""
     return any(told.event == _GIVEN_BACK for told in task.owed or ())
 
 
 def release_tasks_of(store: Store, team: Team, agent: str, by: str, reason: str) -> list[str]:
-    """Give all tasks that the agent has in progress back to the queue; their ids. It does not give them up itself, so
-    they are noted as lost by it.
-    """
+    """Release all tasks that the agent has in progress, as lost by the agent, and return their ids."""
 
     def change(task: Task) -> Task:
         if task.status != "in_progress" or task.owner != agent:
@@ -274,7 +273,9 @@ def heartbeat(
 
 
 _SPREAD = 8
-"""The tasks that are passed over at most after another agent was first, so that those who collided do not again."""
+"""How many tasks are passed over at most after another agent was faster, so that agents that collided do not collide
+again.
+"""
 
 
 def claim_next(
@@ -283,8 +284,8 @@ def claim_next(
     caller: Caller | None,
     wanted: Callable[[Task], bool] | None = None,
 ) -> Task:
-    """Claim the best task that is ready for the caller: the highest priority, then one that touches nothing which
-    another has in progress, then the oldest; one that is *wanted*.
+    """Claim the best ready task for the caller, among those that are *wanted*: by priority, then tasks that touch
+    nothing another has in progress, then the oldest.
 
     Claims that are over are released first.
 
@@ -303,7 +304,7 @@ def claim_next(
 
 
 def _in_vain(store: Store, team: Team) -> str:
-    """The advice when no task is ready."""
+    """Return the advice when no task is ready."""
     from teams_cli.tasks import overviews
 
     if overviews.over(store, team.name):
@@ -312,8 +313,8 @@ def _in_vain(store: Store, team: Team) -> str:
 
 
 def release_lost(store: Store, team: Team, alarm: Alarm | None = None) -> list[Task]:
-    """Release every claim that is over, and give to anybody what is kept for members that are lost; the alarm rings
-    when more of that may be so. The tasks that are left in progress.
+    """Release every expired claim, and free the tasks that are kept for lost members. Return the tasks that are left in
+    progress. The alarm rings when another claim may expire.
     """
     held, kept = leases.release_all(store, team), assigning.free_lost(store, team)
     if alarm:
@@ -325,7 +326,7 @@ def release_lost(store: Store, team: Team, alarm: Alarm | None = None) -> list[T
 def _first_free(
     store: Store, team: Team, caller: Caller, wanted: Callable[[Task], bool] | None
 ) -> tuple[Task | None, int]:
-    """Claim the first task that can be had; also returns how many were passed over."""
+    """Claim the first free task. Also return how many were passed over."""
     skills = _skills(team, caller)
     status_of = dependencies.stored(store, team.name)
     ahead = passed_over = 0
@@ -347,7 +348,7 @@ def _first_free(
 
 
 def _may_be_taken(task: Task, skills: set[str], status_of: Callable[[str], str]) -> bool:
-    """Whether the task waits for nothing, may be tried once more, and requires none but these skills."""
+    """Whether the task has no open blocker, has attempts left, and requires only these skills."""
     is_ready = skills.issuperset(task.require) and not dependencies.open_blockers(task, status_of)
     if not is_ready or task.attempts is None:
         return is_ready
@@ -357,17 +358,18 @@ def _may_be_taken(task: Task, skills: set[str], status_of: Callable[[str], str])
 
 
 def is_free(store: Store, team: Team, caller: Caller) -> bool:
-    """Whether the caller may claim tasks, and has none in progress."""
+    """Whether the caller may claim tasks and has none in progress."""
     if not may_claim(team, caller):
         return False
     return all(task.owner != caller.name for task in tasks.labelled(store, team.name, IN_PROGRESS))
 
 
 def ready_for(store: Store, team: Team, caller: Caller, alarm: Alarm | None = None) -> Iterator[Task]:
-    """The tasks that the caller could claim now, best first; none if its role may not, or it has one in progress. No
-    more are read than are asked for, nor, where there are many, to find one that was edited by hand.
+    """Yield the tasks that the caller could claim now, best first; none if its role may not claim or it has a task in
+    progress.
 
-    What it gave back itself is left to others for a while, at the end of which the alarm rings.
+    Tasks are read only as they are asked for. A task that the caller gave back is left to others for a while; the alarm
+    rings at its end.
     """
     if not is_free(store, team, caller):
         return
@@ -382,8 +384,8 @@ def ready_for(store: Store, team: Team, caller: Caller, alarm: Alarm | None = No
 
 
 def _left_to_others(store: Store, team: Team, task: Task, caller: Caller) -> float:
-    """Seconds for which a task is left to others, or to who mends it, as the caller gave it back and said why: as long
-    as a lease lasts, unless something was done with the task since, or no other may claim it.
+    """Return the seconds for which the caller leaves a task to others that it gave back with a reason: the length of a
+    lease, or 0 if the task was changed since or nobody else may claim it.
     """
     last = task.notes[-1] if task.notes else None
     if last is None or (last.what, last.by, last.owner) != ("released", caller.name, None) or not last.reason:
@@ -400,7 +402,7 @@ def _has_others(team: Team, caller: Caller) -> bool:
 
 
 def _last(found: Iterable[Task], is_last: Callable[[Task], object]) -> Iterator[Task]:
-    """The tasks in their order, but some of them last."""
+    """Return the tasks in their order, but some of them last."""
     last = []
     for task in found:
         if is_last(task):
@@ -411,8 +413,8 @@ def _last(found: Iterable[Task], is_last: Callable[[Task], object]) -> Iterator[
 
 
 def _candidates(store: Store, team: str, agent: str, others: Callable[[], Iterator[Task]]) -> Iterator[Task]:
-    """Pending tasks that are not kept for others, best first: before all those that are kept for the agent, at the end
-    those among the *others* that are not found by their label, as they were edited by hand.
+    """Yield pending tasks that are not kept for others, best first. Tasks that are kept for the agent come first;
+    *others* that were edited by hand, and so have no right label, come last.
     """
     kept = assigning.of_agent(store, team, agent)
     yield from kept
@@ -428,7 +430,7 @@ def _candidates(store: Store, team: str, agent: str, others: Callable[[], Iterat
 
 
 def _apart_first(store: Store, team: str, agent: str, found: Iterable[Task]) -> Iterator[Task]:
-    """The tasks in their order, but first those that touch nothing which another has in progress."""
+    """Return the tasks in their order, but tasks first that touch nothing another member has in progress."""
     taken: list[tuple[str, str, str]] | None = None
     held: list[Task] = []
     for task in found:

@@ -1,4 +1,4 @@
-"""Creating tasks: one, for somebody or for anybody; or many that wait for each other, all of them or none."""
+"""Creating tasks: one, for a member or for anybody, or a list of tasks with dependencies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def create_for(store: Store, team_name: str, caller: Caller | None, draft: Task, name: str) -> Task:
-    """Add a task that is kept for one member, who may have yet to join, and is told of it.
+    """Add a task that is kept for one member, who is notified. The member may have yet to join.
 
     Raises:
         AgentNotFound: That one left the team, or was shut down.
@@ -45,7 +45,7 @@ def _refuse_unfit(at: Standing, draft: Task, name: str) -> None:
 
 
 def of_template(team: str, template: TaskTemplate, directory: str) -> Task:
-    """The task that a file says, which lies in that directory; what it waits for is said apart."""
+    """Return the draft of a task in a file of that directory, without its dependencies."""
     return Task(
         team_name=team,
         title=template.title,
@@ -65,8 +65,8 @@ def of_template(team: str, template: TaskTemplate, directory: str) -> Task:
 
 
 class Planned:
-    """A task that is to be created with others: *waits_for* names some of these, or tasks that there are, as does
-    *after*, which it is completed after; *keep_for* is the member that it is kept for.
+    """A task of a list: *waits_for* and *after* name tasks of the list or existing tasks, *keep_for* the member for
+    whom it is kept.
     """
 
     def __init__(
@@ -87,8 +87,8 @@ class Planned:
 def create_all(
     store: Store, team_name: str, caller: Caller | None, planned: list[Planned], coming: Collection[str] = ()
 ) -> list[Task]:
-    """Add tasks with their dependencies, each behind those that it waits for, in one commit. Those that are *coming*
-    are no members yet, and may be asked for reviews already.
+    """Add tasks with their dependencies in one commit, each after the tasks that it waits for. *coming* has the names
+    of members that have yet to join and may be reviewers.
 
     Raises:
         InvalidValue: A key is given twice, or a text is blank or too long.
@@ -122,14 +122,14 @@ def create_all(
 
 
 def _linked(one: Planned, draft: Task, ids: dict[str, str], status_of: Callable[[str], str], by: str) -> Task:
-    """The draft behind those that it waits for, by their ids, and kept for whom it is meant."""
+    """Return the draft with the ids of its dependencies and its assignee."""
     after = list(dict.fromkeys(ids[key] for key in one.after))
     linked = draft.having(blocked_by=list(dict.fromkeys(ids[key] for key in one.waits_for)), after=after or None)
     return assigning.kept_from_the_start(linked, status_of, one.keep_for, by) if one.keep_for else linked
 
 
 def _known(store: Store, team: str, planned: list[Planned]) -> dict[str, Task]:
-    """The tasks that they wait for and that are there, by the word for each."""
+    """Return the existing tasks that the list waits for, by the word that names each."""
     keys = [one.key for one in planned]
     if len({*keys}) < len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
@@ -139,7 +139,7 @@ def _known(store: Store, team: str, planned: list[Planned]) -> dict[str, Task]:
 
 
 def _ordered(planned: list[Planned]) -> list[Planned]:
-    """Each behind those that it waits for, else as they were given."""
+    """Return the tasks in their order, but each after the tasks that it waits for."""
     waits = {one.key: [*one.waits_for, *one.after] for one in planned}
     if way := ordering.circle(waits):
         raise errors.DependencyCycle(

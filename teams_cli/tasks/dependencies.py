@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def stuck_tasks(found: list[Task], ended: Iterable[str] = ()) -> set[str]:
-    """The ids of pending tasks that wait, themselves or through others, for one that failed or was cancelled, as those
-    did that *ended* so and are not among them.
+    """Return the ids of pending tasks that wait, directly or through others, for a failed or cancelled task. *ended*
+    has ids of failed and cancelled tasks that are not among *tasks*.
     """
     return waiting_for([*ended, *(task.id for task in found if task.status in ("failed", "cancelled"))], found)
 
 
 def waiting_for(keys: Iterable[str], found: Iterable[Task]) -> set[str]:
-    """The ids of those pending tasks that wait for one of these, themselves or through others."""
+    """Return the ids of the pending tasks that wait, directly or through others, for one of these."""
     waiting: dict[str, list[str]] = {}
     for task in found:
         if task.status == "pending":
@@ -37,7 +37,7 @@ def waiting_for(keys: Iterable[str], found: Iterable[Task]) -> set[str]:
 
 
 class Blocker:
-    """A task that another waits for: its id and its status, `missing` or `unreadable` where it has none."""
+    """A task that another waits for: its id and status. The status is `missing` or `unreadable` without a record."""
 
     def __init__(self, id: str, status: str) -> None:
         self.id = id
@@ -48,12 +48,12 @@ class Blocker:
 
 
 def open_blockers(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
-    """The open blockers of the task: those not completed. A blocker that is missing or can't be read also counts."""
+    """Return the blockers of the task that are not completed, also missing and unreadable ones."""
     return _open(task.blocked_by, status_of)
 
 
 def open_predecessors(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
-    """The tasks that are to be completed before this one is, and are not yet."""
+    """Return the tasks of `after` that are not completed."""
     return _open(task.after, status_of)
 
 
@@ -65,7 +65,7 @@ def _open(keys: list[str] | None, status_of: Callable[[str], str]) -> list[Block
 
 
 def stored(store: Store, team: str, known: Mapping[str, str] | None = None) -> Callable[[str], str]:
-    """The status of a task by its id, read from the store unless it is *known*."""
+    """Return a function from the id of a task to its status: the *known* one, else the stored one."""
 
     def status_of(key: str) -> str:
         if known and (found := known.get(key)):
@@ -81,13 +81,13 @@ def stored(store: Store, team: str, known: Mapping[str, str] | None = None) -> C
 
 
 def among(found: Iterable[Task]) -> Callable[[str], str]:
-    """The status of a task by its id, among tasks that were read already."""
+    """Return a function from the id of a task to its status, for tasks that were read already."""
     statuses = {task.id: task.status for task in found}
     return lambda key: statuses.get(key, "missing")
 
 
 def refuse_cycle(store: Store, team: str, task_id: str, blockers: Iterable[str]) -> None:
-    """Refuse blockers that wait, themselves or through others, for the task.
+    """Refuse blockers that wait, directly or through others, for the task.
 
     Raises:
         DependencyCycle: One does; names the way.
@@ -108,7 +108,7 @@ def refuse_cycle(store: Store, team: str, task_id: str, blockers: Iterable[str])
 
 
 def refuse_late_cycle(store: Store, team: str, task: Task, before: Task) -> None:
-    """Two changes at once may close a circle that neither would alone: the one who sees it takes its own back."""
+    """Refuse a cycle that two concurrent changes made together. The change that notices it is taken back."""
     if set(task.waits_for) <= set(before.waits_for):
         return
     try:
@@ -120,12 +120,12 @@ def refuse_late_cycle(store: Store, team: str, task: Task, before: Task) -> None
 
 
 def to_document(task: Task, status_of: Callable[[str], str]) -> dict[str, Any]:
-    """The task as JSON, with which of the tasks that it waits for are not completed."""
+    """Return the task as JSON, with its dependencies that are not completed."""
     return with_open(task.to_document(), status_of)
 
 
 def with_open(document: dict[str, Any], status_of: Callable[[str], str]) -> dict[str, Any]:
-    """The document of a task, with which of the tasks that it waits for are not completed."""
+    """Add to the document of a task its dependencies that are not completed."""
     blockers = [blocker.id for blocker in _open(document.get("blockedBy"), status_of)]
     document["blocked"], document["openBlockers"] = bool(blockers), blockers
     if document.get("after"):

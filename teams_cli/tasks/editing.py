@@ -1,4 +1,4 @@
-"""Editing what a task says: its title, its text, its priority and blockers, and what others add to it."""
+"""Editing the texts of a task: title, description, priority, blockers and notes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _QUOTED = {"title": '"{}"'}
 
 
 def refuse_foreign(task: Task, name: str, may_any: bool) -> None:
-    """Raises NotAllowed: The words of the task are not the caller's to change."""
+    """Raises NotAllowed: The caller may not edit the task."""
     if not (may_any or task.owner == name):
         raise errors.NotAllowed(
             f"{task.id} is not yours to change: it is {state_of(task)}",
@@ -42,7 +42,7 @@ def refuse_foreign(task: Task, name: str, may_any: bool) -> None:
 
 
 def with_words(store: Store, task: Task, changes: Edit, name: str) -> Task:
-    """The task with what its fields and blockers are to be, and a note that says which changed."""
+    """Return the task with its new fields and blockers, and a note that names the changed ones."""
     blockers = [blocker for blocker in task.blocked_by if blocker not in changes.unblock]
     after = [key for key in task.after or () if key not in changes.unblock]
     if missing := set(changes.unblock) - set(task.waits_for):
@@ -73,7 +73,7 @@ def _description(task: Task, changes: Edit) -> str | None:
 
 
 def notices(before: Task, task: Task, changes: Edit, name: str) -> list[Owed]:
-    """The notices to those whom the task concerns, if another member edited it."""
+    """Return the notices to the members whom the task concerns, if another member edited it."""
     plain = [key for key in EDITABLE if key != "description" and getattr(task, key) != getattr(before, key)]
     told = [
         *(f"{key}: {_QUOTED.get(key, '{}').format(getattr(task, key))}" for key in plain),
@@ -98,8 +98,8 @@ def _about_text(before: Task, task: Task, changes: Edit) -> str:
 
 
 def _difference(before: str, after: str) -> str:
-    """What the text has instead of what it had: the lines between those that stayed at its beginning and at its end;
-    the whole where that is shorter.
+    """Return the lines of the new text between its first and its last changed line, or the whole text if that is
+    shorter.
     """
     old, new = before.splitlines(), after.splitlines()
     while old and new and old[0] == new[0]:
@@ -117,19 +117,19 @@ def _to_whom_it_concerns(task: Task, name: str, did: str, what: str) -> Owed:
 
 
 def unseen_by(store: Store, team: Team, task: Task, owner: str) -> str | None:
-    """The other member who last edited the owner's task, if the owner was not yet notified."""
+    """Return the member who last edited the owner's task, if the owner was not notified of it yet."""
     others = _edits(task, owner)
     return others[-1].by if others and _unseen(store, team.name, task, owner).numbers else None
 
 
 def _edits(task: Task, owner: str, what: Collection[str] = ("edited",)) -> list[Note]:
-    """The changes of others to the task since its owner claimed it, in order."""
+    """Return the edits by others since the owner claimed the task, in order."""
     notes = (note for note in task.notes if note.what in what and note.at >= (task.claimed_at or ""))
     return [note for note in notes if note.by not in (None, owner)]
 
 
 class _Unseen:
-    """The *numbers* of the notices in somebody's mailbox that tell it of changes which it has not seen."""
+    """The *numbers* of the notices in an owner's inbox about edits that it has not seen."""
 
     def __init__(self, mailbox: Mailbox, numbers: list[int]) -> None:
         self.mailbox = mailbox
@@ -147,7 +147,8 @@ def _unseen(store: Store, team: str, task: Task, name: str, also_noted: bool = F
 
 
 def refuse_unseen(store: Store, team: Team, task: Task, owner: str) -> None:
-    """Refuse once, with the change, to complete a task whose text another changed since its owner saw it last.
+    """Refuse once, with the difference, to complete a task whose text another member changed since the owner last saw
+    it.
 
     Raises:
         Conflict: There is such a change; by this the owner has seen it.
@@ -162,7 +163,7 @@ def refuse_unseen(store: Store, team: Team, task: Task, owner: str) -> None:
 
 
 def note_shown(store: Store, team: str, task: Task, name: str, once_told: OnceTold) -> None:
-    """Have the notices of changes of the task count as read for who is shown the whole of it."""
+    """Mark the notices about edits of the task as read, for an agent that is shown the whole task."""
     if task.concerned != name or not _edits(task, name, ("edited", "note")):
         return
     unseen = _unseen(store, team, task, name, also_noted=True)
@@ -171,7 +172,7 @@ def note_shown(store: Store, team: str, task: Task, name: str, once_told: OnceTo
 
 
 def _uid(did: str, task: Task) -> str:
-    """The beginning of the uids of notices about changes to the task."""
+    """Return the prefix of the uids of notices about edits of the task."""
     return f"{did.replace(' ', '-')}-{task.id}-"
 
 

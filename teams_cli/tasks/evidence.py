@@ -1,4 +1,4 @@
-"""Evidence: files that are handed in with a task, kept as they were then."""
+"""Evidence: files that are attached to a task. A copy is kept."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from teams_cli.tasks.checks import Evidence
 from teams_cli.teams import teams
 
 MOST = 1024 * 1024
-"""Bytes of a file."""
+"""The largest size of a file in bytes."""
 MOST_FILES = 20
-"""Files of a task."""
+"""The largest number of files of a task."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class EvidenceNotFound(errors.NotFound):
 
 
 class Copy(Record):
-    """The copy of a file: its content in base 64."""
+    """The copy of a file: its content in base64."""
 
     id: Word = ""
     task: TaskId
@@ -43,7 +43,7 @@ COPY: Kind[Copy] = Kind("evidence", Copy, numbered=True, logins="copy")
 
 
 class File:
-    """A file that is to be handed in."""
+    """A file to attach."""
 
     def __init__(self, name: str, content: bytes) -> None:
         self.name = name
@@ -51,7 +51,7 @@ class File:
 
 
 def read(path: str) -> File:
-    """The file of that path.
+    """Read the file to attach.
 
     Raises:
         InvalidValue: It can't be read, is none, or is larger than 1 MiB.
@@ -68,7 +68,7 @@ def read(path: str) -> File:
 
 
 def keep(store: Store, team: str, task: str, by: str, file: File) -> Evidence:
-    """Keep a copy of the file; what the task is to know of it."""
+    """Store a copy of the file, and return its entry for the task."""
     from base64 import b64encode  # these two are dear, and most tasks are completed without evidence
     from hashlib import sha256
 
@@ -80,7 +80,7 @@ def keep(store: Store, team: str, task: str, by: str, file: File) -> Evidence:
 
 
 def refuse_too_many(task: Task, files: Sequence[File]) -> None:
-    """Raises Conflict: The task would have more files than are kept with one."""
+    """Raises Conflict: The task would have too many files."""
     had = len(task.evidence or ())
     if had + len(files) > MOST_FILES:
         raise errors.Conflict(
@@ -90,7 +90,7 @@ def refuse_too_many(task: Task, files: Sequence[File]) -> None:
 
 
 def find(task: Task, word: str) -> Evidence:
-    """The file of the task that has that name, the newest if there are several, or that id.
+    """Return the file of the task with that id or name. Of several with the name, the newest.
 
     Raises:
         EvidenceNotFound: The task has none.
@@ -106,7 +106,7 @@ def find(task: Task, word: str) -> Evidence:
 
 
 def content(store: Store, team: str, handed_in: Evidence) -> bytes:
-    """The content of the file as it was attached.
+    """Return the content of the file as it was attached.
 
     Raises:
         DamagedRecord: The copy has another digest by now.

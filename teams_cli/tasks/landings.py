@@ -1,9 +1,9 @@
-"""Landings: the queue of what is to join the team's branch, and what became of each.
+"""Landings: the queue of completed work that is to be merged into the team's branch, and the outcome of each.
 
-    queued ⇄ checking → landed | red | conflict | refused
+queued ⇄ checking → landed | red | conflict | refused
 
-One process on the machine of the repository takes them from the queue: see `lander`. Before the branch moves, the
-commit that it moves to is noted in `merge`; after that the landing has happened as soon as the branch holds it.
+One process on the machine of the repository works through the queue: see `lander`. It notes the new commit in `merge`
+before it moves the branch, so a landing has happened as soon as the branch contains that commit.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OPEN = "open"
 OVER = frozenset({"landed", "red", "conflict", "refused"})
 _PRINTED = 1200
 _NEWEST = 50
-"""Landings that are over, of which a board tells."""
+"""How many landings that are over are shown."""
 
 
 class LandingNotFound(errors.NotFound):
@@ -45,9 +45,9 @@ class LandingNotFound(errors.NotFound):
 
 
 class Landing(Record):
-    """One landing: the commit *head* of a task is to join the branch *onto* of a *repository*, on the tip *base*.
+    """One landing: merges the commit *head* of a task into the branch *onto* of a *repository*, whose tip was *base*.
 
-    *claim* is that of the task when it was asked for; *returned* says that the task knows what came of it.
+    *claim* is the claim of the task at that time. *returned* says that the outcome was written into the task.
     """
 
     nested = {"owed": Owed}  # noqa: RUF012
@@ -72,9 +72,9 @@ class Landing(Record):
     checked: Checked | None = None
     files: list[Text] | None = None
     places: list[Object] | None = None
-    """Of a conflict, as `regions.place` returns them: the lines of the task, and those of the branch."""
+    """For a conflict: the conflicting lines of the task and of the branch, as `regions.place` returns them."""
     against: Object | None = None
-    """Of a conflict: the `landing`, `task`, `title`, `owner` and `at` of what landed there before."""
+    """For a conflict: the `landing`, `task`, `title`, `owner` and `at` of the work that landed there before."""
     reason: Text | None = None
     via: Word | None = None
     url: Text | None = None
@@ -83,21 +83,21 @@ class Landing(Record):
     ended_at: Time | None = None
     returned: bool | None = None
     commented: bool | None = None
-    """Whether the issue of its task has a comment that says that it landed."""
+    """Whether the landing was reported in a comment on the issue of its task."""
     owed: list[Owed] | None = None
 
     @property
     def over(self) -> bool:
-        """Whether it is decided."""
+        """Whether the landing is decided."""
         return self.state in OVER
 
     def words(self, team: str) -> str:
-        """The message of the merge commit."""
+        """Return the message of the merge commit."""
         return f"Land {self.task}: {self.title}\n\n{self.id} of {team}, by {self.owner or self.by}"
 
     @property
     def result(self) -> Check | None:
-        """The outcome of its check."""
+        """Return the outcome of the landing's check."""
         return Check.from_json(self.checked) if self.checked else None
 
 
@@ -109,7 +109,7 @@ LANDING: Kind[Landing] = Kind("landing", Landing, numbered=True, label=_label, l
 
 
 def get(store: Store, team: str, word: str) -> Landing:
-    """The landing of that id, or the last of the task of that id.
+    """Return the landing with that id, or the last landing of the task with that id.
 
     Raises:
         LandingNotFound: There is none.
@@ -126,14 +126,14 @@ def get(store: Store, team: str, word: str) -> Landing:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Landing]:
-    """All landings, by number."""
+    """Return all landings, by number."""
     return [landing for landing, _ in store.scan(team, LANDING, problems)]
 
 
 def open_ones(store: Store, team: str) -> list[Landing]:
-    """Those that are not over, or of which the task does not know yet: in the order in which they have their turn.
+    """Return the landings that are not over, or whose outcome is not in their task yet, in the order of their turns.
 
-    What is decided, or about to move its branch, comes first: the checkout of the branch may be half brought along.
+    A landing that is decided, or about to move its branch, comes first: the branch's checkout may be half updated.
     """
     found = []
     for key in store.labelled(team, LANDING, OPEN):
@@ -147,25 +147,27 @@ def open_ones(store: Store, team: str) -> list[Landing]:
 
 
 def turn(landing: Landing) -> tuple[bool, int, int]:
-    """Return what landings are sorted by: what has begun is first, then the more urgent, then the older."""
+    """Return the sort key of a landing: started ones first, then by urgency, then by age."""
     begun = landing.over or landing.merge is not None
     return not begun, PRIORITIES.index(landing.priority), LANDING.number_in(landing.id)
 
 
 def whose(against: dict[str, Any]) -> str:
-    """Say whose work a landing conflicts with: the owner, the task and its title, which older landings lack."""
+    """Return whose work the landing conflicts with: the owner, the task and its title. Older landings have no title."""
     title = against.get("title")
     return f"{against['owner']}'s {against['task']}" + (f' "{title}"' if title else "")
 
 
 def last_of(store: Store, team: str, task: str) -> Landing | None:
-    """The last landing of the task."""
+    """Return the last landing of the task."""
     found = [landing for landing in all_of(store, team, []) if landing.task == task]
     return found[-1] if found else None
 
 
 def of_interest(store: Store, team: str, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
-    """Those that are not over and the newest that are, by number; of what a check printed that failed the end."""
+    """Return the open landings and the newest that are over, by number. Of the output of a failed check only the end is
+    kept.
+    """
     found = all_of(store, team, problems)
     newest = {landing.id for landing in [one for one in found if one.over][-_NEWEST:]}
     return [_brief(landing) for landing in found if not landing.over or landing.id in newest]
@@ -179,7 +181,7 @@ def _brief(landing: Landing) -> dict[str, Any]:
 
 
 def to_document(landing: Landing) -> dict[str, Any]:
-    """The landing as others see it."""
+    """Return the landing as JSON."""
     document = landing.to_document()
     for internal in ("returned", "commented"):
         document.pop(internal, None)

@@ -1,5 +1,7 @@
-"""Leases: a claim lasts as long as its owner shows signs of life. When a lease ends, its owner and the leader are
-asked; without a sign in the grace period either, the task is released, and everybody is notified.
+"""Leases: a claim lasts as long as its owner shows signs of life.
+
+When a lease ends, its owner and the leader are asked. If no sign of life comes in the grace period either, the task is
+released, and all whom it concerns are notified.
 """
 
 from __future__ import annotations
@@ -27,27 +29,27 @@ if TYPE_CHECKING:
 
 
 _GRACE = 120.0
-"""Seconds between the end of a lease and that of the claim, unless a whole lease is shorter."""
+"""Seconds between the end of a lease and the end of the claim, or a whole lease if that is shorter."""
 _LEASE = "lease-"
-"""The beginning of `about` in a notice that asks for a sign of life."""
+"""The prefix of `about` in a notice that asks for a sign of life."""
 _SET = 30.0
-"""Seconds from which on a clock was set, and does not merely differ a little."""
+"""A clock that differs by more seconds was set; a smaller difference is normal."""
 _AGAIN = 1.0
-"""Seconds until a claim that is over, and for others to release, is looked at again."""
+"""Seconds until an expired claim is looked at again that this login may not release."""
 
 
 def lease_seconds(team: Team) -> float:
-    """The seconds that a lease lasts: the team's `staleAfterSeconds`."""
+    """Return the length of a lease in seconds: the team's `staleAfterSeconds`."""
     return team.silence
 
 
 def leased(store: Store, team: Team, task: Task) -> Task:
-    """The task with a lease from now on."""
+    """Return the task with a lease that begins now."""
     return lasting(store, task, lease_seconds(team))
 
 
 def lasting(store: Store, task: Task, seconds: float) -> Task:
-    """The task with a lease that ends in so many seconds."""
+    """Return the task with a lease that ends in so many seconds."""
     epoch, now = store.steady()
     expires = rfc3339(later(store.now(), seconds))
     until = round(now + seconds, 3)
@@ -55,12 +57,12 @@ def lasting(store: Store, task: Task, seconds: float) -> Task:
 
 
 def left(store: Store, task: Task) -> float:
-    """Seconds until the lease ends; negative once it has."""
+    """Return the seconds until the lease ends; negative once it has ended."""
     return (task.lease_until or 0.0) - store.steady()[1]
 
 
 def expires_at(store: Store, task: Task) -> str | None:
-    """When the lease ends by the wall clock as it is now: what was noted may be of before that was set."""
+    """Return when the lease ends, by the wall clock of now: the stored time may be from before the clock was set."""
     epoch, seconds = store.steady()
     if task.lease_expires_at is None or task.lease_until is None or task.lease_epoch != epoch:
         return task.lease_expires_at
@@ -70,7 +72,7 @@ def expires_at(store: Store, task: Task) -> str | None:
 
 
 def over(store: Store, team: Team, task: Task) -> str:
-    """Say why the claim on a task in progress has ended; empty while it holds."""
+    """Return why the claim on a task in progress has ended; empty while it holds."""
     if task.status != "in_progress":
         return ""
     if task.owner is None or not teams.is_member(store, team, task.owner):
@@ -88,14 +90,14 @@ def over(store: Store, team: Team, task: Task) -> str:
 
 
 def has_ended(store: Store, task: Task) -> bool:
-    """Whether the lease of a task in progress has ended, and nobody was asked yet whether its owner is at work."""
+    """Whether the lease of a task in progress has ended, and its owner was not asked yet."""
     if task.status != "in_progress" or task.lease_until is None or task.in_grace:
         return False
     return store.steady()[1] > task.lease_until
 
 
 def current(store: Store, team: Team, task: Task) -> Task:
-    """The task as it is once claims that are over are released. On a read-only disk, only in what is returned."""
+    """Return the task after its claim was released if that has expired. On a read-only disk nothing is stored."""
     is_over = over(store, team, task)
     if not is_over and not has_ended(store, task):
         return task
@@ -106,7 +108,7 @@ def current(store: Store, team: Team, task: Task) -> Task:
 
 
 def release_if_over(store: Store, team: Team, task_id: str) -> Task:
-    """Release the task if the claim on it is over, and tell the leader; if only its lease has ended, begin the grace
+    """Release the task and notify the leader if its claim has expired. If only its lease has ended, begin the grace
     period.
     """
     reasons: list[str] = []
@@ -136,8 +138,8 @@ def release_if_over(store: Store, team: Team, task_id: str) -> Task:
 
 
 def _after_its_lease(store: Store, team: Team, task: Task) -> Task:
-    """The task, whose lease has ended: with the rest of a lease if there are newer traces of work, else in its grace
-    period.
+    """Return a task whose lease has ended: with the rest of a lease if there are newer traces of work, else in its
+    grace period.
     """
     from teams_cli.tasks import touching  # most leases are renewed before they end
 
@@ -148,7 +150,7 @@ def _after_its_lease(store: Store, team: Team, task: Task) -> Task:
 
 
 def _in_grace(store: Store, team: Team, task: Task) -> Task:
-    """The task, whose lease has ended, in its grace period: its owner and the leader are to be told."""
+    """Return the task, whose lease has ended, in its grace period, with notices to its owner and to the leader."""
     seconds = min(_GRACE, lease_seconds(team))
     asked = lasting(store, task, seconds)
     asked = asked.having(grace_until=asked.lease_until)
@@ -173,14 +175,14 @@ def _in_grace(store: Store, team: Team, task: Task) -> Task:
 
 
 def end_grace(store: Store, team: Team, before: Task, task: Task) -> None:
-    """Handle what was asked in a grace period that the change from *before* has ended."""
+    """Close the questions of a grace period that the change from *before* has ended."""
     if before.in_grace and not task.in_grace:
         for name in {before.owner or "", team.leader}:
             settle_request(store, team.name, name, f"{_LEASE}{task.id}")
 
 
 def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") -> Task:
-    """The task free again, with the reason, of which the leader and who had it are to be told; and who has it then."""
+    """Return the task without owner, with notices to the leader and to the former owner."""
     now_with = f"; {taker} has it now" if taker else ""
     silent = (task.in_grace and left(store, task) < 0) or None
     last = presence.load(store, team.name, task.owner or "").last_seen if silent else None
@@ -199,7 +201,7 @@ def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") 
 
 
 def _who_waits(store: Store, team: Team, task: Task) -> str:
-    """The likely next owner of the released task, as a phrase."""
+    """Return who will probably take the released task, as a phrase."""
     if task.assignee or task.require:
         return f"; it is assigned to {task.assignee}" if task.assignee else ""
     waiting = (agent for agent, _ in store.scan(team.name, presence.AGENT, []) if agent.waiting)
@@ -210,7 +212,7 @@ def _who_waits(store: Store, team: Team, task: Task) -> str:
 
 
 def loss(task: Task, reason: str, now_with: str = "", by: str = SYSTEM, event: str = events.TASK_LOST) -> Owed:
-    """The notice to the owner of the task that it has it no longer: why, and who has it now."""
+    """Return the notice to the former owner of the task: why it lost the task, and who has it now."""
     body = f"{task.id} ({task.title}) is no longer yours: {reason}{now_with or _free(task.id)}."
     return task.notice(task.owner or "", body, event, "lost", by=by)
 
@@ -220,7 +222,9 @@ def _free(key: str) -> str:
 
 
 def without_offers(notices: Sequence[Message]) -> list[str]:
-    """The texts of the notices, without the offer to claim a task again where another of them says who has taken it."""
+    """Return the texts of the notices. The offer to claim a task again is left out if another notice says who took the
+    task.
+    """
     taken = {task for event, task in map(events.of, notices) if event == events.TASK_TAKEN}
     texts = []
     for notice in notices:
@@ -235,8 +239,10 @@ def note_expiry(store: Store, team: Team, task: Task, reason: str) -> None:
 
 
 def release_all(store: Store, team: Team) -> list[Task]:
-    """Release every task in progress whose claim is over; those that are left. Where a lease has ended, the grace
-    period begins. Some are for others' logins to release, and in a closed team none is.
+    """Release every task in progress whose claim has expired, and return those left in progress.
+
+    Where only the lease has ended, the grace period begins. Tasks that only another login may release are left, and so
+    are those of a closed team.
     """
     remaining = []
     for task in list(tasks.labelled(store, team.name, tasks.IN_PROGRESS)):
@@ -251,7 +257,7 @@ def release_all(store: Store, team: Team) -> list[Task]:
 
 
 def set_alarm(store: Store, team: Team, found: Iterable[Task], alarm: Alarm) -> None:
-    """Have the alarm ring when time alone, or the end of a process, may have ended the claim on one of these tasks."""
+    """Have the alarm ring when the claim on one of these tasks may expire, by time or because a process ends."""
     for task in found:
         if task.status != "in_progress" or task.owner is None:
             continue
@@ -262,14 +268,16 @@ def set_alarm(store: Store, team: Team, found: Iterable[Task], alarm: Alarm) -> 
 
 
 def may_be_claimed_again(task: Task, name: str) -> bool:
-    """Whether another than that agent was silent until it lost the task, and may come back: nothing happened since."""
+    """Whether a former owner other than that agent lost the task by silence alone and may come back, since nothing
+    happened to the task after that.
+    """
     last = next((note for note in reversed(task.notes) if note.added is None), None)
     return last is not None and bool(last.silent) and last.owner not in (None, name)
 
 
 def lost_before(task: Task) -> Note | None:
-    """How another lost the task, if its owner took it over: there may be uncommitted work of that one's; or how its
-    owner did, which claimed it again when its lease was over.
+    """Return how the former owner lost the task if the present owner took it over, as there may be uncommitted work; or
+    how the present owner lost it before it claimed the task again.
     """
     ended = [note for note in task.notes if note.what in ("claimed", "expired", "released", "completed", "reopened")]
     if task.status != tasks.IN_PROGRESS or len(ended) < 2 or ended[-1].what != "claimed":
@@ -286,9 +294,10 @@ _PART = presence.RENEWED_AFTER
 def renew(
     store: Store, team: Team, agent: Agent, reading: bool = False, refused: bool = False
 ) -> tuple[Agent, list[Task]]:
-    """Note that the agent is alive, and renew the leases of its tasks, unless both was done a while ago: what is known
-    of it then, and those of its tasks whose lease was about to end. Of who only looks nothing is noted unless it has a
-    task; of who was refused, unless a quarter of a lease of its tasks is gone.
+    """Note that the agent is alive, and renew the leases of its tasks, unless both was done a short while ago.
+
+    Return the agent's record and its tasks whose lease was about to end. A command that only reads is noted if the
+    agent has a task; a refused one if a quarter of a lease is gone.
     """
     if presence.renewed_lately(store, team, agent):
         return agent, []
@@ -300,7 +309,7 @@ def renew(
 
 
 def _renewed(store: Store, team: Team, seen: Task) -> Task | None:
-    """Renew the lease of a task; the task if it was about to end, and was not over."""
+    """Renew the lease of the task. Return the task if its lease was about to end, and had not ended."""
     name, length = seen.owner, lease_seconds(team)
 
     def change(task: Task) -> Task:
@@ -314,7 +323,7 @@ def _renewed(store: Store, team: Team, seen: Task) -> Task | None:
 
 
 def _is_due(store: Store, team: Team, task: Task) -> bool:
-    """Whether so much of its lease is gone that it is worth a write."""
+    """Whether so much of the lease is gone that renewing it is worth a write."""
     return left(store, task) < lease_seconds(team) * (1 - _PART)
 
 

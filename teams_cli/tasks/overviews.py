@@ -1,4 +1,4 @@
-"""Show the state of all tasks of a team; if there are many, without reading those that need no look."""
+"""The state of all tasks of a team. In a large team only the tasks that matter are read."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _LANDING = "landing"
 _QUEUED_WITHIN = 3.0
 """Seconds between the completion of a task and its landing in the queue, at most."""
 _COUNTED = {**{status: status for status in FINISHED}, **dict.fromkeys(_FREE, "pending")}
-"""The labels that say all that is to be known of a task, with its status."""
+"""The status of the tasks of each label that says all about a task."""
 
 
 class Overview:
-    """The tasks that were *found*, and the keys of the others by their label."""
+    """The tasks that were read, in *found*, and the keys of all others by label."""
 
     def __init__(self, found: Sequence[Task], others: Mapping[str, Collection[str]]) -> None:
         self.found = list(found)
@@ -43,12 +43,12 @@ class Overview:
 
     @property
     def free(self) -> int:
-        """The number of further tasks, besides those in `ready`, that anybody may claim."""
+        """How many tasks, besides those in `ready`, anybody may claim."""
         return sum(len(keys) for label, keys in self._others.items() if _COUNTED[label] == "pending")
 
     @property
     def ready(self) -> list[Task]:
-        """The pending tasks that wait for nothing, of those that were found."""
+        """The pending tasks in `found` that have no open blocker."""
         pending = (task for task in self.found if task.status == "pending")
         return [task for task in pending if not dependencies.open_blockers(task, self.status_of)]
 
@@ -59,12 +59,12 @@ class Overview:
         return sorted(dependencies.stuck_tasks(self.found, ended), key=TASK.number_in)
 
     def changed(self, change: Callable[[Task], Task]) -> Overview:
-        """The same with what that makes of each task that was found."""
+        """Return the overview with *change* applied to each task in `found`."""
         return Overview([change(task) for task in self.found], self._others)
 
 
 def came_to(store: Store, team: str) -> str:
-    """The number of its tasks that were completed, in brackets; empty if it had none."""
+    """Return how many tasks were completed, in brackets: ` (3 of 4 tasks completed)`. Empty without tasks."""
     counts = overview(store, team).counts
     return f" ({counts['completed']} of {sum(counts.values())} tasks completed)" if any(counts.values()) else ""
 
@@ -72,8 +72,10 @@ def came_to(store: Store, team: str) -> str:
 def settled(
     store: Store, team: str, found: Overview | None = None, alarm: Alarm | None = None
 ) -> dict[str, Any] | None:
-    """How many tasks have which status, and which can never become ready; None while there is something to do. What was
-    *found* is not looked for again. The alarm rings when time alone may settle them.
+    """Return the number of tasks by status, and the tasks that can never become ready; None while something is left to
+    do.
+
+    *found* is an overview that was read already. The alarm rings when the tasks may become settled by time alone.
     """
     found = found or overview(store, team)
     counts, stuck = found.counts, found.stuck
@@ -87,8 +89,8 @@ def settled(
 
 
 def over(store: Store, team: str, alarm: Alarm | None = None) -> dict[str, int] | None:
-    """How many tasks have which status, when there are some and all have ended; None while one is left, also one that
-    can never become ready: the leader may free it.
+    """Return the number of tasks by status if there are tasks and all have ended; else None. A task that can never
+    become ready has not ended: the leader may free it.
     """
     if any(keys for label, keys in store.by_label(team, TASK).items() if label not in FINISHED):
         return None
@@ -98,7 +100,7 @@ def over(store: Store, team: str, alarm: Alarm | None = None) -> dict[str, int] 
 
 
 def lands(store: Store, team: str) -> bool:
-    """Whether a completed task may come back to its owner, because it has yet to land."""
+    """Whether a completed task may come back to its owner because it has yet to land."""
     if _LANDING not in store.holds(team, _LANDING):
         return False
     from teams_cli.tasks import landings
@@ -107,8 +109,8 @@ def lands(store: Store, team: str) -> bool:
 
 
 def _is_about_to_land(store: Store, team: str, found: Sequence[Task]) -> bool:
-    """Whether a task was completed a moment ago, and its landing may not have been queued yet. In large teams completed
-    tasks are not among those that were *found*, but in the history.
+    """Whether a task was completed a moment ago, and its landing may not be queued yet. In a large team such tasks are
+    not in *found*, but in the history.
     """
     from teams_cli.teams import settings, teams
 
@@ -135,7 +137,7 @@ def _is_recent(store: Store, time: str) -> bool:
 
 
 def refuse_closed(store: Store, team: Team) -> None:
-    """Raises WrongState: The team is closed, so nobody can bring about what is waited for."""
+    """Raises WrongState: The team is closed, so the awaited event can never happen."""
     if team.state == "closed":
         from teams_cli.teams import history
 
@@ -143,7 +145,7 @@ def refuse_closed(store: Store, team: Team) -> None:
 
 
 def overview(store: Store, team: str) -> Overview:
-    """The tasks of the team. Those that are found under a wrong label, or none, are put under theirs."""
+    """Return the overview of the team's tasks. A task with a wrong label or none is counted under the right one."""
     labels = dict(store.by_label(team, TASK))
     if tasks.are_few(labels):
         return Overview(list(tasks.all_of(store, team, [])), {})
@@ -158,7 +160,7 @@ def overview(store: Store, team: str) -> Overview:
 
 
 def _statuses(found: Sequence[Task], others: Mapping[str, Collection[str]]) -> Callable[[str], str]:
-    """The status of each task by its id."""
+    """Return a function from the id of a task to its status."""
     known = {task.id: task.status for task in found}
     sets: dict[str, set[str]] = {}
 

@@ -1,4 +1,4 @@
-"""Plans: proposed by members, decided once, by the leader or the human."""
+"""Plans: a member proposes a plan, and the leader or the human decides it once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PlanNotFound(errors.NotFound):
 
 
 class Plan(Record):
-    """One plan. A decided plan is decided; a better one revises it."""
+    """One plan. A decision is final; a better plan revises it."""
 
     nested = {"owed": Owed}  # noqa: RUF012
 
@@ -46,7 +46,7 @@ class Plan(Record):
     owed: list[Owed] | None = None
 
     def numbered(self, **numbers: Any) -> Plan:
-        """The plan under its number, which the notice to the leader names."""
+        """Return the plan with its number, which the notice to the leader names."""
         made = self.having(**numbers)
         return made.having(owed=[_proposal(made, notice.to) for notice in self.owed or ()] or None)
 
@@ -88,7 +88,7 @@ def propose(
 
 
 def _same_again(store: Store, draft: Plan) -> Plan | None:
-    """The same plan, if it waits for its decision: its author may not have heard that it was taken."""
+    """Return an equal plan that waits for its decision: its author repeats a command whose answer was lost."""
     same = (
         plan
         for plan in all_of(store, draft.team_name, [], only_open=True)
@@ -111,7 +111,7 @@ def _proposal(plan: Plan, to: str) -> Owed:
 
 
 def get(store: Store, team: str, word: str) -> Plan:
-    """The plan of that id.
+    """Return the plan with that id.
 
     Raises:
         PlanNotFound: There is none.
@@ -124,7 +124,7 @@ def get(store: Store, team: str, word: str) -> Plan:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError], only_open: bool = False) -> list[Plan]:
-    """All plans, by number, or those that wait for a decision."""
+    """Yield all plans by number, or only those that wait for a decision."""
     found = [plan for plan, _ in store.scan(team, PLAN, problems)]
     return [plan for plan in found if not only_open or plan.status == "proposed"]
 
@@ -204,10 +204,10 @@ def _decision(plan: Plan) -> Owed:
 
 
 def approved(store: Store, team: str, task_id: str) -> Plan | None:
-    """The plan for the task that was approved, whoever proposed it; the newest of several."""
+    """Return the newest approved plan for the task, by whichever member."""
     return newest_approved(all_of(store, team, []), task_id)
 
 
 def newest_approved(found: Sequence[Plan], task_id: str) -> Plan | None:
-    """The newest of these plans that is approved for the task."""
+    """Return the newest of these plans that is approved for the task."""
     return next((plan for plan in reversed(found) if plan.status == "approved" and plan.task == task_id), None)

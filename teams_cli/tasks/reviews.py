@@ -1,4 +1,6 @@
-"""Reviews: what its owner completed waits for another's yes; a no brings it back to its owner, with the reason."""
+"""Reviews: a completed task waits for a reviewer, who accepts it, or rejects it and returns it to its owner with the
+reason.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,7 @@ def _refuse(task: Task, at: Standing) -> None:
 
 
 def reviews(team: Team, task: Task, name: str, config: Config | None) -> bool:
-    """Whether the review of the task waits for that member, by its name or its role."""
+    """Whether that member is the reviewer of the task, by name or by role."""
     if task.review_by == name:
         return task.owner != name
     member = team.member(name)
@@ -88,12 +90,14 @@ def reviews(team: Team, task: Task, name: str, config: Config | None) -> bool:
 
 
 def for_person(found: Iterable[Task]) -> list[Task]:
-    """The tasks that the person is to review."""
+    """Return the tasks that wait for the human's review."""
     return [task for task in found if task.status == IN_REVIEW and task.review_by == HUMAN]
 
 
 def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
-    """What those are to be told for whom a task waits that has just come into review; the leader if nobody else can."""
+    """Return the notices to the reviewers of a task that has come into review; to the leader if nobody else can review
+    it.
+    """
     to = [name for name in team.active_names() if reviews(team, task, name, config)]
     if task.review_by == HUMAN:
         to = [HUMAN]
@@ -104,8 +108,8 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
 
 
 def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: str) -> list[Owed]:
-    """What the owner and the reviewers of a task are to be told when somebody, *by*, takes it out of review: its claim
-    is another from then on, or nobody has it.
+    """Return the notices to the owner and to the reviewers when *by* takes the task out of review, which ends its
+    claim.
     """
     told = []
     if task.owner == before.owner != by:
@@ -136,7 +140,9 @@ def _accepted(store: Store, at: Standing, task: Task) -> list[Owed]:
 
 
 def given_back(store: Store, team: Team, task: Task, by: str, what: str, why: str) -> Task:
-    """The task in progress again, under a new claim, for its owner, who is told why; free if the owner is gone."""
+    """Return the task in progress again, under a new claim, with a notice to its owner. If the owner is gone, the task
+    is free.
+    """
     now = teams.now(store)
     noted = task.noted(now, by, what, why)
     if task.owner is None or not team.member(task.owner):

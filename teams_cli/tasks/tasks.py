@@ -1,4 +1,4 @@
-"""Tasks: what is to be done, in what order, and by whom it is being done."""
+"""Tasks: their fields, labels and queries."""
 
 from __future__ import annotations
 
@@ -39,20 +39,22 @@ STATUSES = ("pending", "in_progress", "in_review", "completed", "failed", "cance
 FINISHED = frozenset({"completed", "failed", "cancelled"})
 PRIORITIES = ("high", "normal", "low")
 IF_READY = "if-ready-"
-"""The beginning of the uid of a notice that is sent only if the task is ready by then."""
+"""The prefix of the uid of a notice that is sent only if the task is ready by then."""
 IF_LAST = "if-last-"
-"""The beginning of the uid of a notice that is sent only if the task can be completed by then."""
+"""The prefix of the uid of a notice that is sent only if the task can be completed by then."""
 READ_WHOLE = 50
-"""Up to so many tasks are all read: one that was edited by hand is then what it says, and not what it is found by."""
+"""If there are at most so many tasks, all are read, so that one that was edited by hand is seen as it is."""
 _NOTES = 50
 _RESULT = 1200
 _SAID = 100
 
 
 class Note(Record):
-    """Something that happened to a task: claimed, released, expired, completed, failed, cancelled, reopened, amended,
-    kept, accepted, rejected, landed, edited, with the keys that *changed*, or a note, with the text that was *added*.
-    *owner* is who lost it; *silent* says that this one only showed no sign of life, and so may come back.
+    """An event of a task: claimed, released, expired, completed, failed, cancelled, reopened, amended, kept, accepted,
+    rejected, landed, edited (with the *changed* keys), or note (with the *added* text).
+
+    *owner* is the member that lost the task. *silent* says that the owner only showed no sign of life, and so may come
+    back.
     """
 
     at: Time
@@ -65,15 +67,15 @@ class Note(Record):
     changed: list[Word] | None = None
     added: Text | None = None
     uid: Word | None = None
-    """The uid of the command that added it."""
+    """The uid of the command that added the note."""
     cause: Text | None = None
     """The reason alone, if *reason* also says when the owner was last heard of."""
 
 
 _RESULTS = ("amended", "in_review", "completed", "failed")
-"""What is noted when a result was said."""
+"""The kinds of notes that may have a result."""
 EDITABLE = ("title", "description", "priority", "check", "review_by")
-"""The fields into which an edit puts what it is given. But for the description, they are on the cards of the board."""
+"""The fields that an edit may set. All but the description are shown on the cards of the board."""
 
 
 class Task(Record):
@@ -100,45 +102,47 @@ class Task(Record):
     completed_at: Time | None = None
     blocked_by: list[TaskId] = field(default_factory=list)
     after: list[TaskId] | None = None
-    """Tasks that are to be completed before this one is; unlike blockers, they keep nobody from starting it."""
+    """Tasks that must be completed before this one is. Unlike blockers, they do not prevent a claim."""
     require: list[Word] = field(default_factory=list)
     touches: list[Word] | None = None
     agree_with: list[TaskId] | None = None
-    """Tasks with whose owners its owner has to agree before it is completed."""
+    """Tasks with whose owners the owner must agree before this task is completed."""
     run: Text | None = None
     prompt: Text | None = None
     plan_required: bool | None = None
     step: Text | None = None
     item: Text | None = None
     attempts: Count | None = None
-    """How often it may be claimed and come back before it has failed; a run sets it."""
+    """How often the task may be claimed and given back before it fails; set by a workflow run."""
     result: Text | None = None
     check: Text | None = None
     check_in: Text | None = None
     check_from: Text | None = None
-    """The checkout in which its check was set: it is run there where its owner is in none."""
+    """The checkout in which the check was set. The check runs there if the owner has no checkout."""
     checked: Checked | None = None
     review_by: Name | None = None
     reviewed: Reviewed | None = None
     submitted: Word | None = None
-    """The commit on which its owner was when it handed it in to be reviewed: what lands is that."""
+    """The commit that the owner handed in for review. This commit lands."""
     evidence: list[Evidence] | None = None
     landing: Word | None = None
     source: Source | None = None
-    """Where it was imported from: the tracker, its id there, and a digest of each field as it was imported. What is
-    `foreign` was written by anybody: its title and description say so.
+    """For an imported task: the tracker, the id there, and a digest of each field at the import. `foreign` says that
+    anybody could have written its title and description.
     """
     claim: Count = 0
     lease_expires_at: Time | None = None
     lease_epoch: Word | None = None
     lease_until: Seconds | None = None
     grace_until: Seconds | None = None
-    """The end of the lease as the grace period set it. Whoever sets another, older versions too, has ended that."""
+    """The end of the lease that the grace period set. A lease with another end, also one set by an older version, ends
+    the grace period.
+    """
     notes: list[Note] = field(default_factory=list)
     owed: list[Owed] | None = None
 
     def numbered(self, **numbers: Any) -> Task:
-        """The task under its number, with which what it owes begins."""
+        """Return the task with its number, and with notices that name it."""
         made = self.having(**numbers)
         owed = [
             told.having(message=made.id + told.message, uid=f"{told.uid}-{made.id}", about=made.id, task=made.id)
@@ -147,12 +151,12 @@ class Task(Record):
         return made.having(owed=owed or None)
 
     def notice(self, to: str, body: str, event: str, uid: str, **more: Any) -> Owed:
-        """A notice of what happened to the task, once for each of its claims; *uid* names it."""
+        """Return a notice about the task. *uid* tells it from the other notices of the same claim."""
         uid = f"{uid}-{self.id}-{self.claim}"
         return Owed(to=to, message=body, uid=uid, event=event, task=self.id, **more)
 
     def noted(self, at: str, by: str, what: str, reason: str | None = None, **more: Any) -> Task:
-        """The task with one more note. Of what happened the last 50 are kept, and all that somebody added."""
+        """Return the task with one more note. The last 50 events are kept, and all texts that were added."""
         note = Note(at=at, by=by, what=what, claim=self.claim or None, reason=reason, **more)
         notes = [*self.notes, note]
         surplus = sum(note.added is None for note in notes) - _NOTES
@@ -162,9 +166,10 @@ class Task(Record):
         return self.having(notes=notes, updated_at=at)
 
     def still_due(self, told: Owed, store: Store, team: str) -> Owed | None:
-        """The notice; that another task is ready, or can be completed, if it is so by now. Of the last that it waited
-        for, if they are completed at the same moment, each owes it, and the claims of all of them make its uid, so that
-        it is sent once.
+        """Return the notice if it is still true; a notice that another task is ready or can be completed may not be.
+
+        If the last blockers of a task are completed at the same moment, each owes the notice; its uid has the claims of
+        all of them, so it is sent once.
         """
         is_last = told.uid.startswith(IF_LAST)
         if not (is_last or told.uid.startswith(IF_READY)):
@@ -185,21 +190,21 @@ class Task(Record):
 
     @property
     def waits_for(self) -> list[str]:
-        """The tasks that it waits for, to be started or to be completed."""
+        """The tasks that must be completed before this one can be claimed or completed."""
         return [*self.blocked_by, *(self.after or ())]
 
     @property
     def of_a_run(self) -> bool:
-        """Whether the task belongs to a run of a workflow. Nobody is notified of its steps."""
+        """Whether the task is a step of a workflow run. Nobody is notified of steps."""
         return self.run is not None or self.prompt is not None
 
     def has_note(self, uid: str | None) -> bool:
-        """Whether the command of that uid added a note."""
+        """Whether the command with that uid added a note."""
         return uid is not None and any(note.uid == uid for note in self.notes)
 
     @property
     def is_full(self) -> bool:
-        """Whether nobody can add a text any more."""
+        """Whether no more text can be added."""
         return sum(note.added is not None for note in self.notes) >= _SAID
 
     @property
@@ -209,7 +214,7 @@ class Task(Record):
         return self.owner if has else self.assignee if self.status == "pending" else None
 
     def freed(self) -> Task:
-        """The task without owner and lease, to be claimed again."""
+        """Return the task without owner and lease, so that it can be claimed again."""
         return self.having(
             status="pending",
             owner=None,
@@ -223,47 +228,47 @@ class Task(Record):
 
     @property
     def in_grace(self) -> bool:
-        """Whether its lease has ended, and the grace period runs in which its owner may still give a sign of life."""
+        """Whether the lease has ended and the grace period runs, in which the owner is asked for a sign of life."""
         return self.grace_until is not None and self.grace_until == self.lease_until
 
     @property
     def why_ended(self) -> str | None:
-        """The reason that was given as the task failed or was cancelled."""
+        """The reason that was given when the task failed or was cancelled."""
         return next((note.reason for note in reversed(self.notes) if note.what == self.status), None)
 
     @property
     def since_reopened(self) -> list[Note]:
-        """The notes on it since it was last reopened."""
+        """The notes since the task was last reopened."""
         opened = [place for place, note in enumerate(self.notes) if note.what == "reopened"]
         return self.notes[opened[-1] + 1 :] if opened else self.notes
 
     @property
     def result_so_far(self) -> str | None:
-        """The result given in this attempt; nothing if it was given before the task was reopened."""
+        """The result that was given since the task was last reopened."""
         since = self.since_reopened
         is_new = len(since) == len(self.notes) or any(note.what in _RESULTS for note in since)
         return self.result if is_new else None
 
     def was_claimed_by(self, agent: str) -> bool:
-        """Whether the agent had it, as far as the notes tell."""
+        """Whether the notes say that the agent once owned the task."""
         return any(note.by == agent and note.what == "claimed" for note in self.notes)
 
 
 IN_PROGRESS = "in_progress"
 IN_REVIEW = "in_review"
 KEPT = "kept"
-"""The label of pending tasks that are kept for somebody."""
+"""The label of pending tasks that are kept for a member."""
 
 
 def free(priority: str) -> str:
-    """The label of pending tasks of that priority which anybody who may claim can: they wait for no other, and ask for
-    no skill.
+    """Return the label of pending tasks of that priority that every member who claims may have: no open blocker, no
+    required skill.
     """
     return f"free-{priority}"
 
 
 def pending(priority: str) -> tuple[str, str]:
-    """The labels of pending tasks of that priority; versions before had the second for all of them."""
+    """Return the labels of pending tasks of that priority. Older versions gave all of them the second."""
     return free(priority), f"pending-{priority}"
 
 
@@ -273,7 +278,7 @@ FREED = frozenset(
         *(f"task:{label}" for priority in PRIORITIES for label in pending(priority)),
     }
 )
-"""The topics of every change by which a task may become ready, or all of them settled: all but claiming."""
+"""The topics of all changes that may make a task ready or settle all tasks: all but claiming."""
 
 
 def after_colon(task: Task, result: str | None) -> str:
@@ -282,7 +287,7 @@ def after_colon(task: Task, result: str | None) -> str:
 
 
 def label_of(task: Task) -> str:
-    """The label by which a task is found and counted."""
+    """Return the label by which the task is found and counted."""
     if task.status != "pending":
         return task.status
     if task.assignee:
@@ -295,7 +300,7 @@ TASK: Kind[Task] = Kind("task", Task, numbered=True, label=label_of, logins="tas
 
 
 def may_add(team: Team, role: str, config: Config | None) -> bool:
-    """Whether those of that role may add tasks, or may be allowed to."""
+    """Whether members of that role may add tasks, or may be granted that."""
     return verdict(role, "create-task", team, config) != "deny"
 
 
@@ -320,7 +325,7 @@ def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> 
 
 
 def drafted(at: Standing, draft: Task, now: str, coming: Collection[str] = ()) -> Task:
-    """The task as it is to be stored, once it has a number; those that are *coming* may be asked to review it.
+    """Return the task as it is to be stored once it has a number. Members that are *coming* may be its reviewers.
 
     Raises:
         InvalidValue, NotAllowed, AgentNotFound: As for `create`.
@@ -349,7 +354,7 @@ def _check(draft: Task) -> None:
 
 
 def get(store: Store, team: str, word: str) -> Task:
-    """The task of that id.
+    """Return the task with that id.
 
     Raises:
         TaskNotFound: There is none.
@@ -363,23 +368,23 @@ def get(store: Store, team: str, word: str) -> Task:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> Iterator[Task]:
-    """All tasks, by number; damaged ones are added to *problems*."""
+    """Yield all tasks by number. Errors of damaged ones are appended to *problems*."""
     return (task for task, _ in store.scan(team, TASK, problems))
 
 
 def all_pending(store: Store, team: str) -> Iterator[Task]:
-    """All pending tasks, by number, also those that were made so by hand; no other is looked at more than briefly."""
+    """Yield all pending tasks by number, also those that somebody edited by hand."""
     found = [task for task in store.search(team, TASK, ["pending"], []) if task.status == "pending"]
     return reversed(found)
 
 
 def are_few(labels: Mapping[str, Collection[str]]) -> bool:
-    """Whether the tasks with these keys, by their label, are so few that all are read."""
+    """Whether there are so few tasks, by label, that all are read."""
     return sum(map(len, labels.values())) <= READ_WHOLE
 
 
 def beyond_labels(store: Store, team: str) -> Iterator[Task]:
-    """All tasks, where they are few; else those with no label or several, which `labelled` may leave out."""
+    """Yield all tasks if they are few, else those without exactly one label, which `labelled` may leave out."""
     labels = store.by_label(team, TASK)
     if are_few(labels):
         return all_of(store, team, [])
@@ -387,12 +392,14 @@ def beyond_labels(store: Store, team: str) -> Iterator[Task]:
 
 
 def documents(store: Store, team: str, problems: list[errors.TeamsError]) -> Iterator[dict[str, Any]]:
-    """All tasks as JSON, by number, for who only shows them; damaged ones are added to *problems*."""
+    """Yield all tasks as JSON, by number, for commands that only show them. Errors of damaged ones are appended to
+    *problems*.
+    """
     return map(shown, store.documents(team, TASK, problems))
 
 
 def count(found: Iterable[Task]) -> dict[str, int]:
-    """The number of tasks by status; `in_review` is left out if there are none."""
+    """Return the number of tasks by status. `in_review` is left out if there are none."""
     counts = dict.fromkeys(STATUSES, 0)
     for task in found:
         counts[task.status] += 1
@@ -402,7 +409,7 @@ def count(found: Iterable[Task]) -> dict[str, int]:
 
 
 def labelled(store: Store, team: str, *labels: str) -> Iterator[Task]:
-    """Yield the tasks that have one of the labels, by number; damaged ones are passed over."""
+    """Yield the tasks that have one of the labels, by number. Damaged ones are skipped."""
     for key in store.labelled(team, TASK, *labels):
         try:
             task, _ = store.get(team, TASK, key)

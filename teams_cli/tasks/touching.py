@@ -1,8 +1,8 @@
-"""The files that a task touches: patterns of paths, as in `.gitignore` with `**`, and the functions in them. Agents at
-work add what they were seen to change.
+"""The files and functions that a task touches.
 
-A pattern names files and never all that is below a directory: `src/**` does, `src` is a file of that name. Behind a
-colon may stand names of functions and classes, with commas between them: `src/x.py:Editor.edit,main`.
+They are patterns of paths, as in `.gitignore` with `**`. A pattern names files and never a directory: `src/**` names
+all files below `src`, but `src` only a file of that name. Names of functions and classes may follow after a colon:
+`src/x.py:Editor.edit,main`. Files that an agent was seen to change are added.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def touches(task: Task, path: str) -> bool:
 
 
 def meet(one: str, other: str) -> bool:
-    """Whether there may be a file that both patterns name, and in it a function, if both name some. A path is a pattern
-    too.
+    """Whether a file can match both patterns; if both name functions, whether a function can be in both. A path is a
+    pattern too.
     """
     (path, names), (other_path, others) = _split(one), _split(other)
     if names and others and not any(_is_inside(mine, theirs) for mine in names for theirs in others):
@@ -44,7 +44,7 @@ def meet(one: str, other: str) -> bool:
 
 
 def _split(region: str) -> tuple[str, list[str]]:
-    """The path, and the names in it that stand behind the colon."""
+    """Return the path, and the names after the colon."""
     path, _, names = region.rpartition(":")
     parts = names.split(",")
     is_named = path and all(part.replace(".", "").replace("$", "").isidentifier() for part in parts)
@@ -52,12 +52,12 @@ def _split(region: str) -> tuple[str, list[str]]:
 
 
 def _is_inside(one: str, other: str) -> bool:
-    """Whether one name is the other, or that of something in it."""
+    """Whether one name is the other, or a member of it."""
     return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
 
 
 def _parts(pattern: str) -> list[str]:
-    """The parts of the path; behind `**` at its end there is a file."""
+    """Return the parts of the path. A `**` at the end stands for at least one file."""
     parts = pattern.split("/")
     return [*parts, _ANY] if parts[-1] == _ANY_DEPTH else parts
 
@@ -67,10 +67,10 @@ def _parts_meet(one: str, other: str) -> bool:
 
 
 def _meet(one: Sequence[str], other: Sequence[str], any_: str, equal: Callable[[str, str], bool]) -> bool:
-    """Whether two sequences can be the same, where *any_* stands for any number of parts.
+    """Whether two sequences can be equal if *any_* stands for any number of parts.
 
-    A row says of each beginning of the other whether it can be the same as the beginning of the one up to here, so that
-    this takes as many steps as the product of their lengths, whatever they are.
+    Each row says of every prefix of the second sequence whether it can equal the prefix of the first, so the number of
+    steps is at most the product of both lengths.
     """
     row = [True]
     for theirs in other:
@@ -87,7 +87,7 @@ def _meet(one: Sequence[str], other: Sequence[str], any_: str, equal: Callable[[
 
 
 def _characters(part: str) -> list[str]:
-    """The characters of a part; `[abc]` is one of them."""
+    """Return the characters of a part; `[abc]` counts as one."""
     found: list[str] = []
     while part:
         end = part.find("]", 2) + 1 if part[0] == "[" else 1
@@ -104,7 +104,7 @@ def _characters_meet(one: str, other: str) -> bool:
 
 
 def _is_of(character: str, choice: str) -> bool:
-    """Whether the character is one of a choice; two choices may always have one in common."""
+    """Whether the character is in the choice. Two choices count as equal."""
     if len(choice) < 2:
         return False
     from fnmatch import fnmatchcase
@@ -113,13 +113,13 @@ def _is_of(character: str, choice: str) -> bool:
 
 
 def in_progress(store: Store, team: str, agent: str) -> list[Task]:
-    """The tasks that others than the agent have in progress and that say what they touch."""
+    """Return the tasks that other agents have in progress and that name what they touch."""
     found = tasks.labelled(store, team, IN_PROGRESS)
     return [task for task in found if task.touches and task.owner != agent]
 
 
 def patterns_of_others(store: Store, team: str, agent: str) -> list[tuple[str, str, str]]:
-    """The patterns that other agents touch, each with its agent and the task in progress."""
+    """Return the patterns that other agents touch, each with its agent and task in progress."""
     said = [(task.owner or "", task.id, task.touches or ()) for task in in_progress(store, team, agent)]
     owners = {task.owner: task.id for task in tasks.labelled(store, team, IN_PROGRESS) if task.owner != agent}
     seen = [
@@ -131,7 +131,7 @@ def patterns_of_others(store: Store, team: str, agent: str) -> list[tuple[str, s
 
 
 def others_at(store: Store, team: str, task: Task, agent: str) -> list[dict[str, str]]:
-    """The other agents that touch the same code as the task: `agent`, `task` and `region`, each once."""
+    """Return the other agents that touch the same code as the task: `agent`, `task` and `region`, each once."""
     if not task.touches:
         return []
     found = {
@@ -143,15 +143,15 @@ def others_at(store: Store, team: str, task: Task, agent: str) -> list[dict[str,
 
 
 def meets_any(task: Task, taken: Iterable[tuple[str, str, str]]) -> bool:
-    """Whether there may be something that the task touches and that is taken."""
+    """Whether the task and one of the *taken* patterns may touch the same file."""
     return any(meet(ours, theirs) for ours in task.touches or () for theirs, _, _ in taken)
 
 
 _LONGEST_TURN = 3600.0
-"""Seconds for which a turn counts of which nothing is heard: some clients don't say that their person broke it off."""
+"""Seconds for which a silent turn counts as running: some clients do not report that their user interrupted it."""
 _PATIENCE = 10.0
 _MOST = 20
-"""Uncommitted files that are named."""
+"""How many uncommitted files are named."""
 _STATUS = (
     "--no-optional-locks",
     *("-c", "core.fsmonitor=false"),
@@ -160,10 +160,11 @@ _STATUS = (
 
 
 def age(store: Store, team: str, task: Task) -> float | None:
-    """Seconds since the last trace of its owner's work that is newer than the last sign of life; None if there is none.
+    """Return the seconds since the newest trace of the owner's work after its last sign of life; None without such a
+    trace.
 
-    A turn of its client that runs is one, and so are a change of a file or a commit: in its worktree, or of files that
-    the task touches in a checkout that it shares with others.
+    Traces are a running turn of its client, a changed file and a commit in its worktree, and a change of a file that
+    the task touches in a checkout that the owner shares with others.
     """
     agent = presence.load(store, team, task.owner or "")
     heard = max(filter(None, (agent.last_seen, task.claimed_at)), default=None)
@@ -176,8 +177,8 @@ def age(store: Store, team: str, task: Task) -> float | None:
 
 
 def uncommitted(store: Store, team: str, task: Task, name: str) -> list[dict[str, Any]]:
-    """The uncommitted files of the task where that agent worked, with when and by whom each was changed last, the
-    newest first.
+    """Return the uncommitted files of the task where that agent worked, newest first, with the time and author of the
+    last change.
     """
     agent = presence.load(store, team, name)
     found = sorted(_changed(store, task, agent), key=lambda each: -each[1])
@@ -193,7 +194,7 @@ def uncommitted(store: Store, team: str, task: Task, name: str) -> list[dict[str
 
 
 def _had(task: Task, at: str) -> str | None:
-    """The owner of the task at that time; None if it had none, so that anybody may have changed its files."""
+    """Return the owner of the task at that time; None if it had none, so that anybody may have changed its files."""
     owner = None
     for note in task.notes:
         if note.at > at:
@@ -206,14 +207,14 @@ def _had(task: Task, at: str) -> str | None:
 
 
 def _place(store: Store, agent: Agent) -> tuple[str, bool]:
-    """The checkout on this machine in which the agent was last seen, and whether that is a worktree of its own."""
+    """Return the checkout on this machine in which the agent was last seen, and whether it is its own worktree."""
     if (agent.host or "") not in ("", store.host):
         return "", False
     return (agent.worktree, True) if agent.worktree else (agent.checkout or "", False)
 
 
 def _changed(store: Store, task: Task, agent: Agent) -> list[tuple[str, float]]:
-    """The uncommitted files that may be of the task, with when each was changed last."""
+    """Return the uncommitted files that may belong to the task, with the time of the last change."""
     top, is_own = _place(store, agent)
     if not top or not (is_own or task.touches):
         return []
@@ -228,7 +229,7 @@ def _changed(store: Store, task: Task, agent: Agent) -> list[tuple[str, float]]:
 
 
 def _status(top: str) -> list[str]:
-    """The files that differ from the commit, or that git does not know; none where git does not answer in time."""
+    """Return the files that differ from the commit or are untracked; none if git does not answer in time."""
     import subprocess  # only for tasks whose lease has ended, or that change hands
 
     unset = [word for name in environments.OF_A_REPOSITORY for word in ("-u", name)]
@@ -247,7 +248,7 @@ def _status(top: str) -> list[str]:
 
 
 def _committed_at(store: Store, agent: Agent) -> float:
-    """When the branch moved last in the agent's own worktree; 0 where that is not known."""
+    """Return when the branch of the agent's own worktree last moved; 0 if unknown."""
     top, is_own = _place(store, agent)
     own = environment.git_line(f"{top}/.git").removeprefix("gitdir: ") if is_own else ""
     try:
