@@ -1,4 +1,4 @@
-"""Founding a team, joining and leaving it, handing it over, and the logins of its members in a database."""
+"""Founding, joining, leaving and handing over a team, and the database logins of its members."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def join(
 
 
 class _Wish:
-    """The data of somebody who wants to join; and, once admitted, the member and its token."""
+    """What a joining caller asks for; once admitted, also the member and its token."""
 
     member: Member
     token = ""
@@ -85,7 +85,7 @@ class _Wish:
         self.launcher = launcher
 
     def admitted(self, store: Store, team: Team) -> Team:
-        """The team with the member in it; the team itself if it was in it before."""
+        """Return the team with the member in it; the same team if the member was in it before."""
         if team.state == "closed":
             raise history.of_closed(store, team.name, overviews.came_to(store, team.name))
         draft = self._draft(store, team)
@@ -108,7 +108,7 @@ class _Wish:
         return changed if self.caller else changed.having(alias_count=_next_alias(team) + 1)
 
     def _draft(self, store: Store, team: Team) -> Member:
-        """The member that the caller would become."""
+        """Return the member that the caller would become."""
         name = self.caller.name if self.caller else next_name(team)
         names.check_name(name, "agent")
         role, specialty = self._role(team, name)
@@ -126,7 +126,7 @@ class _Wish:
         )
 
     def _role(self, team: Team, name: str) -> tuple[str, str | None]:
-        """Its role and specialty: what it asks for, else what its type means, else what it was."""
+        """Return its role and specialty: what it asks for, else what its type means, else what it had before."""
         word = self.caller.type if self.caller else ""
         meant = roles.role_for(word, team, self.config) if word else None
         specialty = word if self.specialty is None and word and meant is None else self.specialty
@@ -155,7 +155,7 @@ def _refuse_look_alike(team: Team, name: str) -> None:
 
 
 def expected(store: Store, team: Team, named: list[str], config: Config | None) -> list[str]:
-    """The names, of those given, under which a member is still expected: roles and agents of the configuration, and
+    """Return those of the names under which a member is still expected: roles and agents of the configuration, and
     assignees of tasks.
     """
     strangers = [name for name in named if name not in (names.HUMAN, "leader") and team.find(name) is None]
@@ -167,7 +167,7 @@ def expected(store: Store, team: Team, named: list[str], config: Config | None) 
 
 
 def next_name(team: Team) -> str:
-    """The alias that the next member without a name of its own gets."""
+    """Return the alias of the next member without a name of its own."""
     return names.alias(_next_alias(team))
 
 
@@ -180,7 +180,9 @@ def _next_alias(team: Team) -> int:
 
 
 def renew_token(store: Store, team_name: str, agent: str) -> str:
-    """Make a new token for a member of a secure team, whose own is known by its hash alone; empty in any other team."""
+    """Make a new token for a member of a secure team, since the files have only the hash of the old one. Empty in other
+    teams.
+    """
     if not teams.get(store, team_name).secure:
         return ""
     token = new_token()
@@ -227,8 +229,8 @@ def spawn_team(
 
 
 def _judge(store: Store, caller: Caller, name: str) -> None:
-    """Check that the caller may create teams: by its role where it is a member, and by what it says of itself, which
-    can only take from that.
+    """Check that the caller may create teams: by its role if it is a member, and by its own type, which can only
+    restrict it further.
     """
     if caller.is_human:
         judged = [_Judgement(names.HUMAN, None, caller)]
@@ -243,7 +245,7 @@ def _judge(store: Store, caller: Caller, name: str) -> None:
 
 
 class _Judgement:
-    """A role of the caller, in a team or by its own word, and what the rules say of it when it makes a team."""
+    """A role of the caller, in a team or by its type, and the rule for it about creating a team."""
 
     def __init__(self, role: str, team: Team | None, caller: Caller) -> None:
         self.role = role
@@ -251,12 +253,12 @@ class _Judgement:
         self.decision = roles.verdict(role, "spawn-team", team, caller.config)
 
     def weight(self) -> int:
-        """The heavier, the less is allowed."""
+        """Return a number that is greater for a role with fewer rights."""
         return ("allow", "ask", "deny").index(self.decision)
 
 
 def _judgements(store: Store, caller: Caller) -> Iterator[_Judgement]:
-    """Where the caller stands in the teams that are open; what one that is damaged would say of that is not known."""
+    """Return the judgements for the roles of the caller in all open teams. Damaged teams are skipped."""
     for team in teams.all_of(store, []):
         member = team.member(caller.name) if team.state != "closed" else None
         if member:
@@ -264,7 +266,7 @@ def _judgements(store: Store, caller: Caller) -> Iterator[_Judgement]:
 
 
 def _refuse_remains(store: Store, name: str) -> None:
-    """Refuse to begin a team over the tasks and the mail of another."""
+    """Refuse to create a team where tasks and messages of another are left."""
     if name not in store.teams() and (store.last(name, MESSAGE) or any(tasks.all_of(store, name, []))):
         raise errors.DamagedRecord(
             f"team {name} lost its own record, but not its tasks or messages",
@@ -305,7 +307,7 @@ def set_up(store: Store, team_name: str, caller: Caller | None, kinds: Sequence[
 
 
 def _does(team: Team, member: Member, caller: Caller) -> str:
-    """The member's class in the database: `leads`, `manages` (it may manage or add tasks), or another."""
+    """Return the class of the member in the database: `leads`, `manages` (it may manage or add tasks), or another."""
     base = lineage(member.role, team, caller.config)[-1]
     if base == LEADER:
         return "leads"
@@ -340,7 +342,7 @@ def leave(
 
 
 def _freed(store: Store, team: Team, name: str, problems: list[errors.TeamsError] | None) -> list[str]:
-    """Give back what a member had that has left; the ids of its tasks."""
+    """Release the tasks of a member that has left, and return their ids."""
     try:
         freed = claims.release_tasks_of(store, team, name, name, "its owner left the team")
         assigning.free_all(store, team, name, f"{name} left the team")
@@ -353,7 +355,7 @@ def _freed(store: Store, team: Team, name: str, problems: list[errors.TeamsError
 
 
 def _has_left(store: Store, team_name: str, caller: Caller) -> bool:
-    """Whether the caller left before, and did not hear that it did."""
+    """Whether the caller left before: it repeats a command whose answer was lost."""
     team = teams.get(store, team_name)
     member = team.find(caller.name)
     if member is None or member.active or member.stopped_by:
@@ -363,7 +365,7 @@ def _has_left(store: Store, team_name: str, caller: Caller) -> bool:
 
 
 def _free_kept(store: Store, team: Team, heir: str) -> None:
-    """Give what is kept for who leads now to anybody; what fails here is done by whoever looks for work next."""
+    """Free the tasks that are kept for the new leader. Those that fail are freed by the next search for work."""
     try:
         assigning.free_all(store, team, heir, f"{heir} leads the team now")
     except errors.TeamsError:

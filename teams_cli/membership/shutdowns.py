@@ -1,4 +1,4 @@
-"""Requests to a member to end: asking, approving, rejecting."""
+"""Shutdown requests: asking members to end, and their answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ class ShutdownNotFound(errors.NotFound):
 
 
 class Shutdown(Record):
-    """One request to end. Approved, its target is stopped: the team's file says so, and this is its answer."""
+    """One request to end. Once it is approved, its target is stopped: the team's file records that, and this file the
+    answer.
+    """
 
     nested = {"owed": Owed}  # noqa: RUF012
 
@@ -54,7 +56,7 @@ SHUTDOWN: Kind[Shutdown] = Kind("shutdown", Shutdown, numbered=True, logins="shu
 
 
 def open_requests(store: Store, team: Team, agent: str) -> Iterator[Shutdown]:
-    """The requests to the agent that wait for its answer, oldest first."""
+    """Return the requests to the agent that wait for its answer, oldest first."""
     return (found for found in all_of(store, team, []) if found.agent == agent and found.status == "requested")
 
 
@@ -64,22 +66,24 @@ def is_asked_to_end(store: Store, team: Team, agent: str) -> bool:
 
 
 def all_of(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[Shutdown]:
-    """All requests, by number, each as the team's file has it."""
+    """Return all requests by number, each with the state that the team's file shows."""
     return [as_decided(found, team) for found, _ in store.scan(team.name, SHUTDOWN, problems)]
 
 
 def approval(key: str) -> str:
-    """The `about` of the answer of a member who agreed; not the request itself, which is finished."""
+    """Return the `about` of the notice that a member agreed. The request, which is finished, has another."""
     return f"approved-{key}"
 
 
 def is_approval(about: str | None) -> bool:
-    """Whether that is what the answer of who agreed is about."""
+    """Whether that `about` belongs to the notice that a member agreed."""
     return (about or "").startswith(approval(""))
 
 
 def as_decided(found: Shutdown, team: Team) -> Shutdown:
-    """The request, approved if its target was stopped by it: a crash may have come between the two files."""
+    """Return the request, approved if the team's file says that its target was stopped. A crash may have come between
+    the two writes.
+    """
     member = team.find(found.agent)
     if found.status == "requested" and member and member.stopped_by == found.id:
         return found.having(status="approved", decided_at=member.left_at)
@@ -87,7 +91,8 @@ def as_decided(found: Shutdown, team: Team) -> Shutdown:
 
 
 def get(store: Store, team: Team, word: str | None, agent: str, again: Said = NOTHING) -> Shutdown:
-    """The request of that id, or the agent's open one; else the last that it has answered so, which it may not know.
+    """Return the request of that id, or the agent's open one; else the last that it answered in this way, if its
+    command is repeated.
 
     Raises:
         ShutdownNotFound: There is none.
@@ -125,8 +130,7 @@ def _asking(made: Shutdown) -> Owed:
 def request_each(
     store: Store, team_name: str, caller: Caller | None, agents: list[str], reason: str | None = None
 ) -> list[Shutdown]:
-    """Ask members to end their work, in one commit; each approves, or rejects with a reason. Nobody is asked if one
-    can't be.
+    """Ask members to end their work, in one commit: all of them, or none if one cannot be asked.
 
     Raises:
         AgentNotFound: One of them is no active member.
@@ -162,7 +166,7 @@ def request(store: Store, team_name: str, caller: Caller | None, agent: str, rea
 def _drafted(
     store: Store, team_name: str, caller: Caller | None, agent: str, reason: str | None
 ) -> tuple[Team, Shutdown]:
-    """The request that the caller may make."""
+    """Return the request, if the caller may make it."""
     at = require(store, team_name, caller, "request-shutdown", agent)
     team, name = at.team, at.caller.name
     text.within(reason or "", "reason", text.MAX_MESSAGE)
@@ -176,7 +180,7 @@ def _drafted(
 
 
 def _same_again(store: Store, team: Team, draft: Shutdown) -> Shutdown | None:
-    """The same request by the same member, if it is open: who asked may not have heard that it was made.
+    """Return the open request by the same member, if its command is repeated.
 
     Raises:
         Conflict: Another request is open.
@@ -218,7 +222,9 @@ def approve(store: Store, team_name: str, caller: Caller | None, word: str | Non
 
 
 def _stop(store: Store, team_name: str, asked: Shutdown, name: str) -> Team:
-    """The team with the member stopped: the one commit of an approval, which owes the requester its notice."""
+    """Return the team with the member stopped, which is the one commit of an approval and owes the requester its
+    notice.
+    """
     now = teams.now(store)
 
     def stop(team: Team) -> Team:
@@ -234,7 +240,7 @@ def _stop(store: Store, team_name: str, asked: Shutdown, name: str) -> Team:
 
 
 def _approved_before(store: Store, team_name: str, caller: Caller | None, word: str | None) -> Shutdown | None:
-    """The request that the caller approved, if it was stopped by it: it did not hear that it was."""
+    """Return the request by which the caller was stopped, if its command is repeated."""
     team = teams.get(store, team_name)
     member = team.find(caller.name) if caller else None
     if caller is None or member is None or not member.stopped_by:
@@ -247,8 +253,8 @@ def _approved_before(store: Store, team_name: str, caller: Caller | None, word: 
 
 
 def _carried_out(store: Store, team: Team, asked: Shutdown) -> tuple[Shutdown, list[str]]:
-    """Carry out the stop of a member. The stop stands even if this can't be written: see `as_decided`. A claim of a
-    non-member has no effect.
+    """Finish the stop of a member: store the answer, and release its tasks. The stop holds even if this fails: see
+    `as_decided`.
     """
     from teams_cli.tasks import assigning, claims
 
@@ -300,7 +306,7 @@ def _answerable(
     operation: str,
     again: Said = NOTHING,
 ) -> tuple[Shutdown, str]:
-    """The request that the caller may answer, or has answered by the same status and words, *again*."""
+    """Return the request that the caller may answer, or has answered *again* with the same status and words."""
     at = require(store, team_name, caller, operation, word or "")
     team, caller = at.team, at.caller
     asked = get(store, team, word, caller.name, again)
@@ -327,6 +333,6 @@ def _answered(done: Shutdown) -> Owed:
 
 
 def refuse_return(found: Member) -> None:
-    """Raises NotAllowed: The member was shut down, and its name is over."""
+    """Raises NotAllowed: The member was shut down, so nobody can join under its name."""
     if found.stopped_by:
         raise errors.NotAllowed(f"{found.agent_id} was shut down ({found.stopped_by})", "Join under another name.")

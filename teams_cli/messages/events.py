@@ -1,4 +1,4 @@
-"""The events of notices on which the program acts: the values of `event` of a message. Others are for readers."""
+"""The events of notices on which the program acts: the values of `event` of a message. Other events are for readers."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ if TYPE_CHECKING:
 
 TASK_ASSIGNED = "task-assigned"
 TASK_ASSIGNED_BLOCKED = "task-assigned-blocked"
-"""It is assigned to the reader, and not ready yet."""
+"""The task is assigned to the reader, and not ready yet."""
 TASK_READY = "task-ready"
-"""It is assigned to the reader, and its blockers are completed."""
+"""The task is assigned to the reader, and its blockers are completed."""
 TASK_LOST = "task-lost"
-"""The reader no longer has it."""
+"""The reader no longer has the task."""
 TASK_RELEASED = "task-released"
-"""The reader no longer has it, because somebody released it, and says why."""
+"""The reader no longer has the task: somebody released it, and says why."""
 TASK_TAKEN = "task-taken"
-"""Another agent has what the reader had."""
+"""Another agent has the task that the reader had."""
 TASK_EDITED = "task-edited"
 PLAN_PROPOSED = "plan-proposed"
 
 
 def of(message: Message) -> tuple[str, str]:
-    """The event of a notice and the task that it is about; empty if it has none."""
+    """Return the event of a notice and the task that it is about; empty strings if it has none."""
     if message.from_ != SYSTEM:
         return "", ""
     if message.event:

@@ -1,4 +1,6 @@
-"""Inboxes: what an agent has read and handled of the log. Reading never removes; a message stays until handled."""
+"""Inboxes: the messages that an agent has read and handled. Reading removes nothing: a message stays until it is
+handled.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,15 @@ if TYPE_CHECKING:
 
 _FAR_BEHIND = 1000
 MOST_OPEN = 20_000
-"""Open messages that an inbox holds; those that came after them are left in the log until some are handled."""
+"""The most open messages of an inbox. Later ones stay in the log until some are handled."""
 _REMEMBERED = 200
 
 
 class Open(Record):
-    """A message that is not handled yet. A quiet one is no reason to go on working; one *fyi* is handled by reading.
-    `turn` says in which of its turns the agent was given it unasked, 0 where turns are not counted, until it asks.
+    """A message that is not handled yet. A quiet one is no reason to go on working; one with *fyi* is handled by
+    reading.
+
+    `turn` is the turn in which the agent was given it without asking, or 0 if turns are not counted.
     """
 
     number: Number
@@ -64,20 +68,20 @@ class Inbox(Record):
         return next((entry for entry in self.open if entry.number == number), None)
 
     def is_unread(self, number: int) -> bool:
-        """Whether that message came and was not read."""
+        """Whether that message has arrived and is unread."""
         entry = self.find_open(number)
         return entry is not None and entry.read_at is None
 
     def named(self) -> list[int]:
-        """The numbers of the messages that it names."""
+        """The numbers of the messages that the inbox names."""
         return [*(each.number for each in self.open), *(each.number for each in self.handled), *(self.damaged or ())]
 
     def furthest(self) -> int:
-        """The highest number that it knows of."""
+        """The highest number that the inbox knows of."""
         return max([self.up_to, *self.named()])
 
     def unread_numbers(self) -> set[int]:
-        """The numbers of the messages that came and were not read."""
+        """Return the numbers of the unread messages."""
         return {entry.number for entry in self.open if entry.read_at is None}
 
 
@@ -85,7 +89,7 @@ INBOX: Kind[Inbox] = Kind("inbox", Inbox, key="agent", logins="own")
 
 
 def load(store: Store, team: str, agent: str) -> Inbox:
-    """The agent's inbox; an empty one if it never read."""
+    """Return the agent's inbox; an empty one if it never read."""
     try:
         return store.get(team, INBOX, agent)[0]
     except errors.NotFound:
@@ -93,8 +97,8 @@ def load(store: Store, team: str, agent: str) -> Inbox:
 
 
 class Mailbox:
-    """An agent's inbox as it was when one looked into it, `before`, and with all that came since; that is read once.
-    Messages that can't be read are added to *problems*.
+    """An agent's inbox: as it was stored, `before`, and with all messages that came since, which are read once. Errors
+    of damaged messages are appended to *problems*.
     """
 
     def __init__(self, store: Store, team: str, agent: str, problems: list[errors.TeamsError] | None = None) -> None:
@@ -106,15 +110,15 @@ class Mailbox:
         self.inbox = advance(store, team, self.before, self._problems, self._fresh)
 
     def unread(self, quiet: bool = False) -> list[int]:
-        """The numbers of the messages that the agent has not read yet; with *quiet* also those that only inform."""
+        """Return the numbers of the agent's unread messages. With *quiet*, also of those that only inform."""
         return unread_in(self.inbox, quiet)
 
     def open_messages(self) -> list[Message]:
-        """The messages that are not handled, oldest first."""
+        """Return the messages that are not handled, oldest first."""
         return open_messages(self.store, self.team, self.inbox, self._problems, self._fresh)
 
     def messages(self, numbers: list[int]) -> list[Message]:
-        """The messages of these numbers, oldest first."""
+        """Return the messages of these numbers, oldest first."""
         return _found(self.store, self.team, numbers, self._problems, self._fresh)
 
     def mark_read(self, numbers: set[int], turn: int | None = None) -> None:
@@ -125,7 +129,7 @@ class Mailbox:
 def advance(
     store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError], fresh: dict[int, Message] | None = None
 ) -> Inbox:
-    """The inbox with all messages that came since as open ones, which are added to *fresh* by their numbers."""
+    """Return the inbox with all newer messages as open ones. They are added to *fresh* by their numbers."""
     if inbox.damaged:
         inbox = _repaired(store, team, inbox, problems)
     if len(inbox.open) >= MOST_OPEN:
@@ -149,7 +153,7 @@ def advance(
 
 
 def _repaired(store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError]) -> Inbox:
-    """The inbox with those messages open that could not be read and can by now; what is gone is forgotten."""
+    """Return the inbox with those messages open that were damaged and can be read now. Missing ones are forgotten."""
     unread: list[errors.TeamsError] = []
     found = store.fetch(team, MESSAGE, inbox.damaged or (), unread)
     problems += unread
@@ -177,7 +181,7 @@ def open_messages(
 def _found(
     store: Store, team: str, numbers: list[int], problems: list[errors.TeamsError], fresh: dict[int, Message]
 ) -> list[Message]:
-    """The messages of these numbers, oldest first; the *fresh* ones need not be looked for."""
+    """Return the messages of these numbers, oldest first. The *fresh* ones need not be read."""
     before = [number for number in numbers if number not in fresh]
     found = store.fetch(team, MESSAGE, before, problems) if before else []
     read = [fresh[number] for number in numbers if number in fresh]
@@ -185,7 +189,7 @@ def _found(
 
 
 def marked_read(before: Inbox, ahead: Inbox, shown: set[int], now: str, turn: int | None = None) -> Inbox:
-    """The inbox with the shown messages read; the one from before if that changes nothing worth a write."""
+    """Return the inbox with the shown messages read; the same one if that changes nothing worth a write."""
     unread = {entry.number for entry in ahead.open if entry.number in shown and entry.read_at is None}
     given = {entry.number for entry in ahead.open if entry.number in shown and entry.turn is not None}
     asked = given if turn is None else set()
@@ -199,7 +203,7 @@ def marked_read(before: Inbox, ahead: Inbox, shown: set[int], now: str, turn: in
 
 
 def settled(inbox: Inbox, numbers: set[int], now: str) -> Inbox:
-    """The inbox with these of its open messages handled."""
+    """Return the inbox with these open messages handled."""
     if not numbers:
         return inbox
     done = [
@@ -223,8 +227,8 @@ def settled(inbox: Inbox, numbers: set[int], now: str) -> Inbox:
 
 
 def unanswered(inbox: Inbox, mail: list[Message], most: int = 4) -> list[str]:
-    """The ids of the oldest of its messages, *mail*, that were read and neither answered nor set aside. One that itself
-    answers wants no answer.
+    """Return the ids of the oldest messages in *mail* that were read and neither answered nor handled. A message that
+    is itself an answer wants none.
     """
     read = {entry.number for entry in inbox.open if entry.read_at and not entry.quiet}
     return [message.id for message in mail if message.number in read and not message.reply_to][:most]
@@ -248,7 +252,7 @@ def mark_read(
 
 
 def is_handled(inbox: Inbox, number: int) -> bool:
-    """Whether that message is handled; *inbox* must have advanced past it."""
+    """Whether that message is handled. *inbox* must have advanced past it."""
     if inbox.find_open(number):
         return False
     if any(entry.number == number for entry in inbox.handled):
@@ -257,7 +261,7 @@ def is_handled(inbox: Inbox, number: int) -> bool:
 
 
 def _is_behind(inbox: Inbox, number: int) -> bool:
-    """Whether that message lies behind where the inbox is in the log, so that it is handled unless it is open."""
+    """Whether the inbox has advanced past that message, so that it is handled unless it is open."""
     return number <= inbox.up_to and number not in (inbox.damaged or ())
 
 
@@ -267,17 +271,17 @@ def unread(store: Store, team: str, agent: str, quiet: bool = False) -> list[int
 
 
 def unread_in(inbox: Inbox, quiet: bool = False) -> list[int]:
-    """The numbers of the messages of an inbox, as far as it has advanced, that were not read yet."""
+    """Return the numbers of the unread messages up to where the inbox has advanced."""
     return [entry.number for entry in inbox.open if entry.read_at is None and (quiet or not entry.quiet)]
 
 
 def to_document(message: Message, inbox: Inbox) -> dict[str, Any]:
-    """The message as JSON, with when its reader read and handled it."""
+    """Return the message as JSON, with the times at which its reader read and handled it."""
     return documents([message], inbox)[0]
 
 
 def documents(found: list[Message], inbox: Inbox) -> list[dict[str, Any]]:
-    """The messages as JSON, with when their reader read and handled them."""
+    """Return the messages as JSON, with the times at which their reader read and handled them."""
     opened = {entry.number: entry for entry in inbox.open}
     handled = {entry.number: entry for entry in inbox.handled}
     return [_document(message, inbox, opened.get(message.number), handled.get(message.number)) for message in found]
@@ -295,12 +299,13 @@ def _document(message: Message, inbox: Inbox, entry: Open | None, done: Handled 
 
 
 _BY_SYSTEM = f"{SYSTEM}~"
-"""The beginning of the uids of notices."""
+"""The prefix of the uids of notices."""
 
 
 def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str, int]:
-    """How many messages each of the agents has not read yet, however many, from the envelopes of the log; of notices
-    alone it has to be read whether they only inform. A message that can't be read counts as well.
+    """Return the number of unread messages of each of the agents, from the envelopes of the log.
+
+    Only notices are read, to see whether they only inform. A message that cannot be read counts as unread.
 
     Raises:
         DamagedRecord: An inbox can't be read, whosever it is.
@@ -337,17 +342,20 @@ def _unread_of(inbox: Inbox) -> int:
 
 
 def _is_simple(inbox: Inbox) -> bool:
-    """Whether all that is said of messages behind `upTo` is that they came."""
+    """Whether of messages after `upTo` it is only known that they came."""
     numbers = [entry.number for entry in inbox.open] + [entry.number for entry in inbox.handled]
     return max(numbers, default=0) <= inbox.up_to and not inbox.damaged
 
 
 _MOST = 1_000_000
-"""Messages that may have been removed: an inbox that says more is not believed."""
+"""The most messages that may have been removed. An inbox that is further ahead is not believed."""
 
 
 def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
-    """See to it that an inbox which has read on behind the *last* message is shown those that were not.
+    """Mend an inbox that has advanced past the *last* message of the log, so that it is shown newer messages.
+
+    It keeps the messages that it knows. The numbers up to its old position are given to no message, since that would be
+    taken for a known one; unless the position is so high that no number would be left.
 
     It reads on behind those that it knows, and the numbers up to where it was are given to no other message, since it
     would be taken for one of these. That is, unless no log goes so far: then none would be left for the team.

@@ -1,4 +1,4 @@
-"""Messages: sending to one, to all others, and answering; each is written once and never changed."""
+"""Messages: sending to one, to all others, and answering. Each is written once and never changed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 class Message(Record):
-    """One message. `readAt` and `handledAt` are the reader's, and are not in the file. `about` is what it asks for,
-    `ackBy` until when its sender wants it handled. A notice has its `event` and the `task` of that: see `events`.
+    """One message. `readAt` and `handledAt` are its reader's, and are not in the file. `about` is what it asks for,
+    `ackBy` until when its sender wants it handled. A notice has its `event` and `task`: see `events`.
     """
 
     id: MessageId = ""
@@ -39,12 +39,12 @@ class Message(Record):
 
     @property
     def only_informs(self) -> bool:
-        """Whether nothing is to be done but to read it: its sender says so, or it is a notice of the system."""
+        """Whether reading is all that is to be done: its sender says so, or it is an informing notice."""
         return bool(self.fyi) or self.from_ == SYSTEM
 
     @property
     def is_closed_by_reading(self) -> bool:
-        """Whether its recipient is done with it once it is read: it only informs, answers, or goes to all."""
+        """Whether reading handles it: it only informs, answers a message, or goes to all."""
         return self.only_informs or self.reply_to is not None or self.type == "broadcast"
 
     @property
@@ -133,9 +133,11 @@ def notify(
     event: str | None = None,
     task: str | None = None,
 ) -> Message:
-    """Tell a member of an event, which *by* caused. The *uid* is made from the event, so that telling it again adds
-    nothing. *about* is what it asks the member for: doing that handles it. With *also_closed* it is told in a closed
-    team too: what came of an agent that was at work when it was closed.
+    """Send a member a notice of an event, which *by* caused. The *uid* is made from the event, so that repeating it
+    adds nothing.
+
+    *about* is what the notice asks the member for: doing it handles the notice. With *also_closed* it is sent in a
+    closed team too, such as the output of an agent that was at work when the team was closed.
     """
     draft = Message(from_=sender, to=to, message=body, timestamp=teams.now(store), type=kind, about=about)
     draft = draft.having(event=event, task=task) if event else draft
@@ -147,13 +149,13 @@ def notify(
 
 
 def wake_up(store: Store, team_name: str, to: list[str], sent: Message, by: str) -> None:
-    """Have the recipients of a stored message woken. What only informs, as what one's own copy said, wakes nobody."""
+    """Have the recipients of a stored message woken. A message that only informs wakes nobody."""
     if store.on_append and sent.type != "info":
         store.on_append(team_name, to, sent, by)
 
 
 def checked_uid(uid: str) -> str:
-    """The name that somebody gave what it asks for, so that asking again adds nothing.
+    """Return the id that a caller gave its request, so that repeating it adds nothing.
 
     Raises:
         InvalidValue: It can't be one.
@@ -184,14 +186,14 @@ def post(store: Store, team_name: str, draft: Message, uid: str | None, wake: bo
 
 
 def quote(message: Message) -> str:
-    """The message as it is delivered: who it is from on a line of its own, and every line of the body marked, so that
-    a body can't pass for another message.
+    """Return the message as it is delivered: its sender on a line of its own, and every line of its text marked, so
+    that no text passes for another message.
     """
     return "\n".join([f'[From agent "{message.from_}"]:', *(text.quoted(message.message, "| ") or ["| "])])
 
 
 def how_to_answer(message: Message) -> str:
-    """The line below a delivered message that says how to answer it; none below one that only informs."""
+    """Return the line below a delivered message that says how to answer it; none if the message only informs."""
     reply = f"teams reply {message.id} TEXT"
     if message.ack_by:
         return f"\n(its sender waits for: teams ack {message.id}, or {reply})"
@@ -201,12 +203,12 @@ def how_to_answer(message: Message) -> str:
 
 
 def quote_bounded(message: Message, room: int = text.MOST_LETTER) -> list[str]:
-    """The lines of a message; of one that is too long the beginning, and the command that shows it whole."""
+    """Return the lines of a message. Of one that is too long, the beginning and the command that shows it whole."""
     return text.bounded(quote(message).split("\n"), room, _whole(message))
 
 
 def body_bounded(message: Message) -> str:
-    """The text of a message; of one that is too long the beginning, and the command that shows it whole."""
+    """Return the text of a message. Of one that is too long, the beginning and the command that shows it whole."""
     return "\n".join(text.bounded(message.message.split("\n"), text.MOST_LETTER, _whole(message)))
 
 
@@ -215,7 +217,7 @@ def _whole(message: Message) -> str:
 
 
 def fitting(found: list[Message], room: int = text.MOST_ANSWER) -> list[Message]:
-    """The first messages, as many as fit into one answer, but at least one; each as it is delivered."""
+    """Return the first messages that fit into one answer, at least one, each as it is delivered."""
     for count, message in enumerate(found):
         room -= _BESIDE + text.size(quote_bounded(message))
         if room < 0:
@@ -224,4 +226,4 @@ def fitting(found: list[Message], room: int = text.MOST_ANSWER) -> list[Message]
 
 
 _BESIDE = 200
-"""Bytes that an answer says beside each message: its id, its age, what follows."""
+"""The bytes of an answer beside the text of each message: its id, its age, the next command."""

@@ -1,4 +1,4 @@
-"""Notices that changes owe: sent once the change is made, by whoever comes next."""
+"""Notices that changes owe: they are sent after the change, by whichever process comes next."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def deliver(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, Message] | None = None) -> bool:
-    """Send what the record owes, and take it off the record. What was *sent* is added there, by its uid.
+    """Send the notices that the record owes, and remove them from it. Their uids are added to *sent*.
 
-    False when something could not be sent: the change is made and stands, and the notice stays owed.
+    Return False if one could not be sent: the change stands, and the notice stays owed.
     """
     owed: list[Owed] = record.owed or []  # type: ignore[attr-defined]
     if not owed:
@@ -38,8 +38,9 @@ def deliver(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, M
 
 
 def settle(store: Store, team: str, kind: Kind[R], key: str) -> None:
-    """Send what the record of that key owes, if it does: one that can't be read holds up no other. Who made the change
-    may have been killed before that was on the disk, where what is told of it is to stay.
+    """Send the notices that the record of that key owes. A damaged record is skipped.
+
+    The change is made durable first: its writer may have been killed before it was on the disk.
     """
     try:
         record, _ = store.get(team, kind, key)
@@ -58,7 +59,7 @@ def settle(store: Store, team: str, kind: Kind[R], key: str) -> None:
 
 
 def settle_request(store: Store, team: str, agent: str, about: str) -> None:
-    """Handle what asked the agent for something that is done; see `reading.settle_about`."""
+    """Handle the message that asked the agent for something that is done; see `reading.settle_about`."""
     from teams_cli.messages import reading  # heavier than all of what a hot command needs of notices
 
     reading.settle_about(store, team, agent, about)
@@ -82,8 +83,9 @@ def _send(store: Store, team: str, told: Owed) -> Message:
 
 
 def _pay(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, int]) -> None:
-    """Take the notices with these uids off the record, which may note under what numbers they were sent. Being sent
-    they are on the disk: should a power cut put them back on the record, whoever sends them again adds nothing.
+    """Remove the notices with these uids from the record, which may note their message numbers.
+
+    They are durable already. If a power cut puts them back on the record, sending them again adds nothing.
     """
 
     def paid(found: R) -> R:

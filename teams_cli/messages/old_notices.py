@@ -18,8 +18,8 @@ _SENTENCES = [
 
 
 def event_of(sentence: str, about: str) -> tuple[str, str]:
-    """The event of the notice and its task, from its words and from what it is *about*; empty if it has none of those
-    that are read.
+    """Return the event of the notice and its task, from its words and from what it is *about*; empty strings if it has
+    no such event.
     """
     if about.startswith("edited-"):
         return "task-edited", about.removeprefix("edited-")

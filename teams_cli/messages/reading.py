@@ -1,4 +1,4 @@
-"""Reading messages, handling them by a reply or an acknowledgement, and waiting for those to come."""
+"""Reading messages, handling them by a reply or an acknowledgement, and waiting for new ones."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 class Reading(list[dict[str, object]]):
-    """Messages as they are shown, oldest first; *more* counts those left out, *unread* the new ones of these."""
+    """Messages to show, oldest first. *more* counts those that were left out, *unread* the new ones among these."""
 
     more = 0
     unread = 0
 
 
 class Selection:
-    """The messages to show: of one sender, after a number, at most so many, also handled ones; with *room*, as many as
-    fit into so many bytes.
+    """Which messages to show: of one sender, after a number, at most so many, also handled ones. With *room*, as many
+    as fit into so many bytes.
     """
 
     def __init__(self, sender: str = "", since: int = 0, limit: int = 0, handled: bool = False, room: int = 0) -> None:
@@ -43,11 +43,11 @@ class Selection:
         self.room = room
 
     def fitting(self, found: list[Message]) -> list[Message]:
-        """The messages of that sender after that number."""
+        """Return the messages of that sender after that number."""
         return [m for m in found if m.number > self.since and self.sender in ("", m.from_)]
 
     def pick(self, found: list[Message], inbox: Inbox) -> list[Message]:
-        """The messages to show. If there are too many, those already read are left out first."""
+        """Return the messages to show. If there are too many, those already read are left out first."""
         chosen = self.fitting(found)
         new = inbox.unread_numbers()
         if not self.handled:
@@ -69,10 +69,11 @@ def read(
     once_told: OnceTold | None = None,
     turn: int | None = None,
 ) -> Reading:
-    """The caller's unhandled messages, oldest first, to be marked as read *once told*, if at all; those that were carry
-    `readBefore`. What only informs is handled with that. With *turn* the caller did not ask, but is given them.
+    """Return the caller's unhandled messages, oldest first, and mark them as read *once told*. Messages that were read
+    before carry `readBefore`.
 
-    Damaged messages are added to *problems*; the others are shown.
+    Messages that only inform are handled by this. With *turn*, the caller did not ask, but is given them. Errors of
+    damaged messages are appended to *problems*.
     """
     caller = require(store, team_name, caller, "read-messages").caller
     if once_told is None or selection.handled:
@@ -90,7 +91,7 @@ def read(
 
 
 def _read_too_far(store: Store, team: str, agent: str) -> list[errors.TeamsError]:
-    """Report an inbox that has read on behind the end of the log, and mend it."""
+    """Report an inbox that has advanced past the end of the log, and mend it."""
     inbox, last = inboxes.load(store, team, agent), store.last(team, MESSAGE)
     if inbox.furthest() <= last:
         return []
@@ -114,7 +115,7 @@ def _look(store: Store, team: str, agent: str, selection: Selection, problems: l
 
 
 def _reading(selection: Selection, found: list[Message], before: Inbox, after: Inbox) -> Reading:
-    """The messages to show, as *after* has them; which are new *before* tells."""
+    """Return the messages to show, from the inbox *after*. *before* tells which are new."""
     picked = selection.pick(found, before)
     reading = Reading(inboxes.documents(picked, after))
     new = before.unread_numbers()
@@ -128,7 +129,7 @@ def _reading(selection: Selection, found: list[Message], before: Inbox, after: I
 
 
 def handle(store: Store, team_name: str, caller: Caller | None, ids: list[str]) -> list[Message]:
-    """Mark messages as handled, without an answer: all that were shown to the caller, unless it says which.
+    """Mark messages as handled, without an answer: the named ones, or all that were shown to the caller.
 
     Those that are handled already stay so.
 
@@ -149,7 +150,7 @@ def handle(store: Store, team_name: str, caller: Caller | None, ids: list[str]) 
 
 
 def _shown(store: Store, team: str, agent: str) -> list[Message]:
-    """The messages that the agent has read and that are not handled; what it can't read again stays."""
+    """Return the messages that the agent has read and not handled. Damaged ones stay as they are."""
     read = [entry.number for entry in load(store, team, agent).open if entry.read_at]
     return store.fetch(team, MESSAGE, sorted(read), [])
 
@@ -196,7 +197,7 @@ def reply(
 
 
 def received(store: Store, team: str, agent: str, word: str) -> Message:
-    """The message of that id, if it was sent to the agent.
+    """Return the message of that id, if it was sent to the agent.
 
     Raises:
         MessageNotFound: There is none, or it was sent to others.
@@ -212,7 +213,7 @@ def received(store: Store, team: str, agent: str, word: str) -> Message:
 
 
 def settle(store: Store, team: str, agent: str, numbers: set[int], also_closed: bool = False) -> None:
-    """Mark messages that were sent to the agent as handled; with *also_closed* in a closed team too."""
+    """Mark messages that were sent to the agent as handled. With *also_closed*, in a closed team too."""
     store.confirm(team, MESSAGE, f"msg-{max(numbers)}")
 
     def change(inbox: Inbox) -> Inbox:
@@ -224,7 +225,7 @@ def settle(store: Store, team: str, agent: str, numbers: set[int], also_closed: 
 
 
 def settle_about(store: Store, team: str, agent: str, about: str) -> None:
-    """Handle what asked the agent for something that is done. That is done, so failing here is no failure."""
+    """Handle the messages that asked the agent for something that is done. Errors are ignored, since it is done."""
     try:
         mail = Mailbox(store, team, agent).open_messages()
         asked = {message.number for message in mail if message.about == about}
@@ -235,7 +236,7 @@ def settle_about(store: Store, team: str, agent: str, about: str) -> None:
 
 
 def outputs_of(store: Store, team: str, agent: str, sender: str) -> list[Message]:
-    """The unhandled messages in which *sender*'s output came to the agent."""
+    """Return the unhandled messages that brought *sender*'s output to the agent."""
     mail = Mailbox(store, team, agent).open_messages()
     return [m for m in mail if m.from_ == sender and m.type == "output"]
 
@@ -250,7 +251,8 @@ def wait_and_read(
     sleep_until: Callable[[Callable[[], bool], float], bool],
     once_told: OnceTold | None = None,
 ) -> Reading:
-    """Read as `read` does, but block until one was not read yet, or was read since by another process of the caller.
+    """Read as `read` does, but wait until there is an unread message, or one that another process of the caller has
+    read meanwhile.
 
     Raises:
         WaitRanOut: None came within *timeout* seconds.

@@ -1,4 +1,4 @@
-"""Receipts: when a message has to be acknowledged, and the notice to its sender when it was not."""
+"""Receipts: until when a message must be acknowledged, and the notice to its sender if it was not."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ WITHIN = "ack_timeout"
 
 
 def due(store: Store, team: Team) -> str:
-    """When a message that is sent now is to be acknowledged."""
+    """Return until when a message that is sent now must be acknowledged."""
     from teams_cli.teams import settings
 
     return rfc3339(later(store.now(), float(settings.value(team, WITHIN))))
 
 
 def expect(store: Store, team: str, sent: Message) -> None:
-    """Note that the sender of a stored message waits for its acknowledgement; noting it again changes nothing."""
+    """Note that the sender of a stored message waits for its acknowledgement. Repeating it changes nothing."""
     if sent.ack_by is None:
         return
     entry = Awaited(number=sent.number, due=sent.ack_by)
@@ -42,7 +42,7 @@ def expect(store: Store, team: str, sent: Message) -> None:
 
 
 def silent(store: Store, team: str, message: Message) -> list[str]:
-    """The recipients of a message that have not handled it."""
+    """Return the recipients who have not handled a message."""
 
     def is_open(name: str) -> bool:
         inbox = inboxes.advance(store, team, inboxes.load(store, team, name), [])
@@ -52,7 +52,7 @@ def silent(store: Store, team: str, message: Message) -> list[str]:
 
 
 def overdue(store: Store, team: str, sender: str) -> list[dict[str, Any]]:
-    """The messages of the sender that were to be acknowledged by now and are not, with who is silent."""
+    """Return the overdue messages of the sender, with the recipients who have not handled them."""
     late = [entry.number for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
     rows = []
     for message in store.fetch(team, MESSAGE, late, []) if late else ():
@@ -67,15 +67,13 @@ def is_due(store: Store, entry: Awaited) -> bool:
 
 
 def next_due(store: Store, team: str, sender: str) -> float | None:
-    """In how many seconds the next message of the sender is overdue; None if none will be."""
+    """Return in how many seconds the next message of the sender becomes overdue; None if none will."""
     left = [-seconds_since(entry.due, store.now()) for entry in presence.load(store, team, sender).awaits or ()]
     return min((seconds for seconds in left if seconds > 0), default=None)
 
 
 def tell(store: Store, team: str, sender: str, once_told: OnceTold) -> list[str]:
-    """The notices to the sender about overdue messages, one for each; acknowledged messages are removed from the
-    list.
-    """
+    """Return a notice to the sender for each overdue message. Acknowledged messages are removed from the list."""
     late = [entry for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
     if all(entry.told for entry in late):
         return []
@@ -95,5 +93,5 @@ def tell(store: Store, team: str, sender: str, once_told: OnceTold) -> list[str]
 
 
 def in_words(row: dict[str, Any]) -> str:
-    """One message that is overdue."""
+    """Return a sentence about an overdue message."""
     return f"{row['id']} is not acknowledged by {', '.join(row['waitsFor'])}"

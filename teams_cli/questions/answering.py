@@ -1,4 +1,4 @@
-"""Answering questions: each who was asked once, in time or late; and what the human's answer allows."""
+"""Answering questions: once per agent, in time or late; and permissions that the human gives by an answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALLOW, ALWAYS = "allow", "always"
 _TO_USE = "use "
 _ASKED = 60
 _SAID = 4000
-"""Characters of a question and of an answer that a notice of it has."""
+"""The characters of a question and of an answer that a notice shows."""
 
 
 def answer(store: Store, team_name: str, caller: Caller | None, word: str, content: str) -> Question:
@@ -51,7 +51,7 @@ def answer(store: Store, team_name: str, caller: Caller | None, word: str, conte
 
 
 def asked_by(store: Store, team_name: str, caller: Caller | None, word: str) -> Question | None:
-    """The question that this message to the caller asks, while its answer is waited for.
+    """Return the question that this message to the caller asks, as long as its answer is awaited.
 
     Raises:
         MessageNotFound: No such message was sent to the caller.
@@ -65,7 +65,7 @@ def asked_by(store: Store, team_name: str, caller: Caller | None, word: str) -> 
 
 
 def answer_as_human(store: Store, team: str, key: str, content: str) -> Question:
-    """The person at the console answers a question."""
+    """Record the answer of the person at the console."""
     text.checked(content, "answer")
     given = Answer(responder=HUMAN, content=content, is_human=True, at=teams.now(store))
     return record(store, team, key, given)
@@ -90,7 +90,7 @@ def skip_as_human(store: Store, team: str, key: str) -> Question:
 
 
 def record(store: Store, team: str, key: str, given: Answer) -> Question:
-    """Add an answer to the question; the last one completes it."""
+    """Add an answer to the question. The last one completes it."""
 
     def change(stored: Question) -> Question:
         question = questions.in_time(store, stored)
@@ -125,7 +125,7 @@ def record(store: Store, team: str, key: str, given: Answer) -> Question:
 
 
 def _told(question: Question, given: Answer) -> Owed:
-    """What the asker is told, who did not stay to wait for the answer."""
+    """Return the notice to an asker who did not wait for the answer."""
     who, what = given.responder, f"{question.id} ({text.clipped(question.question, _ASKED)})"
     if given.skipped:
         body = f"{who} skipped {what}"
@@ -136,7 +136,7 @@ def _told(question: Question, given: Answer) -> Owed:
 
 
 def _is_said(question: Question, given: Answer) -> bool:
-    """Whether that answer is recorded: who gave it may not have heard that it was. To skip is no answer."""
+    """Whether that answer is recorded already: its command is repeated. A skip is no answer."""
     said = (given.responder, given.content, None)
     return not given.skipped and any((a.responder, a.content, a.skipped) == said for a in question.answers)
 
@@ -147,12 +147,12 @@ def _said(question: Question) -> str:
 
 
 def allows(question: Question) -> bool:
-    """Whether the human allowed what the question asks leave for."""
+    """Whether the human allowed the operation for which the question asks permission."""
     return _said(question) in (ALLOW, ALWAYS, "y", "yes")
 
 
 def _grant(store: Store, team_name: str, agent: str, operation: str) -> None:
-    """Allow it for this agent and operation from now on."""
+    """Allow the operation for this agent from now on."""
 
     def change(team: Team) -> Team:
         if team.grants_to(agent, operation):
@@ -164,11 +164,11 @@ def _grant(store: Store, team_name: str, agent: str, operation: str) -> None:
 
 _LONGEST = 200
 _ROOM = 4000
-"""Characters of what a tool is given that the person is shown."""
+"""The characters of a tool's input that the person is shown."""
 
 
 def ask_human(store: Store, team_name: str, agent: str, operation: str, about: str) -> bool:
-    """Put the request to the human, and wait for the answer as long as a question waits; whether it was allowed.
+    """Ask the human for permission, and wait for the answer. Return whether it was given.
 
     Raises:
         NeedsHuman: The human said no, in these words.
@@ -182,7 +182,9 @@ def ask_human(store: Store, team_name: str, agent: str, operation: str, about: s
 
 
 def ask_for_tool(store: Store, team_name: str, caller: Caller | None, tool: str, about: str) -> str | None:
-    """Have the human say whether the caller's client may use a tool of its own; why not, None if it may.
+    """Ask the human whether the caller's client may use a tool. Return the reason if not, else None.
+
+    A tool that was allowed for good is not asked for again.
 
     What was once allowed always is not asked again.
 
@@ -204,14 +206,14 @@ def ask_for_tool(store: Store, team_name: str, caller: Caller | None, tool: str,
 
 
 def withdraw_for_tools(store: Store, team: str, agent: str) -> None:
-    """Close what the agent's client asked for its tools: the turn was cancelled, and nobody waits for the answers."""
+    """Close the questions about tools of the agent's client: the turn was cancelled, and nobody waits for an answer."""
     for question in questions.all_of(store, team, []):
         if question.open and question.from_ == agent and (question.operation or "").startswith(_TO_USE):
             questions.close(store, team, question)
 
 
 def _put(store: Store, team_name: str, agent: str, operation: str, wish: str, what: str) -> Question:
-    """Ask, and wait for the answer; the question as it is when it is over."""
+    """Ask, wait for the answer, and return the question once it is over."""
     team = teams.get(store, team_name)
     seconds = asking.seconds_of(team)
     now = store.now()

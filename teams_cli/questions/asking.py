@@ -1,4 +1,4 @@
-"""Asking the other agents or the human: who may, whom, how many at a time, and what the asker gets back."""
+"""Asking other agents or the human: who may ask whom, how many questions at a time, and what the asker gets back."""
 
 from __future__ import annotations
 
@@ -53,21 +53,23 @@ _DEPTHS = {
 
 
 def invitation(team: Team) -> str:
-    """That one can ask, whom, and how readily one should, by the team's settings; empty where questions are off."""
+    """Return the text that says whether one can ask, whom, and how readily, by the team's settings; empty where
+    questions are off.
+    """
     whom = _WHOM.get(str(settings.value(team, "broadcast")))
     readily = how_readily(team)
     return f"You can ask {whom} and get the answers at once: teams ask-others QUESTION. {readily}" if readily else ""
 
 
 def how_readily(team: Team) -> str:
-    """When one should ask, by the setting `broadcast_sensitivity`; empty where questions are off."""
+    """Return when an agent should ask, by the setting `broadcast_sensitivity`; empty where questions are off."""
     if str(settings.value(team, "broadcast")) == OFF:
         return ""
     return f"Ask {_WHEN[str(settings.value(team, 'broadcast_sensitivity'))]}."
 
 
 def how_deep(depth: Depth) -> str:
-    """How deep an answer is to go, in words to who gives it."""
+    """Return how deep an answer should go, in words for the responder."""
     return _DEPTHS[depth]
 
 
@@ -82,7 +84,9 @@ def ask(
     human: bool = False,
     waits: bool = False,
 ) -> Question:
-    """Ask the other members, some of them, or the human; who is asked by default the team's setting `broadcast` says.
+    """Ask the other members, some of them, or the human. By default the team's setting `broadcast` decides.
+
+    With *waits*, this process waits for the answers.
 
     Who *waits* for the answers is this process.
 
@@ -142,7 +146,7 @@ def _refuse_too_many(store: Store, team: Team, asker: str) -> None:
 
 
 def _asked(team: Team, asker: str, mode: str, to: list[str]) -> list[str]:
-    """Who is to answer."""
+    """Return who is to answer."""
     if mode == HUMAN:
         _refuse_beside_human(to)
         to = [HUMAN]
@@ -166,14 +170,16 @@ def _refuse_beside_human(to: list[str]) -> None:
 
 
 def seconds_of(team: Team, timeout: float | None = None) -> float:
-    """How long the question waits."""
+    """Return how long the question waits."""
     if timeout is None:
         return float(settings.value(team, "broadcast_timeout"))
     return float(settings.known("broadcast_timeout").parse("--timeout", str(timeout)))
 
 
 def _as_it_starts(store: Store, draft: Question) -> Question:
-    """The question collecting; or complete when there is nobody to ask; or deferred to what the human said before."""
+    """Return the new question: collecting; complete if there is nobody to ask; or deferred to the human's earlier
+    answers.
+    """
     if not draft.to:
         return draft.having(status="complete", closed_at=draft.created_at)
     if draft.to != [HUMAN]:
@@ -184,7 +190,7 @@ def _as_it_starts(store: Store, draft: Question) -> Question:
 
 
 def result_of(store: Store, question: Question) -> dict[str, Any]:
-    """The question as its asker gets it back."""
+    """Return the question as its asker gets it back."""
     document: dict[str, Any] = {
         "requestId": question.id,
         "status": question.status,
@@ -205,9 +211,7 @@ def result_of(store: Store, question: Question) -> dict[str, Any]:
 
 
 def _what_the_human_said(store: Store, question: Question) -> dict[str, Any]:
-    """What the human has answered, of which a question that is deferred gets all, and one that is answered itself gets
-    none.
-    """
+    """Return the human's earlier answers: all of them for a deferred question, none for one that the human answered."""
     if question.status != "deferred":
         return {}
     return {"human_qa_history": human_queue.answers_so_far(store, question.team_name), "human_qa_note": HISTORY_NOTE}

@@ -1,7 +1,8 @@
-"""The line of questions that wait for the human, one at a time, and what the human has answered before.
+"""The queue of questions to the human, one at a time, and the human's earlier answers.
 
-The time of a question runs from when it is the first in the line, and anew from when it is shown. Who waits in the line
-while another is answered gets that answer, and the human is not asked, unless the asker asks for something else then.
+The time of a question runs from when it is first in the queue, and again from when it is shown. An asker who waits in
+the queue while another question is answered gets that answer and is not asked about, unless it then asks for something
+else.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 
 
 def answered_before(store: Store, draft: Question) -> list[str]:
-    """The questions whose answers the asker shall look at before the human is asked; none when it may ask.
+    """Return the questions whose answers the asker should read before the human is asked; none if it may ask.
 
-    Its first question after the human has answered anything is deferred to that, and so is one that it asks again.
+    An agent's first question after the human answered anything is deferred to those answers, and so is one that it
+    repeats.
     """
     earlier = questions.all_of(store, draft.team_name, [])
     answered = [q.id for q in earlier if q.answered_by_human and not q.operation]
@@ -34,20 +36,20 @@ def answered_before(store: Store, draft: Question) -> list[str]:
 
 
 def deferred_to(store: Store, draft: Question) -> list[str]:
-    """The same in a team where the human is the one who is asked, and there alone; of a request for leave nothing."""
+    """Return the same in a team where only the human is asked; none for a request for permission."""
     if draft.operation or settings.value(teams.get(store, draft.team_name), "broadcast") != HUMAN:
         return []
     return answered_before(store, draft)
 
 
 def in_line(store: Store, team: str) -> list[Question]:
-    """The questions that wait for the person, the oldest first; those for which nobody waits any more come last."""
+    """Return the questions that wait for the person, oldest first. Those whose asker is gone come last."""
     waiting = [q for q in questions.all_of(store, team, []) if q.to == [HUMAN] and q.open]
     return sorted(waiting, key=lambda question: question.left_alone)
 
 
 def next_for_human(store: Store, team: str) -> Question | None:
-    """The question that is to be put to the person now."""
+    """Return the question that the person is to be shown now."""
     return next(iter(in_line(store, team)), None)
 
 
@@ -58,13 +60,13 @@ def gives_way(store: Store, question: Question) -> bool:
 
 
 def time_of_last(store: Store, team: str) -> datetime:
-    """When one that comes now is the first in the line, if the person answers none of those before."""
+    """Return when a new question becomes first in the queue, if the person answers none of those before it."""
     before = [parse_rfc3339(q.expires_at) for q in in_line(store, team) if not q.left_alone]
     return max([store.now(), *before])
 
 
 def show(store: Store, question: Question) -> Question:
-    """The question, which the person is shown now, with its time from now on; deferred, if it need not be shown."""
+    """Return the question that the person is shown now; its time begins now. It is deferred if it need not be shown."""
     question = _deferred(store, question) or question
     if question.shown_at or not question.open:
         return question
@@ -80,8 +82,10 @@ def show(store: Store, question: Question) -> Question:
 
 
 def move_up(store: Store, team: str) -> None:
-    """After the person has settled a question: answer those who wait in the line with it, and let the time of the next
-    begin. What can't be written stays as it is: its asker waits longer, or the person is asked.
+    """After the person has settled a question: answer those that wait in the queue with it, and begin the time of the
+    next.
+
+    If a write fails, its asker waits longer, or the person is asked.
     """
     try:
         for question in in_line(store, team):
@@ -92,7 +96,7 @@ def move_up(store: Store, team: str) -> None:
 
 
 def _deferred(store: Store, question: Question) -> Question | None:
-    """The question deferred to what the human has answered, if it is to be, and its asker waits."""
+    """Return the question deferred to the human's earlier answers, if it is to be and its asker waits."""
     if question.asker_pid is None or question.left_alone or not (answered := deferred_to(store, question)):
         return None
     now = rfc3339(store.now())
@@ -107,7 +111,7 @@ def _deferred(store: Store, question: Question) -> Question | None:
 
 
 def _line_up(store: Store, team: str, begin: datetime) -> None:
-    """Let the time of each that waits unseen begin where that of the one before is over, the first at *begin*."""
+    """Set the time of each waiting question to begin when the time of the one before ends, the first at *begin*."""
     for question in in_line(store, team):
         if question.left_alone or question.shown_at:
             continue
@@ -122,14 +126,14 @@ def _line_up(store: Store, team: str, begin: datetime) -> None:
 
 
 def put(question: Question) -> str:
-    """The question as the person is shown it."""
+    """Return the question as the person is shown it."""
     if not question.left_alone:
         return question.question
     return f"{question.question}\n\n({question.from_} no longer waits for the answer, but it is kept.)"
 
 
 def answers_so_far(store: Store, team: str) -> list[dict[str, str]]:
-    """What the human answered in this team so far."""
+    """Return what the human has answered in this team."""
     found = []
     for question in questions.all_of(store, team, []):
         if (said := question.answered_by_human) and not question.operation:

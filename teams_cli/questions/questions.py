@@ -1,4 +1,4 @@
-"""Questions to the other agents or to the human, and their answers, as they are kept."""
+"""Questions to other agents or to the human, and their answers."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ class Answer(Record):
 
 
 class Question(Record):
-    """One question. `known` counts the answers of the human that its asker was shown with it, or knew. The process
-    that waits for the answers is noted, and when it gave up.
+    """One question. `known` counts the human's answers that its asker was shown with it, or knew.
+
+    The process that waits for the answers is noted, and when it stopped waiting.
     """
 
     nested = {"answers": Answer, "owed": Owed}  # noqa: RUF012
@@ -63,7 +64,7 @@ class Question(Record):
     timeout: Seconds
     expires_at: Time
     shown_at: Time | None = None
-    """When the person was first shown it at a console: its time runs from then."""
+    """When the person was first shown the question at a console. Its time runs from then."""
     closed_at: Time | None = None
     known: list[QuestionId] = field(default_factory=list)
     operation: Word | None = None
@@ -75,7 +76,7 @@ class Question(Record):
     owed: list[Owed] | None = None
 
     def awaited_by(self, pid: int, host: str) -> Question:
-        """The question as one for whose answers that process waits."""
+        """Return the question with that process as the one that waits for its answers."""
         from teams_cli import processes
 
         started = processes.process_started(pid) or None
@@ -83,7 +84,7 @@ class Question(Record):
 
     @property
     def left_alone(self) -> bool:
-        """Whether who waited for the answers is gone, so far as can be known."""
+        """Whether the process that waited for the answers is gone, as far as is known."""
         if self.left_at or self.asker_pid is None:
             return self.left_at is not None
         from teams_cli import processes  # most that look at questions find none that is open
@@ -92,7 +93,7 @@ class Question(Record):
 
     @property
     def is_unawaited(self) -> bool:
-        """Whether its asker has to be told of an answer that comes now, since no process of its own waits for that."""
+        """Whether the asker must be notified of an answer that comes now, since no process of its own waits for it."""
         return self.operation is None and (not self.open or self.asker_pid is None or self.left_alone)
 
     @property
@@ -107,13 +108,13 @@ class Question(Record):
 
     @property
     def waiting_for(self) -> list[str]:
-        """Who was asked and has not answered."""
+        """The agents that were asked and have not answered."""
         answered = {answer.responder for answer in self.answers}
         return [name for name in self.to if name not in answered]
 
     @property
     def answered_by_human(self) -> Answer | None:
-        """The person's answer, if it is one: neither late nor skipped."""
+        """The person's answer, if it is neither late nor skipped."""
         return next((a for a in self.counted if a.is_human and not a.skipped), None)
 
 
@@ -121,7 +122,7 @@ QUESTION: Kind[Question] = Kind("question", Question, prefix="ask", numbered=Tru
 
 
 def get(store: Store, team: str, word: str) -> Question:
-    """The question of that id; one whose time is over is closed.
+    """Return the question of that id, closed if its time is over.
 
     Raises:
         QuestionNotFound: There is none.
@@ -134,24 +135,24 @@ def get(store: Store, team: str, word: str) -> Question:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Question]:
-    """All questions, by number; those whose time is over are closed."""
+    """Return all questions, by number, closed if their time is over."""
     return [in_time(store, question) for question, _ in store.scan(team, QUESTION, problems)]
 
 
 def in_time(store: Store, question: Question) -> Question:
-    """The question, closed if its time is over: whoever asked may be gone, and nobody waits for it any more."""
+    """Return the question, closed if its time is over: its asker may be gone, so that nobody else closes it."""
     if question.open and store.now() >= parse_rfc3339(question.expires_at):
         return question.having(status="timeout", closed_at=question.expires_at)
     return question
 
 
 def seconds_left(store: Store, question: Question) -> float:
-    """How many seconds it is until the question's time is over; 0 when it is."""
+    """Return the seconds until the question's time is over; 0 if it is."""
     return max(0.0, -seconds_since(question.expires_at, store.now()))
 
 
 def close(store: Store, team: str, question: Question) -> Question:
-    """Write down that the question's time is over, if it still waits."""
+    """Store that the question's time is over, if it is still open."""
 
     def change(found: Question) -> Question:
         return found.having(status="timeout", closed_at=teams.now(store)) if found.open else found
@@ -160,7 +161,7 @@ def close(store: Store, team: str, question: Question) -> Question:
 
 
 def leave(store: Store, team: str, question: Question) -> None:
-    """Note that its asker waits no more; the answers are kept all the same."""
+    """Note that its asker waits no more. Answers are still kept."""
 
     def change(found: Question) -> Question:
         return found.having(left_at=teams.now(store)) if found.open else found
@@ -169,7 +170,7 @@ def leave(store: Store, team: str, question: Question) -> None:
 
 
 def to_document(question: Question) -> dict[str, Any]:
-    """The question as JSON, with who has not answered yet, and whether nobody waits for that any more."""
+    """Return the question as JSON, with who has not answered yet, and whether nobody waits for the answers any more."""
     shown = {key: value for key, value in question.to_json().items() if key not in _OF_THE_PROCESS}
     alone = {"leftAlone": True} if question.open and question.left_alone else {}
     return {**shown, "waitingFor": question.waiting_for if question.open else [], **alone}

@@ -1,7 +1,9 @@
-"""The types of record fields, in one table: it checks a record on writing and on reading, and makes pydantic's types.
+"""The types of record fields, in one table: it checks records on writing and on reading, and makes the types of
+pydantic.
 
-`fits` is the quick check, also of files with our checksum: that tells that nothing was changed by accident, not who
-wrote them. What does not surely fit is for `validation` to judge, which costs the import of pydantic.
+`fits` is the quick check. Files with our checksum are checked too: the checksum shows that nothing changed by accident,
+but not who wrote the file. A record that the quick check does not accept is checked by `validation`, which imports
+pydantic.
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ if TYPE_CHECKING:
 
 _checks: dict[type[Record], dict[str, Check]] = {}
 _always: dict[type[Record], frozenset[str]] = {}
-"""The keys of the fields that begin with a value, or need one."""
+"""The keys of fields that begin with a value, or need one."""
 _good: dict[type[Record], dict[str, str]] = {}
-"""The text that each key of a record had when it was last looked at, if it was good: most have the same again."""
+"""The value that each text key of a record had when it was last accepted. Most records have the same value again."""
 
 
 def fits(kind: type[Record], document: object) -> bool:
-    """Whether every value of the document is of the type that its field declares; what is missing is not looked for."""
+    """Whether every value of the document has the type that its field declares. Missing fields are not looked for."""
     if type(document) is not dict:
         return False
     checks = _checks.get(kind) or _checks_of(kind)
@@ -45,7 +47,7 @@ def fits(kind: type[Record], document: object) -> bool:
 
 
 def is_whole(kind: type[Record], document: dict[str, Any]) -> bool:
-    """Whether the document, and each within it, has every field that a record of its kind always has."""
+    """Whether the document, and each document within it, has all fields that a record of its kind always has."""
     if kind not in _always:
         _always[kind] = frozenset(key for key, default in kind.fields.values() if default is not None)
     if not _always[kind] <= document.keys():
@@ -58,7 +60,9 @@ def is_whole(kind: type[Record], document: dict[str, Any]) -> bool:
 
 
 def misfit(kind: type[Record], document: dict[str, Any]) -> tuple[str, str]:
-    """The key of the first value that is not of its field's type, and what belongs there; empty if there is none."""
+    """Return the key of the first value that does not have the type of its field, and what belongs there; empty if
+    there is none.
+    """
     checks = _checks.get(kind) or _checks_of(kind)
     for name, (key, _) in kind.fields.items():
         if key in document and not checks[key](document[key]):
@@ -73,7 +77,7 @@ def _expected(declared: str) -> str:
 
 
 def knows(kind: type[Record]) -> list[str]:
-    """The declared types that are not in the table: documents with these always go the slow way."""
+    """Whether all declared types are in the table. Other documents always need the full check."""
     declared = [_type_of(kind, name) for name in kind.fields if name not in kind.nested]
     unknown = [name for name in declared if _check(name) is _never]
     return unknown + [name for nested in kind.nested.values() for name in knows(nested)]
@@ -136,17 +140,17 @@ def _records(kind: type[Record]) -> Check:
 
 
 def is_check(value: Any) -> bool:
-    """Whether it is what came of a check, as tasks and landings keep it."""
+    """Whether the value is the outcome of a check, as tasks and landings store it."""
     return _keeps(value, _CHECK, ("command", "status", "by", "at"))
 
 
 def is_review(value: Any) -> bool:
-    """Whether it is what came of a review, as a task keeps it."""
+    """Whether the value is the outcome of a review, as a task stores it."""
     return _keeps(value, _REVIEW, ("verdict", "by"))
 
 
 def is_source(value: Any) -> bool:
-    """Whether it says where a task was imported from."""
+    """Whether the value says where a task was imported from."""
     return _keeps(value, _SOURCE, ("from", "id"))
 
 

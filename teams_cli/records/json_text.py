@@ -1,7 +1,7 @@
-"""JSON text by the interpreter's own scanner and encoder: what `json` makes of it, without the cost of importing that.
+"""JSON text by the interpreter's own scanner and encoder, without importing `json`.
 
-`json` takes as long to import as half of a command takes to run, for the parts in Python that nothing here needs. Where
-the interpreter has no parts of its own, and for all that is unusual or wrong, it is asked.
+Importing `json` takes half as long as a command, for parts in Python that are not needed here. It is imported where the
+interpreter has no such parts, and for unusual or wrong input.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _BLANK = " \t\n\r"
 
 
 class _Reading:
-    """The scanner's settings: the defaults of `json.loads`."""
+    """The settings of the scanner: the defaults of `json.loads`."""
 
     strict = True
     object_hook = object_pairs_hook = None
@@ -28,7 +28,7 @@ def _unknown(value: object) -> None:
 
 
 def loads(text: str) -> Any:
-    """The value that a JSON text says, as `json.loads` reads it.
+    """Parse a JSON text, as `json.loads` does.
 
     Raises:
         ValueError: It is no JSON.
@@ -43,12 +43,12 @@ def loads(text: str) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """The value on one line in ASCII, as `json.dumps` writes it."""
+    """Return the value on one line in ASCII, as `json.dumps` does."""
     return "".join(_encode(value, 0))
 
 
 def indented(value: Any) -> str:
-    """The value over many lines for people, as `json.dumps` writes it with an indent of two and all characters.
+    """Return the value over many lines, as `json.dumps` does with an indent of two and without escapes.
 
     Raises:
         ValueError: A number in it is not finite.

@@ -1,7 +1,7 @@
-"""Records: what one JSON file holds, as a light class. The annotations are the one definition of its shape.
+"""Records: the content of one JSON file as a light class, whose annotations define its shape.
 
-The standard library's dataclasses cost 17 ms to import, as much as all else that a command does, so records
-have a base class of their own. Types are strings until `validation` reads them at a trust boundary.
+Importing the standard library's dataclasses takes 17 ms, as much as the rest of a command, so records have a base class
+of their own. Types stay strings until `validation` reads them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def field(*, default_factory: Callable[[], Any]) -> Any:
 
 MISSING = object()
 _SAID = "_said"
-"""The attribute that has the JSON object of which a record was made, as long as it says the same."""
+"""The attribute with the JSON object of which the record was made, as long as both are equal."""
 _UNSHOWN = frozenset({"owed"})
 
 
@@ -53,7 +53,7 @@ class Record:
         extra: dict[str, Any] = field(default_factory=dict)
 
     nested = {}  # noqa: RUF012  # declared above
-    """The attributes that hold a list of records, and of which kind."""
+    """The attributes that hold lists of records, with the class of each."""
 
     def __init_subclass__(cls) -> None:
         cls.fields, cls.attributes, cls.blank, cls.unsure = {}, {}, {}, []
@@ -73,7 +73,7 @@ class Record:
         self._have({**self.blank, **values}, extra)
 
     def _have(self, own: dict[str, Any], extra: dict[str, Any]) -> None:
-        """Have these values; where there is none yet, what the field begins with: plain ones has the class itself."""
+        """Set these values. A field without a value gets its default; plain defaults stay in the class."""
         for name in self.unsure:
             value = own.get(name, self.blank[name])
             if value is MISSING:
@@ -85,7 +85,7 @@ class Record:
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
-        """The record that a checked JSON object says; nobody may change that from now on."""
+        """Make the record of a checked JSON object, which nobody may change afterwards."""
         attributes = cls.attributes
         extra: dict[str, Any] = {}
         try:  # nearly every key is known
@@ -102,11 +102,13 @@ class Record:
         return record
 
     def _all(self) -> dict[str, Any]:
-        """All values, those of the fields first, in their order."""
+        """Return all values by attribute, those of fields first, in their order."""
         return {**self.blank, **self.__dict__, _SAID: None}
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON object, in the order of the fields, or as it was read; unknown keys behind; None is left out."""
+        """Return the JSON object, in the order of the fields or as it was read. Unknown keys come last; None is left
+        out.
+        """
         own = self.__dict__
         said = own.get(_SAID)
         if said is None or None in said.values():
@@ -121,25 +123,25 @@ class Record:
         return document
 
     def to_document(self) -> dict[str, Any]:
-        """The JSON object as it is shown to others: with all that a file by another hand left out, and without what is
-        only for the program.
+        """Return the JSON object for others: with the fields that a hand-written file left out, and without the keys
+        that only the program needs.
         """
         return shown(self.having().to_json())
 
     def numbered(self, **numbers: Any) -> Self:
-        """The record under the number that the store gave it."""
+        """Return the record with the number that the store gave it."""
         return self.having(**numbers)
 
     def still_due(self, told: Any, store: Any, team: str) -> Any:
-        """The notice that it still owes, as things are now; None if none is due."""
+        """Return the notice if it is still due as things are now; else None."""
         return told
 
     def paid(self, told: Any, number: int) -> Self:
-        """The record once a notice that it owed was sent, under that number."""
+        """Return the record after a notice that it owed was sent as the message of that number."""
         return self
 
     def having(self, **changes: Any) -> Self:
-        """A copy with other values in some fields."""
+        """Return a copy with other values in some fields."""
         if unknown := [name for name in changes if name not in self.fields]:
             raise TypeError(f"{type(self).__name__} has no {', '.join(unknown)}")
         other = object.__new__(type(self))
@@ -156,7 +158,7 @@ class Record:
 
 
 def shown(document: dict[str, Any]) -> dict[str, Any]:
-    """The JSON object of a record without what is only for the program."""
+    """Return the JSON object of a record without the keys that only the program needs."""
     for key in _UNSHOWN:
         document.pop(key, None)
     return document
@@ -171,8 +173,9 @@ def key_of(name: str) -> str:
 
 
 class Owed(Record):
-    """A notice that is still to be sent. Its *uid* is made from the event, so that sending it twice adds nothing;
-    *by* is who caused it; doing what it is *about* handles it. The *event* and its *task* are for programs: see
+    """A notice that is still to be sent. Its *uid* is made from its cause, so that sending it twice adds nothing.
+
+    *by* is who caused it. Doing the thing that it is *about* handles it. *event* and *task* are for programs: see
     `messages.events`.
     """
 
@@ -188,5 +191,5 @@ class Owed(Record):
 
 
 def owing(record: R, *notices: Owed) -> R:
-    """Add notices to what the record owes, for the commit that changes it."""
+    """Add notices to those that the record owes, for the commit that changes it."""
     return record.having(owed=[*(record.owed or ()), *notices]) if notices else record  # type: ignore[attr-defined]

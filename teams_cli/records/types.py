@@ -1,6 +1,6 @@
-"""pydantic's types of the fields of records, settings and workflows; imported only where something is validated.
+"""The types of pydantic for the fields of records, settings and workflows; imported only where something is validated.
 
-Those of records are made from the table of field types, so that both checks agree.
+Those of records are made from the table of field types, so both checks agree.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Validation at the trust boundaries: files that this tool did not write, and whatever people and clients hand in."""
+"""Validation of what comes from outside: files that this tool did not write, and input from people and clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _checkers: dict[type[Record], TypeAdapter[Any]] = {}
 
 
 def check_record(kind: type[Record], document: object, where: str) -> None:
-    """Check that *document*, read from *where*, has the shape of the record *kind*.
+    """Check that *document*, which was read from *where*, has the shape of the record *kind*.
 
     Raises:
         DamagedRecord: It has not; names the place, the field and what is wrong with it.
@@ -31,14 +31,14 @@ def check_record(kind: type[Record], document: object, where: str) -> None:
 
 
 def schema_of(kind: type[Record], below: str = "#/components/schemas/{model}") -> dict[str, Any]:
-    """The JSON Schema of the record *kind*, which refers to those of records nested in it *below* that."""
+    """Return the JSON Schema of the record *kind*. It refers to the schemas of nested records *below* that path."""
     schema = TypeAdapter(_model(kind)).json_schema(ref_template=below)
     found: dict[str, Any] = json.loads(json.dumps(schema).replace("\\\\z", "$"))  # JSON Schema knows no \\z
     return found
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first thing that is wrong, as `field: what`."""
+    """Return the first thing that is wrong, as `field: what`."""
     problems = error.errors(include_url=False, include_context=False)
     first = problems[0]["loc"][:-1]  # where one of several forms is wanted, the words of a choice say most
     chosen = (each for each in problems if each["type"] == "literal_error" and each["loc"][:-1] == first)
@@ -48,7 +48,7 @@ def first_problem(error: ValidationError) -> str:
 
 
 def _model(kind: type[Record]) -> Any:
-    """The pydantic model of the annotations of *kind*; nested records become models too."""
+    """Return the pydantic model of the annotations of *kind*; nested records become models too."""
     models = {nested.__name__: _model(nested) for nested in kind.nested.values()}
     hints = get_type_hints(kind, globalns={**vars(types), **models}, include_extras=True)
     fields: dict[str, Any] = {
@@ -59,7 +59,7 @@ def _model(kind: type[Record]) -> Any:
 
 
 def _free(name: str) -> str:
-    """The name of a field of the model: not one of what every model has."""
+    """Return a name for a field of the model that pydantic does not use itself."""
     return f"{name}_" if hasattr(BaseModel, name) else name
 
 

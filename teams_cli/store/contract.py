@@ -169,20 +169,19 @@ class Store:
         raise NotImplementedError
 
     def holds(self, team: str, *kinds: str) -> set[str]:
-        """Return those of the *kinds* of which the team may have records. It may name too many, never too few."""
+        """Return those of the *kinds* of which the team may have records: rather too many than too few."""
         raise NotImplementedError
 
     def owing(self, team: str) -> list[tuple[str, str]]:
-        """Return the kind and key of each record that owes a notice, which is in its `owed`.
-
-        Some may owe nothing any more, but no record that owes a notice is missing.
+        """Return the kind and key of each record that owes a notice. Some may owe nothing any more, but none is
+        missing.
         """
         raise NotImplementedError
 
     def mark_anew(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
         """Correct the hints of `labelled`, `by_label` and `owing` about these records, unless they are locked.
 
-        For callers that found a wrong hint, as a killed process leaves it. Nothing else is changed.
+        A caller that found a wrong hint, which a killed process left, calls it. Nothing else is changed.
         """
         return None
 
@@ -214,7 +213,9 @@ class Store:
         raise NotImplementedError
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
-        """Make durable what `get` returned, before the caller relies on it; of the log, all messages up to that one."""
+        """Make durable what `get` returned, before the caller relies on it. Of the log, all messages up to that one
+        become durable.
+        """
         raise NotImplementedError
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
@@ -250,13 +251,13 @@ class Store:
         return [message for message in found if message.number <= last], max(last, after)  # type: ignore[attr-defined]
 
     def glance(self, team: str, kind: Kind[R], agent: str, after: int) -> int | None:
-        """Return the highest number given, if it shows that no message behind *after* is for *agent*; else None."""
+        """Return the highest number given, if it shows that no message after *after* is for *agent*; else None."""
         return None
 
     def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
         """Yield the number, uid and recipients of each message with a number above *after*, in no order.
 
-        Damaged messages are among them if the engine knows these facts without reading the message.
+        Damaged messages are included if the engine knows these facts without reading the message.
         """
         raise NotImplementedError
 
@@ -265,20 +266,19 @@ class Store:
         raise NotImplementedError
 
     def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
-        """Yield the records or messages that may match all the words, those with the highest numbers first.
+        """Yield the records or messages that may match all the words, highest number first.
 
-        Words consist of letters and digits, in lower case. A record matches if each of them begins a word in one of its
-        strings. Others may be among them, so callers look at each. Of edited files this holds for fields that the file
-        leaves out, too.
+        Words consist of lower-case letters and digits. A record matches if each word begins a word in one of its
+        strings. Records that do not match may be yielded too, so callers check each one.
         """
         raise NotImplementedError
 
     def last(self, team: str, kind: Kind[R]) -> int:
-        """Return the highest number given in a numbered kind or the log; 0 if none was given."""
+        """Return the highest number given in a numbered kind, or in the log; 0 if none was given."""
         raise NotImplementedError
 
     def reserve(self, team: str, kind: Kind[R], number: int) -> None:
-        """Give only numbers above that one from now on.
+        """Give only numbers above that number from now on.
 
         Raises:
             Busy, StorageFailed: See the promises.
@@ -286,17 +286,17 @@ class Store:
         raise NotImplementedError
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
-        """Add an entry to the team's history. A crash may lose it: the records, not the history, say what is so."""
+        """Add an entry to the team's history. A crash may lose it: the records are the truth, not the history."""
         raise NotImplementedError
 
     def put_history(self, team: str, entries: Sequence[dict[str, Any]]) -> None:
-        """Add entries as `journal` does, to a team that is being copied here and may have no directory yet."""
+        """Add entries to the history of a team that is being copied here and may have no directory yet."""
         for entry in entries:
             self.journal(team, entry)
 
     def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield the entries of the history from position *after* on, or *backwards* from the last one to it, each with
-        the position behind it.
+        """Yield the entries of the history from position *after* on, or *backwards* from the last one to it. Each comes
+        with the position that follows it.
         """
         raise NotImplementedError
 
@@ -325,7 +325,7 @@ class Store:
         raise NotImplementedError
 
     def drop(self, team: str, kind: Kind[R], revision: Revision) -> None:
-        """Delete a closed team with everything it has. *kind* is the kind of its own record.
+        """Delete a closed team with all its records. *kind* is the kind of the team's own record.
 
         Raises:
             StaleRevision: The team was changed since that revision; nothing was deleted.
@@ -338,7 +338,10 @@ class Store:
         raise NotImplementedError
 
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
-        """Give each agent of a team a login of its own; returns the addresses of the new ones by agent.
+        """Give each agent of a team a login of its own, and return the addresses of new logins by agent.
+
+        *agents* says for each whether it `leads` the team, `manages` its tasks, or is another member. A login may make
+        the changes that each of the *kinds* declares, and no others.
 
         *agents* says of each whether it `leads` the team, `manages` its tasks, or is another member. Logins may change
         what each of the *kinds* declares, and nothing else.
@@ -350,8 +353,8 @@ class Store:
         raise NotImplementedError
 
     def examine(self, kinds: Sequence[Kind[Any]], fix: bool, only: str = "") -> Iterable[Finding]:
-        """Yield what is wrong with the files or tables of the engine, or of *only* one team. With *fix*, what can be
-        fixed without losing anything is.
+        """Yield what is wrong with the files or tables of the engine, or of *only* one team. With *fix*, repair what
+        can be repaired without losing anything.
         """
         raise NotImplementedError
 
@@ -404,13 +407,13 @@ class Kind(Generic[R]):
 
     @property
     def also_closed(self) -> Kind[R]:
-        """The same kind for changes that are allowed in a closed team, as they end what was begun before."""
+        """Return the same kind for changes that are allowed in a closed team, because they end something."""
         made: Kind[R] = Kind.__new__(Kind)
         made.__dict__.update(self.__dict__, while_closed=True)
         return made
 
     def numbering(self, record: R, number: int) -> R:
-        """Return the record with its number in it.
+        """Return the record with its number.
 
         Raises:
             StorageFailed: The number is too high to be read again.
@@ -422,13 +425,13 @@ class Kind(Generic[R]):
         return record.numbered(**numbers)
 
     def refuse_too_high(self, number: int) -> None:
-        """Raises StorageFailed: The number can't be read again."""
+        """Raises StorageFailed: The number could not be read again."""
         if not is_number(str(number)):
             hint = "Look at the highest number that is there: `teams` did not give it."
             raise errors.StorageFailed(f"there can't be a {self.prefix}-{number}", hint)
 
     def numbering_all(self, first: int, count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
-        """Return *count* records, numbered from *first* on, which *make* makes for their keys."""
+        """Return the *count* records that *make* returns for their keys, numbered from *first*."""
         records = make([f"{self.prefix}-{number}" for number in range(first, first + count)])
         return [self.numbering(record, number) for number, record in enumerate(records, start=first)]
 
@@ -439,7 +442,7 @@ class Kind(Generic[R]):
 
 
 EVERY_TOPIC = frozenset("*")
-"""The topics of a change about which nothing is known."""
+"""The topics of a change of which nothing is known."""
 
 
 def topics_of(kind: Kind[Any], key: str, label: str | None) -> frozenset[str]:

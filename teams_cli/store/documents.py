@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     R = TypeVar("R", bound=Record)
 
 MAX_RECORD = 16 * 1024 * 1024
-"""The bytes of the largest record that is read, and so of the largest that is written."""
+"""The size in bytes of the largest record that is read or written."""
 _MARK = b',\n  "checksum": "'
 _END = b'"\n}\n'
 _SPACE = 0x20
@@ -28,7 +28,7 @@ _DEEPEST = 100
 
 
 def encode(record: Record) -> bytes:
-    """The file of a record: its keys in order, two spaces, a newline at the end, the checksum last.
+    """Return the file of a record: its keys in order, an indent of two, the checksum last, a newline at the end.
 
     Raises:
         InvalidValue: It could not be read again: a value is not of the type of its field, a text is not Unicode, it is
@@ -38,7 +38,7 @@ def encode(record: Record) -> bytes:
 
 
 def _readable(kind: type[Record], document: dict[str, Any]) -> dict[str, Any]:
-    """The document, if its file could be read again as a record of that kind."""
+    """Return the document if its file could be read again as a record of that kind."""
     if not fits(kind, document):
         from teams_cli.records.validation import check_record
 
@@ -58,8 +58,10 @@ def _short(value: object) -> str:
 
 
 def encode_unnumbered(record: Record, kind: Kind[Any], digits: int) -> bytes:
-    """As `encode`, for a record that has no number yet: blank where `heading` will say one of so many digits. The
-    checksum is of the blank, so that the heading can be filled in, or be lost, and nothing else changes.
+    """Encode a record that has no number yet. Blanks stand where `heading` will put the number.
+
+    The checksum is that of the text with blanks, so the heading can be filled in, or be lost, without changing anything
+    else.
 
     Raises:
         InvalidValue: As for `encode`.
@@ -71,12 +73,12 @@ def encode_unnumbered(record: Record, kind: Kind[Any], digits: int) -> bytes:
 
 
 def heading(kind: Kind[Any], number: int) -> bytes:
-    """The first two lines of the file of the record with this number: they repeat the name of the file."""
+    """Return the first two lines of the file of the record with this number. They repeat the name of the file."""
     return b'{\n  "id": "%s-%d",\n  "number": %d,' % (kind.prefix.encode(), number, number)
 
 
 def _sealed(document: dict[str, Any], blank: int = 1) -> bytes:
-    """The JSON text with its checksum, behind a brace and as many *blank* characters as it makes together."""
+    """Return the JSON text with its checksum, after a brace and *blank* blanks."""
     try:
         body = b"{".ljust(blank) + indented(document).encode()[1:-2]
     except UnicodeEncodeError:
@@ -95,13 +97,13 @@ def _sealed(document: dict[str, Any], blank: int = 1) -> bytes:
 
 
 def _seal(body: bytes) -> bytes:
-    """The checksum of a text, and the end of the file."""
+    """Return the checksum of a text, with the end of the file."""
     return b"%08x%s" % (crc32(body), _END)
 
 
 def own_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | None:
-    """The JSON object of the record in a file as `decode` would find it good, if this tool wrote it, with every field
-    that has a value; None where more has to be looked at.
+    """Return the JSON object in a file that this tool wrote, with all fields that have a value; None if the file needs
+    the full check of `decode`.
     """
     document = _own(data, kind, key)
     if document is None or document.get(kind.key) != key or not is_whole(kind.record, document):
@@ -110,13 +112,13 @@ def own_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | Non
 
 
 def is_as_written(data: bytes) -> bool:
-    """Whether the file of a record is byte for byte what `encode` made once, as far as its checksum tells."""
+    """Whether the checksum says that the file of a record is exactly what `encode` returned."""
     cut = data.rfind(_MARK)
     return cut >= 0 and data[cut + len(_MARK) :] == _seal(data[:cut])
 
 
 def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:
-    """The record in a file; checked field by field unless the checksum shows that this tool wrote it.
+    """Read the record in a file. It is checked field by field unless the checksum shows that this tool wrote it.
 
     Raises:
         DamagedRecord: It is not a JSON object of that kind, or belongs under another key.
@@ -147,7 +149,7 @@ def _checked(data: bytes, kind: Kind[R], key: str, path: str) -> R:
 
 
 def _made(kind: type[R], document: dict[str, Any]) -> R | None:
-    """The record of a document of our own; None if it lacks what a record of this version has."""
+    """Return the record of a document of our own; None if it lacks a field that records of this version have."""
     try:
         return kind.from_json(document)
     except TypeError:
@@ -155,8 +157,8 @@ def _made(kind: type[R], document: dict[str, Any]) -> R | None:
 
 
 def _own(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | None:
-    """The record as JSON, if the file is byte for byte what `encode` or `encode_unnumbered` makes, and what it says is
-    of the types that its fields have; None otherwise.
+    """Return the JSON object if the file is exactly what `encode` or `encode_unnumbered` returned and every value has
+    the type of its field; else None.
     """
     if not is_as_written(data):
         number = kind.number_in(key)
@@ -174,8 +176,8 @@ def _own(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | None:
 
 
 def _blanked(data: bytes, head: bytes) -> bytes:
-    """The file as it was before this heading was filled in, of which a power failure may have kept any part; as it is
-    where it says something else.
+    """Return the file with blanks in place of this heading, of which a power failure may have kept any part. A file
+    with another heading is returned unchanged.
     """
     said = data[: len(head)]
     if said != head and any(byte not in (ours, _SPACE) for byte, ours in zip(said, head, strict=False)):
@@ -184,25 +186,27 @@ def _blanked(data: bytes, head: bytes) -> bytes:
 
 
 def headed(data: bytes, kind: Kind[R], number: int) -> bytes:
-    """The file of a record of that number with its heading, if a power failure took that away."""
+    """Return the file of the record with that number, with its heading filled in if a power failure took it."""
     head = heading(kind, number)
     return data if _blanked(data, head) is data else head + data[len(head) :]
 
 
 def says_all(data: bytes, kind: Kind[Any], key: str) -> bool:
-    """Whether a good file says all of its record: of a message, a power failure may have taken what its name says."""
+    """Whether the file has the whole record. A power failure may have taken the parts of a message that are also in its
+    name.
+    """
     return kind.name != "message" or data.startswith(heading(kind, kind.number_in(key)))
 
 
 def decode_checked(data: bytes, kind: Kind[R]) -> R:
-    """The record in a file the very bytes of which `decode` has found good, and which says all of it."""
+    """Read the record in a file that `decode` has accepted before, and that has the whole record."""
     document = loads(data.decode())
     document.pop("checksum", None)
     return kind.record.from_json(document)
 
 
 def says_closed(data: bytes, path: str) -> bool:
-    """Whether the record of a team says that it is closed; of one that `encode` made, without reading all of it.
+    """Whether the record of a team says that it is closed. A record that `encode` made is not read in full for this.
 
     Raises:
         DamagedRecord: It is not a JSON object.
@@ -216,12 +220,12 @@ def says_closed(data: bytes, path: str) -> bool:
 
 
 def team_closed(team: str) -> errors.WrongState:
-    """The refusal of a change in a closed team."""
+    """Return the refusal of a change in a closed team."""
     return errors.WrongState(f"team {team} is closed", f"To reopen it (leader or human): teams restore-team {team}")
 
 
 def strict_json(data: bytes, path: str) -> Any:
-    """The JSON value in *data*, refusing what JSON readers disagree about: NaN, infinities, keys given twice.
+    """Parse JSON, and refuse what readers disagree about: NaN, infinities, and keys that are given twice.
 
     Raises:
         DamagedRecord: It is not JSON, or not of that strict kind, or nested too deeply.
@@ -245,7 +249,7 @@ def strict_json(data: bytes, path: str) -> Any:
 
 
 def _is_deep(value: Any) -> bool:
-    """Whether it is nested more deeply than can be read and written from everywhere."""
+    """Whether the value is nested too deeply to be read and written everywhere."""
     level = [value]
     for _ in range(_DEEPEST):
         level = [within for outer in level if isinstance(outer, list | dict) for within in _values(outer)]

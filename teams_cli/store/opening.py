@@ -1,4 +1,4 @@
-"""Opening the store that an address names: files under the root unless it is that of a database."""
+"""Opening the store that an address names: files below the root, or a database."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PATIENT = 24 * 3600.0
-"""Seconds for which those that work on their own wait for a server to come back, or for a lock."""
+"""The seconds for which background processes wait for a server to come back, or for a lock."""
 _TURN = 10.0
-"""Seconds that a change waits at least for its turn."""
+"""The least number of seconds that a change waits for its turn."""
 
 
 def open_store(
@@ -24,8 +24,11 @@ def open_store(
     host: str = "",
     environ: Mapping[str, str] | None = None,
 ) -> Store:
-    """The store at *address*, waiting *patience* seconds for its server, with *root* for what belongs to this machine.
-    A caller with more patience than a command waits as long for locks.
+    """Open the store at *address*, with *root* for the files of this machine. Wait up to *patience* seconds for a
+    server or a lock.
+
+    *host* is the name of this machine; the default is its own name. With *environ*, its environment, a process that
+    waits may start the process that serves all that wait on this machine.
 
     The machine is called *host*, or as it calls itself. Who waits in the store may start a process that serves all who
     wait on this machine, if it hands over *environ*, its environment.
@@ -52,21 +55,21 @@ _SCHEMES = ("postgresql", "postgres")
 
 
 def open_target(root: str, word: str, environ: Mapping[str, str], host: str = "") -> Store:
-    """The store that *word* means to someone who copies: an address, or a directory for the files of another root."""
+    """Open the store that a person names to copy a team: an address, or the root directory of other files."""
     if word != FILES and "://" not in word:
         return FileStore(absolute(word, "--to", environ))
     return open_store(root, word, host=host)
 
 
 def from_environment(environ: Mapping[str, str], patience: float = PATIENT) -> Store:
-    """The store that whoever started this process has, by the variables that it was given."""
+    """Open the store that the environment of this process names."""
     return open_store(
         environ["TEAMS_HOME"], environ.get("TEAMS_STORE") or FILES, patience, environ.get("TEAMS_HOST", ""), environ
     )
 
 
 def check_address(address: str) -> str:
-    """The address, if it names a kind of store.
+    """Return the address if it names a kind of store.
 
     Raises:
         InvalidValue: It does not.
@@ -81,7 +84,7 @@ def check_address(address: str) -> str:
 
 
 def without_secrets(address: str) -> str:
-    """The address for people: without a password."""
+    """Return the address without a password, for people."""
     scheme, separator, rest = address.partition("://")
     place, question, query = rest.partition("?")
     who, at, where = place.rpartition("@")

@@ -1,4 +1,4 @@
-"""Waiting for what others change: asleep until a watch wakes, or looking again and again where nothing wakes."""
+"""Waiting for changes by others: asleep until a watch wakes, or by looking again and again."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _TRIES = 5
 
 
 def paced(ready: Callable[[], bool]) -> Callable[[], bool]:
-    """The same question, with a pause after each no, twice as long as it took to answer: in a team with thousands of
-    tasks it takes long, and something changes all the time.
+    """Return the same question with a pause after each no, twice as long as the answer took. In a team with thousands
+    of tasks a look takes long, and something changes all the time.
     """
 
     def ask() -> bool:
@@ -36,7 +36,7 @@ def paced(ready: Callable[[], bool]) -> Callable[[], bool]:
 
 
 def insist(change: Callable[[], T]) -> T:
-    """Make the change, again when it did not have its turn.
+    """Make the change; repeat it when it did not have its turn.
 
     Raises:
         Busy: It did not have it several times.
@@ -58,8 +58,8 @@ _TO_BE_SURE = 240.0
 
 
 class Alarm:
-    """The events besides a change that end a sleep: a moment, or the end of a process of this machine. They are set
-    again at each look.
+    """Further events that end a sleep: a moment, or the end of a process of this machine. They are set again at each
+    look.
     """
 
     def __init__(self) -> None:
@@ -111,7 +111,11 @@ def sleep_until(
     alarm: Alarm | None = None,
     say: Callable[[str], None] | None = None,
 ) -> bool:
-    """Block until *ready* says so; False when *timeout* seconds ran out (None: never).
+    """Block until *ready* returns something; False after *timeout* seconds (None is never).
+
+    A change in the team, or on one of the *topics*, wakes it. Where time alone may change the answer, as when a lease
+    ends, *ready* sets the *alarm*; without an alarm, *ready* is asked every second as well. *say* gets a warning if
+    changes are seen late.
 
     Woken by changes in the team, or only by those on the *topics*, which may be worked out once it has to sleep. Time
     alone changes things too (a lease runs out): *ready* sets the *alarm* for that; where there is none, it is asked
@@ -148,7 +152,7 @@ def _looked(ready: Callable[[], bool], alarm: Alarm, each_second: bool) -> bool:
 
 
 def _sleep(watch: Watch, alarm: Alarm, give_up: float, team: str) -> None:
-    """Until something may have changed. What is done meanwhile is no reason to look."""
+    """Sleep until something may have changed. Changes that *ready* made itself do not count."""
     act = meanwhile.act
     again_at = time.monotonic() + act(team) if act else float("inf")
     while (left := alarm.left(give_up)) > 0 and not alarm.rings():
@@ -174,9 +178,11 @@ _SLOWER = 1.5
 
 
 class PollingWatch:
-    """Looks every *pause* seconds whether what *look* returns is something else; while nothing happens, ever less
-    often, down to once a second: whoever waits long can wait a little longer. Of two changes within *grain* seconds the
-    second may leave no trace: so long after each, and after its beginning, it says once that there was another.
+    """Looks every *pause* seconds whether the result of *look* has changed, more and more rarely, down to once a
+    second.
+
+    Of two changes within *grain* seconds the second may be invisible, so that long after each change, and after the
+    start, one more change is reported.
     """
 
     heard = EVERY_TOPIC

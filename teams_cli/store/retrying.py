@@ -1,4 +1,6 @@
-"""Changing a record: read, change and store it, and try again if another writer was first. Callbacks around sleeps."""
+"""Changing a record: read it, change it, store it, and try again if another writer was first. Also the callbacks around
+sleeps.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _PATIENCE = 10.0
-"""The least seconds for which a change is tried again while others are first."""
+"""The least number of seconds for which a change is tried again while other writers are first."""
 
 
 def update(
@@ -116,7 +118,7 @@ class _Meanwhile(_local):
     """The callbacks around the sleeps of this thread."""
 
     act: Callable[[str], float] | None = None
-    """Called with the name of the team before each sleep; returns the seconds until it must be called again."""
+    """Called with the name of the team before each sleep. Returns the seconds until it must be called again."""
     around_sleep: Callable[[bool], None] | None = None
     """Called with True before each sleep, in which nothing is written, and with False after it. In between a signal may
     raise `Ended`.
@@ -124,7 +126,7 @@ class _Meanwhile(_local):
 
 
 class Ended(BaseException):
-    """A signal asked the waiting command to end; *state* tells how the work stands, and *hint* how to continue."""
+    """A signal asked the waiting command to end. *state* describes the work as it stands, *hint* how to continue."""
 
     state = ""
     hint = "Wait longer, or look: teams brief"

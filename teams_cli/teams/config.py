@@ -1,6 +1,6 @@
-"""`config.json` of the root: the user's own permissions, roles, defaults and harness profiles, for all teams.
+"""`config.json` of the root: the user's permissions, roles, defaults and harness profiles for all teams.
 
-Below it lies what OpenCode's own configuration says of roles and of who may use which of our tools.
+It is laid over what OpenCode's own configuration says about roles and about rights on our tools.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Config(Record):
 
 
 class _ConfigKind:
-    """The kind that `decode` needs for the one file that is no record of a team."""
+    """The kind that `decode` needs for the configuration, which is no record of a team."""
 
     record = Config
     key = ""
@@ -48,7 +48,7 @@ def path_in(root: str) -> str:
 
 
 def load(root: str, environ: Mapping[str, str]) -> Config:
-    """The configuration, with what OpenCode's own says beneath it.
+    """Read the configuration, laid over what OpenCode's own configuration says.
 
     Raises:
         DamagedRecord: The file is not valid; names the field.
@@ -67,7 +67,7 @@ def load(root: str, environ: Mapping[str, str]) -> Config:
 
 
 def own_of(root: str) -> Config:
-    """The configuration in the file of the root alone; empty if there is no file.
+    """Read the configuration in the root's file alone; empty if there is no file.
 
     Raises:
         DamagedRecord: The file is not valid; names the field.
@@ -97,7 +97,7 @@ def save(root: str, config: Config) -> None:
 
 
 def _checked_before(seen: str, data: bytes) -> bool:
-    """Whether these very bytes were found good before: checking them takes longer than all else a command does."""
+    """Whether exactly these bytes were accepted before. Checking them takes longer than the rest of a command."""
     try:
         return disk.read_file(seen) == _mark(data)
     except Exception:

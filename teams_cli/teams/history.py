@@ -1,4 +1,6 @@
-"""The history of a team: noting each change with its actor, and reading what was noted; derived, never the truth."""
+"""The history of a team: notes of each change with its actor. It is derived from the changes and never decides
+anything.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def note(store: Store, team: str, actor: str, what: str, **details: Any) -> None:
-    """Note a change after it was made, which stands if this fails. *what* is the operation in the past tense."""
+    """Note a change after it was made; errors are ignored. *what* is the operation in the past tense."""
     said = {key: value for key, value in details.items() if value not in (None, "", [])}
     try:
         store.journal(team, {"at": teams.now(store), "actor": actor, "what": what, **said})
@@ -24,26 +26,28 @@ def note(store: Store, team: str, actor: str, what: str, **details: Any) -> None
 
 
 _OLDER = 100
-"""So many in a row are from before when nothing later is expected behind them: clocks differ a little."""
+"""After so many old changes in a row no new one is expected. Clocks differ a little."""
 _A_FEW = 10
 
 
 def since(store: Store, team: str, moment: datetime | None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The noted changes from *moment* on, oldest first, each with its position."""
+    """Yield the changes from *moment* on, oldest first, each with its position."""
     for position, entry in store.history(team):
         if moment is None or is_since(entry, moment):
             yield position, entry
 
 
 def later(store: Store, team: str, time: str) -> Iterator[dict[str, Any]]:
-    """The noted changes after that time, newest first; a few older ones in between, of a slower clock, end nothing."""
+    """Yield the changes after that time, newest first. A few older ones in between, from a slower clock, do not end the
+    search.
+    """
     found = _newest_first(store, team, lambda entry: str(entry.get("at", "")) > time, _A_FEW)
     return (entry for _, entry in found)
 
 
 def newest(store: Store, team: str, moment: datetime | None, limit: int | None) -> list[tuple[int, dict[str, Any]]]:
-    """The newest *limit* (None: all) of the noted changes from *moment* on, oldest first, each with its position; no
-    more is read than is needed for it.
+    """Return the newest *limit* changes (None is all) from *moment* on, oldest first, each with its position. No more
+    is read than needed.
     """
     if moment is None and limit is None:
         return list(store.history(team))
@@ -58,7 +62,7 @@ def newest(store: Store, team: str, moment: datetime | None, limit: int | None) 
 def _newest_first(
     store: Store, team: str, is_new: Callable[[dict[str, Any]], bool], most_older: int
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The noted changes that are new, each with its position, until so many others in a row stand before them."""
+    """Yield the new changes with their positions, until `_OLDER` old ones in a row come before them."""
     older = 0
     for position, entry in store.history(team, backwards=True):
         if is_new(entry):
@@ -69,7 +73,8 @@ def _newest_first(
 
 
 def moment(word: str, now: datetime) -> datetime:
-    """The time that *word* means: itself one, `today`, or how long ago. Without an offset it is of this machine's zone.
+    """Return the time that *word* means: a time, `today`, or how long ago. A time without an offset is in this
+    machine's zone.
 
     Raises:
         InvalidValue: It is none of these.
@@ -103,14 +108,14 @@ def _at(entry: dict[str, Any]) -> datetime:
 
 
 def line(entry: dict[str, Any]) -> str:
-    """The entry in words: `bob: task claimed task-1`."""
+    """Return the entry in words: `bob: task claimed task-1`."""
     said = [_words(key, value) for key, value in entry.items() if key not in ("at", "actor", "what", "title", "claim")]
     what = str(entry.get("what")).replace("task kept for ", "task assigned to ")
     return f"{entry.get('actor')}: {what} {' '.join(said)}".rstrip()
 
 
 def _words(key: str, value: Any) -> str:
-    """A detail as people write it."""
+    """Return a detail of an entry in words."""
     if value is True:
         return key
     if key == "to":
@@ -125,13 +130,13 @@ def _words(key: str, value: Any) -> str:
 
 
 def closed_by(store: Store, team: str) -> str | None:
-    """The name of the one who last closed the team; None if it is unknown."""
+    """Return who last closed the team; None if unknown."""
     entries = store.history(team, backwards=True)
     return next((entry.get("actor") for _, entry in entries if entry.get("what") == "team closed"), None)
 
 
 def of_closed(store: Store, team: str, came_to: str = "") -> errors.WrongState:
-    """The refusal of what a closed team takes no more: who closed it, and what its tasks *came to*."""
+    """Return the refusal of a change in a closed team: who closed it, and what its tasks *came to*."""
     by = closed_by(store, team)
     return errors.WrongState(
         f"team {team} is closed{f', by {by}' if by else ''}{came_to}",

@@ -1,6 +1,6 @@
 """Reading roles, and rights on our tools, from OpenCode's own configuration, `opencode.json`.
 
-It is another program's file: what in it is not of our form is meant for that program, and passed over.
+It is another program's file: what does not have our form is meant for that program, and is ignored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TEXT = r'("(?:\\.|[^"\\])*")'
 
 
 def read(directory: str) -> tuple[Rules, RoleTable]:
-    """The rules for tools, and the roles; nothing of them where there is no such file, or it can't be read."""
+    """Return the rules for tools, and the roles; empty if the file is missing or cannot be read."""
     rules: Rules = {}
     agents: RoleTable = {}
     for name in OPENCODE_FILES:
@@ -40,7 +40,7 @@ def read(directory: str) -> tuple[Rules, RoleTable]:
 
 
 def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> Rules:
-    """Both tables of rules in one: of what both say something, what is above stands."""
+    """Merge two tables of rules. Where both have a rule, the upper one counts."""
     joined = dict(below)
     for tool, said in above.items():
         joined[tool] = {**by_role(below.get(tool, {})), **by_role(said)}
@@ -48,7 +48,7 @@ def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> Rules:
 
 
 def passed_over(directory: str) -> Iterator[tuple[str, str]]:
-    """The rules that seem meant for `teams` but are not valid: the place of each, and the reason."""
+    """Return the rules that seem meant for `teams` but are not valid: the place of each, and the reason."""
     for name in OPENCODE_FILES:
         path = f"{directory}/{name}"
         document = _document(path)
@@ -61,7 +61,7 @@ def passed_over(directory: str) -> Iterator[tuple[str, str]]:
 
 
 def refused_by_opencode(directory: str) -> Iterator[str]:
-    """The rules there that count here, but with which OpenCode itself does not start: it knows no rules by role."""
+    """Return the rules that count here, but with which OpenCode does not start, because it has no rules by role."""
     for name in OPENCODE_FILES:
         path = f"{directory}/{name}"
         for tool, said in _tools(_document(path) or {}).items():
@@ -70,7 +70,7 @@ def refused_by_opencode(directory: str) -> Iterator[str]:
 
 
 def _document(path: str) -> dict[str, Any] | None:
-    """The document in the file; empty if nothing in it can be meant for `teams`, None if it is not valid JSON."""
+    """Return the document in the file; empty if nothing in it is meant for `teams`, None if it is not valid JSON."""
     try:
         data = disk.read_named(path, _LONGEST)
     except OSError:
@@ -85,7 +85,7 @@ def _document(path: str) -> dict[str, Any] | None:
 
 
 def _without_comments(text: str) -> str:
-    """The text without what JSON with comments allows beside JSON: comments, and a comma before an end."""
+    """Return the text without comments and trailing commas, which JSON with comments allows."""
     import re
 
     for beside in (r"//[^\n]*|/\*.*?\*/", r",(?=\s*[}\]])"):
@@ -94,21 +94,21 @@ def _without_comments(text: str) -> str:
 
 
 def _tools(document: dict[str, Any]) -> dict[str, Any]:
-    """Its rules for each tool, in any form."""
+    """Return the rules of the document for each tool, in any form."""
     permission = document.get("permission")
     table = permission.get("tool") if isinstance(permission, dict) else None
     return table if isinstance(table, dict) else {}
 
 
 def _counts(said: Any) -> bool:
-    """Whether it is a verdict on all roles, or on each of some."""
+    """Whether the value is a verdict on all roles, or on each of some."""
     return all(
         isinstance(word, str) and word in _VERDICTS for word in (said.values() if isinstance(said, dict) else [said])
     )
 
 
 def _roles(agents: Any) -> RoleTable:
-    """The agents that say which role they extend; the others are OpenCode's alone."""
+    """Return the agents that name the role that they extend. The other agents are OpenCode's alone."""
     found: RoleTable = {}
     for name, said in agents.items() if isinstance(agents, dict) else ():
         if isinstance(said, dict) and isinstance(said.get("extends"), str) and is_name(name):

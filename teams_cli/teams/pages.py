@@ -1,4 +1,4 @@
-"""Pages: what a team knows in common, each under a key: interfaces, decisions, findings; each change is a version."""
+"""Pages: shared knowledge of a team, each under a key, such as interfaces and decisions. Each change is a version."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ class PageNotFound(errors.NotFound):
 
 
 class Page(Record):
-    """One page. `version` counts its changes from 1. One without text was taken away: its versions go on if it comes
-    back, so that who read an older one is not taken for up to date.
+    """One page. `version` counts its changes from 1.
+
+    A page without text was removed. Its versions go on if it comes back, so that an older version is never taken for
+    the newest.
     """
 
     key: Name
@@ -38,7 +40,7 @@ class Page(Record):
     created_at: Time
     updated_at: Time
     agreed: list[Name] | None = None
-    """The members who confirmed this version of an agreement between tasks; its author confirms it by writing it."""
+    """The members who confirmed this version of an agreement between tasks. Its author confirms it by writing it."""
 
     @property
     def agreed_by(self) -> list[str]:
@@ -47,25 +49,25 @@ class Page(Record):
 
     @property
     def line(self) -> str:
-        """Its first line that says something, as far as it is short."""
+        """The first line with text, shortened."""
         lines = (line.strip().lstrip("# ") for line in (self.text or "").splitlines())
         first = next(filter(None, lines), "")
         return text.clipped(first, _LINE)
 
     def to_row(self) -> dict[str, Any]:
-        """The page as it is listed: without its text, of which its first line tells."""
+        """Return the page as a row of a list, with its first line instead of its text."""
         document = self.to_document()
         document.pop("text", None)
         return {**document, "line": self.line}
 
     @property
     def headline(self) -> str:
-        """Its line in an answer: the key, the version, the author and the first words."""
+        """The page on one line: key, version, author and first words."""
         return f"page {self.key} (version {self.version} by {self.author}): {self.line}"
 
     @property
     def is_there(self) -> bool:
-        """Whether it was not taken away."""
+        """Whether the page was not removed."""
         return self.text is not None
 
 
@@ -73,7 +75,7 @@ PAGE: Kind[Page] = Kind("page", Page, key="key", logins="page")
 
 
 def find(store: Store, team: str, key: str) -> Page | None:
-    """The page of that key, also one that was taken away; None if there never was one."""
+    """Return the page with that key, also a removed one; None if there never was one."""
     try:
         return store.get(team, PAGE, key)[0]
     except errors.NotFound:
@@ -81,7 +83,7 @@ def find(store: Store, team: str, key: str) -> Page | None:
 
 
 def get(store: Store, team: str, key: str) -> Page:
-    """The page of that key.
+    """Return the page with that key.
 
     Raises:
         PageNotFound: There is none.
@@ -95,19 +97,21 @@ def get(store: Store, team: str, key: str) -> Page:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Page]:
-    """The pages that there are, by key."""
+    """Return the pages that were not removed, by key."""
     return [page for page, _ in store.scan(team, PAGE, problems) if page.is_there]
 
 
 def unseen(store: Store, team: str, agent: str) -> list[Page]:
-    """The pages that others changed since the agent looked at them or was told of them, the newest first."""
+    """Return the pages that others changed since the agent looked at them or was notified, newest first."""
     seen = presence.load(store, team, agent).pages or {}
     found = [page for page in all_of(store, team, []) if page.author != agent and seen.get(page.key) != page.version]
     return sorted(found, key=lambda page: page.updated_at, reverse=True)
 
 
 def untold(store: Store, team: str, agent: str, once_told: OnceTold) -> list[Page]:
-    """The pages that others changed since the agent looked or was told of them; it is told of them with this."""
+    """Return the pages that others changed since the agent looked at them or was notified, and note that it is notified
+    now.
+    """
     found = unseen(store, team, agent)
     if found:
         once_told(lambda: note_seen(store, team, agent, found))
@@ -115,7 +119,7 @@ def untold(store: Store, team: str, agent: str, once_told: OnceTold) -> list[Pag
 
 
 def note_seen(store: Store, team: str, name: str, pages: list[Page]) -> None:
-    """Note that the agent knows the pages as they are. Where that can't be written it will be told of them again."""
+    """Note that the agent knows the present versions of the pages. If that fails, it is notified again."""
     if not pages:
         return
     versions = {page.key: page.version for page in pages}
@@ -131,7 +135,7 @@ def note_seen(store: Store, team: str, name: str, pages: list[Page]) -> None:
 
 
 MOST = 200
-"""Pages that a team may have."""
+"""The largest number of pages of a team."""
 MAX_PAGE = 64 * 1024
 
 
@@ -170,7 +174,7 @@ def share(
 
 
 def _last_told(store: Store, team: str, key: str) -> int:
-    """The highest version that anybody was told of, of a page that is there no more since it was damaged; else 0."""
+    """Return the highest version of which anybody was notified, for a page whose damaged file is gone; else 0."""
     if find(store, team, key) is not None:
         return 0
     known = (agent.pages or {} for agent, _ in store.scan(team, presence.AGENT, []))
@@ -178,7 +182,7 @@ def _last_told(store: Store, team: str, key: str) -> int:
 
 
 def check(store: Store, team_name: str, caller: Caller | None, key: str, body: str | None) -> str:
-    """Refuse, before anything is changed, what no page can be; the name of who shares it.
+    """Check a change before anything is changed, and return the author.
 
     Raises:
         InvalidValue: The key has another form, or the text is blank or too long.
@@ -211,7 +215,7 @@ def _changed(page: Page, name: str, body: str | None, if_version: int | None, no
 
 
 def _refuse_more(store: Store, team: str, key: str) -> None:
-    """Refuse a page that is one too many, or goes by the key of another in other letters."""
+    """Refuse a page that is one too many, or whose key differs from another only in case."""
     found = [page for page, _ in store.scan(team, PAGE, [])]
     if sum(page.is_there for page in found) >= MOST:
         raise _too_many(team)
@@ -221,7 +225,7 @@ def _refuse_more(store: Store, team: str, key: str) -> None:
 
 
 def _refuse_late(store: Store, team: str, page: Page) -> None:
-    """Take the page away again where others were made meanwhile, so that there are too many now."""
+    """Remove the page again if concurrent changes made too many pages."""
     try:
         if len(all_of(store, team, [])) <= MOST:
             return

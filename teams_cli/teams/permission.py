@@ -1,4 +1,4 @@
-"""The one question that every change asks for leave: may this caller do this, in this team, now."""
+"""Permission for every change: whether this caller may do this, in this team, now."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Standing:
-    """The caller's place in a team: its name there, and its role."""
+    """The caller's place in a team: its team, name and role."""
 
     def __init__(self, team: Team, caller: Caller, role: str) -> None:
         self.team = team
@@ -36,12 +36,12 @@ class Standing:
 
     @property
     def leads(self) -> bool:
-        """Whether it has the leader's role, or one that extends it."""
+        """Whether the caller has the leader's role, or one that extends it."""
         return self._base == LEADER
 
     @property
     def manages(self) -> bool:
-        """Whether it is the human or has the role of a task-manager, or one that extends it."""
+        """Whether the caller is the human, or has the role task-manager or one that extends it."""
         return self._base in (MANAGER, HUMAN)
 
     @property
@@ -50,7 +50,7 @@ class Standing:
 
 
 def standing_of(team: Team, caller: Caller | None) -> Standing | None:
-    """The caller's place in the team; None if it is not an active member."""
+    """Return the caller's place in the team; None if it is not an active member."""
     if caller is None:
         return None
     if caller.is_human:
@@ -60,7 +60,9 @@ def standing_of(team: Team, caller: Caller | None) -> Standing | None:
 
 
 def require(store: Store, team_name: str, caller: Caller | None, operation: str, about: str = "") -> Standing:
-    """Check that the caller may do *operation* in the team, and return where it stands there.
+    """Check that the caller may do *operation* in the team, and return its place in it.
+
+    If the rule is `ask`, the human is shown the operation and what it is *about*.
 
     If the rule is `ask`, the human is shown the operation and what it is *about*.
 
@@ -93,7 +95,7 @@ def require(store: Store, team_name: str, caller: Caller | None, operation: str,
 
 
 def refuse_reading(team: Team, caller: Caller, operation: str) -> None:
-    """Check that no rule keeps the caller, if it is a member, from looking at something.
+    """Refuse a member to read something if a rule denies it.
 
     Raises:
         NotAllowed, NeedsHuman: As `require`.
@@ -104,7 +106,7 @@ def refuse_reading(team: Team, caller: Caller, operation: str) -> None:
 
 
 def judge(role: str, operation: str, decision: str, caller: Caller, about: str = "", team: Team | None = None) -> None:
-    """Let pass what is allowed; put to the human what is to be asked.
+    """Return if the operation is allowed. If the rule is `ask`, ask the human.
 
     Raises:
         NotAllowed: It is denied.
@@ -134,24 +136,24 @@ def verify(team: Team, caller: Caller) -> None:
 
 
 def new_token() -> str:
-    """A secret of 32 bytes, to be shown once."""
+    """Return a secret of 32 bytes, which is shown once."""
     import secrets
 
     return secrets.token_urlsafe(32)
 
 
 def hash_token(token: str) -> str:
-    """The hash of a token, which is all that the files keep."""
+    """Return the hash of a token. The files have only the hash."""
     from hashlib import sha256
 
     return sha256(token.encode(errors="replace")).hexdigest()
 
 
 class Caller:
-    """An agent or the human, as a face of the program found it out.
+    """The agent or human who runs a command.
 
-    *type* is what the environment says of an agent that has not joined yet; once it has, the team's files say its
-    role. *approve* puts a request to the human, where there is one to ask.
+    *type* is the role that the environment gives an agent that has not joined yet; after that its role is in the team's
+    file. *approve* asks the human for permission, if there is a way to ask.
     """
 
     def __init__(
@@ -177,7 +179,7 @@ class Caller:
 
 
 def stranger(team: Team, caller: Caller, operation: str) -> errors.NotAllowed:
-    """Why one who is no active member may do nothing."""
+    """Return why a caller who is no active member is refused."""
     member = team.find(caller.name)
     if member is None:
         return errors.NotAllowed(
@@ -192,7 +194,7 @@ def stranger(team: Team, caller: Caller, operation: str) -> errors.NotAllowed:
 
 
 def by_rule(decision: str, role: str, operation: str, caller: Caller, team: Team | None) -> errors.NotAllowed:
-    """Why one of that role may not: it is denied, or the human was to be asked and did not allow it."""
+    """Return why a role is refused: the rule denies it, or the human did not allow it."""
     if decision == "deny" and role != HUMAN and (line := lineage(role, team, caller.config))[-1] == LOST:
         return errors.NotAllowed(
             f"the role {line[-2]!r} is not defined, so it may change nothing",
@@ -210,7 +212,7 @@ def _called(role: str) -> str:
 
 
 def _hint(role: str, operation: str, team: Team | None, config: Config | None) -> str:
-    """The roles that may do it by the rules that refused it, and what the others can do instead."""
+    """Return which roles may do it by the rules, and what the others can do instead."""
     allowed = _allowed(operation, team, config)
     able = f"Allowed to: {', '.join(allowed)}." if allowed else "The rules allow nobody to do this."
     if role in (HUMAN, LEADER):

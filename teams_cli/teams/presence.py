@@ -1,4 +1,4 @@
-"""The record of an agent that changes often: its status line, when it was last seen, its process."""
+"""The record of an agent that changes often: its status line, its last sign of life, its process."""
 
 from __future__ import annotations
 
@@ -63,45 +63,45 @@ class Agent(Record):
     looked_to: Count | None = None
     renewed_at: Time | None = None
     told: list[Word] = field(default_factory=list)
-    """The present facts that it was notified of, such as that a task is ready."""
+    """The facts of which the agent was notified and that still hold, such as that a task is ready."""
     waiting: bool | None = None
-    """Whether it waits for whatever concerns it, with no task of its own."""
+    """Whether the agent waits for anything that concerns it, without a task of its own."""
     offered: Word | None = None
     offered_at: Time | None = None
-    """The ready task that it was last notified of, and when: for a while the others leave the task to that agent."""
+    """When the agent was last notified of a ready task, `offered`. For a while, other agents leave the task to it."""
     ready_at: Time | None = None
-    """When it was told last that tasks are ready."""
+    """When it was last notified that tasks are ready."""
     told_to: Count | None = None
-    """Up to which message it was told that it has mail."""
+    """The number of the last message of which it was notified."""
     awaits: list[Awaited] | None = None
     pages: Object | None = None
-    """The version of each page that it has seen or was told of."""
+    """The version of each page that the agent has seen or was notified of."""
     client: Object | None = None
-    """The session that its client told of, which nobody keeps: `client`, `sessionId`, `directory`, `host`, `at`."""
+    """The session of a client that `teams` did not start: `client`, `sessionId`, `directory`, `host`, `at`."""
     notified: list[Word] | None = None
-    """For the person: the present facts that a notification was sent for."""
+    """For the person: the facts that still hold and for which a desktop notification was sent."""
     worktree: Text | None = None
-    """The git worktree in which it was last seen at work, on that host."""
+    """The git worktree in which the agent was last seen, on that host."""
     refused: list[Word] | None = None
-    """The reasons for which it was refused once; it is not refused for them again."""
+    """The reasons for which the agent was refused once. It is not refused for them again."""
     explained: list[Word] | None = None
-    """The rules that an answer explained to it since it joined: `lease:SECONDS`, `check`."""
+    """The rules that were explained to the agent since it joined: `lease:SECONDS`, `check`."""
     commit: Word | None = None
-    """The last commit there, if a file names it."""
+    """The last commit of the worktree, if it can be read from a file."""
     changing: list[Text] | None = None
-    """Files that it changes there, committed or not, and that the branch of the main checkout does not have so."""
+    """Files of the worktree, committed or not, that differ from the main checkout's branch."""
     conflicts: Object | None = None
-    """By agent, or the branch that it joins: the places in which its work there conflicts with that of these."""
+    """The places where its work conflicts with that of another agent, or with the branch, by agent or branch."""
     checkout: Text | None = None
-    """The main checkout of a repository in which it was last seen at work, on that host."""
+    """The main checkout of a repository in which the agent was last seen, on that host."""
     in_turn: bool | None = None
-    """Whether its client said that a turn of its runs, and not yet that this ended."""
+    """Whether a turn of its client runs: the client reported its beginning, but not its end yet."""
     silent_until: Time | None = None
-    """Until when it said that it may be silent."""
+    """Until when the agent said that it may be silent."""
 
     @property
     def expected_at(self) -> str | None:
-        """When it was last heard of, or when it said that it will be."""
+        """The time of its last sign of life, or the time until which it said that it may be silent."""
         return max(filter(None, (self.last_seen, self.silent_until)), default=None)
 
 
@@ -109,7 +109,7 @@ AGENT: Kind[Agent] = Kind("agent", Agent, key="agent", logins="own")
 
 
 def load(store: Store, team: str, agent: str) -> Agent:
-    """The record of the agent; an empty one if it never showed itself."""
+    """Return the record of the agent; an empty one if there is none."""
     try:
         return store.get(team, AGENT, agent)[0]
     except errors.NotFound:
@@ -117,7 +117,9 @@ def load(store: Store, team: str, agent: str) -> Agent:
 
 
 def load_all(store: Store, team: str) -> Callable[[str], Agent]:
-    """A `load` for who asks of many: all are read at once, and one that can't be is told when it is asked for."""
+    """Read the records of all agents at once, and return a function like `load`. The error of a damaged one is raised
+    when its agent is asked for.
+    """
     problems: list[errors.TeamsError] = []
     found = {agent.agent: agent for agent, _ in store.scan(team, AGENT, problems)}
 
@@ -151,7 +153,7 @@ def announce(store: Store, team_name: str, caller: Caller | None, status: str) -
 
 
 def was_refused(store: Store, team: str, name: str, what: str) -> bool:
-    """Whether the agent was refused that before; if not, it is noted that it is now."""
+    """Whether the agent was refused before for that reason. If not, note that it is refused now."""
 
     def change(agent: Agent) -> Agent:
         refused = agent.refused or []
@@ -162,7 +164,7 @@ def was_refused(store: Store, team: str, name: str, what: str) -> bool:
 
 
 def introduce(store: Store, team: str, name: str, message: str) -> None:
-    """Take the beginning of an agent's first broadcast as its status, if it announced none."""
+    """Take the beginning of an agent's first broadcast as its status if it announced none."""
     if load(store, team, name).status is not None:
         return
     line = Status(status=" ".join(message.split())[: text.MAX_LINE], at=teams.now(store))
@@ -184,8 +186,10 @@ def saw(
     commit: str = "",
     checkout: str = "",
 ) -> Agent:
-    """Note that the agent is alive, unless that was noted within the last *every* seconds, and in which *worktree* it
-    is, if it is in one, on which *commit*, else in which *checkout*; what is *known* of it was read a moment ago.
+    """Note that the agent is alive, unless that was noted within the last *every* seconds.
+
+    Also note the *worktree* in which it is, with its *commit*, or else the *checkout*. *known* is its record, read a
+    moment ago.
     """
 
     def change(agent: Agent) -> Agent:
@@ -209,12 +213,12 @@ def saw(
 
 
 def note_changing(store: Store, team: str, name: str, files: list[str]) -> None:
-    """Note which files the agent changes in its worktree."""
+    """Note the files that the agent changes in its worktree."""
     _note(store, team, name, changing=files or None)
 
 
 def note_conflicts(store: Store, team: str, name: str, conflicts: dict[str, str]) -> None:
-    """Note with whose work that of the agent conflicts, and where."""
+    """Note with whose work the agent's work conflicts, and where."""
     _note(store, team, name, conflicts=conflicts or None)
 
 
@@ -227,7 +231,7 @@ def _note(store: Store, team: str, name: str, **facts: Any) -> None:
 
 
 def note_explained(store: Store, team: str, name: str, rules: list[str] | None) -> None:
-    """Note which rules were explained to the agent; None forgets them, as an agent that joins again may have."""
+    """Note which rules were explained to the agent. None forgets them, for an agent that joins again."""
     _note(store, team, name, explained=rules)
 
 
@@ -237,8 +241,8 @@ def note_silence(store: Store, team: str, name: str, until: str) -> None:
 
 
 def register_process(store: Store, team: str, name: str, pid: int, in_turn: bool = False) -> None:
-    """Note the process that runs the agent, and whether a turn of it runs that its client says the end of: when the
-    process is gone, the agent's tasks are free at once.
+    """Note the process that runs the agent: when it ends, the agent's tasks are free at once. Also note whether a turn
+    runs whose end the client will report.
     """
     from teams_cli.processes import pid_scope, process_started
 
@@ -251,8 +255,8 @@ def register_process(store: Store, team: str, name: str, pid: int, in_turn: bool
 
 
 def forget_ended_process(store: Store, team: str, name: str) -> None:
-    """Forget the process that was registered for the agent, if that has ended: somebody else acts under the name now,
-    and what it takes on is not free because of the one before.
+    """Forget the registered process of the agent if it has ended, since somebody else acts under the name now, whose
+    tasks must not be freed for that.
     """
 
     def change(agent: Agent) -> Agent:
@@ -263,7 +267,7 @@ def forget_ended_process(store: Store, team: str, name: str) -> None:
 
 
 def is_gone(agent: Agent) -> bool:
-    """Whether the process that was registered for the agent has ended, as far as this machine can tell."""
+    """Whether the registered process of the agent has ended, as far as this machine knows."""
     if agent.pid is None:
         return False
     from teams_cli.processes import has_ended
@@ -281,7 +285,7 @@ def note_turn(store: Store, team: str, name: str, runs: bool) -> None:
 
 
 def is_in_turn(agent: Agent) -> bool:
-    """Whether a turn of the agent's client runs, in a process that is known to be there."""
+    """Whether a turn of the agent's client runs, in a process that is known to exist."""
     if not agent.in_turn or agent.pid is None:
         return False
     from teams_cli.processes import has_ended
@@ -290,30 +294,30 @@ def is_in_turn(agent: Agent) -> bool:
 
 
 def every(team: Team, in_worktree: bool = False) -> float:
-    """How often a sign of life is written down that renews leases, in seconds: when a quarter of one is gone; of who is
-    in a worktree also for the branches of others to be looked at.
+    """Return how many seconds lie between two notes of a sign of life that renews leases: a quarter of a lease, or less
+    in a worktree, which is then compared with those of others.
     """
     part = team.silence * RENEWED_AFTER
     return min(part, _SEEN_EVERY) if in_worktree else part
 
 
 def was_silent(store: Store, agent: Agent) -> bool:
-    """Whether the last sign of life that was noted is older than signs are noted."""
+    """Whether the last noted sign of life is older than `_SEEN_EVERY`."""
     return seconds_since(agent.last_seen or "", store.now()) > _SEEN_EVERY
 
 
 def renewed_lately(store: Store, team: Team, agent: Agent) -> bool:
-    """Whether the leases of its tasks were renewed so short a time ago that they need not be by now."""
+    """Whether the leases of the agent's tasks were renewed so lately that they need not be renewed now."""
     return bool(agent.renewed_at) and seconds_since(agent.renewed_at or "", store.now()) < every(team)
 
 
 def is_silent(store: Store, team: Team, name: str, since: str | None = None) -> bool:
-    """Whether nothing was heard of the agent for the team's `staleAfterSeconds`, counted at least from *since*."""
+    """Whether there was no sign of life for the team's `staleAfterSeconds`, counted at least from *since*."""
     return _is_past(store, team, max(filter(None, (load(store, team.name, name).expected_at, since)), default=None))
 
 
 def is_around(store: Store, team: Team, agent: Agent) -> bool:
-    """Whether the agent is a member, and not silent."""
+    """Whether the agent is a member and not silent."""
     member = team.member(agent.agent)
     return member is not None and not _is_past(store, team, agent.expected_at or member.joined_at)
 

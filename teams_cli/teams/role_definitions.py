@@ -67,7 +67,7 @@ def _check_name(name: str, team: Team) -> None:
 
 
 def _parent(name: str, extends: str, team: Team, caller: Caller) -> str:
-    """The role that *name* shall extend: no leader, and not itself by way of others."""
+    """Return the role that *name* shall extend. It must not be a leader, or the role itself through others."""
     parent = roles.known_role(extends, team, caller.config)
     line = roles.lineage(parent, team, caller.config)
     if line[-1] in (LEADER, roles.LOST) or name in line:

@@ -1,4 +1,4 @@
-"""Roles and their rights: which may do what by the table of rights, by the team and by the user."""
+"""Roles and their rights: who may do what, by the table of rights, the team's rules and the user's rules."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ BUILT_IN = (LEADER, MEMBER, MANAGER)
 ALIASES = {"leader": LEADER, "member": MEMBER, "manager": MANAGER}
 
 LOST = ""
-"""The base of a role that extends none of the three, as its definition was taken away."""
+"""The base of a role that extends a role whose definition was removed."""
 _STRENGTH = ("allow", "ask", "deny")
 
 
 def verdict(role: str, operation: str, team: Team | None, config: Config | None) -> str:
-    """`allow`, `ask` or `deny`: the stronger of what the team and what the user says, else the operation.
+    """Return `allow`, `ask` or `deny`: the stricter of the team's and the user's rule, else the default of the
+    operation.
 
-    Each says it of this very role, else of one that it extends, else of `*`; what the user says of no operation by
-    name is what is said of the tool `*`. Deny beats ask beats allow, so that no team gives back what the user took.
+    A rule for the role itself counts before one for a role that it extends, and that before `*`. The user's rule for
+    the tool `*` covers operations that the user does not name. Deny is stricter than ask, and ask than allow, so no
+    team gives back what the user took.
     """
     allowed = may(operation)
     if role == HUMAN:
@@ -49,12 +51,12 @@ def _said_by_user(line: list[str], operation: str, config: Config) -> str:
 
 
 def by_role(said: Mapping[str, str] | str) -> dict[str, str]:
-    """The rules by role; a single word applies to all roles."""
+    """Return the rules by role. A single word is a rule for all roles."""
     return {"*": said} if isinstance(said, str) else dict(said)
 
 
 def _nearest(line: list[str], operation: str, roles: Mapping[str, RoleDefinition], rules: Mapping[str, str]) -> str:
-    """The entry of the first role in *line* that has one, else of `*`."""
+    """Return the entry of the first role in *line* that has one, else the entry of `*`."""
     for name in [*line, "*"]:
         said = [decision for key, decision in rules.items() if ALIASES.get(key, key) == name]
         if name in roles:
@@ -65,7 +67,7 @@ def _nearest(line: list[str], operation: str, roles: Mapping[str, RoleDefinition
 
 
 def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:
-    """The role and those it extends, down to one of the three, or to `LOST` where one is not defined."""
+    """Return the role and the roles that it extends, down to a built-in one, or to `LOST` if one is not defined."""
     line = [role]
     while line[-1] not in BUILT_IN:
         definition = definition_of(line[-1], team, config)
@@ -77,7 +79,7 @@ def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:
 
 
 def definition_of(role: str, team: Team | None, config: Config | None) -> RoleDefinition | None:
-    """The definition of that role by the team, else by the user."""
+    """Return the definition of the role by the team, else by the user."""
     for table in _role_tables(team, config):
         if role in table:
             return table[role]
@@ -89,7 +91,7 @@ def _role_tables(team: Team | None, config: Config | None) -> list[dict[str, Rol
 
 
 def skills_of(member: Member, team: Team, config: Config | None) -> set[str]:
-    """The skills of a member: those of its role and its parent roles, and its specialty."""
+    """Return the skills of a member: those of its role and its parent roles, and its specialty."""
     skills = {member.agent_type} if member.agent_type else set()
     for role in lineage(member.role, team, config):
         definition = definition_of(role, team, config)
@@ -98,7 +100,7 @@ def skills_of(member: Member, team: Team, config: Config | None) -> set[str]:
 
 
 def about(member: Member, team: Team, config: Config | None) -> str:
-    """A sentence to the member about its defined role and skills; empty for built-in roles."""
+    """Return a sentence for the member about its defined role and skills; empty for built-in roles."""
     if member.role in BUILT_IN:
         return ""
     definition = definition_of(member.role, team, config)
@@ -112,14 +114,14 @@ def about(member: Member, team: Team, config: Config | None) -> str:
 
 
 def role_for(word: str, team: Team | None, config: Config | None) -> str | None:
-    """The role that *word* names: one of the three, an alias, or one that is defined; None if there is none."""
+    """Return the role that *word* names: a built-in one, an alias, or a defined one; None if there is none."""
     word = ALIASES.get(word, word)
     known = word in BUILT_IN or definition_of(word, team, config)
     return word if known else None
 
 
 def known_role(word: str, team: Team, config: Config | None) -> str:
-    """The role that *word* names.
+    """Return the role that *word* names.
 
     Raises:
         InvalidValue: There is none; the hint names those that there are.
@@ -187,7 +189,7 @@ _CHANGES = {
     "update-task": EVERYBODY,
     "worktree": LEADERS,
 }
-"""The commands that change something, and the roles that may."""
+"""The commands that change something, with the roles that may run them."""
 _IN_CLOSED_TEAMS = frozenset(
     {"copy-team", "down", "export", "prune", "read-messages", "restore-team", "stop-agent", "worktree"}
 )
@@ -228,7 +230,7 @@ _READS = {
 
 
 def may(operation: str) -> tuple[str, ...]:
-    """The roles that may do the operation.
+    """Return the roles that may do the operation.
 
     Raises:
         LookupError: It is in no table: that is a bug, and nothing may be done under its name.
@@ -246,15 +248,15 @@ def in_closed_teams(operation: str) -> bool:
 
 
 def instead(operation: str) -> str:
-    """The advice to leaders who may not do the operation; empty if there is none."""
+    """Return the advice for leaders who may not do the operation; empty if there is none."""
     return _INSTEAD.get(operation, "")
 
 
 def is_change(name: str) -> bool:
-    """Whether the command of that name changes something, and needs a right for that."""
+    """Whether the command of that name changes something, so that it needs a right."""
     return name in _CHANGES
 
 
 def operations() -> list[str]:
-    """The names of all operations, in the order of the alphabet."""
+    """Return the names of all operations, sorted."""
     return sorted({*_CHANGES, *_READS})

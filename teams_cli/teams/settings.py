@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class Setting:
-    """One setting: its default, and its choices, or that any name or *prose* will do, or the least and the greatest
-    number; one of *seconds* may be said with a unit.
+    """One setting: its default, and its allowed values: *choices*, any name, any text (*prose*), or a number between a
+    least and a greatest. A number of *seconds* may be given with a unit.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Setting:
         self.most = most
 
     def parse(self, key: str, word: str) -> Value:
-        """The value that *word* means.
+        """Return the value that *word* means.
 
         Raises:
             InvalidValue: It is none of the choices, no name, or no number within the bounds.
@@ -235,7 +235,7 @@ SETTINGS = {
 
 
 def known(key: str) -> Setting:
-    """The setting of that name.
+    """Return the setting of that name.
 
     Raises:
         InvalidValue: There is none; the hint names those that there are.
@@ -252,17 +252,17 @@ def _plain(key: str) -> str:
 
 
 def known_of_person(key: str) -> bool:
-    """Whether it is a setting that only the person may change."""
+    """Whether only the person may change the setting."""
     return key in SETTINGS and SETTINGS[key].of_person
 
 
 def lands_by_itself(team: Team) -> bool:
-    """Whether what is completed is queued to land at once."""
+    """Whether completed tasks are queued to land at once."""
     return value(team, "landing") == "completed"
 
 
 def refuse_persons(key: str, caller: Caller) -> None:
-    """Refuse an agent to change what is the person's.
+    """Refuse an agent that changes a setting of the person.
 
     Raises:
         NotAllowed: It is, and the caller is an agent.
@@ -275,7 +275,7 @@ def refuse_persons(key: str, caller: Caller) -> None:
 
 
 def change(store: Store, team_name: str, caller: Caller | None, key: str, word: str) -> Value:
-    """Give a setting of the team another value.
+    """Change a setting of the team.
 
     Raises:
         InvalidValue: There is no such setting, or no such value of it.
@@ -297,7 +297,7 @@ def change(store: Store, team_name: str, caller: Caller | None, key: str, word: 
 
 
 def _told(team: Team, by: str) -> list[Owed]:
-    """The rules of the team for every other member, who need not look for them."""
+    """Return the notices of the team's new rules for every other member."""
     body = f"{by} set the rules of the team:\n{team.settings[RULES]}"
     event, others = os.urandom(6).hex(), [name for name in team.active_names() if name != by]
     return [
@@ -306,12 +306,12 @@ def _told(team: Team, by: str) -> list[Owed]:
 
 
 def value(team: Team, key: str) -> Value:
-    """The team's value of a setting, or its default."""
+    """Return the team's value of a setting, or its default."""
     return team.settings.get(key, SETTINGS[key].default)
 
 
 def of_user(config: Config) -> dict[str, Value]:
-    """The user's values, which a new team starts with.
+    """Return the user's values, with which a new team starts.
 
     Raises:
         DamagedRecord: One of them is not a setting, or has a value that is not valid; names it.
@@ -327,7 +327,7 @@ def _of_user(key: str, value: Value) -> Value:
 
 
 def effective(team: Team | None, config: Config) -> list[dict[str, Any]]:
-    """Each setting with its value and where that came from: `team`, `user` or `default`."""
+    """Return each setting with its value and source: `team`, `user` or `default`."""
     rows = []
     for key, setting in SETTINGS.items():
         row: dict[str, Any] = {"key": key, "value": setting.default, "source": "default", "help": setting.help}

@@ -1,4 +1,4 @@
-"""Teams and who is in them."""
+"""Teams and their members."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MEMBER = "team-member"
 MANAGER = "task-manager"
 
 SILENCE = 900
-"""Seconds of silence after which a member counts as gone, unless the team sets others."""
+"""The default of `silence`."""
 
 
 class Member(Record):
-    """One agent of a team; kept after it left, so that its name is not used for another. One that was started has the
-    process that did it as its `launcher`.
+    """One agent of a team. It is kept after it left, so that its name is not used again. *launcher* is the process that
+    started it.
     """
 
     agent_id: Name
@@ -48,7 +48,7 @@ class Member(Record):
 
 
 class Grant(Record):
-    """A permission that the human gave an agent for good, where the rules say to ask."""
+    """A permission that the human gave an agent for good, for an operation whose rule is `ask`."""
 
     agent: Name
     operation: Word
@@ -78,48 +78,48 @@ class Team(Record):
     owed: list[Owed] | None = None
 
     def uncopied(self) -> Team:
-        """The team without where it was copied to, what it was before, and which copy did it last."""
+        """Return the team without the notes about its copies."""
         return self.having(copied_to=None, state_before=None, copy_=None)
 
     def find(self, agent: str) -> Member | None:
-        """The member of that name, also one that left."""
+        """Return the member of that name, also one that left."""
         found = next((member for member in self.members if member.agent_id == agent), None)
         return self._leader_left_out() if found is None and agent == self.leader else found
 
     def member(self, agent: str) -> Member | None:
-        """The active member of that name."""
+        """Return the active member of that name."""
         found = self.find(agent)
         return found if found and found.active else None
 
     def inside_clients(self) -> list[str]:
-        """The agents inside the clients of others: each is a member for as long as it works."""
+        """Return the agents that run inside other agents' clients. Each is a member as long as it works."""
         return [member.agent_id for member in self.members if member.active and member.child_of]
 
     def active_names(self) -> list[str]:
-        """The names of the active members, in the order of joining."""
+        """Return the names of the active members, in the order of joining."""
         return [member.agent_id for member in self.roster() if member.active]
 
     def names_in_words(self, *more: str) -> str:
-        """The names of the active members, and *more*, for an error that offers them."""
+        """Return the names of the active members, and *more*, for an error that offers them."""
         return ", ".join([*self.active_names(), *more]) or "none has joined yet"
 
     def roster(self) -> list[Member]:
-        """All who are or were members, in the order of joining, the leader in any case."""
+        """Return all present and former members in the order of joining, always with the leader."""
         first = self._leader_left_out()
         return [*([first] if first else []), *self.members]
 
     def _leader_left_out(self) -> Member | None:
-        """The leader, in a file by another hand that does not have it among the members."""
+        """Return the leader if a hand-written file does not list it among the members."""
         if self.leader == HUMAN or any(member.agent_id == self.leader for member in self.members):
             return None
         return Member(agent_id=self.leader, role=LEADER, joined_at=self.created_at)
 
     def grants_to(self, agent: str, operation: str) -> bool:
-        """Whether the human allowed it once and for all."""
+        """Whether the human allowed the operation for good."""
         return any(grant.agent == agent and grant.operation == operation for grant in self.grants)
 
     def with_member(self, member: Member) -> Team:
-        """The team with that member added, or put in the place of the one of its name."""
+        """Return the team with that member, added or in place of the one with its name."""
         others = [old for old in self.members if old.agent_id != member.agent_id]
         if len(others) < len(self.members):
             return self.having(members=[member if old.agent_id == member.agent_id else old for old in self.members])
@@ -127,12 +127,12 @@ class Team(Record):
 
     @property
     def secure(self) -> bool:
-        """Whether its members prove who they are by a token."""
+        """Whether members prove their identity by a token."""
         return self.human_token_hash is not None
 
     @property
     def silence(self) -> float:
-        """Seconds of silence after which a member counts as gone, and its claims are over."""
+        """Seconds without a sign of life after which a member counts as gone, and its claims end."""
         return float(self.settings.get("staleAfterSeconds", SILENCE))
 
 
@@ -140,7 +140,7 @@ TEAM: Kind[Team] = Kind("team", Team, key="name", closes=lambda team: team.state
 
 
 def get(store: Store, team: str) -> Team:
-    """The team of that name.
+    """Return the team of that name.
 
     Raises:
         TeamNotFound: There is none; the hint names those that there are.
@@ -153,12 +153,12 @@ def get(store: Store, team: str) -> Team:
 
 
 def is_member(store: Store, team: Team, name: str) -> bool:
-    """Whether it is an active member by now: who was none when *team* was read may have joined since."""
+    """Whether it is an active member now. It may have joined after *team* was read."""
     return bool(team.member(name) or get(store, team.name).member(name))
 
 
 def all_of(store: Store, problems: list[errors.TeamsError]) -> Iterator[Team]:
-    """All teams by name; those whose files are damaged are left out and reported in *problems*."""
+    """Return all teams by name. Errors of damaged ones are appended to *problems*."""
     for name in store.teams():
         try:
             yield get(store, name)
@@ -167,14 +167,14 @@ def all_of(store: Store, problems: list[errors.TeamsError]) -> Iterator[Team]:
 
 
 def _existing(known: list[str], team: str) -> str:
-    """The hint where there is no such team: the one that was meant, else those that there are."""
+    """Return the hint for an unknown team: the one that was probably meant, else all teams."""
     if meant := nearest(team, known):
         return f"Did you mean {meant}?"
     return f"Teams: {', '.join(known[:20])}." if known else "Create it: teams spawn-team NAME"
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
-    """The name that was probably meant by an unknown one; empty if that is not clear."""
+    """Return the known name that was probably meant by an unknown one; empty if that is not clear."""
     from difflib import get_close_matches  # dear, and wanted by refusals alone
 
     same = [name for name in known if name.lower() == word.lower()]
@@ -182,7 +182,7 @@ def nearest(word: str, known: Sequence[str]) -> str:
 
 
 def get_recipient(team: Team, name: str) -> str:
-    """The name of the active member that *name* means; `leader` means the leader.
+    """Return the name of the active member that *name* means; `leader` means the leader.
 
     Raises:
         AgentNotFound: There is none; the hint names those that there are.
@@ -203,5 +203,5 @@ def get_recipient(team: Team, name: str) -> str:
 
 
 def now(store: Store) -> str:
-    """The store's time, as it stands in the files."""
+    """Return the store's time in the form of the files."""
     return rfc3339(store.now())

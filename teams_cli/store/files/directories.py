@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 
 PACKED = "packed.json"
-"""The file of a directory of the log that has messages at rest, many in one."""
+"""The file with all messages of a full directory of the log."""
 OWED = "owed"
-"""The directory of a team that has no records, but marks."""
+"""The directory of a team that has marks, but no records."""
 _DIRECTORIES_REMEMBERED = 1000
 _PLURALS = {"inbox": "inboxes", "evidence": "evidence"}
 
 
 class Layout:
-    """The paths below a root. What is asked for as a name that can't be one is refused: it becomes a part of a path."""
+    """The paths below a root. A name that could not be a name is refused, since it becomes a part of a path."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -49,19 +49,19 @@ class Layout:
         self._directories: dict[tuple[str, str], str] = {}
 
     def team(self, team: str) -> str:
-        """The directory of all that a team has but its tasks."""
+        """Return the directory of everything of a team but its tasks."""
         return f"{self.teams}/{_checked(team)}"
 
     def tasks(self, team: str) -> str:
-        """The directory of a team's tasks."""
+        """Return the directory of a team's tasks."""
         return f"{self.root}/tasks/{_checked(team)}"
 
     def directory(self, team: str, kind: Kind[R]) -> str:
-        """The directory of all records of a kind."""
+        """Return the directory of all records of a kind."""
         return self._directory(team, kind.name)
 
     def holds(self, team: str, kinds: Collection[str]) -> set[str]:
-        """The kinds, of those named, that have a directory in the team."""
+        """Return those of the kinds that have a directory in the team."""
         return {kind for kind in kinds if _is_there(self._directory(team, kind))}
 
     def _directory(self, team: str, kind: str) -> str:
@@ -74,7 +74,7 @@ class Layout:
         return found
 
     def path(self, team: str, kind: Kind[R], key: str) -> str:
-        """The file of a record.
+        """Return the file of a record.
 
         Raises:
             DamagedRecord: The team's directory is a link, so that its lock would be that of another.
@@ -89,39 +89,39 @@ class Layout:
         return f"{directory}/{_checked(key)}.json"
 
     def messages(self, team: str) -> str:
-        """The directory of the log."""
+        """Return the directory of the log."""
         return f"{self.team(team)}/messages"
 
     def history(self, team: str) -> str:
-        """The file of the history."""
+        """Return the file of the history."""
         return f"{self.team(team)}/history.jsonl"
 
     def owed(self, team: str) -> str:
-        """The directory of the marks of records that owe a notice."""
+        """Return the directory with the marks of records that owe a notice."""
         return f"{self.team(team)}/{OWED}"
 
     def index(self, team: str, kind: Kind[R]) -> str:
-        """The directory of the marks by which records are found by their label."""
+        """Return the directory with the marks that find records by label."""
         return f"{self.directory(team, kind)}/index"
 
     def in_index(self, team: str, kind: Kind[R]) -> Sequence[str]:
-        """The names of the directories of marks, in no order."""
+        """Return the names of the directories with marks, in no order."""
         return disk.names_in(self.index(team, kind))
 
     def labels(self, team: str, kind: Kind[R]) -> list[str]:
-        """The labels of which there were ever marks."""
+        """Return the labels that have or had marks."""
         return sorted({marks.label_of(name) for name in self.in_index(team, kind)}) if kind.label else []
 
     def label_mark(self, team: str, kind: Kind[R], label: str, key: str) -> str:
-        """The mark by which a record of that label is found."""
+        """Return the mark that finds a record by that label."""
         return f"{self.index(team, kind)}/{marks.place(label, key)}"
 
     def owed_mark(self, team: str, kind: Kind[R], key: str) -> str:
-        """The mark by which a record is found that owes a notice."""
+        """Return the mark of a record that owes a notice."""
         return f"{self.owed(team)}/{marks.owed(kind.name, key)}"
 
     def marks(self, team: str, kind: Kind[R], key: str, record: R) -> list[str]:
-        """All marks that the record has as it is now."""
+        """Return all marks of the record as it is now."""
         found = []
         if kind.label and (label := kind.label(record)):
             found.append(self.label_mark(team, kind, label, key))
@@ -130,8 +130,10 @@ class Layout:
         return found
 
     def marks_over(self, team: str, kind: Kind[R], key: str, former: list[str], now: list[str]) -> list[str]:
-        """Of the *former* marks of a record, and of those before, all that it does not have *now*. One that owes a
-        notice keeps them: they go with that of what it owes, which goes last, so that it tells of them until then.
+        """Return those of the *former* marks of a record, and of earlier ones, that it does not have *now*.
+
+        A record that owes a notice keeps all of them: they are removed after the mark of the notice, and wake waiting
+        agents until then.
         """
         owed = self.owed_mark(team, kind, key)
         if owed in now:
@@ -140,12 +142,12 @@ class Layout:
         return [mark for mark in every if mark not in now]
 
     def all_marks(self, team: str, kind: Kind[R], key: str, labels: Collection[str]) -> list[str]:
-        """All marks that a record of that key may have, where there are those labels."""
+        """Return all marks that a record of that key may have, given those labels."""
         return [*(self.label_mark(team, kind, label, key) for label in labels), self.owed_mark(team, kind, key)]
 
 
 def _is_there(path: str) -> bool:
-    """Also where the system does not say: who reads it hears why."""
+    """Whether the file exists. True also if the system refuses to say: reading it then gives the reason."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -166,23 +168,23 @@ _NEW = os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC
 
 
 def highest(names: Iterable[str]) -> int:
-    """The highest number noted in the names of a directory, or 0."""
+    """Return the highest number that is noted in the names of a directory, or 0."""
     said = [name[len(_LAST) :] for name in names if name.startswith(_LAST)]
     return max((int(digits) for digits in said if is_number(digits)), default=0)
 
 
 def given(names: Collection[str], kind: Kind[Any]) -> tuple[int, int]:
-    """The highest number that was given in a directory with these names: by what is noted, and by the records."""
+    """Return the highest number that was given in a directory with these names, by the note and by the records."""
     return highest(names), max((in_name(name, kind) for name in names), default=0)
 
 
 def in_name(file_name: str, kind: Kind[Any]) -> int:
-    """The number in the file name of a numbered record; 0 if it is not one."""
+    """Return the number in the file name of a numbered record; 0 if it is not one."""
     return kind.number_in(file_name[:-5]) if file_name.endswith(".json") else 0
 
 
 def keys_among(words: Iterable[str], kind: Kind[Any]) -> list[str]:
-    """The words that are keys of numbered records, the lowest number first; keys with a name come last."""
+    """Return the words that are keys of numbered records, lowest number first. Keys that are names come last."""
     begin = f"{kind.prefix}-"
     own = [word[len(begin) :] for word in words if word.startswith(begin)]
     numbers = sorted(map(int, filter(is_number, own)))
@@ -191,14 +193,14 @@ def keys_among(words: Iterable[str], kind: Kind[Any]) -> list[str]:
 
 
 def in_order(keys: Iterable[str], kind: Kind[Any]) -> list[str]:
-    """The keys by number or name."""
+    """Return the keys by number or name."""
     return sorted(sorted(keys), key=len) if kind.numbered else sorted(keys)
 
 
 def note(directory: str, before: int, number: int) -> None:
-    """Raise what `highest` says of the directory from *before* to *number*.
+    """Raise the noted highest number of the directory from *before* to *number*.
 
-    The record that has the number is made already, so a disk that refuses is no reason to fail.
+    The record with that number exists already, so errors of the disk are ignored.
     """
     try:
         os.rename(f"{directory}/{_LAST}{before}", f"{directory}/{_LAST}{number}")
@@ -209,7 +211,7 @@ def note(directory: str, before: int, number: int) -> None:
 
 
 def keep(directory: str, number: int) -> None:
-    """Have `highest` say at least *number*, if that can be done."""
+    """Note *number* as the highest of the directory unless it is higher already, if possible."""
     try:
         os.close(os.open(f"{directory}/{_LAST}{number}", _NEW, 0o600))
     except OSError:
@@ -217,7 +219,7 @@ def keep(directory: str, number: int) -> None:
 
 
 def tidy(directory: str, names: Iterable[str]) -> None:
-    """Remove marks below the highest."""
+    """Remove notes below the highest."""
     top = f"{_LAST}{highest(names)}"
     for name in names:
         if name.startswith(_LAST) and name != top:
@@ -229,7 +231,7 @@ _LARGEST = 1 << 30
 
 
 def commit(layout: Layout, team: str, kind: Kind[R], records: Sequence[R]) -> None:
-    """Have all records be there as they are given. For whoever holds the lock of their directory, and has settled it.
+    """Store all given records, or none. The caller holds the lock of their directory, and has settled it.
 
     Raises:
         InvalidValue: One can't be stored.
@@ -249,8 +251,9 @@ def commit(layout: Layout, team: str, kind: Kind[R], records: Sequence[R]) -> No
 
 
 def settle(layout: Layout, team: str, kind: Kind[R]) -> None:
-    """Give records that were committed together their files. For whoever holds the lock of their directory. The first
-    comes last: who reads them in order and finds it as it is now finds all others so.
+    """Give records that were committed together their own files. The caller holds the lock of their directory.
+
+    The first record comes last: a reader that goes by number and finds its own file finds those of the others too.
 
     Raises:
         DamagedRecord: Nobody can tell which they are.
@@ -284,7 +287,7 @@ def settle(layout: Layout, team: str, kind: Kind[R]) -> None:
 
 
 def _content(path: str) -> bytes | None:
-    """The content of the file; None if there is no file."""
+    """Return the content of the file; None if it does not exist."""
     try:
         return disk.read_file(path)
     except FileNotFoundError:
@@ -292,7 +295,7 @@ def _content(path: str) -> bytes | None:
 
 
 def read(path: str, kind: Kind[R], key: str, read_file: Callable[[str], bytes] = disk.read_file) -> bytes:
-    """All bytes of a record, which has its file at *path* or none yet.
+    """Read all bytes of a record, whose file at *path* may not exist yet.
 
     Raises:
         FileNotFoundError: There is no such record.
@@ -303,7 +306,8 @@ def read(path: str, kind: Kind[R], key: str, read_file: Callable[[str], bytes] =
 
 
 def document_in(path: str, kind: Kind[Any], key: str) -> dict[str, Any]:
-    """The JSON object of the record at *path*, with every field that has a value: of a file of ours that of its text.
+    """Return the JSON object of the record at *path*, with every field that has a value. A file of our own is only
+    parsed.
 
     Raises:
         FileNotFoundError, DamagedRecord, StorageFailed: As for `read`.
@@ -334,7 +338,7 @@ def each(
 
 
 def files(layout: Layout, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
-    """The key and the bytes of each record of a kind.
+    """Yield the key and the bytes of each record of a kind.
 
     Raises:
         DamagedRecord: One is not good, or nobody can tell which records there are; the others come first.
@@ -351,8 +355,8 @@ def files(layout: Layout, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes
 
 
 def names_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) -> list[str]:
-    """The names in the directory, with those of the files that records are still to have; if nobody can tell which,
-    that is one of the *problems*.
+    """Return the names in the directory, with the names of records that have no file of their own yet. If these are
+    unknown, an error is appended to *problems*.
 
     Raises:
         StorageFailed: The system refused.
@@ -368,7 +372,9 @@ def names_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) -
 
 
 def keys_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) -> list[str]:
-    """The keys that the files of a directory stand for, by number or name; other files are *problems*."""
+    """Return the keys of the files in a directory, by number or name. For other files errors are appended to
+    *problems*.
+    """
     found = [name[:-5] for name in names_in(directory, kind, problems) if name.endswith(".json")]
     keys = keys_among(found, kind) if kind.numbered else sorted(filter(is_name, found))
     if len(keys) < len(found):
@@ -383,7 +389,7 @@ def keys_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) ->
 
 
 def _waiting(directory: str, kind: Kind[R]) -> dict[str, bytes]:
-    """The waiting records in the file, by their names; empty if there is no file."""
+    """Return the records in the file that have no file of their own yet, by name; empty if the file does not exist."""
     path = f"{directory}/{NAME}"
     if not (kind.numbered and os.path.lexists(path)):
         return {}

@@ -1,5 +1,5 @@
-"""Single files and directories, read with suspicion, opened again only once they changed, and written so that a crash
-leaves the old or the new; the root.
+"""Single files and directories: reading with suspicion, writing so that a crash leaves the old or the new file, and
+remembering what was read.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, 
 _BEGIN = os.O_WRONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _TEMP = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _USUAL = 8192
-"""More bytes than most records have."""
+"""A size in bytes that most records do not exceed."""
 _made = 0
 
 
 def read_file(path: str, limit: int = MAX_RECORD) -> bytes:
-    """All bytes of a regular file.
+    """Read all bytes of a regular file.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -42,7 +42,7 @@ def read_file(path: str, limit: int = MAX_RECORD) -> bytes:
 
 
 def read_with_state(path: str, limit: int = MAX_RECORD) -> tuple[bytes, os.stat_result]:
-    """As `read_file`, and what the system said of the file just before it was read."""
+    """Read a file, and return its bytes with its state just before it was read."""
     try:
         descriptor = os.open(path, _READ)
     except (FileNotFoundError, NotADirectoryError):
@@ -63,8 +63,10 @@ def read_with_state(path: str, limit: int = MAX_RECORD) -> tuple[bytes, os.stat_
 
 
 def glance(path: str) -> bytes:
-    """The bytes of a file of the usual size; nothing of a larger one, or where it can't be read. What kind of file it
-    is was not looked at, which takes as long as reading it: only for what says of itself that it is whole.
+    """Read a file of the usual size; empty if it is larger or cannot be read.
+
+    The kind of file is not checked, since that takes as long as reading it. So this is only for files that show by
+    themselves that they are whole.
     """
     try:
         descriptor = os.open(path, _READ)
@@ -80,7 +82,7 @@ def glance(path: str) -> bytes:
 
 
 def read_named(path: str, most: int) -> bytes:
-    """At most so many bytes of a file that somebody named: a pipe would keep us waiting, and a device feed us.
+    """Read at most so many bytes of a file that a person named. A pipe would block, and a device never end.
 
     Raises:
         OSError: It can't be read, or is no regular file.
@@ -92,7 +94,7 @@ def read_named(path: str, most: int) -> bytes:
 
 
 def release(descriptor: int) -> None:
-    """Close a file that was only read, locked or synced: an error changes nothing there, and none is reported."""
+    """Close a file that was only read, locked or synced. Errors are ignored, since they change nothing."""
     try:
         os.close(descriptor)
     except OSError:
@@ -117,7 +119,7 @@ def _read_all(descriptor: int, found: os.stat_result, path: str, limit: int) -> 
 
 
 def write_temp(directory: str, data: bytes) -> str:
-    """Write *data* to a new file in *directory* and bring it to the disk; its path.
+    """Write *data* to a new file in *directory*, sync it, and return its path.
 
     Raises:
         StorageFailed: The system refused; nothing is left behind.
@@ -145,7 +147,8 @@ def write_temp(directory: str, data: bytes) -> str:
 
 
 class Written:
-    """A new file in *directory*, on the disk with all its *data*; its path, for a `with` block that finds it a place.
+    """A new file in *directory* with *data*, synced to the disk. A `with` block gets its path and moves it to its
+    place.
 
     Raises:
         StorageFailed: The system refused; nothing is left behind, nor when the block fails.
@@ -163,7 +166,7 @@ class Written:
 
 
 def begin(temp: str, data: bytes) -> None:
-    """Have the file *temp* begin with *data*, in the place of as many bytes, which is not brought to the disk.
+    """Overwrite the beginning of the file *temp* with *data*, without syncing it.
 
     Raises:
         StorageFailed: The system refused.
@@ -179,14 +182,14 @@ def begin(temp: str, data: bytes) -> None:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write all of it, however little is taken at a time."""
+    """Write all data, however little the system takes at a time."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
 
 
 def discard(path: str) -> None:
-    """Remove a file that nothing depends on, if that can be done."""
+    """Remove a file that nothing depends on, if possible."""
     try:
         os.unlink(path)
     except OSError:
@@ -194,7 +197,7 @@ def discard(path: str) -> None:
 
 
 def commit(temp: str, path: str) -> None:
-    """Put the file *temp* in the place of *path*, durably.
+    """Move the file *temp* to *path*, durably.
 
     Raises:
         StorageFailed: It was not put there.
@@ -205,7 +208,7 @@ def commit(temp: str, path: str) -> None:
 
 
 def put(temp: str, path: str) -> None:
-    """Put the file *temp* in the place of *path*; it is durable when `confirm` says so.
+    """Move the file *temp* to *path*. It is durable once `confirm` returns.
 
     Raises:
         StorageFailed: It was not put there.
@@ -218,7 +221,7 @@ def put(temp: str, path: str) -> None:
 
 
 def confirm(directory: str, path: str) -> None:
-    """Make the entries of *directory* durable, where *path* was changed or seen.
+    """Make the entries of *directory* durable after *path* was changed or seen.
 
     Raises:
         OutcomeUnknown: The disk did not confirm.
@@ -233,7 +236,7 @@ def confirm(directory: str, path: str) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """Bring the entries of a directory to the disk (Linux keeps them in memory otherwise)."""
+    """Sync the entries of a directory to the disk. Linux keeps them in memory otherwise."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -242,7 +245,12 @@ def sync_directory(path: str) -> None:
 
 
 def make_directories(path: str, root: str) -> None:
-    """Make *path* and what is missing above it, each durable in its parent.
+    """Make *path* and the missing directories above it, each durable in its parent.
+
+    An existing directory may not be durable yet: another process may be making it, or was killed while doing so. A
+    directory with a lock file is durable, since that file is made afterwards.
+
+    Above *root*, directories have the mode of the user's umask; from *root* on, they are for the user alone.
 
     A directory that is there may be younger than the last time its parent was brought to the disk: another process
     makes it just now, or was killed doing so. One with a lock file is older, since that is made afterwards.
@@ -272,7 +280,7 @@ def make_directories(path: str, root: str) -> None:
 
 
 def names_in(path: str) -> list[str]:
-    """The names in a directory, in no order; none when it is not there.
+    """Return the names in a directory, in no order; none if it does not exist.
 
     Raises:
         StorageFailed: The system refused.
@@ -286,7 +294,7 @@ def names_in(path: str) -> list[str]:
 
 
 def refuse_taken(directory: str, file_name: str, what: str) -> None:
-    """Refuse a name that differs from one in the directory only in case, if at all.
+    """Refuse a name that the directory already has, also in another case.
 
     Raises:
         AlreadyExists: There is one.
@@ -297,7 +305,7 @@ def refuse_taken(directory: str, file_name: str, what: str) -> None:
 
 
 def failed(doing: str, path: str, error: OSError) -> errors.StorageFailed:
-    """The refusal that says what the system would not do, where, and what helps."""
+    """Return the refusal that says what the system refused, where, and what helps."""
     return errors.StorageFailed(f"can't {doing} {path}: {error.strerror or error}", _REMEDIES.get(error.errno or 0, ""))
 
 
@@ -330,7 +338,7 @@ _NETWORK = (" - nfs", " - cifs", " - smb", " - fuse", " - 9p ", " - ceph", " - a
 
 
 def check_owner(root: str) -> None:
-    """Refuse a root that another user owns or may write to; one that is not there yet is fine.
+    """Refuse a root that another user owns or may write to. A missing root is accepted.
 
     Raises:
         NotAllowed: Others could have put in it what would be believed here.
@@ -350,7 +358,7 @@ def check_owner(root: str) -> None:
 
 
 def prepare_root(root: str) -> None:
-    """Make the root, if need be, and see that it is on a local
+    """Make the root if it is missing, and check that its disk is local.
 
     Raises:
         StorageFailed: It can't be made, or its file system does not exclude writers of other machines.
@@ -367,7 +375,7 @@ def prepare_root(root: str) -> None:
 
 
 def network_file_system(path: str) -> str:
-    """The type of the file system that holds *path*, if it is one of the network; empty otherwise or if unknown."""
+    """Return the type of the file system at *path* if it is a network file system; else empty."""
     try:
         if os.major(os.stat(path).st_dev):  # a device of this machine: what is mounted is only asked for what has none
             return ""
@@ -386,23 +394,23 @@ def network_file_system(path: str) -> str:
 
 
 _STEP = 20_000_000
-"""Nanoseconds by which two changes differ for certain in the times that the file system notes: kernels count these
-times in steps of up to 10 ms.
+"""Two changes that are so many nanoseconds apart surely differ in their file times: kernels count these in steps of up
+to 10 ms.
 """
 _COARSE_STEP = 2_100_000_000
-"""The same where the file system notes no fractions of a second: some note whole seconds, some every other one."""
+"""The same for file systems without fractions of a second: some note whole seconds, some every other one."""
 _UNKNOWN: tuple[bytes | None, list[str] | None] = None, None
 _REMEMBERED = 1024
 _LARGEST = 64 * 1024
-"""Bytes of the largest file that is remembered, so that all of them take at most 64 MB."""
+"""The size in bytes of the largest file that is remembered, so that all together take at most 64 MB."""
 
 
 class Contents:
-    """The contents of files that were read or written, by their paths.
+    """The contents of files that were read or written, by path.
 
-    A file is unchanged while its inode, its size and its times are the same. A file that had just changed when it was
-    read may change once more within the same step of these times, so it is opened again the next time. Records are
-    not kept, because callers may change them.
+    A file counts as unchanged while its inode, size and times are the same. A file that changed just before it was read
+    may change again within the same step of its times, so it is read again the next time. Records are not kept, because
+    callers may change them.
     """
 
     def __init__(self) -> None:
@@ -412,7 +420,7 @@ class Contents:
         """The bytes of each valid record, and the marks of those that were written here."""
 
     def read(self, path: str) -> bytes:
-        """All bytes of a file, as it is now.
+        """Read all bytes of a file, as it is now.
 
         Raises:
             FileNotFoundError, DamagedRecord, StorageFailed: As for `read_file`.
@@ -430,7 +438,7 @@ class Contents:
         return data
 
     def decode(self, data: bytes, kind: Kind[R], key: str, path: str) -> R:
-        """The record in a file; checked unless it has the bytes that it had when it was checked or written last.
+        """Return the record in a file. It is checked unless its bytes are the ones that were last checked or written.
 
         Raises:
             DamagedRecord: They have the wrong shape.
@@ -443,16 +451,16 @@ class Contents:
         return record
 
     def is_valid(self, path: str, data: bytes) -> bool:
-        """Whether the file had these bytes when it was checked or written last."""
+        """Whether these are the bytes of the file that were last checked or written."""
         return self._valid.get(path, _UNKNOWN)[0] == data
 
     def marks(self, path: str, data: bytes) -> list[str] | None:
-        """The marks of the record that was written with these bytes; None if that was another."""
+        """Return the marks of the record that was written with these bytes; None if the bytes are others."""
         valid, marks = self._valid.get(path, _UNKNOWN)  # once: another thread may forget it meanwhile
         return marks if valid == data else None
 
     def remember(self, path: str, data: bytes, marks: list[str] | None = None) -> None:
-        """Take the bytes of the file for valid; and *marks* for those of the record that was written with them."""
+        """Note that these bytes of the file are valid, and that the record in them has these *marks*."""
         if len(data) <= _LARGEST:
             if len(self._valid) >= _REMEMBERED:
                 self._valid.clear()

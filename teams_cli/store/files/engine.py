@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     R = TypeVar("R", bound=Record)
 
 FILES = "files"
-"""The address of the store that is in files under the root."""
+"""The address of the store in files below the root."""
 _A_MOMENT = 1.0
 
 
 class FileStore(Store):
-    """Keeps records as files under *root*. A change waits at most *lock_timeout* seconds for its *lock*."""
+    """Keeps records as files below *root*. A change waits at most *lock_timeout* seconds for its *lock*."""
 
     host = ""
 
@@ -357,8 +357,8 @@ class FileStore(Store):
         marks.mark_anew(self.layout, self.lock, team, kind, keys, marks_of)
 
     def _clear_marks(self, team: str, kind: Kind[R], key: str, over: list[str], stored: bytes, kept: list[str]) -> None:
-        """Remove the marks that are *over*, except those that the record has again by now. As it was *stored* it has
-        those that are *kept*. A mark too many does no harm.
+        """Remove the marks that are *over*, unless the record has them again by now. The record as it was *stored* has
+        the marks *kept*. A mark too many does no harm.
         """
         path = self.layout.path(team, kind, key)
         try:
@@ -375,7 +375,7 @@ class FileStore(Store):
             return
 
     def _prepare(self) -> None:
-        """Before the first change, make the root, and check that its disk excludes writers of other machines."""
+        """Make the root before the first change, and check that its disk excludes writers of other machines."""
         if not self._writable:
             disk.prepare_root(self.address)
             self._writable = True

@@ -24,8 +24,8 @@ _LEFTOVER_AGE = 36 * 3600.0
 
 
 def examine(store: FileStore, kinds: Sequence[Kind[Record]], fix: bool, only: str) -> Iterator[Finding]:
-    """What is wrong with the files; with *fix*, what can be mended without losing anything is. Of the teams *only* that
-    one, if it is named.
+    """Yield what is wrong with the files, of *only* that team if it is named. With *fix*, repair what can be repaired
+    without losing anything.
 
     Damaged files are moved to `quarantine`, never changed.
     """
@@ -65,7 +65,7 @@ def _root(store: FileStore) -> Iterator[Finding]:
 
 
 def _leftovers(store: FileStore, fix: bool) -> Iterator[Finding]:
-    """Files that a crashed process was writing; younger ones may be being written now."""
+    """Find temporary files of crashed processes. Younger ones may be in use."""
     for name in disk.names_in(f"{store.address}/tmp"):
         path = f"{store.address}/tmp/{name}"
         try:
@@ -86,7 +86,7 @@ def _remove(path: str) -> None:
 
 
 def _remains(store: FileStore) -> Iterator[Finding]:
-    """Teams that lost their `team.json`, and with it are in no list."""
+    """Find teams without `team.json`, which no list shows."""
     known = set(store.teams())
     found = {name for part in ("teams", "tasks") for name in disk.names_in(f"{store.address}/{part}") if is_name(name)}
     for name in sorted(found - known):
@@ -96,7 +96,7 @@ def _remains(store: FileStore) -> Iterator[Finding]:
 
 
 def _remainder(store: FileStore, team: str) -> str:
-    """What there is of a team that has no `team.json`; empty if nothing, as after a crash while it was created."""
+    """Return what is left of a team without `team.json`; empty if nothing is, as after a crash while it was created."""
     directory, tasks = store.layout.team(team), store.layout.tasks(team)
     own = [f"{directory}/{name}" for name in disk.names_in(directory)]
     own += [f"{tasks}/{name}" for name in disk.names_in(tasks) if name.endswith(".json")]
@@ -137,7 +137,7 @@ def _quarantine(store: FileStore, team: str, path: str) -> None:
 
 
 def _packed(store: FileStore, team: str) -> Iterator[Finding]:
-    """Files of packed messages, as older versions made them, from which somebody has taken messages out."""
+    """Find files of packed messages, which older versions made, from which somebody has taken messages out."""
     log = store.log(team)
     for segment in log.segments():
         here = Packed(f"{log.directory}/{segment}")
@@ -147,8 +147,9 @@ def _packed(store: FileStore, team: str) -> Iterator[Finding]:
 
 
 def _marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterator[Finding]:
-    """Records that can't be found by their label, as after an edit by hand: `claim-task --next` would see them last;
-    and marks of records that have lost the label, which it would look at each time.
+    """Find records that are not found by their label, and marks of labels that records no longer have.
+
+    Edits by hand leave both: `claim-task --next` sees such records last, and looks in vain at such marks each time.
     """
     assert kind.label is not None
     wanted: dict[str, list[str]] = {}
@@ -170,7 +171,7 @@ def _marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterat
 
 
 def _is_stale(store: FileStore, team: str, kind: Kind[Record], label: str, key: str) -> bool:
-    """Whether the record has not that label; one that can't be read may have it."""
+    """Whether the record lacks that label. A record that cannot be read may have it."""
     assert kind.label is not None
     try:
         return kind.label(store.get(team, kind, key)[0]) != label
@@ -181,7 +182,7 @@ def _is_stale(store: FileStore, team: str, kind: Kind[Record], label: str, key: 
 
 
 def _strays(store: FileStore, team: str) -> Iterator[Finding]:
-    """Messages that another program put beside ours: nobody reads them."""
+    """Find messages that another program put beside ours. Nobody reads them."""
     directory = f"{store.address}/teams/{team}/messages"
     for name in disk.names_in(directory):
         if name.endswith(".json"):

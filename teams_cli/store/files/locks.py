@@ -1,4 +1,4 @@
-"""One lock a directory: held by the kernel, so that it dies with its holder, on a file that is never removed."""
+"""One lock a directory, held by the kernel on a file that is never removed. It ends with the process that holds it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ except ImportError:  # no flock here: filelock knows what the platform has
     fcntl = None  # type: ignore[assignment]
 
 _LONGEST = 0.005
-"""Seconds between two looks for a lock at most."""
+"""The most seconds between two tries for a lock."""
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def hold(path: str, root: str) -> int | None:
-    """The lock on a file below *root*, for as long as the descriptor is open; None if another process has it.
+    """Lock a file below *root* as long as the descriptor is open. Return None if another process holds it.
 
     Raises:
         StorageFailed: It can't be opened or locked, or the directories above it can't be made.
@@ -40,7 +40,9 @@ def hold(path: str, root: str) -> int | None:
 
 
 class Lock:
-    """The right to change what is in a directory, for the length of a `with` block.
+    """A `with` block that may change the content of a directory.
+
+    Start no process in it: the child would hold the lock too.
 
     Nothing may be started while it is held: a child would hold it too.
 
@@ -61,7 +63,7 @@ class Lock:
 
 
 class PortableLock(Lock):
-    """The same right, by what the platform has: `filelock` knows. Where there is `flock`, each excludes the other."""
+    """The same lock by `filelock`, for every platform. Where there is `flock`, each excludes the other."""
 
     def __enter__(self) -> None:
         self._lock = _filelock(self.path, self.timeout)
@@ -75,11 +77,11 @@ LOCK = Lock if fcntl else PortableLock
 
 
 def _flock(path: str, timeout: float) -> int:
-    """Lock as `filelock` does on this platform, with the same exclusion, in 1/50 of the time: that takes longer to
-    import than an everyday command takes to run.
+    """Lock as `filelock` does on this platform, with the same exclusion. Importing `filelock` takes longer than an
+    everyday command.
 
-    A change holds the lock for about a millisecond, so the first looks come soon, then later, so that those who wait
-    leave the processor to the one who works.
+    A change holds the lock for about a millisecond, so the first tries come soon and later ones more rarely, which
+    leaves the processor to the holder.
     """
     give_up = time.monotonic() + timeout
     pause = 0.0002
@@ -112,7 +114,7 @@ def _try(descriptor: int) -> bool:
 
 
 def _busy(path: str, timeout: float) -> errors.Busy:
-    """The refusal after waiting so long for a lock; names the holder, where the system tells."""
+    """Return the refusal after waiting for a lock. It names the holder if the system tells it."""
     holder = holder_of(path)
     if holder is None:
         return errors.Busy(f"{path} was held for {timeout:g} seconds", "Nothing was changed; try again.")
@@ -123,7 +125,7 @@ def _busy(path: str, timeout: float) -> errors.Busy:
 
 
 def holder_of(path: str) -> int | None:
-    """The process that holds the lock file, where the system tells."""
+    """Return the process that holds the lock file, if the system tells it."""
     try:
         found = os.stat(path)
         inode = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
@@ -138,7 +140,7 @@ def holder_of(path: str) -> int | None:
 
 
 def _open(path: str) -> tuple[int, os.stat_result]:
-    """The lock file, made if need be, and what it is.
+    """Open the lock file, which is made if it is missing, and return it with its identity.
 
     Raises:
         StorageFailed: It can't be opened, or is no file that can be locked.
@@ -163,7 +165,7 @@ def _open(path: str) -> tuple[int, os.stat_result]:
 
 
 def _still_there(descriptor: int, opened: os.stat_result, path: str) -> bool:
-    """Whether the file that was opened is still the one of that path."""
+    """Whether the opened file is still the file at that path."""
     try:
         return os.path.samestat(opened, os.lstat(path))
     except FileNotFoundError:

@@ -1,7 +1,8 @@
-"""Marks: empty files by which records are found without reading all, by their label or as owing a notice.
+"""Marks: empty files that tell which records have a label or owe a notice, so that not all records need to be read.
 
-Marks of a label are in `<label>/` for the first thousand numbers, and in `<label>.<thousand>/` for each further one: in
-one directory for 10,000 tasks `claim-task --next` takes 9 ms instead of 1.6. Version 0.1 put all into the first.
+Marks of a label are in `<label>/` for the first thousand numbers, and in `<label>.<thousand>/` for each further
+thousand: with 10,000 tasks in one directory, `claim-task --next` takes 9 ms instead of 1.6. Version 0.1 put all of them
+into the first.
 """
 
 from __future__ import annotations
@@ -25,30 +26,30 @@ if TYPE_CHECKING:
 
 
 def place(label: str, key: str) -> str:
-    """The path of a record's mark below the index."""
+    """Return the path of a record's mark below the index."""
     thousand = _thousand(key)
     return f"{label}.{thousand}/{key}" if thousand else f"{label}/{key}"
 
 
 def _thousand(key: str) -> str:
-    """The thousands in the number of a key, as digits; empty below a thousand, and where there is none."""
+    """Return the thousands of the number in a key, as digits; empty below a thousand or without a number."""
     digits = key.rpartition("-")[2]
     return digits[:-3] if digits.isdecimal() else ""
 
 
 def label_of(directory: str) -> str:
-    """The label of the marks in a directory of the index."""
+    """Return the label of the marks in a directory of the index."""
     return directory.partition(".")[0]
 
 
 def owed(kind: str, key: str) -> str:
-    """The name of the mark of a record that owes a notice."""
+    """Return the name of the mark of a record that owes a notice."""
     return f"{kind}~{key}"
 
 
 def labelled(index: str, marked_in: Collection[str], labels: Collection[str]) -> Iterator[str]:
-    """The keys of which there are marks of these labels in the directories *marked_in*, lowest number first; no more is
-    read than is asked for.
+    """Yield the keys that have marks of these labels in the directories *marked_in*, lowest number first. A directory
+    is only read once its keys are asked for.
     """
     keys: dict[str, set[str]] = {"": set()}
     later: dict[str, list[str]] = {}
@@ -64,8 +65,8 @@ def labelled(index: str, marked_in: Collection[str], labels: Collection[str]) ->
 
 
 def by_label(index: str, marked_in: Collection[str], names: Collection[str]) -> dict[str, Collection[str]]:
-    """The keys of the records that have files of these *names*, by the label of which each has a mark in one of the
-    directories *marked_in*; under "" those that have none, or several.
+    """Return the keys of the records with files of these *names*, by the label of their mark in one of the directories
+    *marked_in*. Records without a mark, or with several, are under "".
     """
     found: dict[str, list[str]] = {}
     for name in marked_in:
@@ -86,7 +87,7 @@ def _keys(names: Collection[str]) -> set[str]:
 
 
 def _each_once(found: dict[str, list[str]], keys: set[str]) -> dict[str, Collection[str]]:
-    """What was *found*, without what is no key, and with the keys under "" that have no label or several."""
+    """Return *found* without what is no key, and with the keys under "" that have no label or several."""
     labels: dict[str, set[str]] = {key: set() for key in keys}
     for label, marked in found.items():
         for key in keys.intersection(marked):
@@ -98,7 +99,7 @@ def _each_once(found: dict[str, list[str]], keys: set[str]) -> dict[str, Collect
 
 
 def make(paths: Collection[str]) -> None:
-    """Make a record findable before it says why: a mark too many does no harm, one too few might.
+    """Mark a record before it is stored: a mark too many does no harm, but one too few might.
 
     Raises:
         StorageFailed: The system refused.
@@ -127,7 +128,7 @@ def _make_directories(path: str) -> None:
 
 
 def clear(paths: Collection[str], kept: Collection[str] = ()) -> None:
-    """Remove marks by which a record is not to be found any more, also where version 0.1 put them."""
+    """Remove marks of a record, also where version 0.1 put them."""
     for path in paths:
         if path not in kept:
             disk.discard(path)
@@ -138,7 +139,7 @@ def clear(paths: Collection[str], kept: Collection[str] = ()) -> None:
 
 
 _AT_ONCE = 500
-"""The number of records marked before others get a turn."""
+"""The number of records that are marked before other processes get a turn."""
 
 
 def mark_anew(
@@ -149,7 +150,7 @@ def mark_anew(
     keys: Collection[str],
     marks_of: Callable[[str], list[str]],
 ) -> None:
-    """Give the records the marks that *marks_of* says, and no other, as far as can be done at once."""
+    """Give the records exactly the marks that *marks_of* returns, as far as possible at once."""
     waiting, labels = list(keys), layout.labels(team, kind)
     directory = layout.directory(team, kind)
     try:

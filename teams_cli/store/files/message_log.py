@@ -1,8 +1,10 @@
-"""The log of one team's messages as files, a thousand to a directory, each written once and never changed; and the
-team's history, a JSON object a line, which is derived and never the truth.
+"""The log of a team's messages as files, and the team's history.
 
-Older versions packed those of a closed team, a directory in one file, `packed.json`, which is there before the others
-go. So that file is looked for after the directory was listed: it has what went away meanwhile.
+A thousand messages share a directory. Each is written once and never changed. The history has one JSON object a line;
+it is derived from changes and never decides anything.
+
+Older versions packed the messages of a closed team, one directory into one file, `packed.json`, which they wrote before
+they removed the messages. So that file is looked for after the directory was listed.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ _CORRECT = "Correct the file or its name."
 
 
 class MessageLog:
-    """Messages as `<number div 1000>/<number>.<to>.<uid>.json`; number order is the order of commitment."""
+    """Messages as `<number div 1000>/<number>.<to>.<uid>.json`. The order of numbers is the order of commits."""
 
     def __init__(self, directory: str, root: str, lock: Callable[[str], Lock], contents: Contents) -> None:
         self.directory = directory
@@ -51,12 +53,13 @@ class MessageLog:
     def append(
         self, kind: Kind[R], to: Sequence[str], record: R, uid: str | None, check: Callable[[], None]
     ) -> tuple[R, bool]:
-        """See the contract; *check* refuses, under the lock, what is not to be appended.
+        """See the contract. *check* is called under the lock and may refuse the message.
 
-        Numbers are given under the lock, and much is sent at the same time: so what takes long is done outside of it.
-        Only behind the numbers that were given before, messages with the same uid can have been added meanwhile.
-        The file is on the disk before, all but its number, which stands in its name and is filled in for people; the
-        entry of the directory is brought to the disk behind. Whoever gives the next number does so too.
+        Numbers are given under the lock, and many messages are sent at the same time, so slow work is done outside of
+        it. Only messages behind the numbers that were given before can have the same uid.
+
+        The file is synced before it gets its number, which is in its name and is filled in for people; then the entry
+        of the directory is synced, also by whoever gives the next number.
         """
         check_addressees(to, uid)
         addressee = _SEVERAL if getattr(record, "recipients", None) else to[0]
@@ -83,7 +86,9 @@ class MessageLog:
         return kind.numbering(record, number), True
 
     def _put_next(self, kind: Kind[R], look: _Look, temp: str, digits: int, ending: str) -> tuple[int, str]:
-        """Make the file the next message, if its number has so many *digits*: the number, and the path if it is."""
+        """Make the file the next message if its number has so many *digits*. Return the number, and the path if it was
+        made.
+        """
         before, newest = self._given(look)
         number = max(before, newest) + 1
         kind.refuse_too_high(number)
@@ -96,7 +101,7 @@ class MessageLog:
         return number, path
 
     def _segment_for(self, number: int, newest: int) -> str:
-        """The directory for the message behind the *newest*; all messages in the directories before it are durable."""
+        """Return the directory for the message after the *newest*. All messages in earlier directories are durable."""
         segment = f"{self.directory}/{number // _SEGMENT}"
         first = not newest or newest // _SEGMENT != number // _SEGMENT
         if first or not os.path.isdir(segment):  # who made it may have been killed before it was durable
@@ -132,8 +137,8 @@ class MessageLog:
     ) -> tuple[list[R], int] | None:
         """See the contract. None if older directories would have to be read too.
 
-        Numbers are given one after the other, and a directory that is listed while messages arrive may show a later one
-        and not an earlier: where one is missing, it is listed once more.
+        A directory that is listed while messages arrive may show a later message but not an earlier one. If a number is
+        missing, it is listed once more.
         """
         names = disk.names_in(self.directory)
         segment = max(_segments(names), default=0)
@@ -149,7 +154,7 @@ class MessageLog:
         return found, last
 
     def envelopes(self, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
-        """See the contract. Those to several have to be read for it."""
+        """See the contract. Messages to several agents are read for this."""
         for segment in self.segments():
             if segment >= (after + 1) // _SEGMENT:
                 for name in _without_most_before(after, segment, self.listed(segment)):
@@ -159,7 +164,7 @@ class MessageLog:
                         yield number, uid, [to] if to != _SEVERAL else self._recipients(kind, path)
 
     def _recipients(self, kind: Kind[R], path: str) -> Sequence[str]:
-        """The recipients of a message to several; none if it can't be read."""
+        """Return the recipients of a message to several agents; none if it cannot be read."""
         found: list[R] = []
         self._take(kind, path, None, found, [])
         return found[0].recipients or () if found else ()  # type: ignore[attr-defined]
@@ -195,25 +200,26 @@ class MessageLog:
         return max(self._given(_Look(self)))
 
     def glance(self, agent: str, after: int, sent: int, to: Sequence[str]) -> int | None:
-        """See the contract; what was *sent* last from here, *to* whom, needs no look either. A message whose sender was
-        killed before it noted the number is seen with the next one, and by `news`.
+        """See the contract. The message that was *sent* last from here, *to* these agents, needs no look either.
+
+        If a sender was killed before it noted the number, its message is seen with the next one, and by `news`.
         """
         noted = self._noted()
         none_came = noted == after or (noted == after + 1 == sent and agent not in to)
         return noted if noted and none_came else None  # older versions noted none
 
     def _noted(self) -> int:
-        """The highest number that is noted as given."""
+        """Return the noted highest number."""
         return directories.highest(disk.names_in(self.directory))
 
     def _given(self, look: _Look) -> tuple[int, int]:
-        """The highest number that was given: by what is noted of it, and by the messages that there are."""
+        """Return the highest number that was given, by the note and by the existing messages."""
         noted = directories.highest(look.names)
         return noted, self._newest(look, noted)
 
     def _newest(self, look: _Look, noted: int) -> int:
-        """The highest number of a message; of those in one directory with the one that was *noted*, mostly only those
-        behind it are looked at.
+        """Return the highest number of a message. In the directory of the *noted* number, mostly only later names are
+        looked at.
         """
         for segment in reversed(_segments(look.names)):
             names = _without_most_before(noted, segment, look.of(segment))
@@ -224,7 +230,7 @@ class MessageLog:
         return 0
 
     def place_of(self, key: str) -> tuple[int, str]:
-        """The number of the message that is packed under the key, and where its file goes.
+        """Return the number of the message that is packed under the key, and the path of its file.
 
         Raises:
             DamagedRecord: It is the key of none.
@@ -242,8 +248,8 @@ class MessageLog:
         raise errors.NotFound(f"there is no {kind.name} {key}")
 
     def _find(self, look: _Look, ending: str, first: int, end: int | None = None) -> str | None:
-        """The newest message whose file name ends so, in the directories from the *first* to before the *end*: a retry
-        comes soon after what it repeats.
+        """Return the newest message whose file name has that end, in the directories from *first* to before *end*: a
+        repeated message comes soon after the first.
         """
         for segment in reversed(_segments(look.names)):
             if segment < first or (end is not None and segment >= end):
@@ -257,15 +263,15 @@ class MessageLog:
         return None
 
     def segments(self) -> list[int]:
-        """The numbers of the directories that there are, in order."""
+        """Return the numbers of the existing directories, in order."""
         return _segments(disk.names_in(self.directory))
 
     def files(self, segment: int) -> list[tuple[int, str]]:
-        """The numbers and paths of the messages in a directory, in order."""
+        """Yield the numbers and paths of the messages in a directory, in order."""
         return [(number, f"{self.directory}/{segment}/{name}") for number, name in self._names(segment, None)]
 
     def _names(self, segment: int, agent: str | None, after: int = 0) -> list[tuple[int, str]]:
-        """The numbers and file names of messages after that one that may be for *agent*, in order."""
+        """Yield the numbers and file names of messages after that number that may be for *agent*, in order."""
         names = _without_most_before(after, segment, self.listed(segment))
         if agent is not None:
             names = _names_for(agent, names)
@@ -275,14 +281,14 @@ class MessageLog:
         return sorted((number, name) for name in names if (number := _number(name)))
 
     def listed(self, segment: int) -> list[str]:
-        """The names of the files in a directory, and of those that were packed there."""
+        """Return the names of the files in a directory, and of the messages that were packed there."""
         directory = f"{self.directory}/{segment}"
         names = disk.names_in(directory)
         packed = self._look_for_packed(directory)
         return [*{*names, *packed}] if packed else names
 
     def _look_for_packed(self, directory: str) -> Packed | None:
-        """The packed messages of the directory now."""
+        """Read the packed messages of the directory."""
         self._packed.pop(directory, None)
         if not os.path.lexists(f"{directory}/{PACKED}"):
             return None
@@ -290,7 +296,7 @@ class MessageLog:
         return self._packed.setdefault(directory, Packed(directory))
 
     def content(self, path: str) -> bytes:
-        """The file of a message that was listed, which may be packed since.
+        """Read the file of a listed message, which may have been packed since.
 
         Raises:
             FileNotFoundError: There is no such message.
@@ -299,7 +305,7 @@ class MessageLog:
         return self._read(path)[0]
 
     def _read(self, path: str) -> tuple[bytes, str]:
-        """As `content`, and where that is found: packed ones in the file with the others."""
+        """Read a listed message, and return it with the file in which it is: packed messages share one."""
         directory, _, name = path.rpartition("/")
         packed = self._packed.get(directory)
         if packed is None or (data := packed.get(name)) is None:
@@ -312,7 +318,7 @@ class MessageLog:
         return data, f"{directory}/{PACKED}/{name}"
 
     def decode(self, kind: Kind[R], path: str) -> R:
-        """The message in a file that was listed.
+        """Return the message in a listed file.
 
         Raises:
             FileNotFoundError, DamagedRecord, StorageFailed: As for `content`; or it is not one of that name.
@@ -328,8 +334,8 @@ class MessageLog:
 
 
 class _Look:
-    """The names in the directory of a log and in the directories below it. Each of those is listed when it is first
-    asked for: listing a large one takes long, and others may wait for the lock.
+    """The names in the directory of a log and in the directories below it. Each of these is listed when it is first
+    needed: listing a large one takes long, while others may wait for the lock.
     """
 
     def __init__(self, log: MessageLog) -> None:
@@ -338,15 +344,16 @@ class _Look:
         self._below: dict[int, list[str]] = {}
 
     def of(self, segment: int) -> list[str]:
-        """The names of the messages in the directory of that number."""
+        """Return the names of the messages in the directory of that number."""
         if segment not in self._below:
             self._below[segment] = self._log.listed(segment)
         return self._below[segment]
 
 
 class Packed:
-    """The messages that an older version packed in a directory, by the names of their files; empty if there is no such
-    file.
+    """The messages of a directory that an older version packed, by their file names; empty without such a file.
+
+    It is a list of JSON values: a heading, then each message after the name of its former file:
 
     It is a row of JSON values: a heading, and each message as it was in its own file, below the name that this had:
 
@@ -374,18 +381,18 @@ class Packed:
         return len(self._files)
 
     def get(self, name: str) -> bytes | None:
-        """The bytes of the file that had that name; None if it is not here."""
+        """Return the bytes of the file that had that name; None if it is not here."""
         return self._files.get(name)
 
     @property
     def announced(self) -> int:
-        """The number of messages that the heading gives; 0 if it gives none."""
+        """Return the number of messages in the heading; 0 without one."""
         words = self.heading.decode("ascii", "replace").split(" ")
         return int(words[4]) if len(words) > 4 and words[4].isdecimal() else 0
 
 
 def check_addressees(to: Sequence[str], uid: str | None) -> None:
-    """Raises InvalidValue: A recipient or the uid is of another form."""
+    """Raises InvalidValue: A recipient or the uid is not valid."""
     for name in to:
         if not is_name(name):
             raise errors.InvalidValue(f"{name!r} is not a valid recipient", "Name an agent.")
@@ -399,8 +406,8 @@ def _segments(names: list[str]) -> list[int]:
 
 
 def _without_most_before(number: int, segment: int, names: list[str]) -> list[str]:
-    """The file names in a directory, without most of those before that number: told by how names are sorted, if they
-    have as many digits, which they have in all directories but the first.
+    """Return the file names in a directory without most of those before that number. This uses the order of names, so
+    it needs numbers with equally many digits, which all directories but the first have.
     """
     if number // _SEGMENT != segment or number < _SEGMENT // 10:
         return names
@@ -409,23 +416,23 @@ def _without_most_before(number: int, segment: int, names: list[str]) -> list[st
 
 
 def _names_for(agent: str, names: list[str]) -> list[str]:
-    """The file names of messages that may be for the agent: to it, or to several."""
+    """Return the file names of messages to the agent or to several agents."""
     alone, among_several = f".{agent}.", f".{_SEVERAL}."
     return [name for name in names if alone in name or among_several in name]
 
 
 def _place(file_name: str) -> tuple[int, str]:
-    """The sort key of file names by their numbers, without checking that they are numbers."""
+    """Return the sort key of file names with numbers, without checking them."""
     return file_name.find("."), file_name
 
 
 def _number(file_name: str) -> int:
-    """The number in the file name of a message; 0 if it is not one."""
+    """Return the number in the file name of a message; 0 if it is no message."""
     return _parts(file_name)[0]
 
 
 def _parts(file_name: str) -> tuple[int, str, str]:
-    """The number, the addressee and the uid in the file name of a message; 0 if it is not one."""
+    """Return the number, the addressee and the uid in a message's file name; for other files the number is 0."""
     parts = file_name.split(".")
     if len(parts) != 4 or parts[3] != "json" or not is_number(parts[0]):
         return 0, "", ""
@@ -437,11 +444,11 @@ _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_N
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 _MAX_LINE = 1 << 20
 _PART = 1 << 16
-"""Bytes that are read at once from the end."""
+"""The number of bytes that are read at once from the end."""
 
 
 def note_history(path: str, entries: Sequence[dict[str, Any]]) -> None:
-    """Add a line for each. What they tell of was done already, so a disk that refuses is no reason to fail."""
+    """Add a line for each entry. Errors of the disk are ignored, since the changes themselves are stored."""
     try:
         descriptor = os.open(path, _APPEND, 0o600)
     except OSError:
@@ -456,14 +463,14 @@ def note_history(path: str, entries: Sequence[dict[str, Any]]) -> None:
 
 
 def _at_line_start(descriptor: int) -> bool:
-    """Whether the last line is whole: a power failure may have left a part of one."""
+    """Whether the last line is whole. A power failure may have left a part of one."""
     end = os.lseek(descriptor, 0, os.SEEK_END)
     return end == 0 or os.pread(descriptor, 1, end - 1) == b"\n"
 
 
 def read_history(path: str, after: int, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The entries from byte *after* on, or from the last one back to it, each with the position behind it; lines that
-    are none are passed over.
+    """Yield the entries from byte *after* on, or from the last one back to it, each with the position that follows it.
+    Damaged lines are skipped.
     """
     try:
         descriptor = os.open(path, _READ)

@@ -1,8 +1,8 @@
-"""Finding records by words: by looking into the files, and for old messages into an index of them.
+"""Finding records by words: records by looking into their files, old messages by an index.
 
-A thousand messages share a directory, which does not change any more once it is full; its index is one file with a line
-for each of them, under `<root>/index/<team>/`. It is derived: it is made by whoever searches first, it may be removed
-at any time, and one that does not fit its directory is made anew.
+A thousand messages share a directory, which no longer changes once it is full. Its index is one file with a line for
+each message, below `<root>/index/<team>/`. The index is derived: whoever searches first makes it, it may be removed at
+any time, and one that does not fit its directory is made again.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 _LARGEST = 1 << 30
 _AT_ONCE = 50
 _END = b"# end\n"
-"""Behind an index that is whole: it is not brought to the disk, so a power failure may leave a part of it."""
+"""The mark at the end of a whole index. An index is not synced to the disk, so a power failure may leave a part of it.
+"""
 
 
 def in_records(directory: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
-    """The records in a directory that have the words, the last first. What was written by hand may mean one that it
-    does not say.
+    """Yield the keys of records in a directory that have the words, the last first. A file that was written by hand
+    always counts as a match.
     """
     for key in reversed(directories.keys_in(directory, kind, problems)):
         path, has_them = f"{directory}/{key}.json", True
@@ -53,14 +54,14 @@ def in_records(directory: str, kind: Kind[R], words: Sequence[str], problems: li
 
 
 class MessageSearch:
-    """Finds messages of one log; its indexes are in *directory*."""
+    """Finds messages of one log. Its indexes are in *directory*."""
 
     def __init__(self, log: MessageLog, directory: str) -> None:
         self.log = log
         self.directory = directory
 
     def search(self, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
-        """The messages that may have the words, the newest first."""
+        """Yield the messages that may have the words, newest first."""
         segments = self.log.segments()
         for segment in reversed(segments):
             numbers = self._numbers(segment, words, full=segment < segments[-1])
@@ -69,12 +70,12 @@ class MessageSearch:
                 del numbers[-_AT_ONCE:]
 
     def _numbers(self, segment: int, words: Sequence[str], full: bool) -> list[int]:
-        """The numbers of the messages in a directory that have the words."""
+        """Yield the numbers of the messages in a directory that have the words."""
         index = self._index(segment) if full else self._made(segment)
         return [number for number, line in _lines(index, words) if _has(line, words)]
 
     def _index(self, segment: int) -> bytes:
-        """The index of a directory that is full, as it is on the disk, or made now and kept."""
+        """Return the index of a full directory: the stored one, or one that is made and stored now."""
         stamp = _stamp(f"{self.log.directory}/{segment}")
         path = f"{self.directory}/{segment}"
         try:
@@ -88,7 +89,7 @@ class MessageSearch:
         return index
 
     def _made(self, segment: int) -> bytes:
-        """A line for each message, with its number and its text as it is compared; of one that can't be read, none."""
+        """Return a line for each message, with its number and text; unreadable messages have none."""
         lines = []
         for number, path in self.log.files(segment):
             try:
@@ -99,13 +100,13 @@ class MessageSearch:
 
 
 def _stamp(directory: str) -> bytes:
-    """The state of a directory as a value: it changes when a file is added, removed or replaced."""
+    """Return the state of a directory as a value that changes when a file is added, removed or replaced."""
     found = os.stat(directory)
     return f"# {found.st_ino} {found.st_mtime_ns}\n".encode()
 
 
 def _keep(path: str, index: bytes) -> None:
-    """Write the index in one go. A disk that refuses costs the next search time, and nothing else."""
+    """Write the index at once. If the disk refuses, the next search is slow, and nothing else happens."""
     temp = f"{path}.{os.getpid()}"
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
@@ -117,7 +118,7 @@ def _keep(path: str, index: bytes) -> None:
 
 
 def _lines(index: bytes, words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
-    """The lines of an index that have the longest of the words, each with its number."""
+    """Yield the lines of an index that have the longest of the words, each with its number."""
     wanted = max(words, key=len).encode()
     place = index.find(wanted)
     while place >= 0:
@@ -129,10 +130,10 @@ def _lines(index: bytes, words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
 
 
 def _folded(data: bytes) -> bytes:
-    """The text as it is compared. Most is ASCII, which needs no decoding."""
+    """Return the text in the form in which texts are compared. Most texts are ASCII, which needs no decoding."""
     return data.lower() if data.isascii() else data.decode(errors="replace").lower().encode()
 
 
 def _has(text: bytes, words: Sequence[str]) -> bool:
-    """Whether all words are somewhere in it; a text with characters that are spelt out may have any."""
+    """Whether all words are in the text. A text with escaped characters may have any word."""
     return b"\\u" in text or all(word.encode() in text for word in words)

@@ -1,4 +1,4 @@
-"""Waiting for a change under some directories: woken by inotify where there is one, else by looking again and again."""
+"""Waiting for a change below some directories: by inotify where the system has it, else by polling."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _OVERFLOW, _GONE, _IS_DIRECTORY = 0x4000, 0x8000, 0x40000000
 _FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 _PAUSE = 0.02
 _GRAIN = 1.0
-"""Seconds by which the coarsest of the usual clocks of files go on; of most it is some milliseconds."""
+"""The step in seconds of the coarsest common file times. Most steps are some milliseconds."""
 _HEAD = 16
-"""Bytes of an event before its name: descriptor, mask, cookie, length of the name; four each."""
+"""The bytes of an event before its name: descriptor, mask, cookie and length of the name, four each."""
 _KINDS = {"inboxes": "inbox"}
 _TOO_MANY = (
     "the system has no more watches for this user, so changes are seen up to a second late: "
@@ -36,12 +36,12 @@ _TOO_MANY = (
 )
 _LOOK_AGAIN = 1.0
 _SETTLING = 1.0
-"""Seconds in which a change from one label to another is done with, unless who made it was killed in between."""
+"""The seconds within which a change from one label to another is finished, unless its writer is killed."""
 
 
 def watch_directories(tree: str, flat: str, topics: Collection[str] | None = None) -> Watch:
-    """A watch over the directory *tree* of a team and those below it, also ones made later, and over *flat* alone,
-    which has its tasks; only for changes on the *topics*, if some are given.
+    """Return a watch over the directory *tree* of a team with everything below it, and over *flat*, which has its
+    tasks. With *topics*, only changes on these wake.
     """
     try:
         import ctypes
@@ -56,14 +56,14 @@ def watch_directories(tree: str, flat: str, topics: Collection[str] | None = Non
 
 
 def is_exhausted() -> bool:
-    """Whether the user has no watch left, so that whoever waits looks again and again."""
+    """Whether the user has no inotify watch left, so that a waiting process has to poll."""
     watch = watch_directories("/", "/", ())
     watch.close()
     return bool(watch.slow)
 
 
 class InotifyWatch:
-    """Wakes within a fraction of a millisecond. Others' changes are told from those asked for by the names of files."""
+    """Wakes within a fraction of a millisecond. The names of files tell which changes are wanted."""
 
     def __init__(self, tree: str, flat: str, topics: Collection[str] | None, libc: CDLL, descriptor: int) -> None:
         self.slow = ""
@@ -80,7 +80,7 @@ class InotifyWatch:
         self._add_new()
 
     def wait(self, timeout: float) -> bool:
-        """Block until anything asked for may have changed since the last call; False when *timeout* ran out."""
+        """Block until a wanted change may have happened since the last call; False after *timeout* seconds."""
         give_up = time.monotonic() + timeout
         if not self._is_told_of_directories() and self._add_new():
             self.heard = EVERY_TOPIC
@@ -103,7 +103,7 @@ class InotifyWatch:
                 return True
 
     def fileno(self) -> int:
-        """The descriptor for `select` and `poll`."""
+        """Return the descriptor for `select` and `poll`."""
         return self._descriptor
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class InotifyWatch:
             self._descriptor = -1
 
     def _take(self) -> frozenset[str]:
-        """The topics of all changes."""
+        """Return the topics of all changes that the system reported."""
         heard: set[str] = set()
         for watch, mask, name in self._events():
             if mask & _GONE:
@@ -143,7 +143,7 @@ class InotifyWatch:
                 at += _HEAD + length
 
     def _topics_of(self, directory: str, mask: int, name: str) -> set[str]:
-        """The topics of what happened to that file."""
+        """Return the topics of a change of that file."""
         tree, flat = self._places
         if directory.startswith(f"{flat}/index/"):
             return self._of_task(name, settled=True) if mask & _DELETE else set()
@@ -162,10 +162,10 @@ class InotifyWatch:
         return {kind, f"{kind}/{name[:-5]}"}
 
     def _of_task(self, key: str, settled: bool) -> set[str]:
-        """The topics of a task that has changed, with the labels of the marks that it has.
+        """Return the topics of a changed task, with the labels of its marks.
 
-        While it changes from one label to another it has the marks of both, before it is *settled* by removing one. One
-        that owes a notice has changed, and keeps both until that is sent.
+        While its label changes, the task has the marks of both labels; it is *settled* when one is removed. A task that
+        owes a notice keeps both until the notice is sent.
         """
         labels = _labels(f"{self._places[1]}/index", key)
         found = {"task", f"task/{key}"}
@@ -177,7 +177,7 @@ class InotifyWatch:
         return found
 
     def _left_unsettled(self) -> frozenset[str]:
-        """The topics of tasks that have two marks because their writer was killed: the topics of both marks."""
+        """Return the topics of tasks that have two marks because their writer was killed: the topics of both marks."""
         now = time.monotonic()
         found: set[str] = set()
         for key in [key for key, due in self._unsettled.items() if due <= now]:
@@ -185,12 +185,12 @@ class InotifyWatch:
         return frozenset(found)
 
     def _is_told_of_directories(self) -> bool:
-        """Whether the system tells of each directory that is made, so that nobody need look for new ones."""
+        """Whether the system reports each new directory, so that there is no need to look for them."""
         return not self.slow and all(place in self._watched for place in self._places if self._is_wanted(place))
 
     def _add_new(self) -> bool:
-        """Watch the directories that are not watched; False if there were none. What is made in one before it is
-        watched, nothing tells: so it is looked for once more behind all that are new.
+        """Watch the directories that are not watched yet; False if there were none. Nothing reports a directory that is
+        made inside a new one before this is watched, so new directories are looked through once more.
         """
         is_new = False
         while new := [path for path in self._wanted() if path not in self._watched]:
@@ -217,13 +217,15 @@ class InotifyWatch:
         self._watched.add(path)
 
     def _mask(self, path: str) -> int:
-        """The history grows in place beside the team's file, and is no news to whoever asked for topics."""
+        """Return the inotify events for a directory. The history grows in place beside the team's file, and does not
+        concern a waiting process that named topics.
+        """
         if self._is_above(path):
             return _CREATE | _MOVED_TO
         return _NAMES if self._topics is not None and path == self._places[0] else _NAMES | _MODIFY
 
     def _is_above(self, path: str) -> bool:
-        """Whether the tree is to be in the directory, which has nothing else that concerns who waits."""
+        """Whether the tree will be made in the directory, which has nothing else of interest."""
         return self._places[0].startswith(f"{path.rstrip('/')}/")
 
     def _is_wanted(self, path: str) -> bool:
@@ -239,13 +241,13 @@ class InotifyWatch:
 
 
 def _with_several(topics: Collection[str]) -> frozenset[str]:
-    """The topics, with that of messages to several: their names do not say to whom they are."""
+    """Return the topics, with the topic of messages to several agents, whose names do not list them."""
     several = {"message/@"} if any(topic.startswith("message/") for topic in topics) else set()
     return frozenset({*topics, *several})
 
 
 def _labels(index: str, key: str) -> list[str]:
-    """The labels of which the record has a mark."""
+    """Return the labels of which the record has a mark."""
     try:
         return list({label_of(name) for name in os.listdir(index) if os.path.lexists(f"{index}/{name}/{key}")})
     except OSError:
@@ -253,7 +255,7 @@ def _labels(index: str, key: str) -> list[str]:
 
 
 def polling_watch(tree: str, flat: str, slow: str = "") -> PollingWatch:
-    """A watch that looks at the times of the directories, which change with every rename into them."""
+    """Return a watch that compares the times of the directories, which change with every rename into them."""
     return PollingWatch(lambda: _states(tree, flat), _PAUSE, slow, _GRAIN)
 
 
@@ -275,8 +277,8 @@ def _states(tree: str, flat: str) -> dict[str, tuple[int, int]]:
 
 
 def _directories(tree: str, flat: str) -> list[str]:
-    """The directories there are now: *flat* with its index, and *tree* with two levels below it (the segments of the
-    log); before there is *tree*, the nearest one that it will be in.
+    """Return the existing directories: *flat* with its index, and *tree* with two levels below it (the segments of the
+    log). If *tree* does not exist yet, the nearest directory above it.
     """
     index = f"{flat}/index"
     found = [path for path in (flat, index, *_below(index)) if os.path.isdir(path)]
@@ -287,14 +289,14 @@ def _directories(tree: str, flat: str) -> list[str]:
 
 
 def _nearest(path: str) -> str:
-    """The directory, or the first above it that there is."""
+    """Return the directory, or the first existing one above it."""
     while not os.path.isdir(path):
         path = os.path.dirname(path)
     return path
 
 
 def _below(path: str) -> list[str]:
-    """The directories in one that holds few other things; of the log's segments, only the newest grows."""
+    """Return the directories in a directory that has few other entries. Of the log's segments only the newest grows."""
     try:
         with os.scandir(path) as entries:
             names = [e.name for e in entries if e.is_dir(follow_symlinks=False)]

@@ -1,4 +1,4 @@
-"""Whole teams: making one, copying one from store to store to the byte, and removing a closed one."""
+"""Whole teams: making one, copying one between stores byte for byte, and removing a closed one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def create_team(layout: Layout, team: str, record: Record, lock: Lock) -> bytes:
-    """Make the file of a team, under the *lock* of the directory of all; an empty directory of a crashed creation is
-    taken over.
+    """Make the file of a team, under the *lock* of the directory of all teams. An empty directory that a crashed
+    creation left is used.
 
     Raises:
         AlreadyExists: There is one of that name, but for the case of its letters.
@@ -63,7 +63,7 @@ def put(layout: Layout, lock: Callable[[str], Lock], team: str, kind: Kind[R], k
 
 
 def put_messages(log: MessageLog, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
-    """See the contract. The entries of a directory are brought to the disk together."""
+    """See the contract. The entries of a directory are synced together."""
     by_directory: dict[str, list[tuple[str, bytes]]] = {}
     for key, data in packed:
         number, path = log.place_of(key)
@@ -85,7 +85,8 @@ which can be removed again.
 
 
 def take_away(root: str, team: str) -> str:
-    """Move the team's directories to where nobody looks for them; where that is. All its locks are held.
+    """Move the team's directories to a place where nobody looks for them, and return that place. The caller holds all
+    its locks.
 
     Raises:
         StorageFailed: One can't be moved; all are where they were.
@@ -121,14 +122,16 @@ def _put_back(root: str, team: str, trash: str, moved: list[str]) -> None:
 
 
 def empty(trash: str) -> None:
-    """Remove what was taken away. What can't be removed now takes room, and hurts nobody."""
+    """Delete what was taken away. What cannot be deleted now takes room, but does no harm."""
     import shutil
 
     shutil.rmtree(trash, ignore_errors=True)
 
 
 class Closing:
-    """All locks of a team, for the length of a `with` block, and those that came meanwhile once before it ends.
+    """A `with` block that holds all locks of a team; locks that were made meanwhile are taken before it ends.
+
+    The lock file of a directory is made if it does not exist, so that whoever comes later waits for it.
 
     The lock file of a directory may be younger than the team, so it is made where it is not there yet: whoever comes
     later waits for it.
@@ -164,7 +167,7 @@ class Closing:
             self._release()
 
     def _take(self) -> None:
-        """Take what is not held yet, in the one order that all have who take several."""
+        """Take the locks that are not held yet, in the order in which everybody takes several."""
         for directory in sorted(filter(os.path.isdir, self._directories())):
             if directory not in self._held:
                 lock = self._lock(directory)
