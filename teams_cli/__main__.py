@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 INTERRUPTED = 130
-"""The exit status of a command that was ended by SIGINT, as shells have it."""
+"""The exit status of a command that SIGINT ended, as in shells."""
 _MANY = 100_000
-"""Objects that are made before anybody looks for garbage: most commands are over by then. Services look earlier."""
+"""The number of objects after which garbage is looked for. Most commands make fewer; services look earlier."""
 
 
 def main() -> "NoReturn":
@@ -38,6 +38,8 @@ def _run() -> int:
 
 def _leave(status: int) -> "NoReturn":
     """Exit without tearing all modules down, which takes half as long as bare Python takes to start and end.
+
+    Exit in the usual way if something waits for the end: threads, functions of `atexit`, a profiler, a debugger.
 
     The usual way where something waits for the end: threads, functions of `atexit`, a profiler, a debugger.
     """

@@ -1,4 +1,4 @@
-"""Reporting a bug: the traceback goes to a log, and the name of the log to the person."""
+"""Reporting a bug: the traceback goes to a log, whose path is shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from teams_cli import __version__, errors
 
 
 def directory_is_gone() -> bool:
-    """Whether the current directory was removed: then nothing can be found from there, which is no bug."""
+    """Whether the current directory was removed, so that nothing can be found from it. That is no bug."""
     try:
         os.getcwd()
     except OSError:
@@ -19,7 +19,7 @@ def directory_is_gone() -> bool:
 
 
 def report(error: Exception, words: list[str]) -> errors.TeamsError:
-    """Write the traceback to a log; what to tell the person."""
+    """Write the traceback to a log, and return the text for the person."""
     try:
         where = f"The details are in {_log(error, words)}; please report them."
     except OSError as failure:
@@ -28,7 +28,7 @@ def report(error: Exception, words: list[str]) -> errors.TeamsError:
 
 
 def _log(error: Exception, words: list[str]) -> str:
-    """Write the traceback; where to."""
+    """Write the traceback, and return the path of the log."""
     descriptor, path = tempfile.mkstemp(prefix="teams-bug-", suffix=".log")
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as log:
         log.write(f"teams {__version__}\ncommand: {words[:1]}\n\n")

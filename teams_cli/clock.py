@@ -1,4 +1,4 @@
-"""Time: the wall clock for people, and a steady clock that neither a set-back nor a restart can fool, for leases."""
+"""Time: the wall clock for people, and for leases a steady clock, which notices a restart and cannot be set back."""
 
 from __future__ import annotations
 
@@ -31,11 +31,13 @@ class SystemClock:
     """The clocks of this machine."""
 
     def now(self) -> datetime:
-        """The wall clock, aware, UTC."""
+        """Return the wall-clock time, aware, in UTC."""
         return datetime.now(UTC)
 
     def steady(self) -> tuple[str, float]:
-        """An epoch and the seconds in it: the boot id and CLOCK_BOOTTIME, which goes on during sleep.
+        """Return an epoch and the seconds in it: the boot id and CLOCK_BOOTTIME, which runs during sleep.
+
+        Another epoch means that the machine was restarted, so all processes of the old one are gone.
 
         Another epoch means that the machine was started anew, so every process of the old one is gone.
         """
@@ -47,7 +49,7 @@ _boot_id = ""
 
 
 def boot_id() -> str:
-    """What tells this start of the machine from every other; `unknown` where the system does not say.
+    """Return a text that differs for each start of the machine; `unknown` if the system has none.
 
     Raises:
         StorageFailed: It can't be read just now. By another one every lease would be over, and every process gone.
@@ -68,7 +70,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def seconds_in(word: str) -> float:
-    """The seconds that a length of time means: a number of them, or one with its unit: `90s`, `5m`, `2h`, `1d`.
+    """Return the seconds of a length of time: a number of seconds, or one with a unit: `90s`, `5m`, `2h`, `1d`.
 
     Raises:
         ValueError: It is none.
@@ -78,7 +80,7 @@ def seconds_in(word: str) -> float:
 
 
 def length(seconds: float) -> str:
-    """A length of time in words: `40 s`, `12 min`, `3 h`, `2 days`; what is below a second is not said to be none."""
+    """Return a length of time in words: `40 s`, `12 min`, `3 h`, `2 days`. Less than a second is never `0 s`."""
     if 0 < seconds < 1:
         return f"{seconds:.1g} s"
     if seconds < 90:
@@ -89,7 +91,7 @@ def length(seconds: float) -> str:
 
 
 def rfc3339(moment: datetime) -> str:
-    """The time as it stands in the files: RFC 3339, UTC, milliseconds."""
+    """Return the time as the files have it: RFC 3339, UTC, milliseconds."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -99,7 +101,7 @@ def of_day(text: str) -> str:
 
 
 def parse_rfc3339(text: str) -> datetime:
-    """The aware time that *text* says.
+    """Parse a time with an offset.
 
     Raises:
         ValueError: It is no RFC 3339 time with an offset.
@@ -111,15 +113,15 @@ def parse_rfc3339(text: str) -> datetime:
 
 
 def of_epoch(seconds: float) -> datetime:
-    """The aware time, in UTC, so many seconds after the beginning of 1970."""
+    """Return the aware time, in UTC, for so many seconds after the beginning of 1970."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
 def later(moment: datetime, seconds: float) -> datetime:
-    """The time so many seconds after *moment*."""
+    """Return the time so many seconds after *moment*."""
     return moment + timedelta(seconds=seconds)
 
 
 def seconds_since(text: str, now: datetime) -> float:
-    """How long before *now* the time *text* was."""
+    """Return how many seconds before *now* the time *text* was."""
     return (now - parse_rfc3339(text)).total_seconds()

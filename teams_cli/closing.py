@@ -1,4 +1,4 @@
-"""Closing a team when its work is done, and opening it again; nothing is deleted."""
+"""Closing a team when its work is done, and reopening it. Nothing is deleted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Closed:
-    """A team that was closed: the agents whose detached clients ended with it, and those *left* as somebody looks."""
+    """A closed team: the agents whose detached clients were ended, and those *left* because somebody is attached."""
 
     def __init__(self, team: Team, ended: list[str], left: list[str]) -> None:
         self.team = team
@@ -34,7 +34,7 @@ class Closed:
 def close_with_clients(
     store: Store, team_name: str, caller: Caller | None, force: bool, environ: Mapping[str, str]
 ) -> Closed:
-    """Close the team, and end its clients on this machine that run where nobody sits or looks."""
+    """Close the team, and end its detached clients on this machine to which nobody is attached."""
     there = _clients_of(store, team_name, environ)
     team = close(store, team_name, caller, force)
     try:
@@ -45,7 +45,7 @@ def close_with_clients(
 
 
 def _clients_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
-    """The agents whose clients run where nobody sits; that it can't be seen keeps nobody from closing."""
+    """Return the agents with a detached client to which nobody is attached; none if that cannot be found out."""
     try:
         return sitting.unattended_agents(store, team, environ)
     except errors.TeamsError:
@@ -79,7 +79,7 @@ def close(store: Store, team_name: str, caller: Caller | None, force: bool = Fal
 
 
 def refuse_busy(store: Store, team: Team, but: str = "") -> None:
-    """Raises Conflict: A task is in progress or an agent runs, other than the one that asks."""
+    """Raises Conflict: A task is in progress, or an agent other than the caller runs."""
     leases.release_all(store, team)
     claimed = tasks.labelled(store, team.name, tasks.IN_PROGRESS)
     busy = [f"{task.id} ({task.owner})" for task in claimed if not leases.over(store, team, task)]

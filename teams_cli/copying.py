@@ -1,4 +1,4 @@
-"""Copying a whole team from one store to another, byte for byte: between files and a database, either way."""
+"""Copying a whole team from one store to another, byte for byte, between files and a database."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from teams_cli.teams.permission import Caller
 
 _AT_ONCE = 500
-"""How many messages, or entries of the history, are put there in one change."""
+"""The number of messages, or entries of the history, that are written in one change."""
 
 
 def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> dict[str, int]:
@@ -57,7 +57,7 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
 
 
 def _is_copied(team: Team, target: Store) -> bool:
-    """Whether an earlier copy to that store came to its end, and the team is open there: its record is put last."""
+    """Whether an earlier copy to that store was finished, and the team is open there: its record is written last."""
     if team.state != "closed" or team.copied_to != target.address:
         return False
     try:
@@ -67,7 +67,7 @@ def _is_copied(team: Team, target: Store) -> bool:
 
 
 def _refuse_gone(team: Team, target: Store) -> None:
-    """A team that was copied away is at work there."""
+    """Refuse a team that was copied away and is open there."""
     went = team.copied_to if team.state == "closed" else None
     if went and went != target.address:
         remedy = f"Copy it from there, or open it here again, to work in both: teams restore-team {team.name}"
@@ -75,14 +75,14 @@ def _refuse_gone(team: Team, target: Store) -> None:
 
 
 def _refuse_overtaken(store: Store, closed: Team) -> None:
-    """Of two copies at once the later one goes on; this one must not touch what is at work there by then."""
+    """Refuse to go on if a later copy has begun: the team may be open there by now."""
     now = store.get(closed.name, TEAM, closed.name)[0]
     if now.copy_ != closed.copy_:
         raise errors.Conflict(f"another copy of {closed.name} was begun", "Wait for it.")
 
 
 def _copy_records(store: Store, target: Store, closed: Team) -> dict[str, int]:
-    """Copy until there is nothing new: a change that was under way when the team was closed is taken along."""
+    """Copy until there is nothing new, since a change may have been under way when the team was closed."""
     while True:
         counts, changed = {}, 0
         for kind in kinds.IN_A_TEAM:
@@ -95,7 +95,7 @@ def _copy_records(store: Store, target: Store, closed: Team) -> dict[str, int]:
 
 
 def _refuse_taken(target: Store, name: str) -> None:
-    """Leave alone a team that is at work there; one that was itself copied away may come back."""
+    """Refuse to overwrite an open team. One that was itself copied away may come back."""
     try:
         there = target.get(name, TEAM, name)[0]
     except errors.NotFound:
@@ -110,7 +110,7 @@ def _refuse_taken(target: Store, name: str) -> None:
 
 
 def _closed(store: Store, team: Team, place: str) -> Team:
-    """Close the team here, with where it went and what it was before."""
+    """Close the team here, and note where it is copied to and its state before."""
     copy = os.urandom(8).hex()
 
     def change(found: Team) -> Team:
@@ -128,7 +128,7 @@ def _as_it_was(closed: Team) -> Team:
 
 
 def _copy_kind(store: Store, target: Store, closed: Team, kind: Kind[Any]) -> tuple[int, int]:
-    """How many there are, and how many had to be put there."""
+    """Copy the records of a kind. Return how many there are, and how many had to be written."""
     there = dict(target.pack(closed.name, kind))
     at_once = _AT_ONCE if kind.name == "message" else 1  # no message that is there is changed, so many go together
     count = put = 0
@@ -156,7 +156,7 @@ def _put(store: Store, target: Store, closed: Team, kind: Kind[Any], packed: lis
 
 
 def _copy_history(store: Store, target: Store, team: str) -> int:
-    """Add the entries that are not there yet: a history only grows."""
+    """Add the missing entries of the history, which only grows."""
     entries = [entry for _, entry in store.history(team)]
     for begin in range(sum(1 for _ in target.history(team)), len(entries), _AT_ONCE):
         target.put_history(team, entries[begin : begin + _AT_ONCE])

@@ -1,4 +1,4 @@
-"""Reading flags and environment: where the teams are, who calls, in which team. Imports nothing."""
+"""Reading flags and environment: where the teams are, who calls, and in which team. Imports nothing."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 SANDBOX = "TEAMS_SANDBOX"
-"""Set where a client's sandbox holds: what is started in it ends with the command, and reaches no model."""
+"""Set inside a client's sandbox, where started processes end with the command and reach no model."""
 HELD = "TEAMS_PERMISSIONS"
-"""In the environment of a client: what it may do, and so what it may have others do for it."""
+"""The variable with the level of a held client, which limits what it may have others do."""
 LEVELS = ("ask", "edit", "all")
-"""From the least to the most."""
+"""The permission levels, from the least to the most."""
 OWN_PROGRAM = (
     "import sys; sys.path.append(sys.argv.pop(1)); from importlib import import_module; "
     "import_module(sys.argv.pop(1)).main()"
 )
-"""By this in its command line a program of ours is known that goes on by itself, such as the keeper of an agent."""
+"""A word in the command line of our background programs, such as the keeper of an agent."""
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)
 _LONGEST_LINE = 1 << 16
-"""Bytes: a path, or the name of a branch, with a word before it."""
+"""The bytes of a path, or of the name of a branch, with a word before it."""
 DEFAULT_BELOW_CONFIG = "opencode/opencode-teams"
 
 _VARIABLES = {
@@ -35,11 +35,13 @@ _VARIABLES = {
 
 
 _held_above: dict[int, list[dict[str, str]]] = {}
-"""What the held processes above this one were started with, as it was at first: later they may have ended."""
+"""The environments of the held processes above this one when it started. They may end later."""
 
 
 class Holder:
-    """An agent that is held to a *level* below `all`; *environ* is what `teams` gave its client, or its keeper."""
+    """An agent that is held to a permission *level* below `all`. *environ* is the environment that `teams` gave its
+    client or keeper.
+    """
 
     def __init__(self, level: str, environ: Mapping[str, str]) -> None:
         self.level = level
@@ -48,7 +50,7 @@ class Holder:
         self.team = look_up("team", None, environ)[0]
 
     def is_elsewhere(self, root: str, store: str, environ: Mapping[str, str]) -> bool:
-        """Whether that root, the store that is said there, or the user's rules are not those of the agent."""
+        """Whether that root, the store of these flags, or the user's rules are not those of the held agent."""
         own = root_directory(None, self.environ)[0]
         places = [(root, own), (opencode_directory(root, environ), opencode_directory(own, self.environ))]
         return any(os.path.realpath(one) != os.path.realpath(other) for one, other in places) or (
@@ -57,7 +59,10 @@ class Holder:
 
 
 def holder(environ: Mapping[str, str]) -> Holder | None:
-    """The agent that is held to a level and calls, by its environment or that of a process above; None if none is.
+    """Return the held agent that calls, by the environment of this process and of those above it; None if there is
+    none.
+
+    A process may give its children any environment, so the highest held process counts.
 
     Whatever a process tells those below it, the highest one that is held says who it is.
     """
@@ -69,8 +74,8 @@ def holder(environ: Mapping[str, str]) -> Holder | None:
 
 
 def _environments_above() -> Iterator[dict[str, str]]:
-    """What the processes above this one were started with, the nearest first; the last is a program of ours that goes
-    on by itself, since who started that says nothing of what it runs.
+    """Yield the environments with which the processes above this one were started, nearest first. The last is a
+    background program of ours: whoever started it says nothing about its children.
     """
     pid = os.getppid()
     while pid > 0:
@@ -80,7 +85,9 @@ def _environments_above() -> Iterator[dict[str, str]]:
 
 
 def of_process(pid: int | str, what: str) -> list[bytes]:
-    """The `environ` or the `cmdline` that a process was started with; empty if it ended, or is not ours."""
+    """Return the `environ` or the `cmdline` with which a process was started; empty if it has ended or belongs to
+    another user.
+    """
     try:
         with open(f"/proc/{pid}/{what}", "rb") as file:
             return file.read().split(b"\0")
@@ -97,7 +104,7 @@ def _parent(pid: int) -> int:
 
 
 def to_install(extra: str) -> str:
-    """How to install an extra where this program is, which pip, pipx or uv may have put there."""
+    """Return how to install an extra into this installation, which pip, pipx or uv may have made."""
     wanted = f"'.[{extra}]'"
     way = f"{sys.executable} -m pip install {wanted}"
     if "/uv/tools/" in sys.prefix:
@@ -108,7 +115,7 @@ def to_install(extra: str) -> str:
 
 
 def look_up(what: str, said: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
-    """The value of an identity setting and where it comes from: a flag, else the first variable that is set."""
+    """Return the value of an identity setting and its source: a flag, else the first variable that is set."""
     if said:
         return said, "flag"
     for variable in _VARIABLES[what]:
@@ -118,12 +125,12 @@ def look_up(what: str, said: str | None, environ: Mapping[str, str]) -> tuple[st
 
 
 def is_worktree(top: str) -> bool:
-    """Whether the top of a git checkout is that of a worktree, and not of its repository's main checkout."""
+    """Whether the top of a git checkout is a worktree, and not the main checkout of its repository."""
     return bool(top) and "/worktrees/" in git_line(f"{top}/.git")
 
 
 def checkout_around(directory: str) -> str:
-    """The top of the git checkout that the directory is in; empty if it is in none. No process is needed to tell."""
+    """Return the top of the git checkout that contains the directory; empty if there is none. Runs no process."""
     top = directory
     while top and not _is_checkout(top):
         above = os.path.dirname(top)
@@ -138,7 +145,7 @@ def _is_checkout(top: str) -> bool:
 
 
 def commit_in(worktree: str) -> str:
-    """The commit that a git worktree, not the main checkout, is on; empty where no file says. No process is needed."""
+    """Return the commit of a git worktree other than the main checkout; empty if no file has it. Runs no process."""
     own = git_line(f"{worktree}/.git").removeprefix("gitdir: ")
     head = git_line(f"{own}/HEAD")
     branch = head.removeprefix("ref: ")
@@ -146,7 +153,9 @@ def commit_in(worktree: str) -> str:
 
 
 def git_line(path: str) -> str:
-    """What one of git's files of one line says, such as the `.git` of a worktree; empty where it is no file."""
+    """Return the content of one of git's files with a single line, such as the `.git` of a worktree; empty if it is no
+    file.
+    """
     try:  # five of these are read with every command of who is in a worktree, and `open` takes four times as long
         descriptor = os.open(path, _READ)
     except OSError:
@@ -168,7 +177,9 @@ def _release(descriptor: int) -> None:
 
 
 def likely_teams(names: list[str], is_open: Callable[[str], bool]) -> list[str]:
-    """The teams that may be meant where none is said: those that are not closed, or all if there is none such.
+    """Return the teams that may be meant if none is named: the open ones, or all if none is open.
+
+    A closed team offers little to do. A single team is not looked into.
 
     With a closed team there is little to do. A single one is not looked into.
     """
@@ -176,13 +187,13 @@ def likely_teams(names: list[str], is_open: Callable[[str], bool]) -> list[str]:
 
 
 def only_team(names: list[str], is_open: Callable[[str], bool]) -> str:
-    """The team to act in where none is said; empty if it can't be told."""
+    """Return the team to use if none is named; empty if that is not clear."""
     likely = likely_teams(names, is_open)
     return likely[0] if len(likely) == 1 else ""
 
 
 def store_address(said: str | None, environ: Mapping[str, str], configured: str | None) -> tuple[str, str]:
-    """The address of the store, empty for the files under the root, and what says so: a flag, else the environment,
+    """Return the address of the store, empty for files below the root, and its source: a flag, else the environment,
     else the user's `config.json`.
     """
     if said:
@@ -193,7 +204,7 @@ def store_address(said: str | None, environ: Mapping[str, str], configured: str 
 
 
 def root_directory(said: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Where the teams are kept, and what says so.
+    """Return the directory with the teams, and the source of that setting.
 
     Raises:
         InvalidValue: It would be another directory in each directory.
@@ -208,13 +219,13 @@ def root_directory(said: str | None, environ: Mapping[str, str]) -> tuple[str, s
 
 
 def config_base(environ: Mapping[str, str]) -> str:
-    """What XDG_CONFIG_HOME says; empty where that is not a whole path, which its specification says to ignore."""
+    """Return the directory of XDG_CONFIG_HOME; empty if it is not absolute, which its specification says to ignore."""
     base = _expanded(environ.get("XDG_CONFIG_HOME", ""), environ)
     return base if base.startswith("/") else ""
 
 
 def absolute(directory: str, what: str, environ: Mapping[str, str]) -> str:
-    """The directory with `~` and `$HOME` at its beginning expanded: settings of clients reach no shell that would.
+    """Expand `~` and `$HOME` at the beginning of a directory: settings of clients are not expanded by a shell.
 
     Raises:
         InvalidValue: It does not begin at `/` then, so each directory would have one of its own.
@@ -244,11 +255,13 @@ def _expanded(path: str, environ: Mapping[str, str]) -> str:
 
 
 OPENCODE_FILES = ("opencode.json", "opencode.jsonc")
-"""What OpenCode reads of its directory, the second above the first."""
+"""The files that OpenCode reads in its directory. The second counts before the first."""
 
 
 def opencode_directory(root: str, environ: Mapping[str, str]) -> str:
-    """Where OpenCode's own configuration is: around the root, where that is in its usual place, else the user's."""
+    """Return the directory of OpenCode's own configuration: the one around the root if that is in its usual place, else
+    the user's.
+    """
     if root.endswith(f"/{DEFAULT_BELOW_CONFIG}"):
         return os.path.dirname(root)
     return f"{config_base(environ) or _expanded('~/.config', environ)}/opencode"

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 
 class TeamsError(Exception):
-    """An expected failure: what and why in the message, what to do in the hint."""
+    """An expected failure: the message says what and why, the hint what to do."""
 
     status = 1
 
@@ -33,7 +33,7 @@ class TeamsError(Exception):
 
     @property
     def code(self) -> str:
-        """The class name in snake_case: what scripts compare."""
+        """The class name in snake_case, for scripts."""
         name = type(self).__name__
         return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
 
@@ -200,7 +200,7 @@ class StorageFailed(TeamsError):
 
 
 def kinds(above: type[TeamsError] = TeamsError) -> dict[str, type[TeamsError]]:
-    """All kinds of refusals by their names, as far as the modules that declare them are loaded."""
+    """Return all kinds of refusals by name, as far as the modules that declare them are loaded."""
     by_name = {above.__name__: above}
     for kind in above.__subclasses__():
         by_name.update(kinds(kind))

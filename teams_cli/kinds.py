@@ -1,4 +1,4 @@
-"""All the kinds of record that a team has, for whoever looks at everything: the doctor, and the copying of teams."""
+"""All kinds of records of a team, for code that looks at all of them: the doctor, and the copying of teams."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ IN_A_TEAM: tuple[Kind[Any], ...] = (
     runs.RUN,
     pages.PAGE,
 )
-"""What lies in a team beside its own record, which comes last where a team is made, and first where it is read."""
+"""The kinds in a team besides its own record, which is written last and read first."""
 
 ALL = (teams.TEAM, *IN_A_TEAM)
 BY_NAME = {kind.name: kind for kind in ALL}

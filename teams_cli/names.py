@@ -1,4 +1,6 @@
-"""Names of teams, agents and roles, and numbered ids; the same check for names typed and names read from disk."""
+"""Names of teams, agents and roles, and numbered ids. The same check holds for names that are typed and names read from
+disk.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def is_name(text: str) -> bool:
 
 
 def check_name(text: str, what: str) -> str:
-    """Return *text* if it can name a new *what* ("team", "agent", "role").
+    """Return *text* if it can be the name of a new *what* ("team", "agent", "role").
 
     Raises:
         InvalidValue: It has another form, is reserved, or is a device name on some system.
@@ -41,7 +43,7 @@ def check_name(text: str, what: str) -> str:
 
 
 def check_key(text: str, what: str) -> str:
-    """Return *text* if it can name a new *what* that nobody takes for somebody: a page.
+    """Return *text* if it can be the key of a new *what*, such as a page.
 
     Raises:
         InvalidValue: It has another form, or is a device name on some system.
@@ -59,7 +61,7 @@ def check_key(text: str, what: str) -> str:
 
 
 def number_of(text: str, kind: str) -> int:
-    """The number in `7`, `#7` or `task-7`.
+    """Return the number in `7`, `#7` or `task-7`.
 
     Raises:
         InvalidValue: It is none of these.
@@ -71,23 +73,23 @@ def number_of(text: str, kind: str) -> int:
 
 
 def id_of(text: str, kind: str) -> str:
-    """The whole id, `task-7`, for `7`, `#7` or `task-7`; that of a task may have a name in it, `task-abc123`."""
+    """Return the whole id, `task-7`, for `7`, `#7` or `task-7`. A task's id may have a name in it: `task-abc123`."""
     return text if is_id(text, kind) else f"{kind}-{number_of(text, kind)}"
 
 
 def is_id(text: str, kind: str) -> bool:
-    """Whether *text* is a whole id: a kind, and a number; or in that of a task the name that another program gave."""
+    """Whether *text* is a whole id: a kind and a number, or for a task also the name that another program gave it."""
     before, _, own = text.partition("-")
     return before == kind and (is_number(own) or (kind == "task" and is_name(own) and not _DIGITS.issuperset(own)))
 
 
 def each_name(words: Iterable[str]) -> list[str]:
-    """The names in *words*, of which each has one, or several with commas or blanks between them."""
+    """Return the names in *words*. A word may have several, with commas or blanks between them."""
     return [name for word in words for name in word.replace(",", " ").split()]
 
 
 def is_like_id(word: str) -> bool:
-    """Whether that is a number, or an id, of whatever kind; or several with commas between them."""
+    """Whether the word is a number or an id of any kind, or several with commas between them."""
     return all(_is_like_id(part) for part in word.split(",") if part) and word.strip(",") != ""
 
 
@@ -102,7 +104,7 @@ def is_number(text: str) -> bool:
 
 
 def alias(index: int) -> str:
-    """The alias number *index*, from 0: agentA … agentZ, agentA1 … agentZ1, agentA2 …"""
+    """Return the alias number *index*, from 0: agentA … agentZ, agentA1 … agentZ1, agentA2 …"""
     letter = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[index % 26]
     return f"agent{letter}{index // 26 or ''}"
 

@@ -1,4 +1,4 @@
-"""Processes of this machine: starting one that outlives us, and ending one with all that it left behind."""
+"""Processes of this machine: starting one that outlives this process, and ending one with all that it started."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TAG = "TEAMS_RUN_ID"
 CHECK = "TEAMS_CHECK_ID"
-"""Marks what the check of a task starts, for as long as that check runs."""
+"""The tag of the processes that the check of a task starts, while that check runs."""
 """The variable by which all processes of a session are found, whatever group or parent they have."""
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -39,14 +39,14 @@ _alone = False
 
 
 def leave(number: int, _frame: object) -> NoReturn:
-    """Handle a signal by ending in order, with the status of one whom it ended."""
+    """Handle a signal: end in order, with the exit status of a process that the signal ended."""
     raise SystemExit(128 + number)
 
 
 def adopt_orphans(alone: bool = False) -> None:
-    """Have what descends from this process fall to it when its parents end, so that it is found without looking at
-    every process of the machine. With *alone*, all that descends from it is of one session and ends with that, also
-    what has cleared the environment by which it would be known, as some daemons do.
+    """Make this process the parent of its descendants whose parents end, so that they are found quickly.
+
+    With *alone*, all descendants belong to one session and end with it, also daemons that cleared their environment.
     """
     import ctypes
 
@@ -57,7 +57,9 @@ def adopt_orphans(alone: bool = False) -> None:
 
 
 def start_detached(words: Sequence[str], environment: Mapping[str, str], log: str, directory: str) -> int:
-    """Start a process that goes on when we end, its output going to *log*; its id.
+    """Start a process that outlives this one, with its output in *log*, and return its id.
+
+    It is nobody's child: some clients end all descendants of their tools and servers when they end.
 
     It is nobody's child: some clients end, when they go, all that descends from the tools and servers they started.
 
@@ -83,8 +85,8 @@ def start_detached(words: Sequence[str], environment: Mapping[str, str], log: st
 
 
 def start_own(module: str, words: Sequence[str], environment: Mapping[str, str], log: str) -> int:
-    """Start one of our own programs, `main` of *module*, as `start_detached` does; what it starts in turn does not
-    inherit where our packages are.
+    """Start one of our own programs, `main` of *module*, as `start_detached` does. Its own children do not inherit
+    where our packages are.
     """
     return start_detached([sys.executable, "-P", "-c", OWN_PROGRAM, _PACKAGE, module, *words], environment, log, "/")
 
@@ -92,8 +94,8 @@ def start_own(module: str, words: Sequence[str], environment: Mapping[str, str],
 def outcome_of(
     command: list[str], directory: str, environ: Mapping[str, str], patience: float = 120.0
 ) -> subprocess.CompletedProcess[str]:
-    """What a program of the user said that was run to its end, with nothing to read. One that is not there, can't be
-    run, or does not end within *patience* seconds has failed, and says so.
+    """Run a program of the user to its end, without input, and return its outcome. A missing program, one that cannot
+    run, and one that takes longer than *patience* seconds has failed.
     """
     import subprocess
 
@@ -119,12 +121,12 @@ def outcome_of(
 
 
 def end_tagged(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER, variable: str = TAG) -> None:
-    """End all processes that carry *tag*, with the signals of the ladder, each given its seconds."""
+    """End all processes that carry *tag*, with each signal of the ladder in turn, for its number of seconds."""
     _end(lambda: tagged(tag, variable), ladder)
 
 
 def end_descendants(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER) -> None:
-    """End what descends from this process, as `end_tagged` does; all of it, if it adopted orphans for one session."""
+    """End the descendants of this process, as `end_tagged` does; all of them if it adopted orphans for one session."""
     _end(lambda: _descendants(tag), ladder)
 
 
@@ -153,12 +155,12 @@ def _send(pids: Iterable[int], name: str) -> None:
 
 
 def kill(pid: int) -> None:
-    """Kill a process, whatever it does at the moment."""
+    """Kill a process, whatever it does."""
     _send([pid], "KILL")
 
 
 def tagged(tag: str, variable: str = TAG) -> Iterator[int]:
-    """The processes that carry *tag* in the environment they were started with, but for ourselves."""
+    """Return the other processes that carry *tag* in the environment with which they were started."""
     wanted = f"{variable}={tag}".encode()
     for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
         if name.isdigit() and int(name) != os.getpid() and wanted in of_process(name, "environ"):
@@ -166,8 +168,10 @@ def tagged(tag: str, variable: str = TAG) -> Iterator[int]:
 
 
 def _descendants(tag: str) -> Iterator[int]:
-    """What descends from this process and carries *tag*, or, of one session alone, is below no program of ours: these
-    have a life of their own. Every process of the machine is looked at where the system does not tell children.
+    """Return the descendants of this process that carry *tag*, or, for one session alone, that are below no program of
+    ours.
+
+    Where the system does not list children, every process of the machine is looked at.
     """
     if not _adopts or not os.path.exists("/proc/thread-self/children"):
         yield from tagged(tag)
@@ -190,7 +194,9 @@ def _is_there(pid: int) -> bool:
 
 
 def _children(pid: int) -> list[int]:
-    """The processes that a process started or adopted, by any of its threads, those that ended unseen included."""
+    """Return the processes that a process started or adopted, in any of its threads, with those that ended and were not
+    waited for.
+    """
     found: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -208,7 +214,7 @@ def _is_own(pid: int, module: str = "") -> bool:
 
 
 def is_on_its_way(module: str, variables: Mapping[str, str]) -> bool:
-    """Whether a process that `start_own` started for *module* with these variables is there."""
+    """Whether a process runs that `start_own` started for *module* with these variables."""
     wanted = {f"{name}={value}".encode() for name, value in variables.items()}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
         if name.isdigit() and _is_own(int(name), module) and wanted <= set(of_process(name, "environ")):
@@ -217,7 +223,7 @@ def is_on_its_way(module: str, variables: Mapping[str, str]) -> bool:
 
 
 def process_started(pid: int) -> str:
-    """When the process was started, in ticks since the start of the machine; empty if there is no such process.
+    """Return when the process was started, in ticks since the start of the machine; empty if it does not exist.
 
     Raises:
         StorageFailed: It can't be looked at just now, as where no more files can be opened.
@@ -238,7 +244,7 @@ def _started(pid: int) -> str:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether the process stands still, as after SIGSTOP: it is there, and does nothing until it is let go on."""
+    """Whether the process is stopped, as by SIGSTOP."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
@@ -247,7 +253,9 @@ def is_stopped(pid: int) -> bool:
 
 
 def pid_scope(host: str = "") -> str:
-    """Where the ids of processes mean what they mean here: this start of the machine, this namespace of processes.
+    """Return where process ids mean the same as here: this start of the machine, and this pid namespace.
+
+    With *host*, also the name of the machine among those that use the store.
 
     With *host*, also what the machine is called among those that use the store.
     """
@@ -259,25 +267,25 @@ def pid_scope(host: str = "") -> str:
 
 
 def identity(pid: int, host: str = "") -> str:
-    """A process in one text, for `identified_has_ended`."""
+    """Return the identity of a process as text, for `identified_has_ended`."""
     return f"{pid} {process_started(pid)} {pid_scope(host)}"
 
 
 def identified_has_ended(said: str) -> bool | None:
-    """Whether the process that `identity` told has ended, as `has_ended` says; True of what is no such text."""
+    """Whether the process with that `identity` has ended, as `has_ended` says. True for any other text."""
     pid, _, rest = said.partition(" ")
     started, _, place = rest.partition(" ")
     return has_ended(int(pid), started, place) if pid.isascii() and pid.isdigit() else True
 
 
 def host_of(place: str | None) -> str:
-    """What the machine of a process is called; empty where there is only one."""
+    """Return the name of a process's machine; empty if only one machine uses the store."""
     return (place or "").partition(" ")[2].partition(" ")[2]
 
 
 def has_ended(pid: int, started: str | None, place: str | None) -> bool | None:
-    """Whether a process that was noted has ended; None where that can't be known: in a sandbox, on another machine, or
-    while it can't be looked at.
+    """Whether a noted process has ended; None if that is unknown: in a sandbox, on another machine, or if the system
+    refuses to say.
     """
     host = host_of(place)
     if (place or "").partition(" ")[0] != boot_id():

@@ -1,4 +1,4 @@
-"""The standard streams as a command finds them: closed, on a full disk, or unable to show every character."""
+"""The standard streams of a command, which may be closed, on a full disk, or unable to show every character."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Closed(io.TextIOBase):
-    """Stands in for a standard output that was closed before the command started."""
+    """Takes the place of a standard output that was closed before the command started."""
 
     def write(self, text: str) -> int:
         """Refuse, as a closed file does."""
@@ -24,8 +24,9 @@ class Closed(io.TextIOBase):
 
 
 def prepare() -> None:
-    """Make both outputs take every text: what one can't show it spells out. Where Python is told to buffer nothing
-    (PYTHONUNBUFFERED), as in many containers, it would not notice that a disk took only a part of an answer.
+    """Have both outputs accept every text: characters that they cannot show are escaped.
+
+    With PYTHONUNBUFFERED, as in many containers, Python would not notice that a disk took only a part of an answer.
     """
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # it stays open
@@ -38,7 +39,7 @@ def prepare() -> None:
 
 
 def written(write: Callable[[], Any]) -> Any:
-    """What *write*, which prints the answer, returns, once the answer is out.
+    """Print the answer with *write*, and return its result once the answer is written out.
 
     Raises:
         StorageFailed: It could not be written.
@@ -57,7 +58,7 @@ def written(write: Callable[[], Any]) -> Any:
 
 
 def finish() -> None:
-    """Bring out what is left; what can't be is dropped, or Python would complain of it once more at exit."""
+    """Write out what is left. If that fails it is dropped, so that Python does not complain again at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

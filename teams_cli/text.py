@@ -1,4 +1,4 @@
-"""Text that people and agents hand in: present, Unicode, and not too long; never cut in silence."""
+"""Checks and shortening of texts that people and agents hand in. No text is cut without a mark."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ MAX_MESSAGE = 64 * 1024
 MAX_RESULT = 1024 * 1024
 MAX_LINE = 300
 MOST_ANSWER = 9_000
-"""Bytes of an answer that could be without end: the shells of some clients keep no more than 10,000."""
+"""The bytes of an answer of unlimited length: the shells of some clients keep no more than 10,000."""
 MOST_LETTER = 8_000
-"""Bytes of one text in it."""
+"""The bytes of one text in such an answer."""
 MAX_SKILL = 64
 MAX_PATTERN = 255
 FOREIGN = (
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def checked(text: str, what: str, limit: int = MAX_MESSAGE) -> str:
-    """Return *text* if it says something and has at most *limit* bytes in UTF-8.
+    """Return *text* if it is not blank and has at most *limit* bytes in UTF-8.
 
     Raises:
         InvalidValue: It is blank, too long, or not Unicode.
@@ -37,7 +37,7 @@ def checked(text: str, what: str, limit: int = MAX_MESSAGE) -> str:
 
 
 def within(text: str, what: str, limit: int) -> str:
-    """Return *text* if it has at most *limit* bytes in UTF-8; it may be blank.
+    """Return *text* if it has at most *limit* bytes in UTF-8. It may be blank.
 
     Raises:
         InvalidValue: It is too long, or not Unicode.
@@ -55,7 +55,7 @@ def within(text: str, what: str, limit: int) -> str:
 
 
 def whole_characters(data: bytes) -> bytes:
-    """The JSON with a mark in the place of each half of a character, as of an emoji that its writer cut in two.
+    """Return the JSON with a replacement for each half of a surrogate pair, such as half an emoji.
 
     Raises:
         ValueError: It is no JSON.
@@ -85,7 +85,7 @@ def one_line(text: str, what: str, limit: int = MAX_LINE) -> str:
 
 
 def file_patterns(patterns: Iterable[str]) -> list[str]:
-    """The patterns of files in a repository, each once.
+    """Return the patterns of files in a repository, each once.
 
     Raises:
         InvalidValue: One is blank, too long, is outside the repository, or names a directory.
@@ -103,43 +103,45 @@ def file_patterns(patterns: Iterable[str]) -> list[str]:
 
 
 def clipped(text: str, most: int, more: str = "") -> str:
-    """The text, or of a longer one the beginning and an ellipsis, *most* characters together.
+    """Return the text, or the beginning of a longer one with an ellipsis, *most* characters together.
 
-    *more*, which says where all of it can be read, stands behind an ellipsis, and is not counted.
+    *more*, which says where all of it can be read, follows the ellipsis and is not counted.
     """
     return text if len(text) <= most else f"{text[: most - 1]}…{more}"
 
 
 def clipped_line(text: str, most: int) -> str:
-    """The text as one line of at most *most* characters: runs of white space are one space, and the rest is clipped."""
+    """Return the text as one line of at most *most* characters, with runs of white space as one space."""
     return clipped(" ".join(text.split()), most)
 
 
 def counted(number: int, noun: str) -> str:
-    """So many of something, as one says it: 1 task, 2 tasks."""
+    """Return a number with its noun: `1 task`, `2 tasks`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def listed(names: list[str] | tuple[str, ...], most: int = 5) -> str:
-    """The first few names, and how many more there are."""
+    """Return the first few names, and how many more there are."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def quoted(words: str | None, mark: str = "  ") -> list[str]:
-    """The lines of a text that somebody else wrote, each behind a mark, so that none passes for a line of the
-    program: agents obey a line that begins with `next:`.
+    """Return the lines of a text by somebody else, each after a mark. Agents obey a line that begins with `next:`, so
+    no line of it may look like one of the program.
     """
     return [f"{mark}{line}" for line in (words or "").splitlines()]
 
 
 def size(lines: list[str]) -> int:
-    """The number of bytes of the lines as they are printed."""
+    """Return the number of bytes of the lines when they are printed."""
     return sum(len(one_part(line).encode(errors="replace")) + 1 for line in lines)
 
 
 def bounded(lines: list[str], most: int, rest: str) -> list[str]:
-    """The lines, if they have at most so many bytes; else the first of them, and as the last how to see the *rest*."""
+    """Return the lines if they have at most so many bytes; else the first of them, and a last line that says how to see
+    the *rest*.
+    """
     if size(lines) <= most:
         return lines
     kept: list[str] = []
@@ -157,10 +159,10 @@ def bounded(lines: list[str], most: int, rest: str) -> list[str]:
 def shortened(
     document: Any, fits: Callable[[Any], bool], lengths: Sequence[int], mark: Callable[[dict[str, Any], int], str]
 ) -> Any:
-    """A copy of the document that fits: without the ends of its long texts, and then of its long lists.
+    """Return a copy of the document that fits: its long texts are cut, and then its long lists.
 
-    A text is cut to the first of the *lengths* with which all of it fits, and ends with the *mark* that is made of the
-    object that it is in and of how many characters are missing. `more` counts the rows that are missing of its own.
+    Texts are cut to the first of the *lengths* with which the document fits. The *mark* at the end of a cut text is
+    made from the object around it and the number of missing characters. `more` counts the missing rows of an object.
     """
     short = document
     for length in lengths:
@@ -193,7 +195,7 @@ def _with_short_texts(document: Any, length: int, mark: Callable[[dict[str, Any]
 
 
 def _longest_list(document: Any) -> tuple[dict[str, Any], str] | None:
-    """The place of the list with the most characters; None if no list could be shorter."""
+    """Return the place of the list with the most characters; None if no list could be shorter."""
     found: list[tuple[int, dict[str, Any], str]] = []
     waiting: list[Any] = [document]
     while waiting:
@@ -209,12 +211,16 @@ def _longest_list(document: Any) -> tuple[dict[str, Any], str] | None:
 
 
 def one_part(words: str) -> str:
-    """One part of an answer, as a terminal may have it; where somebody's text in it breaks the line, it is indented."""
+    """Return one part of an answer in a form that is safe for a terminal. If a text of somebody else breaks the line,
+    it is indented.
+    """
     return safe(words).replace("\n", "\n  ")
 
 
 def safe(text: str) -> str:
-    """The text as a terminal may have it: control, escape, direction characters and lone surrogates are spelt out."""
+    """Return the text in a form that is safe for a terminal: control, escape and direction characters and lone
+    surrogates are escaped.
+    """
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(c if c == "\n" or c == "\t" or _harmless(c) else _spelt(c) for c in text)
