@@ -1,7 +1,7 @@
-"""Members that hooks make: a client in a terminal when it begins, and the agents inside a client.
+"""Members that hooks make: a client in a terminal, and the subagents inside a client.
 
-A client's hook notes how the client can be woken. A subagent of a client is a member while it lives: the client's hooks
-say when a subagent begins and ends, and its id; what it started meanwhile holds it, or goes to its parent.
+When a client begins, its hook notes how it can be woken. A subagent is a member as long as it lives: the client's hooks
+report its id, its begin and its end. An agent that it started holds it back from its end, or goes to its parent.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 
 STARTS, CALLS, ENDS = "SubagentStart", "PreToolUse", "SubagentStop"
 _LONGEST = 60_000
-"""Characters of what one said last that its parent's message holds."""
+"""The characters of a subagent's last text that the message to its parent has."""
 
 
 def tell_child(
     client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str], holds: bool = False
 ) -> None:
-    """Answer the hook, if an agent inside the client called it. Its end is held for a quarter of an hour if the client
-    *holds* on for the hook, else for some seconds.
+    """Answer the hook if a subagent called it. Its end is held for a quarter of an hour if the client *holds* on for
+    the hook, else for some seconds.
     """
     event = json.loads(given)
     child = str(event.get("agent_id") or "")
@@ -122,7 +122,7 @@ def _answer_child(
 def _kept_on(
     store: Store, team: str, caller: Caller, dialect: Dialect, event: dict[str, Any], seconds: float
 ) -> Reply | None:
-    """What keeps the agent from its end: what it started is at work, which is waited for, or it has mail."""
+    """Return what keeps the subagent from ending: an agent that it started is at work, or it has unread mail."""
     with news.Seen(f"{store.root}/teams/{team}/inboxes/{caller.name}.seen") as seen:
         is_again = bool(event.get("stop_hook_active"))
         seen.blocks = seen.blocks if is_again else 0
@@ -142,7 +142,7 @@ def _kept_on(
 
 
 def _leave_to(store: Store, team: str, agent: str, parent: str) -> None:
-    """Give the parent what the agent started and is at work, and the outputs that it did not read."""
+    """Give the parent the agents that the subagent started and that still work, and their outputs that are unread."""
     for child in ending.children(store, team, agent):
         update(store, team, SESSION, child.agent, lambda session: session.having(caller=parent))
     mailbox = inboxes.Mailbox(store, team, agent)
@@ -153,13 +153,13 @@ def _leave_to(store: Store, team: str, agent: str, parent: str) -> None:
 
 
 def _caller_of(insider: Insider, parent: Caller) -> Caller | None:
-    """The member that it is; None before it began, and after it ended."""
+    """Return the member that the subagent is; None before its begin and after its end."""
     kept = insider.read()
     return Caller(kept[0], token=kept[1], config=parent.config) if kept else None
 
 
 def _join_child(store: Store, team: str, parent: Caller, kind: str, insider: Insider) -> Caller:
-    """Make it a member under the next alias, as a child of its client's agent."""
+    """Make the subagent a member under the next alias, as a child of its client's agent."""
     specialty = kind if kind.isprintable() and 0 < len(kind) <= 60 else None
     member, token = joining.join(store, team, None, specialty=specialty, child_of=parent.name)
     insider.keep(member.agent_id, token)
@@ -170,7 +170,11 @@ _OF_ITS_COMMANDS = ("HOME", "PATH", "CODEX_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG
 
 
 def seat(client: str, standpoint: Standpoint, given: bytes, environ: Mapping[str, str]) -> None:
-    """Seat the client that runs this hook in the team, unless it is nobody's terminal; *standpoint* then says who.
+    """Make the client that runs this hook a member, unless it runs in nobody's terminal. *standpoint* then names the
+    member.
+
+    The process of a client whose environment names the agent is always noted, because clients that it runs are other
+    agents.
 
     A client that is told who it is has its process noted in any case: clients that it runs are not that agent.
     """
@@ -215,7 +219,7 @@ def seat(client: str, standpoint: Standpoint, given: bytes, environ: Mapping[str
 
 
 def _caller(standpoint: Standpoint, environ: Mapping[str, str], user: config.Config) -> Caller | None:
-    """Who the client is told to be by its own environment; None if nobody told it."""
+    """Return the agent that the client's own environment names; None without one."""
     name = environment.look_up("agent", None, environ)[0] or standpoint.agent
     if not name:
         return None
@@ -225,7 +229,7 @@ def _caller(standpoint: Standpoint, environ: Mapping[str, str], user: config.Con
 
 
 def _secrets(known: Seat, pid: int, environ: Mapping[str, str]) -> dict[str, Any]:
-    """How the client is reached: its program and in what environment that is run, its socket and the token of that."""
+    """Return how the client is reached: its program with its environment, its socket, and the token of the socket."""
     secrets: dict[str, Any] = {"program": terminals.program_of(pid)}
     secrets["environ"] = {key: environ[key] for key in _OF_ITS_COMMANDS if key in environ}
     if (own := known.socket) and environ.get(own.address):
@@ -244,7 +248,7 @@ def _server(words: list[str]) -> tuple[str, int] | None:
 
 
 def tell(given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> None:
-    """Print the synthetic result of a `broadcast` tool, unless there is nothing in it, or the agent is no member."""
+    """Print the synthetic result of a `broadcast` tool, unless it is empty or the agent is no member."""
     child = str(json.loads(given).get("agent_id") or "")
     store, parent = news.opened(standpoint, environ)
     insider = Insider(store.root, standpoint.team, parent.name, child)
@@ -264,7 +268,9 @@ _PATIENCE = 10.0
 
 
 def ask(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> int:
-    """Print what keeps the client from using the tool, if the person does not let it; the exit status.
+    """Ask the person whether the client may use the tool, print the reason if not, and return the exit status.
+
+    If nobody can be asked, the reason says so, and the tool is not used.
 
     When nobody can be asked, that is what the client is told: the tool is not used.
     """

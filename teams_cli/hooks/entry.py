@@ -1,7 +1,7 @@
-"""`teams hook CLIENT`, which a client runs at every tool call: so it imports nothing before there may be news.
+"""`teams hook CLIENT`, which a client runs at every tool call, so that it imports nothing before there may be news.
 
-What it costs then is a few looks at directories, which `quiet` takes. Whatever goes wrong, the client goes on: the
-exit status is 0 and standard output empty. A mistake in the words is a 1; a 2 would stop the client.
+Without news it only looks at some directories, in `quiet`. If anything fails, the client goes on: the exit status is 0
+and standard output is empty. Wrong usage exits with 1; a 2 would stop the client.
 """
 
 import os
@@ -24,13 +24,13 @@ USAGE = (
 )
 WRONG_USAGE = 1
 REFUSED = 2
-"""By this the client does not use the tool that it asks about."""
+"""The exit status at which the client does not use the tool."""
 _CLIENTS = f"{os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}/clients/known"
 _FLAGS = {"--root": "root", "--store": "store", "--team": "team", "-t": "team", "--as": "agent"}
 
 
 class Standpoint:
-    """Whom a hook is for: in which root and store, in which team, which agent; any but the root may be empty."""
+    """The root, store, team and agent of a hook. All but the root may be empty."""
 
     def __init__(self, root: str, store: str, team: str, binding: "Binding | None", named: str) -> None:
         self.root = root
@@ -45,7 +45,7 @@ class Standpoint:
 
     @property
     def has_team(self) -> bool:
-        """Whether the team is named, and is there as far as can be seen at once."""
+        """Whether the team is named, and its directory exists."""
         return _is_plain(self.team) and (not self.is_on_files or os.path.isdir(f"{self.root}/teams/{self.team}"))
 
     @property
@@ -55,7 +55,7 @@ class Standpoint:
 
 
 def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
-    """Answer a client's hook; the exit status."""
+    """Answer a client's hook, and return the exit status."""
     flags = _flags(words)
     if flags is None:
         from teams_cli.clients import known
@@ -96,7 +96,7 @@ def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
 
 
 def _is_another(standpoint: Standpoint, environ: "Mapping[str, str]") -> bool:
-    """Whether an agent that is held to a level calls a hook as somebody else, or somewhere else: that is nobody."""
+    """Whether a held agent calls a hook under another name, or for another root or store. Such a call is ignored."""
     held = environment.holder(environ)
     return held is not None and (
         held.agent not in ("", standpoint.agent)
@@ -106,7 +106,10 @@ def _is_another(standpoint: Standpoint, environ: "Mapping[str, str]") -> bool:
 
 
 def _parent(client: str, standpoint: Standpoint, environ: "Mapping[str, str]") -> "Binding | None":
-    """The member below whose client the client that runs this hook was started; None if it is a client of its own.
+    """Return the member below whose client this hook's client was started; None if there is none.
+
+    The processes above show it. If they are gone: a client that takes a single turn under the name of an agent whose
+    own client runs is taken for a child of that agent.
 
     It is seen by the processes above. Where these are gone, one that takes a single turn under the name of an agent
     whose client is at work is no client of that agent.
@@ -127,7 +130,9 @@ def _parent(client: str, standpoint: Standpoint, environ: "Mapping[str, str]") -
 def _answer_below(
     client: str, parent: "Binding", standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]", holds: bool
 ) -> None:
-    """Answer a client that runs below the client of a member: it is nobody; agents inside it are children."""
+    """Answer the hook of a client that was started below a member's client. It is no member itself; its subagents are
+    children of that member.
+    """
     standpoint.team, standpoint.agent, standpoint.token = parent.team, parent.agent, parent.token
     if standpoint.has_team and b'"agent_id"' in given and not environ.get("TEAMS_SHADOW"):
         from teams_cli.hooks import arrival
@@ -136,7 +141,7 @@ def _answer_below(
 
 
 def _mirror(standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]") -> int:
-    """Mirror the client's own task list; the exit status, by which it is refused what the team refuses."""
+    """Mirror the client's own task list, and return the exit status, which refuses what the team refuses."""
     if environ.get("TEAMS_SHADOW") or not (standpoint.has_team and _is_plain(standpoint.agent)):
         return 0
     from teams_cli.hooks import mirroring
@@ -189,8 +194,8 @@ def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping
 
 
 def _arrives(standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]") -> bool:
-    """Whether a client begins that has, or was told, a team; one that began before it was told joins when it is asked
-    for something.
+    """Whether a client with a team begins. A client that got its team after its begin joins when the person next asks
+    it for something.
     """
     begins = b'"SessionStart"' in given or (quiet.is_prompt(given) and not standpoint.has_terminal)
     return (
@@ -201,7 +206,7 @@ def _arrives(standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]")
 
 
 def _flags(words: list[str]) -> "dict[str, str] | None":
-    """The client and the flags; None if they are not as they should be."""
+    """Return the client and the flags; None if they are wrong."""
     flags = {"root": "", "store": "", "team": "", "agent": "", "client": "", "wait": "", "ask": "", "hold": ""}
     rest = iter(words)
     for word in rest:
@@ -218,7 +223,7 @@ def _flags(words: list[str]) -> "dict[str, str] | None":
 
 
 def _standard_input() -> bytes:
-    """All that the client says: left unread it might break its pipe."""
+    """Read all that the client writes, since a pipe that nobody reads might break."""
     parts = []
     while part := os.read(0, 1 << 20):
         parts.append(part)
@@ -231,7 +236,9 @@ def _standard_input() -> bytes:
 
 
 def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", given: bytes) -> Standpoint:
-    """Whom the hook is for. What the terminal is known to be goes before what a shared daemon inherited."""
+    """Return whom the hook is for. A binding of the terminal counts before an environment that a shared daemon
+    inherited.
+    """
     root = environment.root_directory(flags["root"], environ)[0]
     store = _store(flags["store"], root, environ)
     named = environment.look_up("agent", flags["agent"], environ)[0]
@@ -253,7 +260,7 @@ def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", given: by
 
 
 def _caller(client: str, given: bytes) -> str:
-    """The client that calls, by what it says: others run the hooks that a plugin has for Claude Code, too."""
+    """Return the client that calls, by its input: other clients also run the hooks of a plugin for Claude Code."""
     if client != "claude" or b'"timestamp"' not in given:
         return client
     import json
@@ -265,7 +272,9 @@ def _caller(client: str, given: bytes) -> str:
 
 
 def _binding(client: str, root: str, given: bytes, is_named: bool) -> "Binding | None":
-    """Whose terminal the hook runs in; that of Codex, whose daemon runs the hooks of all, is known by its thread."""
+    """Return the binding of the terminal in which the hook runs. Codex has one daemon for all terminals, so the thread
+    names it.
+    """
     if client == "codex":
         session_id = given.partition(b'"session_id"')[2][:200].partition(b'"')[2].partition(b'"')[0]
         return bindings.of_thread(root, session_id.decode("ascii", "replace"))
@@ -293,7 +302,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _is_open(path: str) -> bool:
-    """Whether the team of that file is not closed; a damaged one may be meant, and is told of then."""
+    """Whether the team of that file is not closed. A damaged team counts as open, and is reported later."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -310,7 +319,7 @@ def _is_open(path: str) -> bool:
 
 
 def _log(error: Exception, flags: "dict[str, str]", environ: "Mapping[str, str]") -> None:
-    """Note in the root's logs what went wrong: nobody is told else."""
+    """Write a failure into the root's logs, since the hook shows it to nobody."""
     try:
         from traceback import format_exception
 

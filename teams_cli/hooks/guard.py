@@ -38,7 +38,9 @@ _OF_A_PATCH = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** 
 
 
 def answer(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> bool:
-    """Print what the client is to know before it writes, or what keeps it from it; whether there was anything."""
+    """Print a warning for the client before it writes, or the reason why it must not. Return whether anything was
+    printed.
+    """
     event = json.loads(given)
     dialect = known.get(client).dialect or COMMON
     paths, command = list(written(dialect, event)), _command(dialect, event)
@@ -58,7 +60,7 @@ def answer(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[s
 
 
 def written(dialect: Dialect, event: Mapping[str, Any]) -> Iterator[str]:
-    """The files that the tool of the event writes, as whole paths; one that reads writes none."""
+    """Return the absolute paths of the files that the tool of the event writes; none if it only reads."""
     guard, given = dialect.guard, event.get("tool_input")
     if guard is None or event.get("tool_name") not in guard.writers or not isinstance(given, dict):
         return
@@ -72,7 +74,7 @@ def written(dialect: Dialect, event: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _command(dialect: Dialect, event: Mapping[str, Any]) -> str:
-    """The shell command that is about to be run; empty where it is no shell."""
+    """Return the shell command that is about to be run; empty if the tool is no shell."""
     guard, given = dialect.guard, event.get("tool_input")
     if guard is None or event.get("hook_event_name") != guard.event or not isinstance(given, dict):
         return ""
@@ -82,7 +84,7 @@ def _command(dialect: Dialect, event: Mapping[str, Any]) -> str:
 def _refusal(
     store: Store, team: Team, agent: str, client: str, event: dict[str, Any], paths: list[str], command: str
 ) -> str:
-    """Why an agent with a worktree may not do that: it is no more its own."""
+    """Return why an agent whose worktree is no longer its own must not write."""
     session = sessions.find(store, team.name, agent)
     if session is None or session.ended or not session.worktree or event.get("hook_event_name") == "AfterTool":
         return ""
@@ -116,7 +118,9 @@ def _told(lines: list[str], what: str) -> str:
 
 
 def not_told_before(path: str, lines: list[str]) -> list[str]:
-    """The lines that are not in the file yet; they are added to it. Where that fails, they are told again."""
+    """Return the lines that are not in the file yet, and add them to it. If that fails, they are returned again next
+    time.
+    """
     try:
         with open(path, encoding="utf-8") as file:
             before = set(file.read().splitlines())
@@ -135,13 +139,16 @@ def not_told_before(path: str, lines: list[str]) -> list[str]:
 _WINDOW = 24
 _KEPT = _WINDOW // 2
 _FEW = 3
-"""So few different calls in a window are the same again and again."""
+"""The calls of a window are the same again and again if there are at most so many different ones."""
 _SIZE = 9
 _ENDS = (b'"tool_response"', b'"tool_use_id"', b'"tool_output"')
 
 
 def note(standpoint: Standpoint, given: bytes) -> float:
-    """Note the calls of the event; since when they have been the same, where it is time to look at that, else 0.
+    """Note the tool calls of the event. Return since when they have been the same few, if it is time to look at that,
+    else 0.
+
+    Waiting is no call. Nothing is noted of an agent that is no member.
 
     Waiting is no call. Of who is no member nothing is noted: they have no file of what they have seen.
     """
@@ -163,13 +170,13 @@ def note(standpoint: Standpoint, given: bytes) -> float:
 
 
 def _calls(given: bytes) -> list[bytes]:
-    """What each tool of the event was given, without what came of it: as it stands there, unread."""
+    """Return the input of each tool call of the event as raw text, without its result."""
     parts = given.split(b'"tool_input"')[1:]
     return [min((part.partition(end)[0] for end in _ENDS), key=len) for part in parts]
 
 
 def _since(path: str, same: bool) -> float:
-    """Since when the calls have been the same; 0 where they are not, or just began to be."""
+    """Return since when the calls have been the same few; 0 if they are not, or have been only for a short time."""
     if not same:
         if os.path.exists(path):
             os.unlink(path)
@@ -182,8 +189,10 @@ def _since(path: str, same: bool) -> float:
 
 
 def look(standpoint: Standpoint, since: float, environ: Mapping[str, str]) -> None:
-    """Tell the leader of an agent whose calls have been the same since then, if it has a task, and has neither
-    committed nor changed a file for as long as the setting `circlingAfter` says; once for each claim of a task.
+    """Notify the leader of an agent that makes the same calls again and again.
+
+    It must have a task, and have neither committed nor changed a file for as long as the setting `circlingAfter` says.
+    The leader is notified once for each claim of a task.
     """
     store, caller = news.opened(standpoint, environ)
     try:
@@ -214,7 +223,7 @@ def look(standpoint: Standpoint, since: float, environ: Mapping[str, str]) -> No
 
 
 def _changed(directory: str) -> float:
-    """When something was last committed there, or a file that is not committed was written; 0 outside git."""
+    """Return the time of the last commit or uncommitted change there; 0 outside git."""
     checkout = checkouts.at(directory)
     if checkout is None:
         return 0.0

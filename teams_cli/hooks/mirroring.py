@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 
 def mirror(given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> str:
-    """Do in the team what the client does in its list; why it may not, empty where it may. A teammate about to idle is
-    told once of each task that is ready.
+    """Make the change of the client's own task list in the team. Return why that is refused, or an empty text.
+
+    A teammate that is about to idle is told once of each task that is ready.
     """
     event = json.loads(given)
     name, title = event.get("hook_event_name"), str(event.get("task_subject") or "").strip()
@@ -54,7 +55,7 @@ def mirror(given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> 
 
 
 class _Program:
-    """The commands, as the member in the team."""
+    """Runs commands of `teams` as the member."""
 
     def __init__(self, standpoint: Standpoint, caller: Caller, environ: dict[str, str], directory: str) -> None:
         self.team, self.caller, self.directory = standpoint.team, caller, directory
@@ -68,13 +69,13 @@ class _Program:
 
 
 def _mirrored(store: Store, team: str, title: str) -> Task | None:
-    """The team's task of that title that has not ended."""
+    """Return the team's task of that title that has not ended."""
     same = [task for task in tasks.all_of(store, team, []) if task.title == title]
     return next((task for task in same if task.status in ("pending", tasks.IN_PROGRESS)), None)
 
 
 def _complete(program: _Program, task: Task) -> str:
-    """Complete the task; why that is refused."""
+    """Complete the task. Return why that is refused, or an empty text."""
     done = program.run("claim-task", task.id) if task.status == "pending" else None
     if not done or done.returncode == 0:
         done = program.run("update-task", task.id, "--status", "completed", "--result", "done in Claude Code")

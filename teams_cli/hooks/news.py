@@ -1,4 +1,4 @@
-"""The rest of `teams hook`: what is done when there may be news for the agent, or its heartbeat is due."""
+"""The slow part of `teams hook`: when there may be news for the agent, or its heartbeat is due."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 
 
 PATIENCE = 2.0
-"""Seconds that a client waits for a store out of reach: it goes on as without us then."""
+"""The seconds that a client waits for a store that does not answer, before it goes on."""
 
 
 def opened(standpoint: Standpoint, environ: Mapping[str, str], patience: float = PATIENCE) -> tuple[Store, Caller]:
-    """The store that the hook is for, waiting so many seconds for its server, and the agent as who it calls."""
+    """Open the store of the hook, and return it with the agent as the caller. Wait *patience* seconds for a server."""
     store = opening.open_store(standpoint.root, standpoint.store or FILES, patience, environ.get("TEAMS_HOST", ""))
     token = standpoint.token or environment.look_up("token", None, environ)[0]
     return store, Caller(standpoint.agent, token=token, config=config.load(store.root, environ))
 
 
 def say(document: dict[str, Any]) -> None:
-    """Print the answer. What can't be brought out is an error here, and none once more at the end."""
+    """Print the answer. A failure is raised here, and not once more at exit."""
     try:
         sys.stdout.write(json.dumps(document) + "\n")
         sys.stdout.flush()
@@ -55,7 +55,11 @@ def say(document: dict[str, Any]) -> None:
 
 
 def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str], holds: bool) -> None:
-    """Answer the hook on standard output. Agents that are no members are told nothing.
+    """Answer the hook on standard output. An agent that is no member gets no answer.
+
+    The end of a turn is held while an agent works for the caller: for some seconds, or for a quarter of an hour if the
+    client *holds* on for the hook. It is not held where a person sits in front of the client: that agent is woken
+    later.
 
     The end of a turn is held while something is at work for the agent: for some seconds, for a quarter of an hour where
     the client *holds* on for the hook, and not where a person sits in front of it: that agent is woken later.
@@ -84,7 +88,7 @@ def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str
 
 
 def _note_session(store: Store, standpoint: Standpoint, client: str, event: dict[str, Any]) -> None:
-    """Note the session of a client in no terminal, once something was said in it, so that copies of it can answer."""
+    """Note the session of a client in no terminal once it has content, so that copies of it can answer questions."""
     is_in_turn = (known.get(client).dialect or COMMON).moment(event) in ("prompt", "tools")
     if not is_in_turn or standpoint.has_terminal or event.get("agent_id"):
         return
@@ -98,7 +102,7 @@ def _note_session(store: Store, standpoint: Standpoint, client: str, event: dict
 def _report(
     store: Store, standpoint: Standpoint, event: dict[str, Any], goes_on: bool, environ: Mapping[str, str]
 ) -> TerminalState | None:
-    """Note what the event says of the client in its terminal; a stop that was refused is none."""
+    """Note what the event says about the client in its terminal. A refused stop is not noted."""
     state = WORKING if goes_on else state_said(event)
     terminal = terminals.find(store, standpoint.team, standpoint.agent)
     if not state or terminal is None:
@@ -125,8 +129,8 @@ def _report(
 def _say(
     store: Store, standpoint: Standpoint, caller: Caller, dialect: Dialect, event: dict[str, Any], seen: Seen
 ) -> bool:
-    """Print the answer, and only then mark as read what is in it: shown twice is better than never. Whether it was
-    the end of a turn, and was refused.
+    """Print the answer, and mark its messages as read after that: shown twice is better than never. Return whether the
+    end of a turn was refused.
     """
     stop = dialect.moment(event) == "stop"
     if stop and not event.get("stop_hook_active"):
@@ -154,10 +158,10 @@ def _beat(store: Store, team: str, caller: Caller, seen: Seen) -> None:
 
 
 class Seen:
-    """The file that says up to which message nothing is unread, how often in a row a stop was refused, and what was
-    told of what others do.
+    """The file with the number up to which no message is unread, the number of stops refused in a row, and the news
+    that were shown.
 
-    While it is open, other hooks of the same agent wait: a message is shown by one of them.
+    While it is open, other hooks of the same agent wait, so that only one of them shows a message.
     """
 
     def __init__(self, path: str) -> None:

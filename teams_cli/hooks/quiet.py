@@ -1,7 +1,7 @@
-"""Whether a hook has surely nothing to say: seen at the names of files alone, since it is asked at every tool call.
+"""Whether a hook certainly has nothing to say, from the names of files alone, since it is asked at every tool call.
 
-`inboxes/<agent>.seen` holds the number of the message up to which the agent has nothing unread. The next heartbeat is
-due when that file is `BEAT` seconds old. The kind of an event is seen at words in it, without reading it as JSON.
+`inboxes/<agent>.seen` has the number of the message up to which nothing is unread. The next heartbeat is due when that
+file is `BEAT` seconds old. The kind of an event is found by words in it, without parsing JSON.
 """
 
 import os
@@ -47,13 +47,13 @@ def is_before(given: bytes) -> bool:
 
 
 def is_of_task_list(given: bytes) -> bool:
-    """Whether the client's own task list changes, or one that works it off has nothing to do."""
+    """Whether the client's own task list changes, or a teammate that works on it is about to idle."""
     return any(event in given for event in (b'"TaskCreated"', b'"TaskCompleted"', b'"TeammateIdle"'))
 
 
 def may_write(given: bytes) -> bool:
-    """Whether a tool is about to be used that may change what is another's, or was by a client that could not be told
-    so before. Of commands only those with git are looked at.
+    """Whether the event is about a tool that may change other agents' files: before its use, or after it for a client
+    that cannot be warned before. Of shell commands only those with git count.
     """
     if is_before(given):
         return b"git" in given or not (b'"Bash"' in given or b'"run_shell_command"' in given)
@@ -61,7 +61,7 @@ def may_write(given: bytes) -> bool:
 
 
 def _tells_state(given: bytes) -> bool:
-    """Whether the event may be one at which a client begins or ends to work, or asks its person."""
+    """Whether the client may begin or end to work with this event, or ask its person."""
     return is_prompt(given) or any(event in given for event in _TURNS)
 
 
@@ -74,7 +74,7 @@ def _is_stop(given: bytes) -> bool:
 
 
 def _seen(path: str) -> int:
-    """The number up to which nothing is unread; -1 when it is not known, or a heartbeat is due."""
+    """Return the number up to which nothing is unread; -1 if it is unknown or a heartbeat is due."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -88,7 +88,7 @@ def _seen(path: str) -> int:
 
 
 def _any_to(directory: str, agent: str, seen: int) -> bool:
-    """Whether the log has, or may have, a message above *seen* that the agent gets."""
+    """Whether the log may have a message to the agent above *seen*."""
     segments = [int(name) for name in names(directory) if name.isdigit()]
     last = max(segments, default=0)
     if last > seen // _SEGMENT + 1:
@@ -104,7 +104,7 @@ def _any_to(directory: str, agent: str, seen: int) -> bool:
 
 
 def _highest_packed(segment: str) -> float:
-    """The highest number of a message that is packed there, by its first line; 0 where none is."""
+    """Return the highest number of the messages that are packed there, from its first line; 0 without any."""
     try:
         with open(f"{segment}/packed.json", "rb") as file:
             return int(file.readline(80).split(b" ")[3].rstrip(b","))

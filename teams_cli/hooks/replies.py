@@ -31,30 +31,34 @@ if TYPE_CHECKING:
 _MOST = 6
 _LONGEST = 80
 _AFTER = 300.0
-"""Seconds after which a message that was shown is recalled, and in the middle of a turn again."""
+"""The seconds after which a shown message is repeated, also in the middle of a turn."""
 _TASK_WORDS = frozenset(("claimed", "completed", "failed", "cancelled", "released", "reopened"))
 
 
 class Recall:
-    """What one agent was told of up to now: the *position* in the history, *at* when of its mail; -1 and 0 before."""
+    """The news that one agent was shown: the *position* in the history, and *at* which time its mail; -1 and 0 at
+    first.
+    """
 
     def __init__(self, position: int = -1, at: int = 0) -> None:
         self.position = position
         self.at = at
 
     def skip(self, store: Store, team: str, agent: str) -> None:
-        """Take what happened up to now as told."""
+        """Take all changes up to now as shown."""
         self._news(store, team, agent)
 
     def lines(self, store: Store, team: str, agent: str, begins: bool) -> list[str]:
-        """What to say now; a turn that *begins* is a reason of its own."""
+        """Return the news to show now. They are always shown when a turn *begins*."""
         first = self.position < 0
         news = self._news(store, team, agent)
         meanwhile = [f"Meanwhile: {_list(news)}"] if news and not first else []
         return meanwhile + self._mail(store, team, agent, begins or bool(meanwhile))
 
     def _news(self, store: Store, team: str, agent: str) -> list[str]:
-        """The newest of each agent and task, in the order of what happened; what it looked up itself is left out."""
+        """Return the newest change of each agent and task, in order. Changes that the agent has looked up itself are
+        left out.
+        """
         looked = presence.load(store, team, agent).looked_to or 0
         newest: dict[str, str] = {}
         for position, entry in store.history(team, max(self.position, looked, 0)):
@@ -79,7 +83,9 @@ class Recall:
 
 
 def _said(entry: dict[str, Any]) -> tuple[str, str] | None:
-    """Of which agent or task the change is, and what to say of it; None for what nobody has to know."""
+    """Return the agent or task that changed, with a sentence about the change; None for changes that nobody needs to
+    know.
+    """
     actor, what = str(entry.get("actor")), str(entry.get("what"))
     noun, _, word = what.partition(" ")
     if what == "status announced":
@@ -95,14 +101,14 @@ def _list(said: list[str]) -> str:
 
 
 MAX_TEXT = 8000
-"""Characters: what is longer, some clients cut in the middle or put into a file."""
+"""The characters of an answer: some clients cut longer ones in the middle, or put them into a file."""
 MAX_BLOCKS = 5
-"""How often in a row a stop is refused: some clients give up at 8, and end with an empty answer."""
+"""How often in a row the end of a turn is refused: some clients give up at 8, with an empty answer."""
 _ROOM = 300
 
 
 class Reply:
-    """What to tell the client, and the numbers of the messages that are in it."""
+    """A text for the client, and the numbers of the messages in it."""
 
     def __init__(self, document: dict[str, Any], shown: set[int]) -> None:
         self.document = document
@@ -119,7 +125,11 @@ def answer(
     seated: bool = False,
     recall: Recall | None = None,
 ) -> Reply | None:
-    """What to tell the client of the caller; None for nothing. Marks nothing as read: see `Reply.shown`.
+    """Return the answer for the client of the caller; None if there is nothing to say. Nothing is marked as read: see
+    `Reply.shown`.
+
+    *blocks* is how often the end of the turn was refused in a row. A client that is *seated* in a terminal takes no
+    turn when it starts: its mail wakes it. With *recall*, earlier messages are repeated.
 
     *blocks* is how often the end was refused in a row. One that is *seated*, in a terminal, has no turn when it starts
     in which it could read: its mail wakes it. With *recall* it is reminded of what it was told before.
@@ -152,7 +162,7 @@ def answer(
 
 
 def _told_by_its_prompt(session: Session, event: dict[str, Any], caller: Caller) -> bool:
-    """Whether it is in its first turn, with a prompt that says who it is and who else is there."""
+    """Whether the agent is in its first turn, whose prompt names it and the other agents."""
     begins = session.turns <= 1 and not session.ended and event.get("source") not in ("compact", "clear")
     return begins and profiles.get(session.harness, caller.config).introduced
 
@@ -164,7 +174,9 @@ def _recalled(store: Store, team: str, name: str, moment: str, recall: Recall) -
 
 
 def at_work(store: Store, team: str, name: str, session: Session | None) -> list[str]:
-    """What the agent started itself and waits for; one that `teams` started is waited for by its keeper."""
+    """Return the agents that the caller started itself and waits for. For an agent that `teams` started, its keeper
+    waits.
+    """
     if session and not session.ended:
         return []
     going = [child.agent for child in ending.children(store, team, name) if not child.ended]
@@ -179,7 +191,9 @@ SHORT_HOLD, LONG_HOLD = 25.0, 870.0
 
 
 def hold(store: Store, team: str, caller: Caller, session: Session | None, seconds: float) -> None:
-    """Wait for mail while something is at work that the agent started: its results come as messages.
+    """Wait for mail while an agent works that the caller started: its output comes as a message.
+
+    Meanwhile the caller's leases are renewed. The wait ends with the caller's client.
 
     Meanwhile its leases are renewed. It ends with its client.
     """
@@ -201,12 +215,12 @@ def hold(store: Store, team: str, caller: Caller, session: Session | None, secon
 
 
 def beat(store: Store, team: str) -> float:
-    """The seconds after which an agent shows again that it is alive: at most a third of a lease."""
+    """Return the seconds until an agent shows again that it is alive: at most a third of a lease."""
     return min(quiet.BEAT, teams.get(store, team).silence / 3)
 
 
 def mail(store: Store, team: str, name: str, room: int, quiet: bool) -> tuple[list[str], set[int]]:
-    """As many of the unread messages as there is room for, at least one of them, and their numbers."""
+    """Return as many unread messages as there is room for, at least one, and their numbers."""
     mailbox = inboxes.Mailbox(store, team, name)
     unread = mailbox.messages(mailbox.unread(quiet))
     if not unread:
@@ -232,7 +246,7 @@ def _quoted(message: Message, room: int = 0) -> str:
 
 
 def unread(store: Store, team: str, agent: str) -> tuple[int, bool]:
-    """The number of the last message, and whether any up to it is unread, or can't be read."""
+    """Return the number of the last message, and whether any up to it is unread or damaged."""
     problems: list[Any] = []
     inbox = inboxes.advance(store, team, inboxes.load(store, team, agent), problems)
     waiting = bool(problems) or any(entry.read_at is None for entry in inbox.open)

@@ -1,7 +1,7 @@
-"""The waiting hook: a process beside a client that sits idle until its doorbell rings, and then wakes the client.
+"""The waiting hook: a process beside an idle client that waits for its doorbell, and then wakes the client.
 
-It ends with its client, there is one for each, and it never takes the mail: that comes by the hook of the turn that
-now begins. It imports next to nothing, since it stays.
+It ends with its client, and there is one for each. It never takes the mail, which the hook of the next turn shows. It
+imports next to nothing, since it stays in memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOOK, _LOOK_AFTER_WAKER = 1.0, 5.0
 
 
 def wait(client: str, standpoint: Standpoint, environ: Mapping[str, str]) -> int:
-    """Wait for the bell of the client that runs this hook; the exit status says what the client is to do."""
+    """Wait for the bell of the client that runs this hook. The exit status tells the client what to do."""
     if environ.get("TEAMS_SHADOW") or not standpoint.has_team:
         return 0
     client_and_binding = _client(client, standpoint.root)
@@ -47,7 +47,7 @@ def wait(client: str, standpoint: Standpoint, environ: Mapping[str, str]) -> int
 
 
 def _client(client: str, root: str) -> tuple[int, bindings.Binding] | None:
-    """The client that we wait beside. It joins by another hook at the same time, if it does."""
+    """Return the client beside which this process waits. It may join at the same time, by another hook."""
     from teams_cli.agents.seats import terminals
     from teams_cli.clients import known
 
@@ -63,9 +63,10 @@ def _client(client: str, root: str) -> tuple[int, bindings.Binding] | None:
 
 
 def _taken(bell: Doorbell, pid: int) -> bool:
-    """Whether we are the one who hears it now: each end of a turn starts one of us, and the first of a client stays.
-    One that waited beside a client that ended goes within a moment. Where our hooks were taken out of the settings, a
-    client that has them still is left alone.
+    """Whether this process is the one that waits: each end of a turn starts one, and the first of a client stays.
+
+    A process whose client has ended goes within a moment. A client that still has our hooks after they were removed
+    from its settings is left alone.
     """
     if bell.is_dismissed(pid):
         return False
@@ -80,7 +81,7 @@ def _taken(bell: Doorbell, pid: int) -> bool:
 def _listen(
     bell: Doorbell, pid: int, started: str, standpoint: Standpoint, team: str, environ: Mapping[str, str]
 ) -> bytes:
-    """What the bell rang for; empty when the client ended first."""
+    """Return why the bell rang; empty if the client ended first."""
     look = time.monotonic() + _LOOK_AFTER_WAKER
     while bindings.stat_of(pid)[0] == started:
         if heard := bell.wait(_LOOK):

@@ -74,7 +74,8 @@ def wait(
     again: str = steps.WAIT,
     tend: Callable[[Alarm], object] | None = None,
 ) -> Document:
-    """Block until something concerns the caller that it was not told of; return all that does then, with the next step.
+    """Block until something concerns the caller of which it was not told yet. Return all that does then, with the next
+    step.
 
     Messages are shown in full, and marked read *once told*. A caller in no team waits until there is one to join. If
     several wait for work, each is told of another task. *tend* is called before each look, for changes that no topic
@@ -112,7 +113,7 @@ def wait(
 
 
 class Lookout:
-    """Looks for what concerns the caller, as far as it is *wanted*.
+    """Looks for the facts and messages that concern the caller and that are *wanted*.
 
     If it *waits*, the others are told that it waits for work, as soon as no mail ends the wait.
     """

@@ -42,7 +42,7 @@ _BEYOND = f"{work.READY}more:"
 _MANY_CHANGES = 100
 """Changes after which ready tasks are reported again, instead of searching all of them for a claim of the agent."""
 _TURN = 0.1
-"""Seconds between the looks of agents that wait for work, so that each is told of another task."""
+"""The seconds between the looks of agents that wait for work, so that each is told of another task."""
 _TO_LEAVE = 1.0
 """Seconds that an agent waits for another that was offered the same task to leave it."""
 
@@ -120,7 +120,7 @@ class Facts:
         return set(agent.told)
 
     def _may_have_taken_one(self, told: set[str], since: str) -> bool:
-        """Whether the caller has claimed one of the tasks that it was told of, or, by the history, any task since."""
+        """Whether the caller has claimed one of the tasks of which it was told, or, by the history, any task since."""
         gone = told - {work.ready_key(task) for task in self._in_sight()}
         if any(self._has_claimed(work.task_of_key(key), since) for key in gone if not key.startswith(_BEYOND)):
             return True
@@ -243,7 +243,10 @@ class Facts:
         return [*free[before:], *late] if free[before:] else late
 
     def is_told_to_another(self) -> bool:
-        """Whether another agent is told of the offered task, as on a busy machine a turn may last longer than planned.
+        """Whether another agent is told of the offered task at the same time, which can happen on a busy machine.
+
+        Both note their offer before they look, so at least one sees the other. The first by name gets the task, once
+        the other has left it or a second is over.
 
         Both note their offer before they look, so at least one sees the other. The first by name has the task, once
         the other has left it or a second is over.

@@ -140,10 +140,8 @@ def is_message(key: str) -> bool:
 
 
 def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
-    """Whether a notice says nothing to the agent any more.
-
-    That is so of a task that the agent has taken since, or has again; of one that is not kept for it any more; of one
-    that a wait called ready before; and of somebody who waits for an answer that the agent has given.
+    """Whether a notice is no longer of use: the agent has taken its task since, or has it again; the task is no longer
+    kept for the agent; a wait has named it as ready; or the agent has given the answer that somebody waits for.
     """
     if message.from_ != SYSTEM:
         return False
@@ -229,7 +227,10 @@ def _in_a_line(body: str) -> str:
 
 
 def _note_told(store: Store, team: str, name: str, number: int, whole: set[str]) -> None:
-    """Note up to which message the agent was told, and which it was shown whole, so that no wait ends for them.
+    """Note the last message of which the agent was told, and the messages that it was shown whole, so that no wait ends
+    for them.
+
+    If that cannot be written, the agent is told again.
 
     If that can't be written, the agent is told again.
     """

@@ -87,8 +87,10 @@ def asks(body: str) -> bool:
 def after_reading(
     messages: list[Document], leader: str | None, subject_of: Callable[[Document], Document | None]
 ) -> str:
-    """The next step for the first new message that asks for anything, decisions first; if several want an answer, also
-    how to close them all. Messages that were read before are listed with their commands.
+    """Return the next step for the first new message that asks for anything, decisions first. If several want an
+    answer, it also says how to close them all.
+
+    Messages that were read before are listed with their own commands.
     """
     answers: list[str] = []
     decisions: list[str] = []
