@@ -1,6 +1,7 @@
 """Facts that concern only the leader or the person.
 
-All tasks are settled, a member is lost or silent, members are idle, a plan or a question waits, tasks are completed.
+All tasks are settled, a member is lost, silent or idle, ready tasks are kept for absent members, a plan or a question
+waits, tasks are completed.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ some minutes.
 """
 _ALSO = 0.5
 """The part of a reported silence after which other silent owners are reported with it, instead of a while later."""
+_ABSENT = 60.0
+"""Seconds after which the leader is told that all ready tasks are kept for members that have not joined."""
 _IDLE = 300.0
 """Seconds for which a member has had nothing to do when the leader is told."""
 
@@ -63,7 +66,8 @@ class Leading:
             settled = self._settled(told, overview)
             facts |= settled | self._plans()
             if not settled:
-                facts |= self._lost(told) | (self._silent(told) or self._idle(told, overview))
+                facts |= self._lost(told) | self._kept_for_absent(told, overview)
+                facts |= self._silent(told) or self._idle(told, overview)
         if self.caller.is_human:
             facts |= self._questions() | self._plans()
         return facts
@@ -148,6 +152,29 @@ class Leading:
 
     def _in_progress(self) -> list[Task]:
         return list(tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS))
+
+    def _kept_for_absent(self, told: set[str], overview: Overview) -> FactsByKey:
+        """The fact that all ready tasks are kept for members that have not joined, while others have nothing to do."""
+        ready = overview.ready
+        kept = [task for task in ready if task.assignee and not self.team.find(task.assignee)]
+        if not kept or len(kept) < len(ready) or overview.free:
+            return {}
+        busy = {self.team.leader, *(task.owner for task in self._in_progress())}
+        idle = [m for m in self.team.members if m.active and m.agent_id not in busy]
+        if not idle:
+            return {}
+        since = max([*(task.created_at for task in kept), *(m.joined_at for m in idle if m.joined_at)])
+        if (left := _ABSENT - seconds_since(since, self.store.now())) > 0:
+            self.alarm.ring_after(left)
+            return {}
+        ids = ",".join(task.id for task in kept)
+        key = f"kept:{ids}"
+        if key in told:
+            return {key: None}
+        absent = listed(sorted({task.assignee or "" for task in kept}), _NAMED)
+        others = listed([m.agent_id for m in idle], _NAMED)
+        text = f"all ready tasks are kept for {absent}, not in the team yet; idle: {others}"
+        return {key: fact("kept", kept[0].id, text, f"teams update-task {ids} --unassign")}
 
     def _idle(self, told: set[str], overview: Overview) -> FactsByKey:
         """The fact that members have had nothing to do for a while; once for the same tasks in progress."""

@@ -10,7 +10,7 @@ from teams_cli.errors import WaitRanOut
 from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.store.contract import Store
-from teams_cli.tasks import claims, tasks
+from teams_cli.tasks import claims, creating, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, settings, teams
 from teams_cli.teams.permission import Caller
@@ -103,3 +103,21 @@ def test_mail_is_told_of_also_behind_many_messages_for_others(team: Store) -> No
     messages.broadcast(team, ALPHA, Caller("lea"), "all of you")
     assert reminded(team) == "msg-47 from lea: all of you"
     assert reminded(team) == ""
+
+
+def test_it_hears_that_all_ready_tasks_are_kept_for_members_that_have_not_joined(
+    store: Store, clock: FakeClock
+) -> None:
+    """Once, a minute after the last of them was made, while somebody has nothing to do."""
+    joining.spawn_team(store, ALPHA, LEA)
+    joining.join(store, ALPHA, BOB)
+    for name in ("ann", "mia"):
+        creating.create_for(store, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at=""), name)
+    clock.advance(59)
+    assert told(store) == []
+    clock.advance(2)
+    assert told(store) == ["all ready tasks are kept for ann, mia, not in the team yet; idle: bob"]
+    assert told(store) == []
+    tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title="for anybody", created_at=""))
+    clock.advance(61)
+    assert told(store) == []
