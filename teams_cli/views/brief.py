@@ -148,60 +148,73 @@ def _waiting(
 ) -> Document:
     """The requests, mail, questions, reviews and plans that wait for the caller."""
     name, standing = caller.name, standing_of(team, caller)
+    to_decide: list[Plan] = []
+    if standing and (standing.leads or caller.is_human):
+        to_decide = [plan for plan in proposed if plan.status == "proposed" and plan.from_ != name]
+    shown = {settings.RULES} if rules_shown else set[str]()
+    shown |= {plan.id for plan in to_decide[:1]}
     request = next(shutdowns.open_requests(store, team, name), None)
-    if team.member(name) and team.state != "closed":
+    asked = [q.id for q in questions.all_of(store, team.name, []) if q.open and name in q.waiting_for]
+    mail_shown = _mail(store, team, name, shown, once_told)
+    question = mail_shown.pop("question") or next(iter(asked), None)
+    return mail_shown | {
+        "toAnswer": question,
+        "questions": asked[:_WAITING],
+        "questionCount": len(asked),
+        "toReview": _to_review(store, team, caller),
+        "plans": [plan.id for plan in to_decide[:_WAITING]],
+        "planCount": len(to_decide),
+        "proposed": [_proposed(plan) for plan in to_decide[:1]],
+        "shutdown": request.id if request else None,
+        "overdue": receipts.overdue(store, team.name, name)[:_WAITING],
+    }
+
+
+def _proposed(plan: Plan) -> Document:
+    return {
+        "id": plan.id,
+        "from": plan.from_,
+        "task": plan.task,
+        "plan": text.clipped_line(plan.plan, _PLAN),
+        "whole": len(plan.plan) <= _PLAN,
+    }
+
+
+def _mail(store: Store, team: Team, name: str, shown: set[str], once_told: OnceTold) -> Document:
+    """The caller's unread and unanswered mail, and its new notices, which are marked as read *once told*.
+
+    Notices about a plan or the rules that this brief has *shown* are left out and marked as read, too. `question` is
+    the first question that a message asks.
+    """
+    is_open = team.state != "closed"
+    if team.member(name) and is_open:
         with suppress(errors.TeamsError):  # then they are shown as open
             mail.close_settled(store, team.name, name)
     mailbox = inboxes.Mailbox(store, team.name, name)
     inbox, messages = mailbox.inbox, mailbox.open_messages()
-    to_decide: list[Plan] = []
-    if standing and (standing.leads or caller.is_human):
-        to_decide = [plan for plan in proposed if plan.status == "proposed" and plan.from_ != name]
-    shown_plans = to_decide[:1]
-    # Other mail asks for something, or tells of the end of a task, which is shown below.
+    # Other mail asks for something, or tells of the end of a task, which is shown elsewhere in the brief.
     notices = [m for m in messages if m.from_ == SYSTEM and m.type in ("notice", "plan") and inbox.is_unread(m.number)]
     needless = [
         notice
         for notice in notices
         if mail.is_outdated(store, team.name, name, notice)
-        or (events.of(notice)[0] == events.PLAN_PROPOSED and notice.about in [plan.id for plan in shown_plans])
-        or (rules_shown and notice.about == settings.RULES)
+        or (notice.about in shown and (notice.about == settings.RULES or events.of(notice)[0] == events.PLAN_PROPOSED))
     ]
     news = _fitting([notice for notice in notices if notice not in needless])
     seen = {message.number for message in [*news, *needless]}
     unread = [number for number in inboxes.unread_in(inbox) if number not in seen]
-    if seen and team.state != "closed":
+    if seen and is_open:
         once_told(lambda: mailbox.mark_read(seen))
-    asked = [q.id for q in questions.all_of(store, team.name, []) if q.open and name in q.waiting_for]
-    asking_mail = [message for message in messages if steps.expects_answer(message.to_document(), team.leader)]
-    unhandled = inboxes.unanswered(inbox, asking_mail, len(asking_mail))
+    asking = [message for message in messages if steps.expects_answer(message.to_document(), team.leader)]
+    unhandled = inboxes.unanswered(inbox, asking, len(asking))
     return {
         "unread": len(unread),
         **({"moreUnread": True} if len(inbox.open) >= inboxes.MOST_OPEN else {}),
         "unreadFrom": [f"{m.id} from {m.from_}" for m in messages if m.number in unread][-_WAITING:],
         "unhandled": unhandled[:_WAITING],
         "unhandledCount": len(unhandled),
-        "toAnswer": next(
-            (m.about for m in messages if m.about and m.about.startswith("ask-")), next(iter(asked), None)
-        ),
-        "questions": asked[:_WAITING],
-        "questionCount": len(asked),
-        "toReview": _to_review(store, team, caller),
-        "plans": [plan.id for plan in to_decide[:_WAITING]],
-        "planCount": len(to_decide),
-        "proposed": [
-            {
-                "id": plan.id,
-                "from": plan.from_,
-                "task": plan.task,
-                "plan": text.clipped_line(plan.plan, _PLAN),
-                "whole": len(plan.plan) <= _PLAN,
-            }
-            for plan in shown_plans
-        ],
-        "shutdown": request.id if request else None,
+        "question": next((m.about for m in messages if m.about and m.about.startswith("ask-")), None),
         "news": leases.without_offers(news),
-        "overdue": receipts.overdue(store, team.name, name)[:_WAITING],
     }
 
 
