@@ -188,7 +188,7 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     last = f"next: {call.in_team(call.follows)}" if call.follows else call.done
     if last and not as_json:
         streams.written(lambda: print(last))
-    if not line or _talk(one_part(call.in_team(line))):
+    if not line or _talk(_apart() + one_part(call.in_team(line))):
         for note in reminded:
             call.once_told(note)
     for problem in problems + call.note_told():
@@ -278,6 +278,15 @@ def _ask_person(operation: str, about: str) -> bool | None:
     sys.stderr.write(f"Allow {operation}{f' ({one_part(about)})' if about else ''}? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _apart() -> str:
+    """Return a line break for whoever joins standard output, without its last line break, and standard error."""
+    try:
+        is_one = os.path.samestat(os.fstat(sys.stdout.fileno()), os.fstat(sys.stderr.fileno()))
+        return "" if is_one or sys.stderr.isatty() else "\n"
+    except (OSError, ValueError):  # one of them is closed
+        return ""
 
 
 def _talk(line: str) -> bool:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 
 _MANY = (
-    '[{id: a, title: "TITLE", description: "TEXT", check: "COMMAND", planRequired: true}, '
-    '{title: "TITLE", blockedBy: [a], for: NAME}]'
+    '[{id: a, title: "TITLE", description: "TEXT", check: "COMMAND", planRequired: true, reviewBy: NAME}, '
+    '{title: "TITLE", blockedBy: [a], for: NAME, priority: high}]'
 )
 _GET = """List the tasks, by number, with their blockers.
 

@@ -11,7 +11,7 @@ from teams_cli.commands.phrases import length_of
 from teams_cli.commands.task_documents import landed_line, refuse_stopped, to_document, words_of_claimed
 from teams_cli.names import each_name
 from teams_cli.tasks import changes, checks, editing, tasks
-from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
+from teams_cli.tasks.tasks import FINISHED, PRIORITIES, STATUSES, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -144,6 +144,9 @@ def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
         took = task["checked"].get("seconds")
         passed = f", its check passed{f' in {length_of(took)}' if took else ''}"
     lines = landed_line(task, passed + "".join(f", {words[key]}" for key in words if key in changed))
+    if changed and task["status"] in FINISHED:
+        reopen = f"teams update-task {task['id']} --status pending"
+        lines.append(f"{task['id']} is {task['status']}: nobody works on it. To reopen it: {reopen}")
     if "unseenEditBy" in task:
         edited = f"{task['unseenEditBy']} had edited it (shown now): if your work lacks the change, fix it, then:"
         lines.append(f"{edited} teams update-task {task['id']} --result TEXT")

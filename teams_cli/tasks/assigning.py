@@ -212,12 +212,12 @@ def _standing(task: Task, status_of: Callable[[str], str]) -> tuple[str, str]:
     return what, events.TASK_ASSIGNED_BLOCKED
 
 
-def give_up(store: Store, task: Task, by: str, reason: str | None = None) -> Task:
-    """Return the task without assignee, with a notice to the former assignee."""
+def give_up(store: Store, team: Team, task: Task, by: str, reason: str | None = None) -> Task:
+    """Return the task without assignee, with a notice to the former assignee if that is a member."""
     if task.assignee is None:
         raise errors.WrongState(f"{task.id} is assigned to nobody", f"See: teams show-task {task.id}")
     free = task.having(assignee=None).noted(teams.now(store), by, "unassigned", reason, owner=task.assignee)
-    if task.assignee == by:
+    if task.assignee == by or not team.member(task.assignee):
         return free
     body = f"{task.id} ({task.title}) is no longer assigned to you, by {by}{f': {reason}' if reason else ''}"
     uid = f"unassigned-{task.id}-{len(free.notes)}-{task.claim}"

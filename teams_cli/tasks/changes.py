@@ -206,7 +206,7 @@ def _changed(store: Store, team: Team, task: Task, changes: Edit, who: Standing)
         changed = _with_status(store, team, changed, changes, who)
     if changes.owner:
         changed = _with_owner(store, team, changed, changes.owner, who, changes.force)
-    return _unassigned(store, changed, changes, who) if changes.unassign else changed
+    return _unassigned(store, team, changed, changes, who) if changes.unassign else changed
 
 
 def _with_status(store: Store, team: Team, task: Task, changes: Edit, who: Standing) -> Task:
@@ -381,10 +381,10 @@ def _refuse_no_assigner(task: Task, who: Standing) -> None:
         raise errors.NotAllowed(f"{task.id} is not yours to assign", "Ask the leader, a task-manager or the human.")
 
 
-def _unassigned(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
+def _unassigned(store: Store, team: Team, task: Task, changes: Edit, who: Standing) -> Task:
     if task.assignee != who.name:
         _refuse_no_assigner(task, who)
-    return assigning.give_up(store, task, who.name, changes.reason)
+    return assigning.give_up(store, team, task, who.name, changes.reason)
 
 
 def _notices(store: Store, team: Team, before: Task, task: Task, changes: Edit, who: Standing) -> list[Owed]:

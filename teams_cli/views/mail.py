@@ -97,6 +97,7 @@ def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_told: Onc
         and not was_told(agent, message)
         and not is_outdated(store, team.name, name, message)
         and not is_for_later(store, team.name, message)
+        and not (is_offer(message) and _has_task(store, team.name, name))
     ]
     shown_notices = notices[-_NAMED:]
     whole = {notice.id for notice in shown_notices if len(_in_a_line(notice.message)) <= _LONGEST}
@@ -181,6 +182,17 @@ def is_for_later(store: Store, team: str, message: Message) -> bool:
         return False
     task = _task_of_notice(store, team, message)
     return task is not None and task.status == "pending" and _is_blocked(store, team, task)
+
+
+def is_offer(message: Message) -> bool:
+    """Whether a notice says that a task is kept for its reader, which claims it before others."""
+    return events.of(message)[0] in (events.TASK_ASSIGNED, events.TASK_ASSIGNED_BLOCKED, events.TASK_READY)
+
+
+def _has_task(store: Store, team: str, name: str) -> bool:
+    from teams_cli.tasks import tasks
+
+    return any(task.owner == name for task in tasks.labelled(store, team, tasks.IN_PROGRESS))
 
 
 def _is_blocked(store: Store, team: str, task: Task) -> bool:

@@ -88,3 +88,20 @@ def test_a_task_is_kept_for_one_who_has_yet_to_join(cli: Cli) -> None:
     cli.ok("leave-team", agent="ann")
     refused = cli("create-task", "t", "--for", "ann", agent="lea")
     assert refused.status == 10 and "it left" in refused.stderr
+
+
+def test_who_joins_hears_nothing_of_what_was_kept_for_it_before(cli: Cli) -> None:
+    cli.ok("create-task", "t", "--for", "eve", agent="lea")
+    cli.ok("update-task", "1", "--unassign", agent="lea")
+    answer = cli("join-team", "--claim", "--wait", "5", agent="eve")
+    assert "task-1: in_progress by eve: t" in answer.stdout and "assigned" not in answer.stdout + answer.stderr
+
+
+def test_who_has_a_task_is_reminded_of_no_other_that_is_kept_for_it(cli: Cli) -> None:
+    """It gets that next."""
+    add_tasks(cli, "now")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("create-task", "then", "--for", "bob", agent="lea")
+    assert cli("heartbeat", agent="bob").stderr == ""
+    answer = cli("update-task", "1", "--status", "completed", "--next", agent="bob")
+    assert "task-2: in_progress by bob: then" in answer.stdout and "kept" not in answer.stdout + answer.stderr
