@@ -40,8 +40,10 @@ _PRINTED = 8 << 20
 
 
 class Shadow:
-    """Something that answers in place of an agent: a process that is given the question and prints the answer. With
-    *may_be_gone*, nobody knows whether there is still something to copy: if it fails, the agent itself is asked.
+    """A process that answers a question for an agent, mostly a copy of its session.
+
+    It is given the question and prints the answer. With *may_be_gone*, the session may no longer exist: if copying
+    fails, the agent itself is asked.
     """
 
     may_be_gone = False

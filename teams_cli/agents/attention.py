@@ -56,9 +56,11 @@ def payload(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -
 
 
 def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | None:
-    """Return the same as `payload` for a client that appends it to each call of its model; None if nobody is there and
-    nothing waits. It marks nothing as read, is short, and names tools, because it looks like the result of one.
-    Messages that the agent has in its context already are shortened.
+    """Like `payload`, but short, for clients that append it to every model call; None if there are no other agents and
+    no messages.
+
+    It marks nothing as read. It names tools, because it looks like the result of a tool. Messages that the agent
+    already has in its context are shortened.
     """
     there = others(store, team_name, caller.name)[:MAX_NAMED]
     mail = reading.read(store, team_name, caller, Selection(limit=_MOST_RECALLED), [])

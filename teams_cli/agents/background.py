@@ -100,8 +100,8 @@ def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
 
 
 def start_for_terminals(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Start the waker if clients of the team are in terminals of this machine. Variables of the client that starts it
-    are removed.
+    """Start the waker if clients of the team run in terminals of this machine. It does not inherit the variables that
+    identify the client which starts it.
     """
     if is_seated(store.root, team) and not WAKER.is_there(store, team):
         start(store, team, environments.clean(environ))

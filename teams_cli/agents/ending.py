@@ -152,7 +152,7 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
 
 
 def linger(sessions: list[Session]) -> None:
-    """Wait until the keepers of ended sessions are gone: the last thing that they do is to resume others."""
+    """Wait until the keepers of ended sessions have exited. A keeper resumes other agents just before it exits."""
     give_up = time.monotonic() + _LINGER
     while any(s.ended and s.keeper_lives and not s.taken_by for s in sessions) and time.monotonic() < give_up:
         time.sleep(0.005)
@@ -203,8 +203,8 @@ def finish(
 
 
 def _tell_team(store: Store, team: Team, ended: Session) -> None:
-    """Free the tasks that are reserved for an agent that nothing resumes. When an agent with a branch completes, tell
-    the other members once where its work is.
+    """If nothing resumes the agent, free the tasks that are reserved for it. If it completed and has a branch, tell the
+    other members once where its work is.
     """
     if ended.outcome in ("stopped", "lost"):
         assigning.free_all(store, team, ended.agent, f"{ended.agent} was {ended.outcome}")

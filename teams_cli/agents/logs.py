@@ -116,8 +116,8 @@ def _size(path: str) -> int:
 
 
 def sweep(store: Store, team: str, ending: str = "") -> None:
-    """Remove the logs of agents that have left the team and have no process. *ending* is an agent whose keeper asks for
-    this as its last act.
+    """Remove the logs of agents that have left the team and have no process. *ending* names an agent whose keeper is
+    about to exit, and counts as having no process.
     """
     directory = os.path.dirname(path_of(store, team, ""))
     names = disk.names_in(directory)
@@ -201,9 +201,10 @@ class Follower:
 
 
 def clipped(text: str, limit: int, path: str) -> str:
-    """Return the text; if it is longer than *limit* bytes, its end under a line that names the file with all of it."""
+    """Return the text, or of one longer than *limit* bytes a line that names the file with all of it, and the end."""
     data = text.encode(errors="replace")
     if len(data) <= limit:
         return data.decode()
     head = f"[the beginning of {len(data)} bytes is in {path}]\n"
-    return head + data[len(head) - limit :].decode(errors="ignore")
+    room = max(0, limit - len(head.encode(errors="replace")))
+    return head + data[len(data) - room :].decode(errors="ignore")

@@ -112,7 +112,7 @@ def _asked(store: Store, team: str, session: Session, wrote: set[str]) -> bool:
 
 
 def _told(store: Store, team: str, session: Session, name: str) -> bool:
-    """Whether the agent wrote to *name* in this generation, or answered a question of it."""
+    """Whether the agent, in this generation of its session, wrote to *name* or answered a question from *name*."""
     agent, since = session.agent, session.started_at
     start = max(0, store.last(team, MESSAGE) - _RECENT)
     for message in store.read(team, MESSAGE, name, start, []):

@@ -48,14 +48,14 @@ def wake(
 
 
 def wake_all_with_mail(store: Store, team: Team, config: Config | None, environ: Mapping[str, str]) -> list[str]:
-    """Resume every idle agent with mail, for example after a budget was raised; returns their names."""
-    ended = [session for session, _ in store.scan(team.name, sessions.SESSION, []) if session.ended]
-    return [
-        session.agent
-        for session in ended
-        for first in store.fetch(team.name, MESSAGE, sessions.waiting_numbers(store, team.name, session)[:1], [])
-        if wake(store, team, config, [session.agent], first.from_, environ)
-    ]
+    """Resume every idle agent with mail, for example after a budget was raised, and return their names."""
+    resumed = []
+    for session in [session for session, _ in store.scan(team.name, sessions.SESSION, []) if session.ended]:
+        oldest = sessions.waiting_numbers(store, team.name, session)[:1]
+        for message in store.fetch(team.name, MESSAGE, oldest, []):
+            if wake(store, team, config, [session.agent], message.from_, environ):
+                resumed.append(session.agent)
+    return resumed
 
 
 def wakes(

@@ -288,7 +288,9 @@ class Call:
         self.once_answered(note)
 
     def once_answered(self, note: Callable[[], object]) -> None:
-        """Call *note* once the answer is written. It is about the answer, not about news in it."""
+        """Call *note* after the answer was written. It is for notes about the answer itself, not for marking news as
+        read.
+        """
         self._to_note.append(note)
 
     @property

@@ -294,7 +294,7 @@ COMMANDS = table(
         *_SCOPE,
         switch("--yes", "Make the change without asking."),
         switch("--agents-md", "With --project: also write how to work in a team into AGENTS.md."),
-        switch("--plugin", "Install the plugin or nothing; not for OpenCode and Gemini CLI."),
+        switch("--plugin", "Install the plugin, and fail if that is impossible, as for OpenCode and Gemini CLI."),
         doc=_INSTALL,
         in_team=False,
         changes=False,

@@ -214,7 +214,9 @@ def _output(call: Call, team: str, agent: str) -> list[Any]:
 
 
 def _frames(call: Call, team: str) -> Iterator[dict[str, Any]]:
-    """The present frame, then one for each change, with the entries of the history since the last."""
+    """Yield the present view of the team, then a new one after each change, with the history entries since the previous
+    one.
+    """
     watch = call.store.watch(team)
     try:
         position = max((position for position, _ in call.store.history(team)), default=0)

@@ -293,7 +293,7 @@ def _end(task: dict[str, Any], leads: bool) -> str:
 
 
 def _named(ended: list[str]) -> str:
-    """All of them; if they are many, only their numbers, or their count."""
+    """The ended items by name; if they are many, only their ids, or only how many there are."""
     if len(whole := ", ".join(ended)) <= _SHORT:
         return whole
     numbers = ", ".join(each.partition(" ")[0].removeprefix("task-") for each in ended)

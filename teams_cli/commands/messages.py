@@ -166,7 +166,7 @@ def _announce(call: Call, status: str) -> Any:
 
 
 _TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name="text", also="message", text=True)
-_UID = option("--uid", "Your own id for this message: it is never sent twice.")
+_UID = option("--uid", "An id of your choice: repeating the command with it does not send the message again.")
 
 
 def words_of_sent(message: dict[str, Any]) -> Parts:

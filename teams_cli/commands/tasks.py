@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _MANY = (
     '[{id: a, title: "TITLE", description: "TEXT", check: "COMMAND", planRequired: true, reviewBy: NAME}, '
-    '{title: "TITLE", blockedBy: [a], for: NAME, priority: high}]'
+    '{title: "TITLE", blockedBy: [a], for: NAME}]'
 )
 _GET = """List the tasks, by number, with their blockers.
 
@@ -441,7 +441,7 @@ COMMANDS = table(
         option("--for", "Assign it to this member.", metavar="AGENT", name="keep_for"),
         option(
             "--from",
-            f"Add many tasks from a file, from `-`, or from YAML: {_MANY}",
+            f"Add many tasks from a file, `-`, or YAML text: {_MANY}",
             metavar="FILE",
             name="from_",
             text=True,

@@ -136,8 +136,8 @@ def notify(
     """Send a member a notice of an event, which *by* caused. The *uid* is made from the event, so that repeating it
     adds nothing.
 
-    *about* is what the notice asks the member for: doing it handles the notice. With *also_closed* it is sent in a
-    closed team too, such as the output of an agent that was at work when the team was closed.
+    *about* names the action that the notice asks for; the notice is handled once that is done. With *also_closed* it is
+    sent even if the team is closed, for example for the output of an agent that was at work when the team was closed.
     """
     draft = Message(from_=sender, to=to, message=body, timestamp=teams.now(store), type=kind, about=about)
     draft = draft.having(event=event, task=task) if event else draft

@@ -136,7 +136,7 @@ def _told(question: Question, given: Answer) -> Owed:
 
 
 def _is_said(question: Question, given: Answer) -> bool:
-    """Whether that answer is recorded already: its command is repeated. A skip is no answer."""
+    """Whether this answer is already recorded, because the command was repeated. A skip does not count as an answer."""
     said = (given.responder, given.content, None)
     return not given.skipped and any((a.responder, a.content, a.skipped) == said for a in question.answers)
 

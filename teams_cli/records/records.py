@@ -23,7 +23,7 @@ else:
 
 
 class Fresh:
-    """The default of a field that starts with a value of its own in each record."""
+    """A field default that is made anew for each record, like `default_factory` of dataclasses."""
 
     def __init__(self, factory: Callable[[], Any]) -> None:
         self.factory = factory

@@ -188,7 +188,10 @@ class Store:
     def replace(
         self, team: str, kind: Kind[R], key: str, record: R, revision: Revision, lasting: bool = True
     ) -> Revision:
-        """Store the record in place of the one that has that revision.
+        """Replace the record that has the given revision.
+
+        A change that is not *lasting* may be undone by a power cut until the next lasting change. It suits changes that
+        are safe to repeat, such as noting that a notice was sent.
 
         A change that is not *lasting* is durable only with the next one that is. It suits changes that may be repeated,
         as that a notice was sent: sending it again adds nothing.

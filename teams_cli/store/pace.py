@@ -66,7 +66,7 @@ class Alarm:
         self.clear()
 
     def clear(self) -> None:
-        """Let nothing end the sleep but a look now and then, to be sure."""
+        """Forget the moment and the processes that would end the sleep. Only the regular check is left."""
         self.moment = time.monotonic() + _TO_BE_SURE
         self._processes: set[tuple[int, str | None, str | None]] = set()
 

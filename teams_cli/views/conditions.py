@@ -38,8 +38,9 @@ class Condition:
     """A condition to wait for.
 
     *look* returns a document once the condition holds, else None, and sets the alarm for when time alone may fulfil it.
-    Changes that may fulfil it are on the *topics*. JSON answers call it *name*, sentences *what*, which is empty for a
-    condition that nobody asked for. If the wait is in vain, *stands* says how things stand, and *in_vain* what to do.
+    *topics* are the topics of changes that may fulfil it. *name* is its key in JSON. *what* is its wording in text,
+    empty for a condition that the caller did not ask for. *stands* describes the situation when the wait times out, and
+    *in_vain* the advice then.
     """
 
     def __init__(

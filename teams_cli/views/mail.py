@@ -225,7 +225,7 @@ def _fits_in_a_line(message: Message) -> bool:
 
 
 def _mail_line(message: Message, leader: str | None) -> str:
-    """A line with the whole message, and the command that answers it if it asks for one; or with its beginning."""
+    """Return a line with the whole message and the command that answers it; of a long message only the beginning."""
     from teams_cli.views import steps
 
     if not _fits_in_a_line(message):

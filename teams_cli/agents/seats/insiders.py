@@ -30,7 +30,7 @@ class Insider:
         return _read(self._path)
 
     def keep(self, agent: str, token: str) -> None:
-        """Record its member."""
+        """Note which member, with which token, this subagent is."""
         os.makedirs(self._directory, 0o700, exist_ok=True)
         data = json.dumps({"agent": agent, "token": token}).encode()
         disk.commit(disk.write_temp(f"{self.root}/tmp", data), self._path)

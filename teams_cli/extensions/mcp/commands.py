@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 _MCP = """Serve the commands as tools of the Model Context Protocol, over standard input and output.
 
 The environment says who you are and in which team. Tools that your role may not use are not offered; without a name you
-can read and join. At first the list is short. The tool `more_tools` adds the others, but each of them can be
-called without that. `--tools daily` lists the everyday tools from the start, `all` lists all.
+can read and join. At first only a few tools are listed. The tool `more_tools` lists the others, which can be called
+before that, too. `--tools daily` lists the everyday tools from the start, `all` lists all.
 
 Raises:
     ExtensionMissing: The extra `mcp` is missing.

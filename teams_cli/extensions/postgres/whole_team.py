@@ -31,7 +31,7 @@ _PUT_MESSAGES = """INSERT INTO messages (team, number, uid, recipients, body)
 
 
 def pack(session: Session, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
-    """See the contract."""
+    """Yield the records of a kind, as they are stored: see `Store.pack`."""
     if kind.name == "message":
         yield from _pack_messages(session, team, kind)
         return
@@ -51,7 +51,7 @@ def _pack_messages(session: Session, team: str, kind: Kind[R]) -> Iterator[tuple
 
 
 def put(session: Session, team: str, kind: Kind[R], key: str, data: bytes) -> None:
-    """See the contract."""
+    """Store a packed record: see `Store.put`."""
     body = data.decode()
     record = session.decode(team, kind, key, body)
     label = kind.label(record) if kind.label else None
@@ -64,7 +64,7 @@ def put(session: Session, team: str, kind: Kind[R], key: str, data: bytes) -> No
 
 
 def put_messages(session: Session, team: str, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
-    """See the contract."""
+    """Store packed messages: see `Store.put_messages`."""
     numbers, uids, recipients, bodies = [], [], [], []
     for key, data in packed:
         number, _, rest = key.partition(".")
@@ -89,7 +89,7 @@ _DROP = f"""gone AS (DELETE FROM records WHERE team = %s AND kind = %s AND key =
 
 
 def drop(session: Session, team: str, kind: Kind[R], revision: str) -> None:
-    """See the contract."""
+    """Delete the team with its records if its own record still has that revision: see `Store.drop`."""
     where = [team, kind.name, team]
     values = [*where, revision, *[team] * _DROP.count("%s")][: _DROP.count("%s")]
     if session.change(team, kind, "SELECT 1 FROM gone", values, _DROP) is None:

@@ -217,7 +217,7 @@ def _diffs(git: Git, base: str, paths: list[str]) -> list[bytes]:
 
 
 def _keep(git: Git, change: Change, file: ChangedFile) -> None:
-    """Keep the file as it is and as it was, both under its new name, so that the two can be compared."""
+    """Store the old and the new version of the file, both under its new name, so that tools can compare them."""
     with open(os.path.join(change.repo, file.path), "rb") as source:
         data = source.read()
     if b"\0" in data[:8000]:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _OPENING = "extensions.terminals.opening"
 _OPEN = """Open a client in this terminal as a member of the team, for this one run.
 
-Your settings stay as they are. Messages wake an idle client. A client that can't be woken runs in a wrapper, which
-types a line into it when nobody else types. Options after `--` are for the client.
+Your settings stay as they are. Messages wake an idle client. A client without a way to be woken runs in a
+wrapper, which wakes it by typing a line while nobody else types. Options after `--` are for the client.
 
 Raises:
     InvalidValue: There is no such client.
@@ -153,7 +153,7 @@ class TakingOver:
             raise
 
     def end(self) -> None:
-        """Give the agent back: it goes on by itself."""
+        """Stop controlling the agent, which then continues by itself."""
         from teams_cli.agents import interrupting
 
         if self.session:

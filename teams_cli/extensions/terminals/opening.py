@@ -257,7 +257,9 @@ def agents_of(team: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def close(team: str, agent: str, environ: Mapping[str, str], watched: bool) -> bool:
-    """Close the window of the agent, even a *watched* one if that is given. Returns whether it is closed."""
+    """Close the agent's window; a window that somebody is watching only if *watched* is true. Return whether it is
+    closed.
+    """
     window, viewers = _windows(team, environ).get(agent, ("", ""))
     if window and (watched or viewers in ("", "0")):
         subprocess.run(

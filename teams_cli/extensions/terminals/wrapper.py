@@ -126,7 +126,9 @@ class Wrapper:
         return bool(data)
 
     def pass_keys(self, data: bytes) -> None:
-        """Pass on keys; those that come before the Enter of our own line are held until then."""
+        """Pass on the user's keys. While the wrapper types a line of its own, they are held back until its Enter was
+        sent.
+        """
         self.typing.feed(data, time.monotonic())
         if self.held is None:
             write_all(self.master, data)

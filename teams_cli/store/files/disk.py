@@ -63,10 +63,10 @@ def read_with_state(path: str, limit: int = MAX_RECORD) -> tuple[bytes, os.stat_
 
 
 def glance(path: str) -> bytes:
-    """Read a file of the usual size; empty if it is larger or cannot be read.
+    """Read a small file; empty if it is larger than usual or cannot be read.
 
-    The kind of file is not checked, since that takes as long as reading it. So this is only for files that show by
-    themselves that they are whole.
+    It does not check whether this is a regular file, which takes as long as reading it. So use it only for files whose
+    content proves that they are complete.
     """
     try:
         descriptor = os.open(path, _READ)

@@ -44,7 +44,7 @@ def create_team(layout: Layout, team: str, record: Record, lock: Lock) -> bytes:
 
 
 def pack_messages(log: MessageLog, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
-    """See the contract."""
+    """Yield the messages of a team, packed for a copy: see `Store.pack`."""
     for segment in log.segments():
         for number, path in log.files(segment):
             log.decode(kind, path)
