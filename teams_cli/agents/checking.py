@@ -201,8 +201,9 @@ class _Examination:
         return pause
 
     def _told_in(self) -> float:
-        """Tell the leader once that the check runs for long, since waiting members can't see that; returns the seconds
-        until that is due.
+        """Notify the leader once that the check runs long, since waiting members cannot see that.
+
+        Return the seconds until the next call.
         """
         seconds = time.monotonic() - self.began
         left = min(_LONG, float(settings.value(self.team, "checkTimeout")) / 2) - seconds

@@ -304,28 +304,30 @@ def restart(
     permissions.refuse_more(environ, level, f"restart an agent that may do more ({level})")
     body = _words(store, team, standing.caller.name, agent, fresh)
     sent: Message | None = None
-    asked = f"{standing.caller.name}~{messages.checked_uid(uid)}" if uid is not None else None
+    request = f"{standing.caller.name}~{messages.checked_uid(uid)}" if uid is not None else None
 
-    def ask(session: Session) -> Session:
+    def with_restart(session: Session) -> Session:
+        """Return the session with the request. *sent* becomes the message of an earlier request that is still open."""
         nonlocal sent
-        if asked and session.restarted == asked:
+        if request and session.restarted == request:  # the command is repeated
             sent = _last_told(store, team, session)
             return session
         sitting.refuse_stopped(session)
         sitting.refuse_taken(session)
-        again = resuming.going_on(session)
-        again = again if again.fresh or not fresh else again.having(fresh=True)
-        again = again.having(restarted=asked) if asked else again
+        restarted = resuming.going_on(session)
+        if fresh and not restarted.fresh:
+            restarted = restarted.having(fresh=True)
+        if request:
+            restarted = restarted.having(restarted=request)
         sent = None if session.interjected <= session.delivered else _last_told(store, team, session)
-        if sent or again.begins_again:
-            return again
-        uid = f"{agent}~{BEGIN_AGAIN}-{session.generation}-{session.turns}"  # one for each turn
-        return owing(
-            again,
-            Owed(to=agent, message=body, uid=uid, by=standing.caller.name, about=BEGIN_AGAIN, event="restart-asked"),
-        )
+        if sent or restarted.begins_again:
+            return restarted
+        uid_of_turn = f"{agent}~{BEGIN_AGAIN}-{session.generation}-{session.turns}"
+        by = standing.caller.name
+        notice = Owed(to=agent, message=body, uid=uid_of_turn, by=by, about=BEGIN_AGAIN, event="restart-asked")
+        return owing(restarted, notice)
 
-    before, after = update(store, team, SESSION, agent, ask)
+    before, after = update(store, team, SESSION, agent, with_restart)
     if before is not after:
         history.note(store, team, standing.caller.name, "agent restarted", agent=agent, fresh=fresh or None)
     message = sent or _tell(store, team, after, body)

@@ -52,14 +52,14 @@ def install(store: Store, place: SettingsFile, ours: Ours) -> FileChange:
     """Return the change that adds our entries, or replaces those of an older version.
 
     Raises:
-        DamagedRecord: The client could not read the file either; it is left as it is.
+        DamagedRecord: The file is not valid, so that the client cannot read it; it is left as it is.
         NotAllowed: The file belongs to another user, or is a link out of the project.
         InvalidValue: Another entry has the name of ours.
     """
     before = _read(place)
     original = _without(store, place, before)
     after = place.form.with_ours(place.path, original, ours)
-    return FileChange(place, before, after or original, original)
+    return FileChange(place, before, after=after or original, original=original)
 
 
 def uninstall(store: Store, place: SettingsFile) -> FileChange:

@@ -52,15 +52,15 @@ def of_all(store: Store, team_name: str) -> str:
 
 
 def _work(store: Store, team: Team, but: str, leads: bool) -> str:
-    """The sentences of `in_words`, without the agent of the name *but*."""
+    """Return who works on what, and more for a leader, as one text; the agent *but* is left out."""
     in_progress = [task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS) if task.owner != but]
     overview = overviews.overview(store, team.name)
     if leads:
         rest = _left(store, team, but, in_progress, overview)
     else:
         counts = overview.counts
-        is_last = (counts[tasks.IN_PROGRESS] or counts.get(tasks.IN_REVIEW)) and not counts["pending"]
-        rest = "no other task is left" if is_last else ""
+        is_going_on = counts[tasks.IN_PROGRESS] or counts.get(tasks.IN_REVIEW)
+        rest = "no other task is left" if is_going_on and not counts["pending"] else ""
     return "; ".join(filter(None, (_in_progress(store, team, in_progress, overview.found), rest)))
 
 

@@ -67,8 +67,12 @@ def _push(landing: Landing, branch: str, pushed_before: Sequence[str]) -> None:
     place = f"refs/heads/{branch}"
     words = ("push", "--quiet", _REMOTE, f"{landing.head}:{place}")
     pushed = git.run(landing.repository, *words)
-    leases = [f"--force-with-lease={place}:{commit}" for commit in pushed_before]
-    if pushed.returncode and not any(git.run(landing.repository, *words, lease).returncode == 0 for lease in leases):
+    for commit in pushed_before:  # a branch that was rewritten replaces only commits that we pushed ourselves
+        if pushed.returncode == 0:
+            return
+        replaced = git.run(landing.repository, *words, f"--force-with-lease={place}:{commit}")
+        pushed = pushed if replaced.returncode else replaced
+    if pushed.returncode:
         raise errors.Conflict(
             f"{branch} could not be pushed to {_REMOTE}: {' '.join(pushed.stderr.split())}",
             f"By hand: git push {_REMOTE} {landing.head[:10]}:{place}",

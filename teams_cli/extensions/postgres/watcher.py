@@ -257,8 +257,8 @@ class Tenancy:
         self.place = place
         self.door = place.listen()
         self._path = f"{place.directory}/{place.name}"
-        self._ours = os.stat(self._path).st_ino
-        self._look_at = 0.0
+        self._ours = os.stat(self._path).st_ino  # another watcher replaces the socket by one with another inode
+        self._look_at = 0.0  # the monotonic time of the next look at it
 
     def holds(self) -> bool:
         """Whether the socket at the watcher's path is ours."""
