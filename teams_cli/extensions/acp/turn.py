@@ -47,7 +47,7 @@ _BAD_ENDS = ("refusal", "max_tokens", "max_turn_requests")
 
 
 class Failed(Exception):
-    """The turn can't go on; the text says why."""
+    """The turn cannot continue. The message gives the reason."""
 
 
 class Cancelled(Exception):
@@ -55,7 +55,7 @@ class Cancelled(Exception):
 
 
 class Verdict:
-    """What is answered to a request for permission: why the tool may not be used; None if it may."""
+    """The answer to a request for permission. *why* is the reason of a refusal, or None if the tool is allowed."""
 
     def __init__(self, request: Any, why: str | None) -> None:
         self.request = request
@@ -108,7 +108,7 @@ def _server() -> dict[str, Any]:
 
 
 def _opened() -> tuple[Store, Caller]:
-    """The store, and the agent as who it calls."""
+    """Return the store, and the agent of this turn as the caller."""
     store = opening.from_environment(os.environ)
     agent, token = os.environ["TEAMS_AGENT_ID"], os.environ.get("TEAMS_TOKEN", "")
     return store, Caller(agent, token=token, config=config.load(store.root, os.environ))
@@ -117,9 +117,10 @@ def _opened() -> tuple[Store, Caller]:
 class Turn:
     """A turn, and the process of the client that takes it. There is one prompt at a time.
 
-    One client *gives_up* at a refusal, and says so. One *forgets* a turn that is cancelled, and so a session in its
-    first, and all of a session that it loads while there is a file of that name: of the current minute. Its commands
-    are *titles*.
+    The options describe peculiarities of some clients. A client that *gives_up* writes text after a refusal and stops.
+    *forgets* is set for a client that loses a cancelled turn. It is a pattern of a file name with the session and the
+    current minute: a session must not be loaded while such a file exists. With *titles*, the title of a shell tool
+    call is its command.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class Turn:
         self.titles = titles
         self.events = events
         self.level = os.environ.get(environment.HELD, environment.LEVELS[0])
-        # In a session of its own: the signal that cancels the turn is for us, and the client is told of it.
+        # In a process group of its own, the client does not get our SIGINT. We cancel its turn by the protocol.
         self.client = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -155,7 +156,7 @@ class Turn:
         self.events.put(_END)
 
     def begin(self, session: str | None, servers: list[dict[str, Any]]) -> None:
-        """Start a session, or load that one with what was said in it."""
+        """Start a new session, or resume or load *session* with its history."""
         can = self._ask(
             "initialize",
             protocolVersion=1,
@@ -177,13 +178,13 @@ class Turn:
             begun = self._ask("session/resume" if resumes else "session/load", sessionId=session, **where)
         if not self.forgets:
             tell("session", sessionId=self.session)
-        # Some are in another mode again when they are resumed. What some repeat of the past ends before the answer.
+        # Some clients change back to another mode when a session is resumed, so the mode is set each time.
         modes = begun.get("modes") or {}
         if any(mode.get("id") == requests.MODE for mode in modes.get("availableModes", ())):
             self._ask("session/set_mode", sessionId=self.session, modeId=requests.MODE)
 
     def take(self, prompt: str) -> None:
-        """Have the client answer. It may end its turn at a refusal, or go on without its reason: it is told then."""
+        """Send the prompt and wait for its end. Then, if needed, send the reasons of refusals as another prompt."""
         ended = self._prompt(prompt)
         if self.forgets and not self.cancelled:
             tell("session", sessionId=self.session)
@@ -208,7 +209,7 @@ class Turn:
         return str(ended.get("stopReason"))
 
     def close(self) -> None:
-        """End the client: it does when there is nothing more to read, or is told to."""
+        """Close the client's input and wait for its exit. A client that takes too long is terminated, then killed."""
         with suppress(OSError):
             if self.client.stdin:
                 self.client.stdin.close()
@@ -220,11 +221,11 @@ class Turn:
                 end()
 
     def _ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send a request and answer what comes before its result.
+        """Send a request, handle all events that precede its result, and return the result.
 
         Raises:
-            Failed: The client refuses, or has ended.
-            Cancelled: The turn is to end, and the client was not prompted.
+            Failed: The client answers with an error, or has exited.
+            Cancelled: The turn is cancelled before the client was prompted.
         """
         self.calls += 1
         number = self.calls
@@ -251,7 +252,7 @@ class Turn:
             self._hear(event)
 
     def _send(self, **message: Any) -> None:
-        with suppress(BrokenPipeError):  # its end comes as an event
+        with suppress(BrokenPipeError):  # the reader thread reports that the client exited
             assert self.client.stdin
             self.client.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
             self.client.stdin.flush()
@@ -262,7 +263,7 @@ class Turn:
         self.cancelled = True
         self._send(method="session/cancel", params={"sessionId": self.session})
         waits_for_person = bool(self.asked)
-        for request in list(self.asked):  # some clients end the turn only then
+        for request in list(self.asked):  # some clients end the turn only when their requests are answered
             self._decide(request, None)
         if waits_for_person:
             with suppress(errors.TeamsError, OSError):
@@ -270,9 +271,9 @@ class Turn:
                 answering.withdraw_for_tools(store, os.environ["TEAMS_TEAM"], caller.name)
 
     def _hear(self, call: dict[str, Any]) -> None:
-        """Take a notification or a request of the client's."""
+        """Handle a notification or a request of the client."""
         method, params = call["method"], call.get("params") or {}
-        if method == "session/update" and self.prompting:  # before that it repeats what was said earlier
+        if method == "session/update" and self.prompting:  # a loaded session first repeats its history
             self._update(params.get("update") or {})
         elif method == "session/request_permission":
             self._permit(call["id"], params)
@@ -297,7 +298,7 @@ class Turn:
             tell("usage", **tokens)
 
     def _end_text(self) -> None:
-        """Print what the client wrote since its last tool."""
+        """Print and forget the text that the client has written so far."""
         if self.text.strip():
             tell("text", text=self.text)
         self.text = ""
@@ -337,7 +338,7 @@ class Turn:
         self._decide(verdict.request, "reject" if verdict.why else "allow")
 
     def _decide(self, request: Any, choice: str | None) -> None:
-        """Answer a request for permission by one of its options for this once; without one it counts as cancelled."""
+        """Answer a request for permission with its option `CHOICE_once`, or as cancelled if there is none."""
         offered = self.asked.pop(request).get("options") or ()
         chosen = next((option["optionId"] for option in offered if option.get("kind") == f"{choice}_once"), None)
         outcome = {"outcome": "selected", "optionId": chosen} if chosen else {"outcome": "cancelled"}
