@@ -1,7 +1,7 @@
 """The lander: a small process that takes the landings of a team from the queue, one at a time, and ends with the last.
 
-It may be ended at any moment: what it has begun is nothing until the branch moves, and whoever comes next begins it
-again, or finds it done. This is a front end: it reads the environment.
+It may be killed at any moment. Nothing counts until the branch moves, and the next lander repeats an unfinished
+landing or records a finished one. This is a front end: it reads the environment.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def main() -> None:
     """Land the queued landings of this machine until the queue is empty or the store fails."""
     try:
         _land_all(opening.from_environment(os.environ), os.environ["TEAMS_TEAM"], environments.clean(os.environ))
-    except errors.TeamsError as problem:  # whoever comes next begins anew
+    except errors.TeamsError as problem:  # the next lander starts again
         sys.exit(problem.message)
 
 
@@ -79,11 +79,12 @@ def _look_after_requests(store: Store, team: str, environ: Mapping[str, str]) ->
 
 
 def _refuse_foreign(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> None:
-    """Look after no request but those that this machine opened, as it noted; where it could not note that, or did not
-    yet, those of the landing's branch that have its commit.
+    """Refuse a landing whose pull request this machine did not open.
+
+    If no record says that this machine opened the pull request, it must be of the landing's branch and commit.
 
     Raises:
-        NotAllowed: It is none of these.
+        NotAllowed: The pull request is foreign.
     """
     if queueing.has_opened(store, team, landing):
         return
@@ -95,7 +96,7 @@ def _refuse_foreign(store: Store, team: str, landing: Landing, environ: Mapping[
 
 
 def _note(store: Store, team: str, landing: Landing) -> None:
-    """Keep that this machine opened the request; where that can't be it is found by its branch."""
+    """Record that this machine opened the pull request. A failure is only logged."""
     try:
         queueing.note(store, team, landing.url or "")
     except errors.StorageFailed as problem:
@@ -103,26 +104,29 @@ def _note(store: Store, team: str, landing: Landing) -> None:
 
 
 def work(store: Store, team: str, environ: Mapping[str, str]) -> bool:
-    """Land what is queued, best first; who calls has the lock. False where that can't be: a member's login may not."""
+    """Land the queue of this machine, best landing first. The caller holds the lander's lock.
+
+    Returns False if an outcome cannot be recorded, for example because the login may not write it.
+    """
     apart: set[str] = set()
     conflicting: dict[tuple[str, str], bool] = {}
     trials.clear_left(store, team)
     while queue := _queue(store, team):
-        of_now = teams.get(store, team)
+        current = teams.get(store, team)
         try:
-            for landing in reversed(queue):  # the first is the last that is looked at
+            for landing in reversed(queue):  # the first landing is checked last
                 queueing.check_asked_here(store, team, landing)
                 queueing.check(store, team, landing)
-            if outcomes.forget_unmoved(store, of_now, queue):
+            if outcomes.forget_unmoved(store, current, queue):
                 continue
-            queue = trials.in_order(store, of_now, queue, conflicting)
+            queue = trials.in_order(store, current, queue, conflicting)
             landing = queue[0]
-            group = trials.group(of_now, queue, apart)
-            if group and trials.step(store, of_now, group, environ):
+            group = trials.group(current, queue, apart)
+            if group and trials.step(store, current, group, environ):
                 continue
             apart.update(one.id for one in group)
-            step(store, of_now, landing, environ)
-        except errors.Busy:  # others have their turn
+            step(store, current, landing, environ)
+        except errors.Busy:  # let other processes finish
             time.sleep(_PAUSE)
         except errors.TeamsError as problem:
             sys.stderr.write(f"{landing.id}: {problem.message}\n")
@@ -132,20 +136,21 @@ def work(store: Store, team: str, environ: Mapping[str, str]) -> bool:
 
 
 def _queue(store: Store, team: str) -> list[Landing]:
-    """The landings that have their turn on this machine, the next one first."""
+    """Return the open landings of this machine, in order, except those that wait for a pull request."""
     open_ones = landings.open_ones(store, team)
     return [one for one in open_ones if (one.host or "") == store.host and (one.over or not one.url)]
 
 
 def _requested(store: Store, team: str) -> list[Landing]:
-    """The landings of this machine that wait for others to merge their pull requests."""
+    """Return the open landings of this machine that wait for the merge of a pull request."""
     open_ones = landings.open_ones(store, team)
     return [one for one in open_ones if (one.host or "") == store.host and one.url and not one.over]
 
 
 def _give_up(store: Store, team: str, landing: Landing, problem: errors.TeamsError, environ: Mapping[str, str]) -> bool:
-    """Refuse what can't be tried, so that it does not hold up the others. False when that can't be said either, or it
-    has happened and only that can't be said: whoever comes next finds it done.
+    """Refuse a landing that failed with *problem*, so that it does not hold up the queue, or record that it landed.
+
+    Returns False if the outcome cannot be recorded. The next lander then does it.
     """
     try:
         now = landings.get(store, team, landing.id)
@@ -167,10 +172,10 @@ def _say_landed(store: Store, team: Team, landing: Landing) -> Landing:
 
 
 def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> bool:
-    """Whether the branch has it, or a request for it is open."""
+    """Whether the branch contains the landing's commit, or its pull request exists."""
     try:
         queueing.check_asked_here(store, team, landing)
-    except errors.NotAllowed:  # nothing is run where others say
+    except errors.NotAllowed:  # no git command runs in a repository that is not trusted
         return False
     if landing.via == "pr":
         return bool(pull_requests.found(landing, environ))
@@ -178,7 +183,7 @@ def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[st
 
 
 def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> Landing:
-    """Bring one landing on: to its end, unless the branch moved meanwhile, by another's hand."""
+    """Check and merge one landing, and record its outcome. It stays open if others moved the branch meanwhile."""
     if landing.over:
         return outcomes.give_back(store, team, landing)
     if landing.via == "pr":
@@ -209,16 +214,18 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
         repair = trials.repair_of_tip(store, team, landing, base, check.command, environ)
         reason = f"{landing.onto} itself is red, and {repair} is to repair it: then repeat this" if repair else None
         return outcomes.end(store, team, landing, "red", checked=check.to_json(), reason=reason)
-    if why := merging.in_the_way(checkout, base, commit) if checkout and wanted else "":  # trying takes its time
+    if (
+        why := merging.in_the_way(checkout, base, commit) if checkout and wanted else ""
+    ):  # the checkout may have changed during the check
         return outcomes.end(store, team, landing, "refused", reason=f"{checkout}: {why}")
     landing = outcomes.about_to_move(store, team, landing, commit, check.to_json() if check else None)
     if not merging.move(landing.repository, landing.onto, base, commit, f"teams: {landing.id}"):
-        return landing  # the branch moved meanwhile: again, on the tip that it has now
+        return landing  # the branch moved meanwhile, so the landing is tried again on its new tip
     return outcomes.landed(store, team, landing, commit, checkout)
 
 
 def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> Landing:
-    """Open a pull request: others check and merge that."""
+    """Open the pull request of a landing. Others check and merge it."""
     queueing.refuse_unwanted(team, landing)
     try:
         earlier = (one for one in landings.all_of(store, team.name, []) if one.task == landing.task)

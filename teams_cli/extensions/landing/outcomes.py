@@ -26,7 +26,7 @@ _UNCHECKED = ", unchecked (no check is set: teams set landingCheck COMMAND)"
 
 
 def end(store: Store, team: Team, landing: Landing, state: str, **more: Any) -> Landing:
-    """Decide the landing, unless it is decided: who it concerns is told, and the task knows."""
+    """End the landing in *state*, unless it has ended already. Notify the members concerned, and update the task."""
     now = teams.now(store)
 
     def change(current: Landing) -> Landing:
@@ -37,16 +37,18 @@ def end(store: Store, team: Team, landing: Landing, state: str, **more: Any) -> 
 
     before, done = update(store, team.name, LANDING.also_closed, landing.id, change)
     if before is not done:
-        told = {"task": done.task, "commit": done.merge, "onto": done.onto, "reason": done.reason}
-        history.note(store, team.name, SYSTEM, f"landing {state}", landing=done.id, **told)
-    done = give_back(store, team, done)  # first: who is told that the task is back shall find it so
+        details = {"task": done.task, "commit": done.merge, "onto": done.onto, "reason": done.reason}
+        history.note(store, team.name, SYSTEM, f"landing {state}", landing=done.id, **details)
+    done = give_back(store, team, done)  # before the notices: their readers must find the task reopened
     deliver(store, team.name, LANDING, done)
     return done
 
 
 def _notices(team: Team, landing: Landing) -> list[Owed]:
-    """What its owner is told, or who asked for it; a red or clashing one comes back with the task. The leader of an
-    open team is told of a refused one: what was called completed has not landed, for a reason in the main checkout.
+    """Return the notices of an ended landing.
+
+    The owner of the task gets one, or who queued the landing if the owner has left. Unless the landing succeeded, who
+    queued it gets one, too. So does the leader of an active team if the landing was refused.
     """
     to = landing.owner if landing.owner and team.member(landing.owner) else landing.by
     uid, event = f"{landing.id}-{landing.state}", f"landing-{landing.state}"
@@ -62,7 +64,7 @@ def _notices(team: Team, landing: Landing) -> list[Owed]:
 
 
 def said(landing: Landing, lands_by_itself: bool) -> str:
-    """Say in a sentence what became of a landing."""
+    """Return the outcome of a landing as a sentence."""
     what = f"{landing.id} of {landing.task} ({landing.title})"
     check = landing.result
     if landing.state == "landed":
@@ -86,7 +88,7 @@ def said(landing: Landing, lands_by_itself: bool) -> str:
 
 
 def give_back(store: Store, team: Team, landing: Landing) -> Landing:
-    """Have the task know what became of its landing; done once, and again if it was interrupted."""
+    """Record the outcome in the task, and reopen a task whose landing failed. Does nothing if this was done before."""
     if landing.returned or not landing.over:
         return landing
 
@@ -96,7 +98,7 @@ def give_back(store: Store, team: Team, landing: Landing) -> Landing:
         aware = task.having(landing=landing.id, checked=_checked(task, landing))
         if landing.state in _BACK and (task.status, task.claim) == ("completed", landing.claim):
             again = reviews.given_back(store, team, aware, SYSTEM, "reopened", _why(landing))
-            return again.having(owed=aware.owed)  # its owner is told by the landing
+            return again.having(owed=aware.owed)  # the notice of the landing informs the owner
         return aware.noted(teams.now(store), SYSTEM, landing.state, _why(landing))
 
     try:
@@ -105,20 +107,20 @@ def give_back(store: Store, team: Team, landing: Landing) -> Landing:
             history.note(store, team.name, SYSTEM, "task reopened", task=task.id, reason=_why(landing))
         if task.checked != before.checked:
             history.note(store, team.name, SYSTEM, CHECK_STALE, task=task.id, landing=landing.id)
-    except (errors.Busy, errors.StorageFailed):  # whoever comes next has it know
+    except (errors.Busy, errors.StorageFailed):  # a later call updates the task
         raise
-    except errors.TeamsError:  # it is gone, the team is closed, or another's login changes it: it stands in the landing
+    except errors.TeamsError:  # the task is gone, the team is closed, or the login may not change it
         pass
     return update(store, team.name, LANDING.also_closed, landing.id, lambda current: current.having(returned=True))[1]
 
 
 def settled(store: Store, team: Team, landing: Landing) -> Landing:
-    """The landing; where it was decided on this machine by one that was ended right after, its task knows now."""
+    """Finish a landing of this machine whose process died before it updated the task. Return the landing."""
     return give_back(store, team, landing) if (landing.host or "") == store.host else landing
 
 
 def up_to_date(store: Store, team: Team, task: Task) -> Task:
-    """The task, as it is once it knows what was decided of its landings: completed it may be its owner's again."""
+    """Return the task after the outcomes of its ended landings are recorded in it. A completed task may be reopened."""
     if task.status != "completed":
         return task
     for landing in landings.open_ones(store, team.name):
@@ -138,14 +140,14 @@ def _why(landing: Landing) -> str:
 
 
 def _where(landing: Landing) -> str:
-    """Say what landed: the merged pull request, or branch and commit."""
+    """Return the merged pull request, or the branch and its new commit, as a phrase."""
     if landing.url:
         return f"{landing.url} was merged"
     return f"{landing.onto} is {(landing.merge or landing.head)[:10]}"
 
 
 def _checked(task: Task, landing: Landing) -> Any:
-    """The task's check, stale where its commit is no part of what landed."""
+    """Return the task's check, marked as stale if the landed commit does not contain the checked one."""
     check = checks.of(task)
     if check is None or check.commit is None or landing.state != "landed":
         return task.checked
@@ -155,7 +157,7 @@ def _checked(task: Task, landing: Landing) -> Any:
 
 
 def begun(store: Store, team: Team, landing: Landing, base: str, wanted: list[str]) -> Landing:
-    """Note that it is being checked, on that tip."""
+    """Record that the landing is being checked on top of the commit *base*, with the commands *wanted*."""
     check, now = " && ".join(wanted) or None, teams.now(store)
 
     def change(current: Landing) -> Landing:
@@ -168,7 +170,7 @@ def begun(store: Store, team: Team, landing: Landing, base: str, wanted: list[st
 
 
 def about_to_move(store: Store, team: Team, landing: Landing, commit: str, checked: object) -> Landing:
-    """Note to which commit the branch is to move. In a team that was closed meanwhile nothing moves."""
+    """Record the commit to which the branch is about to move. Fails if the team was closed meanwhile."""
 
     def change(current: Landing) -> Landing:
         refuse_over(current)
@@ -178,13 +180,16 @@ def about_to_move(store: Store, team: Team, landing: Landing, commit: str, check
 
 
 def forget_unmoved(store: Store, team: Team, queue: list[Landing]) -> bool:
-    """Have none of the queue be about to move its branch that did not, as when who tried several together was
-    ended: each has its turn again, behind those before it. Whether there was one.
+    """Clear the recorded merge of each queued landing whose branch does not contain it. Return whether there was one.
+
+    A process that died before it moved the branch leaves such landings. They are tried again in their order.
     """
     unmoved = []
-    for landing in (one for one in queue if one.merge and not one.over):
+    for landing in queue:
+        if landing.over or not landing.merge:
+            continue
         tip = merging.tip_of(landing.repository, landing.onto)
-        if tip and not merging.holds(landing.repository, tip, str(landing.merge)):
+        if tip and not merging.holds(landing.repository, tip, landing.merge):
             unmoved.append(landing)
     for landing in unmoved:
         update(store, team.name, LANDING, landing.id, lambda now: now if now.over else now.having(merge=None))
@@ -192,15 +197,19 @@ def forget_unmoved(store: Store, team: Team, queue: list[Landing]) -> bool:
 
 
 def refuse_over(landing: Landing) -> None:
-    """Raises WrongState: It is decided."""
+    """Refuse a landing that has ended.
+
+    Raises:
+        WrongState: The landing has ended.
+    """
     if landing.over:
         raise errors.WrongState(f"{landing.id} is {landing.state} already", "See: teams get-landings")
 
 
 def landed(store: Store, team: Team, landing: Landing, tip: str, checkout: str) -> Landing:
-    """The branch holds it: bring along the *checkout* that has the branch, and say so. That is due as well where the
-    branch is further by now: others went on from there, or git, at work still for one that was ended, moved it to its
-    commit.
+    """End the landing as landed, and update the *checkout* of the branch, if any, to *tip*.
+
+    The branch already contains the landing's commit. It may have moved on meanwhile.
     """
     behind = ""
     if checkout and landing.base and landing.merge and not merging.follow(checkout, landing.base, tip):

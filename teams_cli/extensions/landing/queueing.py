@@ -1,4 +1,4 @@
-"""Asking for a landing: what a task has to be for it, and from where it comes."""
+"""Queue landings: check that a task may land, and find the checkout and commit to land."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 def note(store: Store, team: str, place: str) -> None:
-    """Keep that landings of the team may be in that repository, or in the pull request of that address.
+    """Record on this machine that *place* is trusted by the team. A place is a repository or a pull request's address.
 
     Raises:
-        StorageFailed: It can't be written.
+        StorageFailed: The file cannot be written.
     """
     if store.host and not _is_known(store, team, place):
         disk.prepare_root(store.root)
@@ -40,7 +40,11 @@ def note(store: Store, team: str, place: str) -> None:
 
 
 def check_asked_here(store: Store, team: str, landing: Landing) -> None:
-    """Raises NotAllowed: Nobody asked for such a landing on this machine."""
+    """Refuse a landing with an invalid commit or branch, or into a repository that is not trusted on this machine.
+
+    Raises:
+        NotAllowed: The landing is refused.
+    """
     if not merging.is_commit(landing.head):
         raise errors.NotAllowed(f"{landing.head[:60]!r} is not a commit", "See who asked for it: teams history")
     if landing.branch is not None and (landing.branch == landing.onto or landing.branch.startswith("-")):
@@ -53,18 +57,20 @@ def check_asked_here(store: Store, team: str, landing: Landing) -> None:
 
 
 def has_opened(store: Store, team: str, landing: Landing) -> bool:
-    """Whether it is noted that this machine opened the landing's pull request, where others write to the same store."""
+    """Whether this machine recorded that it opened the landing's pull request. Always true in a local store."""
     return not store.host or _is_known(store, team, landing.url or "")
 
 
-def trusted(store: Store, team: str, said: Sequence[str], directory: str) -> list[str]:
-    """Of the places that records say, those where that is reason to land from there: where others write to the same
-    store, only those of the repository that *directory* is in, or of one where landings were asked for on this machine.
+def trusted(store: Store, team: str, recorded: Sequence[str], directory: str) -> list[str]:
+    """Return the places from which a landing may start, out of *recorded*, the places that records name.
+
+    In a store of one machine all are trusted. In a shared store a place must belong to the repository of *directory*,
+    or to a repository in which this machine queued a landing before.
     """
-    if not (store.host and said):
-        return list(said)
+    if not (store.host and recorded):
+        return list(recorded)
     here = checkouts.repository_of(directory)[1] if directory else ""
-    common_of = {place: checkouts.repository_of(place)[1] for place in said}
+    common_of = {place: checkouts.repository_of(place)[1] for place in recorded}
     return [
         place
         for place, common in common_of.items()
@@ -132,10 +138,10 @@ def land(
 
 
 def _way(standing: Standing, via: str | None) -> str:
-    """Choose how to land: by the setting, or as the person says now.
+    """Return how to land: *via* if given, else the setting `landingVia`. Only the user may deviate from the setting.
 
     Raises:
-        NotAllowed: An agent wants it otherwise.
+        NotAllowed: An agent asks for another way.
     """
     wanted = str(settings.value(standing.team, "landingVia"))
     if via not in (None, wanted) and not standing.caller.is_human:
@@ -144,10 +150,10 @@ def _way(standing: Standing, via: str | None) -> str:
 
 
 def refuse_unwanted(team: Team, landing: Landing) -> None:
-    """Refuse to push in the name of the person what they did not ask for, whoever wrote that it is to land so.
+    """Refuse to open a pull request that the user did not want, even if the record of the landing demands one.
 
     Raises:
-        NotAllowed: The person neither set that work lands by pull requests, nor asked for this one.
+        NotAllowed: The user did not queue this landing, and `landingVia` is not `pr`.
     """
     wanted = str(settings.value(team, "landingVia"))
     if landing.by != HUMAN and wanted != "pr":
@@ -161,8 +167,10 @@ def _not_wanted(wanted: str) -> errors.NotAllowed:
 
 
 def by_itself(store: Store, team: str, caller: Caller | None, task: Task, directory: str) -> Landing | None:
-    """Queue what was completed just now, whoever completed it; None where its owner has nothing to land: no
-    branch of its own that has what the team's has not, and no worktree with what is not committed.
+    """Queue a landing of the task, which was just completed. Return None if its owner has nothing to land.
+
+    The owner has something to land if the checkout's own branch has new commits, or if the owner's worktree has
+    uncommitted changes. The changes are then refused with an error.
     """
     standing = standing_of(teams.get(store, team), caller)
     if standing is None:
@@ -175,7 +183,7 @@ def by_itself(store: Store, team: str, caller: Caller | None, task: Task, direct
 
 
 def _has_news(source: Checkout) -> bool:
-    """Whether its branch is one beside that of the main checkout, and has what that has not."""
+    """Whether the checkout is on a branch other than the main checkout's, with commits that the latter lacks."""
     target = checkouts.branch_of(source.main)
     tip = merging.tip_of(source.main, target) if target else ""
     return bool(tip) and source.branch != target and not merging.holds(source.main, tip, source.head)
@@ -213,7 +221,7 @@ def _refuse_unready(task: Task) -> None:
 
 
 def _refuse_unseen(store: Store, task: Task) -> None:
-    """In a shared store, refuse a reviewed task without a commit that was handed in for the review."""
+    """In a shared store, refuse a task with a reviewer if no commit was submitted for review."""
     if store.host and task.review_by and not task.submitted:
         refusal = f"no commit of {task.id} was submitted for review"
         raise errors.Conflict(
@@ -222,8 +230,9 @@ def _refuse_unseen(store: Store, task: Task) -> None:
 
 
 def _source(store: Store, standing: Standing, task: Task, directory: str, onto: str | None) -> Checkout | None:
-    """The checkout whose commits the task's are: the first of those that may be it which is not on the branch to join;
-    None if none of them is there.
+    """Return the checkout to land the task from, or None if no candidate exists.
+
+    Candidates that are not on the target branch go first.
     """
     check, owner, team = checks.of(task), task.owner or "", standing.team.name
     recorded = [place for place in (checkouts.seen_in(store, team, owner), check.directory if check else None) if place]
@@ -233,16 +242,18 @@ def _source(store: Store, standing: Standing, task: Task, directory: str, onto: 
         *trusted(store, team, recorded, directory),
         directory,
     ]
-    checkouts_there = [one for place in dict.fromkeys(places) if place and (one := checkouts.at(place))]
-    apart = [one for one in checkouts_there if one.branch != (onto or checkouts.branch_of(one.main))]
-    return next(iter(apart + checkouts_there), None)
+    candidates = [checkout for place in dict.fromkeys(places) if place and (checkout := checkouts.at(place))]
+    for checkout in candidates:
+        if checkout.branch != (onto or checkouts.branch_of(checkout.main)):
+            return checkout
+    return candidates[0] if candidates else None
 
 
 def _target(source: Checkout) -> str:
-    """The branch of the main checkout.
+    """Return the branch of the main checkout.
 
     Raises:
-        InvalidValue: It has none.
+        InvalidValue: The main checkout has no branch checked out.
     """
     branch = checkouts.branch_of(source.main)
     if not branch:
@@ -251,8 +262,11 @@ def _target(source: Checkout) -> str:
 
 
 def _head(source: Checkout, task: Task) -> str:
-    """The commit to land: of a completed task the one that was checked, if it is still part of the branch; of one that
-    was reviewed the one that was handed in for that, or one that holds the very same.
+    """Return the commit to land.
+
+    For a reviewed task this is the submitted commit, or the checkout's commit if its changes are the same. For another
+    completed task it is the commit that passed the check, if the branch still contains it. Otherwise it is the
+    checkout's commit.
     """
     if task.review_by and task.submitted and task.status == "completed":
         return _reviewed(source, task, task.submitted)
@@ -273,10 +287,11 @@ def _reviewed(source: Checkout, task: Task, submitted: str) -> str:
 
 
 def check(store: Store, team: str, landing: Landing) -> None:
-    """Refuse what is not what was reviewed, whoever wrote that it is to land, and not there already.
+    """Refuse a landing whose commit was not reviewed, unless the target branch already contains the commit.
 
     Raises:
-        NotAllowed, Conflict: It is not.
+        NotAllowed: The commit differs from the reviewed one.
+        Conflict: The task has a reviewer, but no commit was submitted for review in a shared store.
     """
     task = tasks.get(store, team, landing.task)
     if landing.over:
@@ -332,8 +347,8 @@ def _draft(store: Store, standing: Standing, task: Task, source: Checkout) -> La
 
 
 def refuse_all(store: Store, team: str, why: str) -> list[str]:
-    """Take what is queued from the queue of a closed team; their ids. What is about to move its branch does so."""
-    gone = []
+    """Refuse the open landings of a closed team, except those about to move their branch. Return the refused ids."""
+    refused = []
 
     def change(landing: Landing) -> Landing:
         if landing.over or landing.merge:
@@ -344,5 +359,5 @@ def refuse_all(store: Store, team: str, why: str) -> list[str]:
     for landing in landings.open_ones(store, team):
         before, after = update(store, team, LANDING.also_closed, landing.id, change)
         if before is not after:
-            gone.append(landing.id)
-    return gone
+            refused.append(landing.id)
+    return refused
