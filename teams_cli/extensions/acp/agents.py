@@ -36,9 +36,7 @@ _OPENCODE_ASKS = {
 
 
 class Speaker(Client):
-    """A client that speaks the protocol. *words* are for our side of it, see `turn`; *more* is what its profile says
-    besides.
-    """
+    """A client that speaks the protocol. *words* are options of `turn`; *more* has further keys of its profile."""
 
     def __init__(self, name: str, description: str, *words: str, **more: Any) -> None:
         turn = [*_TURN, *words]

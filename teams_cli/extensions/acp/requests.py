@@ -19,7 +19,10 @@ _OUR_TOOL = rf"(mcp__{own_entries.NAME}__|mcp_{own_entries.NAME}_|{own_entries.N
 
 
 def is_allowed(tool: dict[str, Any], level: str, directory: str) -> bool:
-    """Whether an agent at that level may use the tool unasked: ours always, and at `edit` what edits its files."""
+    """Whether an agent at the level may use the tool unasked.
+
+    Tools of `teams` are always allowed. At `edit`, edits of files in *directory* are allowed, too.
+    """
     if level == "all" or _is_ours(tool):
         return True
     paths = [os.path.realpath(os.path.join(directory, path)) for path in _paths(tool)]
@@ -37,7 +40,7 @@ def _is_ours(tool: dict[str, Any]) -> bool:
 
 
 def _command(tool: dict[str, Any]) -> str | None:
-    """The shell command that the tool would run; None where the client does not say."""
+    """Return the shell command that the tool would run, or None if the client does not report it."""
     given = tool.get("rawInput")
     command = given.get("command") if isinstance(given, dict) else None
     if isinstance(command, list):
@@ -47,7 +50,7 @@ def _command(tool: dict[str, Any]) -> str | None:
 
 
 def _paths(tool: dict[str, Any]) -> Iterator[str]:
-    """The files that the tool would write."""
+    """Yield the paths of the files that the tool would write."""
     for part in (*(tool.get("locations") or ()), *(tool.get("content") or ()), tool.get("rawInput")):
         if isinstance(part, dict):
             yield from (value for key, value in part.items() if key in _PATHS and isinstance(value, str))
@@ -82,7 +85,7 @@ def _texts(tool: dict[str, Any]) -> Iterator[str]:
 
 
 def error_of(error: dict[str, Any], method: str) -> str:
-    """What a refused request means."""
+    """Return the message for the error response to a request."""
     said = f"{error.get('message')} {json.dumps(error['data']) if error.get('data') else ''}".strip()
     if error.get("code") == _LOGIN:
         return f"the client wants its user to log in: start it by hand once ({said})"
@@ -93,7 +96,10 @@ _LOGIN = -32000
 
 
 def tokens_of(usage: Any) -> dict[str, int]:
-    """Tokens as a client tells them, which may or may not count what was cached as input; none where it does not."""
+    """Return the token counts that a client reported, or an empty dict if it reported none.
+
+    Some clients count cached tokens as input, others do not.
+    """
     if not isinstance(usage, dict):
         return {}
     counts = {key.replace("_t", "T"): value for key, value in usage.items() if isinstance(value, int)}

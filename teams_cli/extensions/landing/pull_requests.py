@@ -1,4 +1,4 @@
-"""Landing where a branch takes nothing but pull requests: the commits are pushed, and `gh` opens the request."""
+"""Land by pull request: push the commits, and open the request with `gh`."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _body(landing: Landing, task: Task) -> str:
 
 
 def issue_of(task: Task) -> str:
-    """The issue on GitHub that the task was made of, `owner/repository#12`; empty if it was of none."""
+    """Return the GitHub issue from which the task was imported, as `owner/repository#12`, or an empty text."""
     source = task.source or {}
     return str(source["id"]) if source.get("from") == "github" else ""
 
@@ -217,7 +217,7 @@ def owed(store: Store, team: str, environ: Mapping[str, str]) -> None:
 
 
 def due_ones(store: Store, team: str) -> list[Landing]:
-    """The landings of this machine that have landed, and of which no issue was told."""
+    """Return the landings of this machine that have landed and whose issues have no comment yet."""
     if settings.value(teams.get(store, team), "landingComments") != "on":
         return []
     landed = (one for one in landings.all_of(store, team, []) if one.state == "landed" and not one.commented)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def trial_commands(store: Store, team: Team, landing: Landing) -> list[str]:
-    """The commands that the merge must pass: the task's check, and the team's."""
+    """Return the commands that the merge must pass: the check of the task, and the setting `landingCheck`."""
     own = tasks.get(store, team.name, landing.task).check
     of_all = str(settings.value(team, "landingCheck"))
     return list(dict.fromkeys(command for command in (own, of_all) if command))
@@ -35,7 +35,7 @@ def trial_commands(store: Store, team: Team, landing: Landing) -> list[str]:
 def tried(
     store: Store, team: Team, landing: Landing, commit: str, wanted: list[str], environ: Mapping[str, str]
 ) -> list[Check]:
-    """Run the checks on a commit, up to the first that fails; their results."""
+    """Run the commands on a commit, up to the first that fails. Return their results."""
     if not wanted:
         return []
     path = place_of(store, team.name, landing)
@@ -51,7 +51,7 @@ def tried(
 
 
 def clear_left(store: Store, team: str) -> None:
-    """Remove the checkouts of those who were killed while they tried something; who calls has the lander's lock."""
+    """Remove the checkouts of trials that were killed. The caller holds the lander's lock."""
     directory = f"{store.root}/worktrees/{team}"
     for name in disk.names_in(directory):
         if name.startswith(f".{LANDING.name}-"):
@@ -60,20 +60,21 @@ def clear_left(store: Store, team: str) -> None:
 
 
 def place_of(store: Store, team: str, landing: Landing) -> str:
-    """The directory in which it is tried."""
+    """Return the directory of the landing's trial checkout."""
     return f"{store.root}/worktrees/{team}/.{landing.id}"
 
 
 _COMPARED = 12
 """Landings at the head of the queue that are compared with one another."""
 _MOST_OVERTAKEN = 3
-"""So many landings may go before one whose turn, by priority and age, was first; then it is the next."""
+"""A landing goes first once this many others, with a later turn by priority and age, ended before it."""
 
 
 def in_order(store: Store, team: Team, queue: list[Landing], conflicting: dict[tuple[str, str], bool]) -> list[Landing]:
-    """The queue with what conflicts with the fewest others first, unless the team wants the order by priority and age,
-    which decides between equals. A landing that was overtaken too often goes before all of them. Pairs of commits that
-    were compared are kept in *conflicting*.
+    """Return the queue in the order of trials: landings that conflict with the fewest others go first.
+
+    Priority and age decide between equals, or alone if the setting `landingOrder` is `priority`. A landing that was
+    overtaken too often goes before the others. *conflicting* caches the compared pairs of commits.
     """
     waiting = [one for one in queue if not (one.over or one.merge)]
     if len(waiting) < 2 or settings.value(team, "landingOrder") == "priority":
@@ -95,7 +96,7 @@ def in_order(store: Store, team: Team, queue: list[Landing], conflicting: dict[t
 
 
 def _overtaken(landing: Landing, ended: list[Landing]) -> int:
-    """The number of those that *ended* while it waited, though by priority and age its turn was before theirs."""
+    """Return how many *ended* landings with a later turn, by priority and age, ended while this one waited."""
     turn = landings.turn(landing)[1:]
     return sum(landings.turn(one)[1:] > turn and (one.ended_at or "") > landing.created_at for one in ended)
 
@@ -103,8 +104,10 @@ def _overtaken(landing: Landing, ended: list[Landing]) -> int:
 def repair_of_tip(
     store: Store, team: Team, landing: Landing, base: str, command: str, environ: Mapping[str, str]
 ) -> str:
-    """Where the tip fails the command as well, the task that repairs it, made unless there is one; empty where it
-    passes, or the landing is that of the repair.
+    """Return the id of the task to repair the target branch if its tip *base* also fails *command*.
+
+    The task is created unless an unfinished one exists. Returns an empty text if the tip passes, or if the landing is
+    the repair itself.
     """
     every = landings.all_of(store, team.name, [])
     if any(one.merge == base and one.result and one.result.passed and command in (one.check or "") for one in every):
@@ -191,7 +194,10 @@ def step(store: Store, team: Team, group: list[Landing], environ: Mapping[str, s
 
 
 def _merged(team: Team, group: list[Landing], base: str) -> list[str]:
-    """The commits, each of which has one landing more; none where they don't fit, or one is there already."""
+    """Return a chain of merge commits on *base*, one for each landing.
+
+    Returns an empty list if a landing conflicts, or if *base* contains one already.
+    """
     commits = [base]
     for landing in group:
         if merging.holds(landing.repository, base, landing.head):
