@@ -40,8 +40,6 @@ def _leave(status: int) -> "NoReturn":
     """Exit without tearing all modules down, which takes half as long as bare Python takes to start and end.
 
     Exit in the usual way if something waits for the end: threads, functions of `atexit`, a profiler, a debugger.
-
-    The usual way where something waits for the end: threads, functions of `atexit`, a profiler, a debugger.
     """
     if {"atexit", "threading"} & sys.modules.keys() or sys.getprofile() or sys.gettrace() or sys.flags.inspect:
         sys.exit(status)

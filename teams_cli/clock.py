@@ -38,8 +38,6 @@ class SystemClock:
         """Return an epoch and the seconds in it: the boot id and CLOCK_BOOTTIME, which runs during sleep.
 
         Another epoch means that the machine was restarted, so all processes of the old one are gone.
-
-        Another epoch means that the machine was started anew, so every process of the old one is gone.
         """
         return boot_id(), time.clock_gettime(_STEADY)
 

@@ -63,8 +63,6 @@ def holder(environ: Mapping[str, str]) -> Holder | None:
     none.
 
     A process may give its children any environment, so the highest held process counts.
-
-    Whatever a process tells those below it, the highest one that is held says who it is.
     """
     pid = os.getpid()
     if pid not in _held_above:
@@ -180,8 +178,6 @@ def likely_teams(names: list[str], is_open: Callable[[str], bool]) -> list[str]:
     """Return the teams that may be meant if none is named: the open ones, or all if none is open.
 
     A closed team offers little to do. A single team is not looked into.
-
-    With a closed team there is little to do. A single one is not looked into.
     """
     return (len(names) > 1 and [name for name in names if is_open(name)]) or names
 

@@ -61,8 +61,6 @@ def start_detached(words: Sequence[str], environment: Mapping[str, str], log: st
 
     It is nobody's child: some clients end all descendants of their tools and servers when they end.
 
-    It is nobody's child: some clients end, when they go, all that descends from the tools and servers they started.
-
     Raises:
         OSError: It can't be started.
     """
@@ -256,8 +254,6 @@ def pid_scope(host: str = "") -> str:
     """Return where process ids mean the same as here: this start of the machine, and this pid namespace.
 
     With *host*, also the name of the machine among those that use the store.
-
-    With *host*, also what the machine is called among those that use the store.
     """
     try:
         place = f"{boot_id()} {os.readlink('/proc/self/ns/pid')}"

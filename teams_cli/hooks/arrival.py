@@ -175,8 +175,6 @@ def seat(client: str, standpoint: Standpoint, given: bytes, environ: Mapping[str
 
     The process of a client whose environment names the agent is always noted, because clients that it runs are other
     agents.
-
-    A client that is told who it is has its process noted in any case: clients that it runs are not that agent.
     """
     event = json.loads(given)
     own_seat = known.get(client).seat
@@ -271,8 +269,6 @@ def ask(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str,
     """Ask the person whether the client may use the tool, print the reason if not, and return the exit status.
 
     If nobody can be asked, the reason says so, and the tool is not used.
-
-    When nobody can be asked, that is what the client is told: the tool is not used.
     """
     event = json.loads(given)
     tool, input = str(event["tool_name"]), event.get("tool_input")

@@ -110,9 +110,6 @@ def _parent(client: str, standpoint: Standpoint, environ: "Mapping[str, str]") -
 
     The processes above show it. If they are gone: a client that takes a single turn under the name of an agent whose
     own client runs is taken for a child of that agent.
-
-    It is seen by the processes above. Where these are gone, one that takes a single turn under the name of an agent
-    whose client is at work is no client of that agent.
     """
     pid = bindings.nearest_client(os.getppid())
     parent = bindings.parent_of(standpoint.root, pid, environ)

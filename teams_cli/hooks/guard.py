@@ -149,8 +149,6 @@ def note(standpoint: Standpoint, given: bytes) -> float:
     else 0.
 
     Waiting is no call. Nothing is noted of an agent that is no member.
-
-    Waiting is no call. Of who is no member nothing is noted: they have no file of what they have seen.
     """
     base = f"{standpoint.root}/teams/{standpoint.team}/inboxes/{standpoint.agent}"
     sums = b"".join(b"%08x\n" % crc32(call) for call in _calls(given) if b"teams wait" not in call)

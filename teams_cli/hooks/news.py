@@ -60,9 +60,6 @@ def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str
     The end of a turn is held while an agent works for the caller: for some seconds, or for a quarter of an hour if the
     client *holds* on for the hook. It is not held where a person sits in front of the client: that agent is woken
     later.
-
-    The end of a turn is held while something is at work for the agent: for some seconds, for a quarter of an hour where
-    the client *holds* on for the hook, and not where a person sits in front of it: that agent is woken later.
     """
     event = json.loads(given) if given.strip() else {}
     team, agent = standpoint.team, standpoint.agent

@@ -131,9 +131,6 @@ def answer(
     *blocks* is how often the end of the turn was refused in a row. A client that is *seated* in a terminal takes no
     turn when it starts: its mail wakes it. With *recall*, earlier messages are repeated.
 
-    *blocks* is how often the end was refused in a row. One that is *seated*, in a terminal, has no turn when it starts
-    in which it could read: its mail wakes it. With *recall* it is reminded of what it was told before.
-
     Raises:
         NotAllowed: The caller is no active member.
     """
@@ -194,8 +191,6 @@ def hold(store: Store, team: str, caller: Caller, session: Session | None, secon
     """Wait for mail while an agent works that the caller started: its output comes as a message.
 
     Meanwhile the caller's leases are renewed. The wait ends with the caller's client.
-
-    Meanwhile its leases are renewed. It ends with its client.
     """
     client = bindings.nearest_client(os.getppid())
     started = bindings.stat_of(client)[0]

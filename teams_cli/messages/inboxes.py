@@ -356,9 +356,6 @@ def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
 
     It keeps the messages that it knows. The numbers up to its old position are given to no message, since that would be
     taken for a known one; unless the position is so high that no number would be left.
-
-    It reads on behind those that it knows, and the numbers up to where it was are given to no other message, since it
-    would be taken for one of these. That is, unless no log goes so far: then none would be left for the team.
     """
     believed = inbox.furthest() - last <= _MOST
     try:

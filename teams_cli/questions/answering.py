@@ -186,8 +186,6 @@ def ask_for_tool(store: Store, team_name: str, caller: Caller | None, tool: str,
 
     A tool that was allowed for good is not asked for again.
 
-    What was once allowed always is not asked again.
-
     Raises:
         NotAllowed: The caller is no active member.
     """

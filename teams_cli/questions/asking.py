@@ -88,8 +88,6 @@ def ask(
 
     With *waits*, this process waits for the answers.
 
-    Who *waits* for the answers is this process.
-
     Raises:
         NotAllowed: Questions are off in this team.
         InvalidValue: The question is blank, somebody asked is oneself, the human is not asked alone, or *timeout*, in

@@ -193,9 +193,6 @@ class Store:
         A change that is not *lasting* may be undone by a power cut until the next lasting change. It suits changes that
         are safe to repeat, such as noting that a notice was sent.
 
-        A change that is not *lasting* is durable only with the next one that is. It suits changes that may be repeated,
-        as that a notice was sent: sending it again adds nothing.
-
         Raises:
             StaleRevision: The record has another revision by now.
             NotFound: There is no such record.
@@ -345,9 +342,6 @@ class Store:
 
         *agents* says for each whether it `leads` the team, `manages` its tasks, or is another member. A login may make
         the changes that each of the *kinds* declares, and no others.
-
-        *agents* says of each whether it `leads` the team, `manages` its tasks, or is another member. Logins may change
-        what each of the *kinds* declares, and nothing else.
 
         Raises:
             InvalidValue: The engine knows no logins.

@@ -30,9 +30,6 @@ def open_store(
     *host* is the name of this machine; the default is its own name. With *environ*, its environment, a process that
     waits may start the process that serves all that wait on this machine.
 
-    The machine is called *host*, or as it calls itself. Who waits in the store may start a process that serves all who
-    wait on this machine, if it hands over *environ*, its environment.
-
     Raises:
         InvalidValue: There is no such kind of store.
         ExtensionMissing: What it needs is not installed.

@@ -117,10 +117,6 @@ def sleep_until(
     ends, *ready* sets the *alarm*; without an alarm, *ready* is asked every second as well. *say* gets a warning if
     changes are seen late.
 
-    Woken by changes in the team, or only by those on the *topics*, which may be worked out once it has to sleep. Time
-    alone changes things too (a lease runs out): *ready* sets the *alarm* for that; where there is none, it is asked
-    every second as well. *say* is told if changes are seen late.
-
     Raises:
         InvalidValue: *timeout* is below zero, or no number.
     """

@@ -60,8 +60,6 @@ def lost(store: Store, team: Team, task: Task) -> str:
     """Return why the member for whom the task is kept will not take it; empty as long as it may.
 
     An agent that `teams` started is resumed when a task is kept for it, so its silence is no reason.
-
-    One that `teams` started is resumed when there is something for it, so its silence means nothing.
     """
     name = task.assignee
     member = team.find(name) if name else None

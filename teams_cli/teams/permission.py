@@ -64,8 +64,6 @@ def require(store: Store, team_name: str, caller: Caller | None, operation: str,
 
     If the rule is `ask`, the human is shown the operation and what it is *about*.
 
-    If the rule is `ask`, the human is shown the operation and what it is *about*.
-
     Raises:
         NoIdentity: Nobody said who asks.
         TeamNotFound: There is no such team.

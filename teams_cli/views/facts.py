@@ -247,9 +247,6 @@ class Facts:
 
         Both note their offer before they look, so at least one sees the other. The first by name gets the task, once
         the other has left it or a second is over.
-
-        Both note their offer before they look, so at least one sees the other. The first by name has the task, once
-        the other has left it or a second is over.
         """
         give_up, has_met = time.monotonic() + _TO_LEAVE, False
         while others := self._also_offered():

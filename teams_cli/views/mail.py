@@ -243,8 +243,6 @@ def _note_told(store: Store, team: str, name: str, number: int, whole: set[str])
     for them.
 
     If that cannot be written, the agent is told again.
-
-    If that can't be written, the agent is told again.
     """
 
     def change(agent: presence.Agent) -> presence.Agent:

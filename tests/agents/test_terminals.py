@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -251,3 +253,19 @@ def test_mail_rings_the_bell_of_an_idle_client_once(cli: Cli, seat: Callable[...
         assert state_of_message(cli, "msg-2") == "woken" and heard.wait(1.5) == b""
         assert "| second" in client.hook("UserPromptSubmit")
         assert state_of_message(cli, "msg-2") == "shown"
+
+
+def test_the_daemon_of_codex_is_no_client_of_the_terminal_that_started_it(tmp_path: Path) -> None:
+    """It runs the hooks of all terminals; another program that a member's client starts is that member's."""
+    member = bindings.Binding(ALPHA, NAME, "")
+    bindings.bind(str(tmp_path), member, os.getpid())
+    words = [sys.executable, "-c", "import time; time.sleep(60)"]
+    with subprocess.Popen(words) as client, subprocess.Popen([*words, "app-server"]) as daemon:
+        try:
+            until(lambda: bindings.name_of(client.pid) and bindings.name_of(daemon.pid))
+            below = bindings.parent_of(str(tmp_path), client.pid, {})
+            assert below is not None and (below.team, below.agent) == (ALPHA, NAME)
+            assert bindings.parent_of(str(tmp_path), daemon.pid, {}) is None
+        finally:
+            client.kill()
+            daemon.kill()

@@ -90,10 +90,13 @@ def _is_between(pid: int) -> bool:
 
 
 def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | None:
-    """Return the member whose client started that client; None for an independent one. A client that a background
-    program of `teams` started, such as a keeper, is independent.
+    """Return the member whose client started that client; None for an independent one.
+
+    A client that a background program of `teams` started, such as a keeper, is independent, and so is Codex's daemon.
     """
     if not os.path.isdir(terminals_directory(root)) or not client or of_process(root, client):
+        return None
+    if DAEMON in said_of_process(client, "cmdline"):  # whichever terminal came first has started it for all
         return None
     for ancestor in upward(stat_of(client)[1]):
         words = said_of_process(ancestor, "cmdline")

@@ -44,8 +44,6 @@ class Lock:
 
     Start no process in it: the child would hold the lock too.
 
-    Nothing may be started while it is held: a child would hold it too.
-
     Raises:
         Busy: Another process had it for all of *timeout* seconds; names the file and, where known, the holder.
         StorageFailed: The lock file can't be opened.

@@ -355,8 +355,6 @@ class Packed:
 
     It is a list of JSON values: a heading, then each message after the name of its former file:
 
-    It is a row of JSON values: a heading, and each message as it was in its own file, below the name that this had:
-
         "messages to number 999, 999 of them"
         "1.bob.4f0c9d21a7b3e865.json"
         {

@@ -133,9 +133,6 @@ class Closing:
 
     The lock file of a directory is made if it does not exist, so that whoever comes later waits for it.
 
-    The lock file of a directory may be younger than the team, so it is made where it is not there yet: whoever comes
-    later waits for it.
-
     Raises:
         Busy: Another process had one of them too long; none is held.
         OutcomeUnknown: The same, of one that came meanwhile; what was done in the block is done.
