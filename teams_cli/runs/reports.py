@@ -42,18 +42,21 @@ def markdown(
     left: list[str],
     spent: dict[str, Any],
 ) -> str:
-    """The whole report: the outcome first, then the course.
+    """Return the whole report: the outcome first, then the course.
 
     *synthesis* is the leader's text, or None for a section with the result of each task. *left* lists worktrees with
     work, *spent* is the usage of the agents' clients.
     """
+    only_answer = run.status == runs.FAILED and all(task.status == "completed" for task in all_tasks)
     headline = "" if run.status == runs.COMPLETED and synthesis is not None else _HEADLINES[run.status]
+    if only_answer:
+        headline = "All tasks are completed, but the leader gave no valid answer."
     parts = [
         f"# Report: {run.workflow}\n\n{headline}",
         _list("Troubles", troubles),
         synthesis if synthesis is not None else _results(all_tasks),
         _failures(all_tasks, team),
-        _again(run, team),
+        _again(run, team, only_answer),
         _list("Worktrees", left),
         _run(run, team),
         _table(all_tasks),
@@ -87,14 +90,12 @@ def _results(tasks: list[Task]) -> str:
     return "\n".join(f"## {escaped(task.title)}\n\n{fenced(task.result or 'no output')}\n" for task in done)
 
 
-def _again(run: Run, team: str) -> str:
-    """The command that goes on with the run."""
+def _again(run: Run, team: str, only_answer: bool) -> str:
+    """Return the command that goes on with the run; empty if it is completed."""
     if run.status == runs.COMPLETED:
         return ""
-    return (
-        f"To retry the failed tasks unchanged: `teams run --resume --team {team}`. To change the workflow, start a "
-        "new run.\n"
-    )
+    what = "the leader's answer" if only_answer else "the failed tasks unchanged"
+    return f"To retry {what}: `teams run --resume --team {team}`. To change the workflow, start a new run.\n"
 
 
 def _failures(tasks: list[Task], team: str) -> str:

@@ -173,7 +173,7 @@ class Leading:
             return {key: None}
         absent = listed(sorted({task.assignee or "" for task in kept}), _NAMED)
         others = listed([m.agent_id for m in idle], _NAMED)
-        text = f"all ready tasks are kept for {absent}, not in the team yet; idle: {others}"
+        text = f"all ready tasks are assigned to {absent}, not in the team yet; idle: {others}"
         return {key: fact("kept", kept[0].id, text, f"teams update-task {ids} --unassign")}
 
     def _idle(self, told: set[str], overview: Overview) -> FactsByKey:

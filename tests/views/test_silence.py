@@ -116,7 +116,7 @@ def test_it_hears_that_all_ready_tasks_are_kept_for_members_that_have_not_joined
     clock.advance(59)
     assert told(store) == []
     clock.advance(2)
-    assert told(store) == ["all ready tasks are kept for ann, mia, not in the team yet; idle: bob"]
+    assert told(store) == ["all ready tasks are assigned to ann, mia, not in the team yet; idle: bob"]
     assert told(store) == []
     tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title="for anybody", created_at=""))
     clock.advance(61)

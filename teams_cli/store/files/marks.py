@@ -1,4 +1,4 @@
-"""Marks: empty files that tell which records have a label or owe a notice, so that not all records need to be read.
+"""Marks: empty files that show which records have a label or owe a notice, so that not all records need to be read.
 
 Marks of a label are in `<label>/` for the first thousand numbers, and in `<label>.<thousand>/` for each further
 thousand: with 10,000 tasks in one directory, `claim-task --next` takes 9 ms instead of 1.6. Version 0.1 put all of them
