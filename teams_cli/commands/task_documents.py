@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from teams_cli import errors, text
+from teams_cli import environment, errors, text
 from teams_cli.clock import seconds_since
 from teams_cli.commands.phrases import ago, present, time_left
 from teams_cli.tasks import dependencies, leases, tasks
 from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS, TASK, Note, Task
-from teams_cli.teams import presence
+from teams_cli.teams import presence, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,6 +99,8 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
         from teams_cli.tasks import touching
 
         call.try_to(lambda: document.update(meets=touching.others_at(call.store, call.team, task, call.agent)))
+    if settings.lands_by_itself(call.load_team()):
+        call.try_to(lambda: document.update(_behind(call)))
     before = leases.lost_before(task)
     if before is None:
         had_for = seconds_since(task.claimed_at, call.store.now()) if task.claimed_at is not None else 0
@@ -114,6 +116,19 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
     }
     call.try_to(lambda: taken_over.update(_last_known(call, before)))  # the task is the caller's by now
     return {**document, "takenOver": {key: value for key, value in taken_over.items() if value is not None}}
+
+
+def _behind(call: Call) -> dict[str, Any]:
+    """The branch on which the work will land and that the caller's worktree is behind of, by how many commits."""
+    top = environment.checkout_around(call.workplace) if call.workplace else ""
+    if not top or not environment.is_worktree(top):
+        return {}
+    from teams_cli.agents import checkouts, git
+
+    checkout = checkouts.at(top)
+    branch = checkouts.branch_of(checkout.main) if checkout else ""
+    commits = git.said(top, "rev-list", "--count", f"HEAD..{branch}", "--") if branch else ""
+    return {"behind": {"branch": branch, "commits": int(commits)}} if commits.isdigit() and int(commits) else {}
 
 
 def _unexplained(call: Call, task: Task) -> list[str]:
@@ -181,6 +196,7 @@ def _claimed(task: dict[str, Any], content: Parts) -> Parts:
         *lines_of_pages(task),
         *([f"touches: {', '.join(task['touches'])}"] if task.get("touches") else []),
         *(f"{one['agent']} changes {one['region']} ({one['task']})" for one in task.get("meets", ())),
+        *_behind_line(task.get("behind")),
         *_check(task),
         *after_line(task),
         *(blocker_line(blocker) for blocker in done),
@@ -225,6 +241,13 @@ def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
     noted = f", with the note: {approved['note']}" if "note" in approved else ""
     head = f"{approved['id']} of {approved['from']} is approved: go on with it{noted}"
     return [head, *text.quoted(approved["plan"])]
+
+
+def _behind_line(behind: dict[str, Any] | None) -> Parts:
+    if behind is None:
+        return []
+    ahead = f"{behind['branch']} is {text.counted(behind['commits'], 'commit')} ahead of your worktree"
+    return [f"{ahead}; before you begin: git merge {behind['branch']}"]
 
 
 def _taken_over(task: dict[str, Any]) -> Parts:

@@ -24,6 +24,21 @@ __all__ = ["shop"]
 
 
 @pytest.mark.slow
+def test_who_claims_hears_that_its_worktree_is_behind_the_branch(shop: Shop) -> None:
+    """It merges what landed before it begins, and not after a conflict."""
+    shop.create("t")
+    shop.cli.ok("set", "landing", "completed", agent="lea")
+    assert "ahead of your worktree" not in shop.ok("bob", "claim-task", "1")
+    shop.ok("bob", "release-task", "1")
+    shop.write(shop.main, "new", "1")
+    line = "trunk is 1 commit ahead of your worktree; before you begin: git merge trunk\n"
+    assert line in shop.ok("bob", "claim-task", "1")
+    git(shop.trees["bob"], "merge", "-q", "trunk")
+    shop.ok("bob", "release-task", "1")
+    assert line not in shop.ok("bob", "claim-task", "1")
+
+
+@pytest.mark.slow
 def test_a_trial_has_what_worktrees_need(shop: Shop) -> None:
     """What git ignores is copied, and the command prepares it; where that fails nothing is tried."""
     shop.cli.ok("set", "worktree.copy", ".env", agent="lea")
