@@ -170,16 +170,20 @@ def test_who_starts_the_lander(yard: Yard) -> None:
     starting = range(alike - _LOCK + 1, alike + len(calls) - len(other_lands) + 1)
     assert yard.play("lea", "wait", "--landing", "1", "--timeout", "60").status == 0
     once, wrong = yard.met(), list[str]()
-    faults = [fault for fault in every(calls) if fault.nth in starting]
-    for fault in faults:
+    behind_the_commit = 0
+    for fault in [fault for fault in every(calls) if fault.nth in starting]:
         yard.set_up()
         answer = yard.play("bob", *ASK, fault=fault)
         said = f"{fault.what} at call {fault.nth}, {calls[fault.nth - 1]}: {answer.status}: {answer.said}"
-        assert yard.play("lea", "wait", "--landing", "1", "--timeout", "60").status == 0, said
+        waited = yard.play("lea", "wait", "--landing", "1", "--timeout", "60")
+        if waited.status == 10 and answer.status != 0:  # the calls differ a little between runs: this was before it
+            continue
+        behind_the_commit += 1
+        assert waited.status == 0, said
         if answer.status not in (0, -9):
             wrong.append(said)
         wrong += _of_end(yard, said, once)
-    assert len(faults) > 5 and not wrong, "\n".join(wrong)
+    assert behind_the_commit > 5 and not wrong, "\n".join(wrong)
 
 
 def _of_end(yard: Yard, said: str, once: State) -> list[str]:
