@@ -145,8 +145,7 @@ def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
         passed = f", its check passed{f' in {length_of(took)}' if took else ''}"
     lines = landed_line(task, passed + "".join(f", {words[key]}" for key in words if key in changed))
     if changed and task["status"] in FINISHED:
-        reopen = f"teams update-task {task['id']} --status pending"
-        lines.append(f"{task['id']} is {task['status']}: nobody works on it. To reopen it: {reopen}")
+        lines.append(f"{task['id']} is {task['status']}: nobody works on it. For more work: teams create-task TITLE")
     if "unseenEditBy" in task:
         edited = f"{task['unseenEditBy']} had edited it (shown now): if your work lacks the change, fix it, then:"
         lines.append(f"{edited} teams update-task {task['id']} --result TEXT")

@@ -110,7 +110,7 @@ class Edit:
 def change_task(store: Store, team_name: str, caller: Caller | None, word: str, changes: Edit) -> Task:
     """Change a task, or finish it.
 
-    Its owner completes or fails it; a leader, a task-manager or the human reopens or cancels it. Completing it again
+    Its owner completes or fails it; a task-manager or the human reopens or cancels it. Completing it again
     changes nothing.
 
     Raises:
@@ -228,7 +228,7 @@ def _with_status(store: Store, team: Team, task: Task, changes: Edit, who: Stand
 def _who_does(task: Task, changes: Edit) -> str:
     """Return the advice for a leader who may not make the change: whom to ask."""
     if changes.status in ("pending", "cancelled"):
-        return "Ask a task-manager or the human."
+        return "Ask a task-manager or the human, or for more work: teams create-task TITLE"
     return (
         f"Only its owner does: ask {task.owner}."
         if task.owner
