@@ -242,8 +242,10 @@ def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing
     if task.status == _status_after(task, changes) and same and not changes.keeping:
         return task
     if task.status != "in_progress":
-        hint = f"Reopen it first: teams update-task {task.id} --status pending"
-        if task.status == changes.status:
+        hint = f"Ask a task-manager or the human to reopen it: teams update-task {task.id} --status pending"
+        if task.status == IN_REVIEW:
+            hint = f"If there is newer work, ask {task.review_by} to reject it, and complete it again."
+        elif task.status == changes.status:
             hint = f"Change only its result: teams update-task {task.id} --result TEXT"
         raise errors.WrongState(f"{task.id} is {task.status} already", hint)
     if changes.status == "completed":
