@@ -99,8 +99,7 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
         from teams_cli.tasks import touching
 
         call.try_to(lambda: document.update(meets=touching.others_at(call.store, call.team, task, call.agent)))
-    if settings.lands_by_itself(call.load_team()):
-        call.try_to(lambda: document.update(_behind(call)))
+    call.try_to(lambda: document.update(_behind(call)))
     before = leases.lost_before(task)
     if before is None:
         had_for = seconds_since(task.claimed_at, call.store.now()) if task.claimed_at is not None else 0
@@ -121,7 +120,7 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
 def _behind(call: Call) -> dict[str, Any]:
     """The branch on which the work will land and that the caller's worktree is behind of, by how many commits."""
     top = environment.checkout_around(call.workplace) if call.workplace else ""
-    if not top or not environment.is_worktree(top):
+    if not top or not environment.is_worktree(top) or not settings.lands_by_itself(call.load_team()):
         return {}
     from teams_cli.agents import checkouts, git
 

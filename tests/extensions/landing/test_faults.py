@@ -180,7 +180,7 @@ def test_who_starts_the_lander(yard: Yard) -> None:
             continue
         behind_the_commit += 1
         assert waited.status == 0, said
-        if answer.status not in (0, -9):
+        if answer.status not in (0, -9, 12):  # 12: at the commit itself, of which the disk confirmed nothing
             wrong.append(said)
         wrong += _of_end(yard, said, once)
     assert behind_the_commit > 5 and not wrong, "\n".join(wrong)
