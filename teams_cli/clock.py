@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Clock(Protocol):
-        """What a store reads the time from."""
+        """The clock from which a store reads the time."""
 
         def now(self) -> datetime: ...
 

@@ -281,7 +281,7 @@ def _ask_person(operation: str, about: str) -> bool | None:
 
 
 def _apart() -> str:
-    """Return a line break for whoever joins standard output, without its last line break, and standard error."""
+    """Return a line break if both outputs are read apart. Tools that join them drop the last one of the first."""
     try:
         is_one = os.path.samestat(os.fstat(sys.stdout.fileno()), os.fstat(sys.stderr.fileno()))
         return "" if is_one or sys.stderr.isatty() else "\n"

@@ -49,21 +49,18 @@ def is_installed(root: str, client: str) -> bool:
 
 
 def is_current(root: str, client: str) -> bool:
-    """Whether the installed plugin is of this version of the program. Some clients keep a copy of it."""
-    return _read_record(root, client).get("version") == __version__
+    """Whether the plugin of this version of the program is installed. Some clients keep a copy of it."""
+    return is_installed(root, client) and _read_record(root, client).get("version") == __version__
 
 
 def install(root: str, client: str, plugin: PluginCommands, files: Iterable[str], environ: Mapping[str, str]) -> None:
-    """Have the client install the plugin, in place of an older one, and store what its settings *files* were.
+    """Have the client install the plugin, and store the texts of its settings *files* from before.
 
     Raises:
-        StorageFailed: A command of the client failed, or the client does not list the plugin afterwards.
+        StorageFailed: A command of the client failed, or the client does not list the plugin afterwards. What the
+            commands changed was undone, as far as the client can.
     """
-    if is_installed(root, client):
-        before = _read_record(root, client)["files"]
-        _run(commands(plugin, False), environ)
-    else:
-        before = {path: _text(path) for path in files}
+    before = {path: _text(path) for path in files}
     try:
         _run(commands(plugin, True), environ)
         listed = (plugin.program, plugin.noun, "list")
@@ -73,6 +70,7 @@ def install(root: str, client: str, plugin: PluginCommands, files: Iterable[str]
         for command in commands(plugin, False):
             with suppress(errors.StorageFailed):
                 _run([command], environ)
+        _put_back(before, plugin)
         raise
     os.makedirs(os.path.dirname(_record(root, client)), 0o700, exist_ok=True)
     data = json.dumps({"files": before, "version": __version__}, indent=2).encode() + b"\n"
@@ -80,11 +78,15 @@ def install(root: str, client: str, plugin: PluginCommands, files: Iterable[str]
 
 
 def uninstall(root: str, client: str, plugin: PluginCommands, environ: Mapping[str, str]) -> None:
-    """Have the client remove the plugin. A settings file with the same content as before becomes byte for byte what it
-    was.
-    """
+    """Have the client remove the plugin, and restore its settings files if they have the same content as before."""
     _run(commands(plugin, False), environ)
-    for path, before in _read_record(root, client)["files"].items():
+    _put_back(_read_record(root, client)["files"], plugin)
+    disk.discard(_record(root, client))
+
+
+def _put_back(texts: dict[str, str | None], plugin: PluginCommands) -> None:
+    """Write the former texts of settings files, byte for byte, where the content is the same; None is no file."""
+    for path, before in texts.items():
         now = _text(path)
         if now is None or now == before or _said(now, plugin.beside) != _said(before or "", ()):
             continue
@@ -93,7 +95,6 @@ def uninstall(root: str, client: str, plugin: PluginCommands, environ: Mapping[s
             continue
         with open(path, "w", encoding="utf-8", newline="") as file:
             file.write(before)
-    disk.discard(_record(root, client))
 
 
 def _read_record(root: str, client: str) -> dict[str, Any]:

@@ -27,20 +27,20 @@ _HOOK = """Answer a hook of a client: its JSON on standard input, the answer in 
 After a tool call it shows each unread message once. At the start it lists the members; at the end it says why it is too
 early to stop. If it fails, it prints nothing and exits with 0. Wrong usage exits with 1, never with 2.
 """
-_INSTALL = """Connect a client: add hooks and the MCP server to its settings. It shows the change first.
+_INSTALL = """Connect a client: add hooks and the MCP server, by a plugin or in its settings. It shows the change first.
 
 At a terminal it asks, unless --yes is given. Other settings stay. A client that starts in a terminal with TEAMS_TEAM,
 or in a directory bound by `teams here`, becomes a member, and messages wake it. Elsewhere the hooks print nothing, and
 the server offers only reading and joining. Agents started by `run-agent` and `spawn` need no installation. Repeating it
-is safe. Claude Code, Codex, Copilot CLI and Qwen Code get the plugin of `teams`, by their own command; the plugin also
-adds a skill. Their settings are changed instead with --user, where they are connected so already, and where the client
-or this `teams` is not on PATH.
+is safe. Claude Code, Codex, Copilot CLI and Qwen Code install the plugin of `teams` by their own command. It also adds
+a skill. Their settings are changed instead with --user, if that was done before, and if the client or this `teams` is
+not on PATH.
 
 Raises:
     DamagedRecord: The client could not read its settings; they were not changed.
     NotAllowed: The file belongs to another user, or is a link out of the project.
 """
-_UNINSTALL = """Remove the hooks and the MCP server of `teams` from the settings of a client.
+_UNINSTALL = """Disconnect a client: remove the plugin of `teams`, or its hooks and MCP server from the settings.
 
 A file that nobody has changed since is restored byte for byte.
 
@@ -107,24 +107,22 @@ def _install(
         call.say(f"{_NO_SERVER}. {to_install('mcp')}, and install the client again")
     if agents_md and not project:
         raise errors.WrongUsage("AGENTS.md belongs to a project", "Give --project, in its directory.")
-    trouble = ""
-    if program := which(profiles.get(client, None).start[0], path=call.environ.get("PATH")):
-        trouble = ". ".join(
-            filter(None, profiles.version_trouble(known.get(client), profiles.version_of(program, call.environ)))
-        )
-        if trouble:
-            call.say(trouble)
+    program = which(profiles.get(client, None).start[0], path=call.environ.get("PATH"))
+    trouble = _version_trouble(call, client, program) if program else ""
+    if trouble:
+        call.say(trouble)
     is_asked = not (only_print or yes) and call.person is not None and call.person.is_here()
     has_plugin = known.get(client).home is None or plugins.is_installed(call.store.root, client)
-    is_bound = plugin or (has_plugin and not project)
-    if is_bound or (not (project or user or trouble or not program) and _can_have_plugin(call, client)):
+    needs_plugin = plugin or (has_plugin and not project)
+    by_default = bool(program) and not (trouble or project or user)
+    if needs_plugin or (by_default and _can_have_plugin(call, client)):
         shown = _by_plugin(call, client, True, is_wanted=True)
         if only_print or (is_asked and not _agrees(call, shown["commands"])):
             return shown
         try:
             return _by_plugin(call, client, False, is_wanted=True)
         except errors.StorageFailed as problem:
-            if is_bound:
+            if needs_plugin:
                 raise
             call.say(f"{problem.message}. Its settings are changed instead")
     where = _places(call, client, project, user) + (_agents_md(client, True) if agents_md else [])
@@ -142,9 +140,16 @@ def _install(
     return _shown(call, changes, only_print) | {"next": _NEXT} | ({"asked": True} if asks else {})
 
 
+def _version_trouble(call: Call, client: str, program: str) -> str:
+    """Return why that version of the client may not work with `teams`, and what to do; empty if it was tried."""
+    version = profiles.version_of(program, call.environ)
+    return ". ".join(filter(None, profiles.version_trouble(known.get(client), version)))
+
+
 def _can_have_plugin(call: Call, name: str) -> bool:
-    """Whether the client has a command for plugins and no entries of ours in its settings, and the `teams` on PATH is
-    this program: the plugin calls it.
+    """Whether the client has a command for plugins, no entries of ours in its settings, and would run this program.
+
+    The plugin runs the `teams` that is on PATH, which may belong to another installation.
     """
     client, program = known.get(name), which("teams", path=call.environ.get("PATH"))
     if client.plugin is None or program is None:
@@ -165,33 +170,33 @@ def _by_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
         raise errors.InvalidValue("the plugin calls `teams`, which is not on PATH", "Put it there, and repeat.")
     done: dict[str, Any] = {"client": name, "path": plugins.directory(), "diff": "", "backup": None, "files": []}
     done["commands"] = [" ".join(command) for command in plugins.commands(client.plugin, is_wanted)]
-    is_done = not is_wanted
-    if plugins.is_installed(root, name):
-        is_done = is_wanted and plugins.is_current(root, name)
+    is_installed = plugins.is_installed(root, name)
+    is_done = plugins.is_current(root, name) if is_wanted else not is_installed
     if only_print or is_done:
         return {**done, "changed": False, "planned": only_print}
     home = call.environ.get("HOME", "")
     where = settings_files.of_user(name, home, call.environ) if client.home else []
-    if is_wanted:
-        files = [place.path for place in where] or [f"{home}/{client.plugin.settings}"]
-        with installation.one_at_a_time(call.store):
-            for place in reversed(where):  # what is in its settings would answer beside the plugin
-                installation.apply(call.store, installation.uninstall(call.store, place))
-            plugins.install(root, name, client.plugin, files, call.environ)
-            for place in _beside_plugin(client, where):
-                installation.apply(call.store, installation.install(call.store, place, _ours(name, project=False)))
-        doorbells.readmit(terminals_directory(root), name)
-        return {**done, "changed": True, "planned": False, "next": _NEXT}
-    doorbells.dismiss(terminals_directory(root), name)
+    if not is_wanted:
+        doorbells.dismiss(terminals_directory(root), name)
     with installation.one_at_a_time(call.store):
-        for place in _beside_plugin(client, where):
+        if is_installed:  # if the plugin is wanted, an older one gives way
+            for place in _beside_plugin(client, where):
+                installation.apply(call.store, installation.uninstall(call.store, place))
+            plugins.uninstall(root, name, client.plugin, call.environ)
+        if not is_wanted:
+            return {**done, "changed": True, "planned": False}
+        for place in reversed(where):  # what is in its settings would answer beside the plugin
             installation.apply(call.store, installation.uninstall(call.store, place))
-        plugins.uninstall(root, name, client.plugin, call.environ)
-    return {**done, "changed": True, "planned": False}
+        files = [place.path for place in where] or [f"{home}/{client.plugin.settings}"]
+        plugins.install(root, name, client.plugin, files, call.environ)
+        for place in _beside_plugin(client, where):
+            installation.apply(call.store, installation.install(call.store, place, _ours(name, project=False)))
+    doorbells.readmit(terminals_directory(root), name)
+    return {**done, "changed": True, "planned": False, "next": _NEXT}
 
 
 def _beside_plugin(client: Client, where: list[SettingsFile]) -> list[SettingsFile]:
-    """The settings that need an entry beside the plugin."""
+    """Return the settings files that need an entry in addition to the plugin."""
     form = client.plugin.form if client.plugin else None
     return [SettingsFile(client, where[0].path, form)] if form and where else []
 
@@ -204,7 +209,7 @@ def _agrees(call: Call, planned: list[str]) -> bool:
 
 
 def _ours(name: str, project: bool) -> Ours:
-    """The entries to add. Those in a project are for everybody who works on it, so they name no path of this
+    """Return the entries to add. Entries in a project are for everybody who works on it, so they name no path of this
     machine.
     """
     client = known.get(name)

@@ -171,9 +171,8 @@ def words_of_brief(document: dict[str, Any]) -> Parts:
     if "members" not in document:
         return [*_outside(document), f"next: {document['next']}"]
     lines = [*_mine(document), *_waiting(document), *_others(document)]
-    last = f"next: {document['next']}" if document["next"] else overviews.DONE
-    if "closed" in document and not document["next"]:
-        last = ""  # the line about the closing says it
+    done = "" if "closed" in document else overviews.DONE  # the line about the closing says it
+    last = f"next: {document['next']}" if document["next"] else done
     head = (
         f"{document['agent']}: {document['role'] or 'no member'} of team {document['team']}"
         f" (leader {document['leader']}, {text.counted(document['members'], 'member')})"

@@ -99,7 +99,7 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
         from teams_cli.tasks import touching
 
         call.try_to(lambda: document.update(meets=touching.others_at(call.store, call.team, task, call.agent)))
-    call.try_to(lambda: document.update(_behind(call)))
+    call.try_to(lambda: document.update(_with_behind(call)))
     before = leases.lost_before(task)
     if before is None:
         had_for = seconds_since(task.claimed_at, call.store.now()) if task.claimed_at is not None else 0
@@ -117,8 +117,8 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
     return {**document, "takenOver": {key: value for key, value in taken_over.items() if value is not None}}
 
 
-def _behind(call: Call) -> dict[str, Any]:
-    """The branch on which the work will land and that the caller's worktree is behind of, by how many commits."""
+def _with_behind(call: Call) -> dict[str, Any]:
+    """Under `behind`: how many commits of the branch on which the work will land the caller's worktree lacks."""
     top = environment.checkout_around(call.workplace) if call.workplace else ""
     if not top or not environment.is_worktree(top) or not settings.lands_by_itself(call.load_team()):
         return {}
@@ -195,7 +195,7 @@ def _claimed(task: dict[str, Any], content: Parts) -> Parts:
         *lines_of_pages(task),
         *([f"touches: {', '.join(task['touches'])}"] if task.get("touches") else []),
         *(f"{one['agent']} changes {one['region']} ({one['task']})" for one in task.get("meets", ())),
-        *_behind_line(task.get("behind")),
+        *_merge_line(task.get("behind")),
         *_check(task),
         *after_line(task),
         *(blocker_line(blocker) for blocker in done),
@@ -242,7 +242,7 @@ def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
     return [head, *text.quoted(approved["plan"])]
 
 
-def _behind_line(behind: dict[str, Any] | None) -> Parts:
+def _merge_line(behind: dict[str, Any] | None) -> Parts:
     if behind is None:
         return []
     ahead = f"{behind['branch']} is {text.counted(behind['commits'], 'commit')} ahead of your worktree"

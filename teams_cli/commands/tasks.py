@@ -94,21 +94,19 @@ def _create(
 
 
 def _with_nobody_waiting(call: Call, task: Task) -> dict[str, list[str]]:
-    """Under `mayNotWork`: the members, if each was notified that all work is done, and this is the only open task."""
-    members: list[str] = []
+    """The members under `mayNotWork`, if each was notified that all work is done and this is the only open task."""
 
-    def find() -> None:
+    def notified() -> list[str]:
         labels = call.store.by_label(call.team, tasks.TASK).items()
         if any(set(keys) - {task.id} for label, keys in labels if label not in tasks.FINISHED):
-            return
-        from teams_cli.commands import messages
+            return []
+        from teams_cli.commands import messages  # a new task is rarely the only open one
 
         team = call.load_team()
         others = [name for name in team.active_names() if name not in (team.leader, call.agent)]
-        if all(messages.was_done(call, name) for name in others):
-            members.extend(others)
+        return others if all(messages.was_done(call, name) for name in others) else []
 
-    call.try_to(find)
+    members = call.try_to(notified)
     return {"mayNotWork": members} if members else {}
 
 
@@ -284,11 +282,8 @@ def words_of_created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     """Show a new task with its check, review and plan; of several tasks only whether they have them."""
     if not isinstance(task, list):
         created = [f"{part}{_given(task, in_full=True)}" for part in line(task)]
-        told = task.get("mayNotWork", ())
-        done, verb = text.listed(told), "was" if len(told) == 1 else "were"
-        warning = (
-            f"{done} {verb} notified that all work is done, and may have ended. To ask: teams send-message NAME TEXT"
-        )
+        done = text.listed(task.get("mayNotWork", ()))
+        warning = f"notified that all work is done, and may have ended: {done}. To ask: teams send-message NAME TEXT"
         return [*created, *present(warning if done else None)]
     return [f"{part}{_given(one, in_full=False)}" for one in task for part in line(one)]
 

@@ -47,7 +47,7 @@ def wait(client: str, standpoint: Standpoint, environ: Mapping[str, str]) -> int
 
 
 def _client(client: str, root: str) -> tuple[int, bindings.Binding] | None:
-    """Return the client beside which this process waits. It may join at the same time, by another hook."""
+    """Return the client whose messages this process waits for. It may join at the same time, by another hook."""
     from teams_cli.agents.seats import terminals
     from teams_cli.clients import known
 

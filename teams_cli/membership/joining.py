@@ -284,9 +284,9 @@ def set_up(store: Store, team_name: str, caller: Caller | None, kinds: Sequence[
     """Give every active member of a `--secure` team its own database login, and remove the logins of those who
     left.
 
-    Whatever program it uses, an agent with its own login can't change the team, decisions, how agents are run, or the
-    inboxes, claims and results of others. The answer shows the addresses of new logins with their passwords, once:
-    put each address into the TEAMS_STORE of its agent only. Repeat it when members join or leave.
+    An agent with its own login can't change the team, decisions, how agents are run, or the inboxes, claims and results
+    of others, by any program. The answer shows the addresses of new logins with their passwords, once: put each address
+    into the TEAMS_STORE of its agent only. Repeat it when members join or leave.
 
     Raises:
         WrongState: The team was not made with --secure.
@@ -365,7 +365,7 @@ def _has_left(store: Store, team_name: str, caller: Caller) -> bool:
 
 
 def _free_kept(store: Store, team: Team, heir: str) -> None:
-    """Free the tasks that are kept for the new leader. Those that fail are freed by the next search for work."""
+    """Free the tasks that are kept for the new leader. The next search for work frees those that fail now."""
     try:
         assigning.free_all(store, team, heir, f"{heir} leads the team now")
     except errors.TeamsError:

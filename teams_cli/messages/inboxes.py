@@ -237,8 +237,10 @@ def unanswered(inbox: Inbox, mail: list[Message], most: int = 4) -> list[str]:
 def mark_read(
     store: Store, team: str, agent: str, numbers: set[int], turn: int | None = None, looked: Mailbox | None = None
 ) -> None:
-    """Mark messages as read that were shown to the agent in another way; with *turn* unasked, in that one (0: in one
-    that nobody counts). What came is looked for unless one has *looked* and the inbox is as it was then.
+    """Mark messages as read that were shown to the agent in another way.
+
+    With *turn*, they were shown unasked in that turn (0 if turns are not counted). New messages are looked for, unless
+    the caller *looked* and the inbox has not changed since.
     """
 
     def change(inbox: Inbox) -> Inbox:
@@ -352,7 +354,8 @@ _MOST = 1_000_000
 
 
 def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
-    """Mend an inbox that has advanced past the *last* message of the log, so that it is shown newer messages.
+    """Correct an inbox that has advanced past the *last* message of the log, so that its agent is shown new messages
+    again.
 
     It keeps the messages that it knows. The numbers up to its old position are given to no message, since that would be
     taken for a known one; unless the position is so high that no number would be left.

@@ -226,4 +226,4 @@ def fitting(found: list[Message], room: int = text.MOST_ANSWER) -> list[Message]
 
 
 _BESIDE = 200
-"""The bytes of an answer beside the text of each message: its id, its age, the next command."""
+"""The bytes of an answer per message in addition to its text: its id, its age, the next command."""

@@ -147,7 +147,7 @@ def in_time(store: Store, question: Question) -> Question:
 
 
 def seconds_left(store: Store, question: Question) -> float:
-    """Return the seconds until the question's time is over; 0 if it is."""
+    """Return the seconds until the question's time is over, at least 0."""
     return max(0.0, -seconds_since(question.expires_at, store.now()))
 
 

@@ -42,7 +42,7 @@ def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -
 
 
 def refuse_other(store: Store, team: Team, task: Task, name: str) -> None:
-    """Raises TaskKept: The task is kept for another member, who has not left."""
+    """Raises TaskKept: The task is reserved for another member, who may still take it."""
     if task.assignee and task.assignee != name and not lost(store, team, task):
         raise errors.TaskKept(
             f"{task.id} is assigned to {task.assignee}",

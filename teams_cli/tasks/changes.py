@@ -1,4 +1,6 @@
-"""Changes of tasks: texts, blockers and status. Who may make which change depends on role and owner."""
+"""Changes of tasks: texts, blockers and status. The caller's role and the task's owner decide which changes are
+allowed.
+"""
 
 from __future__ import annotations
 

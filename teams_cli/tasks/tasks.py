@@ -82,7 +82,7 @@ class Task(Record):
     """One task.
 
     `claim` rises with each claim, so that a command of an earlier claim is refused. A pending task with an `assignee`
-    is kept for that member. A task with a `check` is completed when that passes, one with `reviewBy` after a review.
+    is reserved for that member. A task with a `check` is completed when that passes, with `reviewBy` after a review.
     """
 
     nested = {"notes": Note, "owed": Owed, "evidence": Evidence}  # noqa: RUF012

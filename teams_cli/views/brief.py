@@ -156,9 +156,8 @@ def _waiting(
     request = next(shutdowns.open_requests(store, team, name), None)
     asked = [q.id for q in questions.all_of(store, team.name, []) if q.open and name in q.waiting_for]
     mail_shown = _mail(store, team, name, shown, once_told)
-    question = mail_shown.pop("question") or next(iter(asked), None)
     return mail_shown | {
-        "toAnswer": question,
+        "toAnswer": mail_shown["toAnswer"] or next(iter(asked), None),
         "questions": asked[:_WAITING],
         "questionCount": len(asked),
         "toReview": _to_review(store, team, caller),
@@ -183,7 +182,7 @@ def _proposed(plan: Plan) -> Document:
 def _mail(store: Store, team: Team, name: str, shown: set[str], once_told: OnceTold) -> Document:
     """The caller's unread and unanswered mail, and its new notices, which are marked as read *once told*.
 
-    Notices about a plan or the rules that this brief has *shown* are left out and marked as read, too. `question` is
+    Notices about a plan or the rules that this brief has *shown* are left out and marked as read, too. `toAnswer` is
     the first question that a message asks.
     """
     is_open = team.state != "closed"
@@ -213,7 +212,7 @@ def _mail(store: Store, team: Team, name: str, shown: set[str], once_told: OnceT
         "unreadFrom": [f"{m.id} from {m.from_}" for m in messages if m.number in unread][-_WAITING:],
         "unhandled": unhandled[:_WAITING],
         "unhandledCount": len(unhandled),
-        "question": next((m.about for m in messages if m.about and m.about.startswith("ask-")), None),
+        "toAnswer": next((m.about for m in messages if m.about and m.about.startswith("ask-")), None),
         "news": leases.without_offers(news),
     }
 

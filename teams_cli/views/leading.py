@@ -153,17 +153,22 @@ class Leading:
     def _in_progress(self) -> list[Task]:
         return list(tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS))
 
+    def _without_task(self, in_progress: list[Task]) -> list[Member]:
+        """Return the members that have no task and are not silent."""
+        busy = {self.team.leader, *(task.owner for task in in_progress)}
+        free = [member for member in self.team.members if member.active and member.agent_id not in busy]
+        return [member for member in free if not presence.is_silent(self.store, self.team, member.agent_id)]
+
     def _kept_for_absent(self, told: set[str], overview: Overview) -> FactsByKey:
         """The fact that all ready tasks are kept for members that have not joined, while others have nothing to do."""
         ready = overview.ready
         kept = [task for task in ready if task.assignee and not self.team.find(task.assignee)]
         if not kept or len(kept) < len(ready) or overview.free:
             return {}
-        busy = {self.team.leader, *(task.owner for task in self._in_progress())}
-        idle = [m for m in self.team.members if m.active and m.agent_id not in busy]
+        idle = self._without_task(self._in_progress())
         if not idle:
             return {}
-        since = max([*(task.created_at for task in kept), *(m.joined_at for m in idle if m.joined_at)])
+        since = max([*(task.created_at for task in kept), *(member.joined_at or "" for member in idle)])
         if (left := _ABSENT - seconds_since(since, self.store.now())) > 0:
             self.alarm.ring_after(left)
             return {}
@@ -172,7 +177,7 @@ class Leading:
         if key in told:
             return {key: None}
         absent = listed(sorted({task.assignee or "" for task in kept}), _NAMED)
-        others = listed([m.agent_id for m in idle], _NAMED)
+        others = listed([member.agent_id for member in idle], _NAMED)
         text = f"all ready tasks are assigned to {absent}, not in the team yet; idle: {others}"
         return {key: fact("kept", kept[0].id, text, f"teams update-task {ids} --unassign")}
 
@@ -181,9 +186,7 @@ class Leading:
         in_progress = self._in_progress()
         if not in_progress or not overview.counts["pending"] or overview.free or overview.ready:
             return {}
-        busy = {self.team.leader, *(task.owner for task in in_progress)}
-        idle = [member for member in self.team.members if member.active and member.agent_id not in busy]
-        idle = [member for member in idle if not presence.is_silent(self.store, self.team, member.agent_id)]
+        idle = self._without_task(in_progress)
         if not idle:
             return {}
         since = max(filter(None, [*(task.claimed_at for task in in_progress), *(member.joined_at for member in idle)]))

@@ -97,7 +97,7 @@ def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_told: Onc
         and not was_told(agent, message)
         and not is_outdated(store, team.name, name, message)
         and not is_for_later(store, team.name, message)
-        and not (is_offer(message) and _has_task(store, team.name, name))
+        and not _is_offer_to_busy(store, team.name, name, message)
     ]
     shown_notices = notices[-_NAMED:]
     whole = {notice.id for notice in shown_notices if len(_in_a_line(notice.message)) <= _LONGEST}
@@ -184,15 +184,13 @@ def is_for_later(store: Store, team: str, message: Message) -> bool:
     return task is not None and task.status == "pending" and _is_blocked(store, team, task)
 
 
-def is_offer(message: Message) -> bool:
-    """Whether a notice says that a task is kept for its reader, which claims it before others."""
-    return events.of(message)[0] in (events.TASK_ASSIGNED, events.TASK_ASSIGNED_BLOCKED, events.TASK_READY)
-
-
-def _has_task(store: Store, team: str, name: str) -> bool:
+def _is_offer_to_busy(store: Store, team: str, agent: str, message: Message) -> bool:
+    """Whether a notice assigns a task to an agent that has another in progress, after which it claims that task."""
+    if events.of(message)[0] not in (events.TASK_ASSIGNED, events.TASK_ASSIGNED_BLOCKED, events.TASK_READY):
+        return False
     from teams_cli.tasks import tasks
 
-    return any(task.owner == name for task in tasks.labelled(store, team, tasks.IN_PROGRESS))
+    return any(task.owner == agent for task in tasks.labelled(store, team, tasks.IN_PROGRESS))
 
 
 def _is_blocked(store: Store, team: str, task: Task) -> bool:

@@ -106,3 +106,7 @@ def test_the_plugin_is_installed_where_client_and_program_can_have_it(home: Home
     (tmp_path / "bin/teams").write_text("#!/bin/sh\n")
     (tmp_path / "bin/teams").chmod(0o755)
     assert home.cli("install", "claude", PATH=path).status == 0 and "hooks" in settings.read_text()
+    (tmp_path / "bin/copilot").write_text("#!/bin/sh\necho 1.0.102\n")
+    (tmp_path / "bin/copilot").chmod(0o755)
+    shown = home.cli("install", "copilot", "--print", PATH=path)  # it has no settings that are changed instead
+    assert shown.stdout.startswith("would run: copilot plugin marketplace add /"), shown

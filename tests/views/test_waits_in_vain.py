@@ -124,7 +124,7 @@ def test_every_wait_ends_once_all_tasks_are_settled(cli: Cli) -> None:
     said = cli("create-task", "two", agent="lea").stdout
     assert said == (
         "task-2: pending: two\n"
-        "bob, mia, tom were notified that all work is done, and may have ended. To ask: teams send-message NAME TEXT\n"
+        "notified that all work is done, and may have ended: bob, mia, tom. To ask: teams send-message NAME TEXT\n"
     )
     assert cli("create-task", "three", agent="lea").stdout == "task-3: pending: three\n"
 

@@ -1,8 +1,8 @@
 """Find the member in whose terminal a process runs, from small files of this machine, by process and thread id.
 
-A client that joined was not started by `teams`, so the commands of its tools do not have its name in their environment,
-and the shared daemon of Codex runs the tools of every terminal in the environment of the first. Hooks and commands ask
-here before anything else is loaded, so this module imports almost nothing.
+The environment does not tell: `teams` did not start the client, and Codex has one daemon that runs the tools of every
+terminal in the environment of the first. Hooks and commands ask here before anything else is loaded, so this module
+imports almost nothing.
 """
 
 from __future__ import annotations
@@ -79,9 +79,7 @@ def client_above(root: str, pid: int) -> tuple[int, Binding] | None:
 
 
 def nearest_client(pid: int) -> int:
-    """That process, or the nearest above it that is not between a client and what it runs, as shells are; 0 if there
-    is none.
-    """
+    """Return that process, or the nearest one above it that is neither a shell nor our server; 0 if there is none."""
     return next((ancestor for ancestor in upward(pid) if not _is_between(ancestor)), 0)
 
 

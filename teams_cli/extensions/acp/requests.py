@@ -1,4 +1,4 @@
-"""What clients ask and say over the protocol: the tools they want leave for, their errors, their tokens."""
+"""The requests and messages of clients in the protocol: permissions for tools, errors and tokens."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def as_text(tool: dict[str, Any]) -> str:
 
 
 def _texts(tool: dict[str, Any]) -> Iterator[str]:
-    """What the tool would write, and what the client says of it."""
+    """Return the text that the tool would write, and the client's description of the call."""
     for part in tool.get("content") or ():
         shown = part.get("content") if isinstance(part, dict) else None
         text = shown.get("text") if isinstance(shown, dict) else part.get("newText") if isinstance(part, dict) else None

@@ -29,7 +29,7 @@ _REMOTE = "origin"
 _OWN = '.[] | select(.isCrossRepository | not) | "\\(.url) \\(.headRefOid)"'
 """Address and commit of the requests whose branches are in the repository itself: one of a fork may be called alike."""
 FIELDS = "state,headRefOid,reviews,statusCheckRollup"
-"""What is asked about a request."""
+"""The fields of a request that are read."""
 _FAILED = ("FAILURE", "ERROR", "TIMED_OUT", "STARTUP_FAILURE")
 _OF_THE_PROJECT = ("OWNER", "MEMBER", "COLLABORATOR")
 """Whose wish for changes counts: anybody may review what is public."""
@@ -141,8 +141,8 @@ def _requests(
 
 
 def outcome(landing: Landing, environ: Mapping[str, str]) -> tuple[str, str | None]:
-    """What became of the request, and why: `landed`, `refused`, or `red` where a check failed or changes are wanted;
-    empty while it is open, or where that can't be known.
+    """Return the outcome of the request and the reason: `landed`, `refused`, or `red` if a check failed or changes are
+    wanted. Both are empty while it is open or if the outcome is unknown.
     """
     done = gh(landing, ["pr", "view", "--json", FIELDS, "--", landing.url or ""], environ)
     try:
@@ -204,8 +204,10 @@ def gh(landing: Landing, words: list[str], environ: Mapping[str, str]) -> subpro
 
 
 def owed(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Comment at the issue of each landing of this machine that has landed and is not commented on yet. What fails is
-    tried again by whoever comes next, and who was killed behind the comment finds it there.
+    """Comment on the issue of each landing of this machine that has landed and has no comment yet.
+
+    A failed comment is tried again by the next caller. A process that was killed after it commented finds the comment
+    there.
     """
     if not (due := due_ones(store, team)) or (held := LANDER.hold(store, team)) is None:
         return

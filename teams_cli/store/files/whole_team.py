@@ -122,7 +122,7 @@ def _put_back(root: str, team: str, trash: str, moved: list[str]) -> None:
 
 
 def empty(trash: str) -> None:
-    """Delete what was taken away. What cannot be deleted now takes room, but does no harm."""
+    """Delete what was taken away. Files that cannot be deleted now take room, but do no harm."""
     import shutil
 
     shutil.rmtree(trash, ignore_errors=True)
