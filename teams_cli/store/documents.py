@@ -78,7 +78,7 @@ def heading(kind: Kind[Any], number: int) -> bytes:
 
 
 def _sealed(document: dict[str, Any], blank: int = 1) -> bytes:
-    """Return the JSON text with its checksum, after a brace and *blank* blanks."""
+    """Return the JSON text with its checksum. Its opening brace is padded with blanks to *blank* characters."""
     try:
         body = b"{".ljust(blank) + indented(document).encode()[1:-2]
     except UnicodeEncodeError:

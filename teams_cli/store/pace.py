@@ -177,8 +177,8 @@ class PollingWatch:
     """Looks every *pause* seconds whether the result of *look* has changed, more and more rarely, down to once a
     second.
 
-    Of two changes within *grain* seconds the second may be invisible, so that long after each change, and after the
-    start, one more change is reported.
+    Of two changes within *grain* seconds the second may be invisible. So *grain* seconds after each change, and after
+    the start, one more change is reported.
     """
 
     heard = EVERY_TOPIC

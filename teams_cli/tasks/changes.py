@@ -179,7 +179,8 @@ def _refuse(store: Store, who: Standing, task_id: str, changes: Edit) -> None:
 def moves(team: Team, caller: Caller, task: Task) -> list[str]:
     """Return the statuses to which a caller who does not own the task may move it.
 
-    A leader or task-manager releases a task in progress by `release-task`, and moves other tasks by `update-task`.
+    A leader or task-manager releases a task in progress by `release-task`. Only a task-manager moves other tasks, by
+    `update-task`.
     """
     who = standing_of(team, caller)
     if who is None or team.state == "closed":

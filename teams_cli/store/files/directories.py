@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 PACKED = "packed.json"
-"""The file with all messages of a full directory of the log."""
+"""The file in which older versions packed the messages of a directory of the log."""
 OWED = "owed"
 """The directory of a team that has marks, but no records."""
 _DIRECTORIES_REMEMBERED = 1000

@@ -33,8 +33,8 @@ _END = b"# end\n"
 
 
 def in_records(directory: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
-    """Yield the keys of records in a directory that have the words, the last first. A file that was written by hand
-    always counts as a match.
+    """Yield the records in a directory that may have the words, the last first. A file that was edited by hand is
+    always yielded, since its text may leave out what it means.
     """
     for key in reversed(directories.keys_in(directory, kind, problems)):
         path, has_them = f"{directory}/{key}.json", True
