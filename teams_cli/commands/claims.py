@@ -32,6 +32,8 @@ def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
         raise errors.WrongUsage("the task is missing", "Write: teams claim-task ID, or teams claim-task --next")
     if wait is not None and not next:
         raise errors.WrongUsage("--wait needs --next", "To wait for one task: teams wait --task ID")
+    if next:
+        _land_interrupted(call)
     if wait is not None:
         return taken(call, _claimed_in_time(call, wait))
     if task is None:
@@ -41,6 +43,18 @@ def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
     if writers == {call.agent}:
         call.words = words_of_claimed_knowing
     return taken(call, claimed)
+
+
+def _land_interrupted(call: Call) -> None:
+    """Have a task land that the caller completed by a command that was killed then."""
+
+    def land() -> None:
+        if key := presence.load(call.store, call.team, call.agent).completing:
+            from teams_cli.commands import completing  # commands are rarely killed then
+
+            completing.land_interrupted(call, key)
+
+    call.try_to(land)
 
 
 def _claimed_in_time(call: Call, wait: float) -> Task:
@@ -176,6 +190,7 @@ def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]
     from teams_cli.views import concerns, steps, work
     from teams_cli.views.concerns import Wanted
 
+    _land_interrupted(call)
     began, left, tend = time.monotonic(), timeout, call.tending()
     again = steps.WAIT_TO_WORK + (" --needed" if wanted.needed else "")
     of_these = Wanted(wanted.needed, True, wanted.completed, for_work=True)

@@ -91,10 +91,12 @@ def _review(call: Call, task: str, accept: bool, reject: str | None) -> Any:
         raise errors.WrongUsage(
             "give either --accept or --reject", "Write: teams review-task ID --accept, or with --reject WHY"
         )
-    from teams_cli.commands import task_documents, updates
+    from teams_cli.commands import completing, task_documents
 
+    if accept:
+        completing.note_completing(call, task)
     reviewed = reviews.review(call.store, call.team, call.caller, task, accept, reject)
-    to_document = updates.landed_too if reviewed.status == "completed" else task_documents.to_document
+    to_document = completing.landed_too if reviewed.status == "completed" else task_documents.to_document
     document = to_document(call, reviewed)
     call.try_to(call.say_what_follows)
     return document

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
-from teams_cli import environment, errors, extensions
+from teams_cli import environment, errors
+from teams_cli.commands import completing
 from teams_cli.commands.call import Attempt
 from teams_cli.commands.declaration import TASK, Command, argument, option, switch, table
 from teams_cli.commands.phrases import length_of
 from teams_cli.commands.task_documents import landed_line, refuse_stopped, to_document, words_of_claimed
 from teams_cli.names import each_name
-from teams_cli.tasks import changes, checks, editing, tasks
-from teams_cli.tasks.tasks import FINISHED, PRIORITIES, STATUSES, Task
+from teams_cli.tasks import changes, checks, editing
+from teams_cli.tasks.tasks import FINISHED, IN_REVIEW, PRIORITIES, STATUSES, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +55,12 @@ def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: 
         changed = _checked(call, ids[0], edit, files)
     else:
         changed = changes.change_task(call.store, call.team, call.caller, ids[0], edit)
-    document = landed_too(call, changed, wait or 0) if changed.status == "completed" else to_document(call, changed)
+    if changed.status == "completed":
+        document = completing.landed_too(call, changed, wait or 0)
+    else:
+        document = to_document(call, changed)
+        if changed.status == IN_REVIEW:  # it lands when it is accepted
+            call.try_to(lambda: completing.note_queued(call, changed))
     if edit.unseen:
         document["unseenEditBy"] = edit.unseen
     if "lands" in document and document["lands"]["state"] in ("red", "conflict"):  # it is its owner's again
@@ -77,13 +84,13 @@ def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: 
 
 def _checked(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Task:
     """Change the task if it passes its check, and attach the files as evidence."""
-    from contextlib import suppress  # an everyday command does without
-
     from teams_cli.agents import checking, checkouts
     from teams_cli.tasks import evidence
 
-    if not _lands_by_itself(call):  # else the answer says what it conflicts with
-        with suppress(errors.TeamsError):  # what refuses the caller says so when the task is changed
+    if edit.status == "completed":
+        completing.note_completing(call, task)
+    with suppress(errors.TeamsError):  # what refuses the caller says so when the task is changed
+        if not completing.by_itself(call):  # else the answer says what it conflicts with
             call.tell_overlaps()
     attached = [evidence.read(os.path.join(call.directory, name)) for name in files]
     directory = call.workplace
@@ -91,30 +98,6 @@ def _checked(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Tas
         directory = checkouts.seen_in(call.store, call.team, call.agent) or call.said_directory
     place = checking.Workplace(directory, call.environ)
     return checking.change_task(call.store, call.team, call.caller, task, edit, place, attached)
-
-
-def landed_too(call: Call, task: Task, patience: float = 0) -> dict[str, Any]:
-    """The task that was just completed. If completed tasks land by themselves, queue it, and show under `lands` the
-    outcome after two seconds, or after up to 30 with that *patience*.
-    """
-
-    def land() -> Any:
-        return _lands_by_itself(call) and extensions.needed("land a completed task", "landing", "landing")(
-            call, task, patience
-        )
-
-    outcome = call.try_to(land)
-    if not outcome:
-        return to_document(call, task)
-    current = call.try_to(lambda: tasks.get(call.store, call.team, task.id)) or task
-    return {**to_document(call, current), "lands": outcome}
-
-
-def _lands_by_itself(call: Call) -> bool:
-    """Whether completed tasks of the team are queued to land at once."""
-    from teams_cli.teams import settings
-
-    return settings.lands_by_itself(call.load_team()) and extensions.provided("land a completed task") is not None
 
 
 def _note(call: Call, task: str, text: str) -> Any:

@@ -96,6 +96,8 @@ class Agent(Record):
     """The main checkout of a repository in which the agent was last seen, on that host."""
     in_turn: bool | None = None
     """Whether a turn of its client runs: the client reported its beginning, but not its end yet."""
+    completing: Word | None = None
+    """The task that the agent completes, until its landing is queued. A killed command leaves it, to land later."""
     silent_until: Time | None = None
     """Until when the agent said that it may be silent."""
 
@@ -233,6 +235,11 @@ def _note(store: Store, team: str, name: str, **facts: Any) -> None:
 def note_explained(store: Store, team: str, name: str, rules: list[str] | None) -> None:
     """Note which rules were explained to the agent. None forgets them, for an agent that joins again."""
     _note(store, team, name, explained=rules)
+
+
+def note_completing(store: Store, team: str, name: str, task: str | None) -> None:
+    """Note which task the agent completes, in a team whose completed tasks land; None once the landing is queued."""
+    upsert(store, team, AGENT, name, Agent(agent=name), lambda agent: agent.having(completing=task))
 
 
 def note_silence(store: Store, team: str, name: str, until: str) -> None:

@@ -18,11 +18,11 @@ import pytest
 from teams_cli.agents.background import LANDER
 from teams_cli.extensions.landing import lander
 from teams_cli.store.files.engine import FileStore
-from teams_cli.tasks import claims, landings
+from teams_cli.tasks import claims, landings, tasks
 from teams_cli.tasks.landings import Landing
 from teams_cli.teams import settings
 from tests.faults.judging import State, difference, ill, owing, state
-from tests.faults.lab import NONE, Answer, Fault, command, warm
+from tests.faults.lab import NONE, Answer, Fault, changes, command, warm
 from tests.faults.scenes import BOB, LEA
 from tests.faults.test_every_change import every, place
 from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
@@ -187,6 +187,35 @@ def test_who_starts_the_lander(yard: Yard) -> None:
             wrong.append(said)
         wrong += _of_end(yard, said, once)
     assert len(faults) > 5 and not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("who", ["owner", "reviewer"])
+def test_who_is_killed_while_a_task_is_completed_has_it_landed_later(yard: Yard, who: str) -> None:
+    """By its next claim, whatever it was about to do."""
+    store = FileStore(str(yard.root))
+    settings.change(store, ALPHA, LEA, "landing", "completed")
+    agent, done = "bob", ("update-task", "1", "--status", "completed")
+    if who == "reviewer":
+        assert yard.play("lea", "update-task", "1", "--review-by", "max").status == 0
+        assert yard.play("bob", *done).status == 0
+        agent, done = "max", ("review-task", "1", "--accept")
+    yard.keep()
+    with yard.without_lander():
+        plain = yard.play(agent, *done)
+    assert plain.status == 0, plain
+    wrong, completed = list[str](), 0
+    for nth in changes(plain.calls):
+        yard.set_up()
+        with yard.without_lander():
+            assert yard.play(agent, *done, fault=Fault("kill", nth)).status == -9
+            if tasks.get(store, ALPHA, "1").status != "completed":
+                continue
+        completed += 1
+        again = yard.play(agent, "claim-task", "--next")
+        yard.settle()
+        if [one.state for one in yard.landings()] != ["landed"]:
+            wrong.append(f"kill at call {nth}, {plain.calls[nth - 1]}: completed, and not landed: {again}")
+    assert completed > 5 and not wrong, "\n".join(wrong)
 
 
 def _of_end(yard: Yard, said: str, once: State) -> list[str]:

@@ -1,0 +1,64 @@
+"""The landing of a task by the command that completes it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from teams_cli import errors, extensions
+from teams_cli.commands.task_documents import to_document
+from teams_cli.names import id_of
+from teams_cli.tasks import tasks
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import presence, settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.commands.call import Call
+
+
+def landed_too(call: Call, task: Task, patience: float = 0) -> dict[str, Any]:
+    """The task that was just completed. If completed tasks land by themselves, queue it, and show under `lands` the
+    outcome after two seconds, or after up to 30 with that *patience*.
+    """
+
+    def land() -> Any:
+        return by_itself(call) and extensions.needed("land a completed task", "landing", "landing")(
+            call, task, patience
+        )
+
+    outcome = call.try_to(land)
+    call.try_to(lambda: note_queued(call, task))
+    if not outcome:
+        return to_document(call, task)
+    current = call.try_to(lambda: tasks.get(call.store, call.team, task.id)) or task
+    return {**to_document(call, current), "lands": outcome}
+
+
+def note_completing(call: Call, task: str) -> None:
+    """Note that the caller, a member, is about to complete the task, so that it lands even if the command is killed."""
+    with suppress(errors.TeamsError):  # what refuses the caller says so when the task is changed
+        if by_itself(call) and call.load_team().member(call.agent):
+            presence.note_completing(call.store, call.team, call.agent, id_of(task, "task"))
+
+
+def note_queued(call: Call, task: Task) -> None:
+    """Note that the landing of the task is queued, if it is the one that the caller was about to complete."""
+    if presence.load(call.store, call.team, call.agent).completing == task.id:
+        presence.note_completing(call.store, call.team, call.agent, None)
+
+
+def land_interrupted(call: Call, key: str) -> None:
+    """Queue the landing of a task that the caller completed by a command that was killed before it did so."""
+    task = tasks.get(call.store, call.team, key)
+    if task.status == "completed":
+        call.say(f"{key} is queued to land now: the command that completed it was interrupted")
+        landed_too(call, task)
+    else:
+        note_queued(call, task)
+
+
+def by_itself(call: Call) -> bool:
+    """Whether completed tasks of the team are queued to land at once."""
+    return settings.lands_by_itself(call.load_team()) and extensions.provided("land a completed task") is not None
