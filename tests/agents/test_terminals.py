@@ -262,7 +262,9 @@ def test_the_daemon_of_codex_is_no_client_of_the_terminal_that_started_it(tmp_pa
     words = [sys.executable, "-c", "import time; time.sleep(60)"]
     with subprocess.Popen(words) as client, subprocess.Popen([*words, "app-server"]) as daemon:
         try:
-            until(lambda: bindings.name_of(client.pid) and bindings.name_of(daemon.pid))
+            until(
+                lambda: all(b"sleep(60)" in Path(f"/proc/{each.pid}/cmdline").read_bytes() for each in (client, daemon))
+            )
             below = bindings.parent_of(str(tmp_path), client.pid, {})
             assert below is not None and (below.team, below.agent) == (ALPHA, NAME)
             assert bindings.parent_of(str(tmp_path), daemon.pid, {}) is None
