@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 TAG = "TEAMS_RUN_ID"
-CHECK = "TEAMS_CHECK_ID"
-"""The tag of the processes that the check of a task starts, while that check runs."""
 """The variable by which all processes of a session are found, whatever group or parent they have."""
+CHECK = "TEAMS_CHECK_ID"
+"""The variable by which the processes of a task's check are found, while the check runs."""
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _DETACH = """
@@ -124,7 +124,9 @@ def end_tagged(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER, variable
 
 
 def end_descendants(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER) -> None:
-    """End the descendants of this process, as `end_tagged` does; all of them if it adopted orphans for one session."""
+    """End the descendants of this process that have the *tag*, as `end_tagged` does. If this process adopts orphans for
+    one session only, those without the tag end too.
+    """
     _end(lambda: _descendants(tag), ladder)
 
 

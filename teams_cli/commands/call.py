@@ -518,7 +518,11 @@ _BEGINNING = allocate_lock()
 
 
 class Attempt:
-    """A context manager whose uid lets a repeat of the same *words* change nothing twice."""
+    """Gives a change a uid, so that repeating a command whose answer was lost changes nothing a second time.
+
+    Entering the context returns the uid: that of an earlier attempt with the same *words* (the command and its
+    arguments) that ended without an answer, else a fresh one.
+    """
 
     def __init__(self, call: Call, *words: str) -> None:
         self._held: int | None = None

@@ -67,7 +67,7 @@ def put_all(call: Call, team: str, once: bool, until: Callable[[], bool] | None 
 def _put(call: Call, question: Question, over: Callable[[], bool]) -> dict[str, Any]:
     store, team = call.store, question.team_name
     assert call.person is not None
-    question = human_queue.show(store, question)
+    question = human_queue.begin_showing(store, question)
     if not question.open:
         return {"id": question.id, "status": question.status}
 

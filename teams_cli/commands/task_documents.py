@@ -31,7 +31,9 @@ def to_document(call: Call, task: Task) -> dict[str, Any]:
 
 
 def with_lease(call: Call, document: dict[str, Any]) -> dict[str, Any]:
-    """The task with the end of its lease by the clock as it is now."""
+    """Return the task with the end of its lease computed anew, because the system's clock may have been set since it
+    was stored.
+    """
     if "leaseExpiresAt" not in document:
         return document
     return {**document, "leaseExpiresAt": leases.expires_at(call.store, Task.from_json(document))}

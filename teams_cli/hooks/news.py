@@ -57,9 +57,8 @@ def say(document: dict[str, Any]) -> None:
 def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str], holds: bool) -> None:
     """Answer the hook on standard output. An agent that is no member gets no answer.
 
-    The end of a turn is held while an agent works for the caller: for some seconds, or for a quarter of an hour if the
-    client *holds* on for the hook. It is not held where a person sits in front of the client: that agent is woken
-    later.
+    The end of a turn is held while an agent works for the caller, but not where a person sits in front of the client:
+    that agent is woken later.
     """
     event = json.loads(given) if given.strip() else {}
     team, agent = standpoint.team, standpoint.agent
@@ -69,9 +68,9 @@ def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str
     except (errors.NotAllowed, errors.TeamNotFound, errors.Conflict):
         return
     dialect = known.get(client).dialect or COMMON
-    if dialect.moment(event) == "stop" and not (standpoint.has_terminal or event.get("agent_id")):
-        # An older plugin of OpenCode has its client stand still meanwhile.
-        seconds = replies.LONG_HOLD if holds else 0.0 if event.get("attends") else replies.SHORT_HOLD
+    is_subagent = bool(event.get("agent_id"))
+    if dialect.moment(event) == "stop" and not (standpoint.has_terminal or is_subagent):
+        seconds = _seconds_held(holds, event)
         replies.hold(store, team, caller, sessions.find(store, team, agent), seconds)
     with Seen(f"{store.root}/teams/{team}/inboxes/{agent}.seen") as seen:
         goes_on = _say(store, standpoint, caller, dialect, event, seen)
@@ -79,9 +78,18 @@ def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str
         _beat(store, team, caller, seen)
         number, has_more = replies.unread(store, team, agent)
         seen.number = -1 if has_more else number
-        if standpoint.has_terminal and not event.get("agent_id"):
+        if standpoint.has_terminal and not is_subagent:
             state = _report(store, standpoint, event, goes_on, environ)
             seen.number = -1 if state == PERMISSION else seen.number  # what comes next is news
+
+
+def _seconds_held(holds: bool, event: Mapping[str, Any]) -> float:
+    """Return for how many seconds the end of a turn is held: long if the client *holds* on for its hook."""
+    if holds:
+        return replies.LONG_HOLD
+    if event.get("attends"):  # an older plugin of OpenCode would freeze the client meanwhile
+        return 0.0
+    return replies.SHORT_HOLD
 
 
 def _note_session(store: Store, standpoint: Standpoint, client: str, event: dict[str, Any]) -> None:

@@ -74,7 +74,9 @@ def _is_stop(given: bytes) -> bool:
 
 
 def _seen(path: str) -> int:
-    """Return the number up to which nothing is unread; -1 if it is unknown or a heartbeat is due."""
+    """Return the number of the message up to which the agent has read everything; -1 if it is unknown, or if a
+    heartbeat is due.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -180,7 +180,7 @@ def _drafted(
 
 
 def _same_again(store: Store, team: Team, draft: Shutdown) -> Shutdown | None:
-    """Return the open request by the same member, if its command is repeated.
+    """Return the open request that *draft* repeats, with the same requester and reason. None if no request is open.
 
     Raises:
         Conflict: Another request is open.

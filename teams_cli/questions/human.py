@@ -65,8 +65,10 @@ def time_of_last(store: Store, team: str) -> datetime:
     return max([store.now(), *before])
 
 
-def show(store: Store, question: Question) -> Question:
-    """Return the question that the person is shown now; its time begins now. It is deferred if it need not be shown."""
+def begin_showing(store: Store, question: Question) -> Question:
+    """Record that the person is shown the question now, so that its time begins, and return it. A question that need
+    not be shown is deferred instead.
+    """
     question = _deferred(store, question) or question
     if question.shown_at or not question.open:
         return question
@@ -76,8 +78,8 @@ def show(store: Store, question: Question) -> Question:
     def change(found: Question) -> Question:
         return found.having(shown_at=rfc3339(now), expires_at=end) if found.open and not found.shown_at else found
 
-    shown = update(store, question.team_name, QUESTION, question.id, change)[1]
-    _line_up(store, question.team_name, parse_rfc3339(shown.expires_at))
+    _, shown = update(store, question.team_name, QUESTION, question.id, change)
+    _reschedule_queue(store, question.team_name, parse_rfc3339(shown.expires_at))
     return shown
 
 
@@ -90,7 +92,7 @@ def move_up(store: Store, team: str) -> None:
     try:
         for question in in_line(store, team):
             _deferred(store, question)
-        _line_up(store, team, store.now())
+        _reschedule_queue(store, team, store.now())
     except errors.TeamsError:
         return
 
@@ -110,8 +112,8 @@ def _deferred(store: Store, question: Question) -> Question | None:
     return after
 
 
-def _line_up(store: Store, team: str, begin: datetime) -> None:
-    """Set the time of each waiting question to begin when the time of the one before ends, the first at *begin*."""
+def _reschedule_queue(store: Store, team: str, begin: datetime) -> None:
+    """Have the time of each waiting question begin when that of the question before it ends, the first at *begin*."""
     for question in in_line(store, team):
         if question.left_alone or question.shown_at:
             continue

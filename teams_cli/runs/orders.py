@@ -277,7 +277,10 @@ def expand(workflow: Workflow, variables: dict[str, str], items: Mapping[str, li
 
 
 def create_missing(store: Store, team: str, leader: Caller, steps: list[Step], thinking: bool = False) -> None:
-    """Create the tasks that do not exist yet: all, or after a crash the rest.
+    """Create the tasks that do not exist yet: all of them, or after a crash the rest.
+
+    If the run's agents have a model (*thinking*), the result of an earlier task is not put into a text. The command
+    that shows it is named instead.
 
     For agents that are *thinking*, texts name the commands that show the results of earlier tasks.
     """

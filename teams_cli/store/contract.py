@@ -169,7 +169,9 @@ class Store:
         raise NotImplementedError
 
     def holds(self, team: str, *kinds: str) -> set[str]:
-        """Return those of the *kinds* of which the team may have records: rather too many than too few."""
+        """Return which of the *kinds* the team may have records of. A kind without records may be among them, but none
+        with records is missing.
+        """
         raise NotImplementedError
 
     def owing(self, team: str) -> list[tuple[str, str]]:

@@ -192,8 +192,8 @@ def headed(data: bytes, kind: Kind[R], number: int) -> bytes:
 
 
 def says_all(data: bytes, kind: Kind[Any], key: str) -> bool:
-    """Whether the file has the whole record. A power failure may have taken the parts of a message that are also in its
-    name.
+    """Whether the data has the whole record. After a power failure the heading of a message may be missing; its fields
+    are restored from the name of the file.
     """
     return kind.name != "message" or data.startswith(heading(kind, kind.number_in(key)))
 

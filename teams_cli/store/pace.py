@@ -79,7 +79,7 @@ class Alarm:
         self.ring_in(seconds + _PAST)
 
     def ring_at_end_of(self, pid: int | None, started: str | None, place: str | None) -> None:
-        """End the sleep when the process ends, if it is one of this machine that goes on now."""
+        """End the sleep when the process ends. Ignored if it is over, or can't be known here."""
         from teams_cli.processes import has_ended
 
         if pid is not None and has_ended(pid, started, place) is False:

@@ -145,18 +145,21 @@ def refuse_closed(store: Store, team: Team) -> None:
 
 
 def overview(store: Store, team: str) -> Overview:
-    """Return the overview of the team's tasks. A task with a wrong label or none is counted under the right one."""
+    """Return the overview of the team's tasks. In a large team only those tasks are read whose label leaves something
+    open; the others are counted by their labels.
+    """
     labels = dict(store.by_label(team, TASK))
     if tasks.are_few(labels):
         return Overview(list(tasks.all_of(store, team, [])), {})
+    # A label is a hint that a killed process may have left wrong. Unless one free task is really free, all are read.
     is_one_free = next(tasks.labelled(store, team, *_FREE), None) is not None
     counted = _COUNTED if is_one_free else FINISHED
-    others = {label: labels.pop(label) for label in counted if label in labels}
-    said = {key: label for label, keys in labels.items() for key in keys}
-    found = [task for task, _ in store.scan(team, TASK, [], said)]
-    if wrong := [task.id for task in found if tasks.label_of(task) != said[task.id]]:
+    unread = {label: labels.pop(label) for label in counted if label in labels}
+    label_of_key = {key: label for label, keys in labels.items() for key in keys}
+    found = [task for task, _ in store.scan(team, TASK, [], label_of_key)]
+    if wrong := [task.id for task in found if tasks.label_of(task) != label_of_key[task.id]]:
         store.mark_anew(team, TASK, wrong)
-    return Overview(found, others)
+    return Overview(found, unread)
 
 
 def _statuses(found: Sequence[Task], others: Mapping[str, Collection[str]]) -> Callable[[str], str]:

@@ -29,7 +29,9 @@ _TEXT = r'("(?:\\.|[^"\\])*")'
 
 
 def read(directory: str) -> tuple[Rules, RoleTable]:
-    """Return the rules for tools, and the roles; empty if the file is missing or cannot be read."""
+    """Return the rules for tools and the roles from OpenCode's configuration files in *directory*, of which later ones
+    win. A file that is missing or unreadable counts as empty.
+    """
     rules: Rules = {}
     agents: RoleTable = {}
     for name in OPENCODE_FILES:

@@ -29,6 +29,9 @@ class PageNotFound(errors.NotFound):
 class Page(Record):
     """One page. `version` counts its changes from 1.
 
+    A removed page is kept without its text. If it is written again, its version goes on counting, so that an older
+    version is never taken for the newest.
+
     A page without text was removed. Its versions go on if it comes back, so that an older version is never taken for
     the newest.
     """

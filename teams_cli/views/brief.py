@@ -122,15 +122,17 @@ def _about_team(team: Team, caller: Caller, overview: Overview, lands: bool) -> 
 def _own_tasks(
     store: Store, team: Team, caller: Caller, agent: Agent, overview: Overview, proposed: list[Plan]
 ) -> Document:
-    """The caller's tasks, and the number of those that it could claim. The first task is shown with its description if
-    the caller has claimed nothing since it joined.
+    """Return the caller's tasks, and how many tasks are ready: all, and those that it may claim. The first task is
+    shown with its description until the caller has claimed one.
     """
     own = [task for task in overview.found if task.status == IN_PROGRESS and task.owner == caller.name]
     rows = work.rows_of(store, team, own, proposed)
-    if own and not agent.explained:
+    has_claimed = bool(agent.explained)  # the rules are explained with the first claim
+    if own and not has_claimed:
         more = f" (all of it: teams show-task {own[0].id})"
         rows[0]["description"] = text.clipped(own[0].description or "", _DESCRIPTION, more)
-    ready, member, for_caller = overview.ready, team.member(caller.name), 0
+    ready, member = overview.ready, team.member(caller.name)
+    for_caller = 0
     if member and may_claim(team, caller):
         skills = roles.skills_of(member, team, caller.config)
         fitting = [t for t in ready if t.assignee in (None, caller.name) and skills.issuperset(t.require)]

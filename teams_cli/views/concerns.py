@@ -200,8 +200,8 @@ class Lookout:
         return frozenset(topics)
 
     def look(self) -> Document:
-        """Return what concerns the caller now and was not reported before; empty if nothing does. It is noted *once
-        told*. `next` is the command that follows.
+        """Return what concerns the caller now and was not reported before; empty if nothing does. `next` is the command
+        that follows. What was reported is recorded only after the answer was shown.
         """
         try:
             team = teams.get(self.store, self.team)
@@ -210,14 +210,7 @@ class Lookout:
             return {}
         name = self.caller.name
         is_stranger = not (self.caller.is_human or team.member(name))
-        if not is_stranger:
-            require(self.store, self.team, self.caller, "read-messages")
-        elif (former := team.find(name)) and former.stopped_by:
-            raise errors.WrongState(f"{name} was shut down", "You are done.")
-        if team.state == "closed":
-            from teams_cli.tasks import overviews
-
-            overviews.refuse_closed(self.store, team)
+        self._refuse_shut_out(team, is_stranger)
         if is_stranger:
             text = f"team {team.name} exists, and {name} is not a member"
             return _with_next([fact("team", team.name, text, steps.join(team.name, name))], [], lambda: steps.WAIT)
@@ -237,6 +230,17 @@ class Lookout:
             self.once_told(note)
         news = _with_next(happened, messages, lambda: work.next_step(self.store, team, self.caller))
         return {**news, "moreMessages": self._unshown} if self._unshown else news
+
+    def _refuse_shut_out(self, team: Team, is_stranger: bool) -> None:
+        """Refuse a caller that was shut down or may not read messages, and anybody if the team is closed."""
+        if not is_stranger:
+            require(self.store, self.team, self.caller, "read-messages")
+        elif (former := team.find(self.caller.name)) and former.stopped_by:
+            raise errors.WrongState(f"{self.caller.name} was shut down", "You are done.")
+        if team.state == "closed":
+            from teams_cli.tasks import overviews
+
+            overviews.refuse_closed(self.store, team)
 
     def _news(self, team: Team, agent: presence.Agent, kinds: Collection[str]) -> tuple[list[Document], list[Document]]:
         """The facts that were not reported, and the mail."""

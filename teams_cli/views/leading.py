@@ -182,7 +182,9 @@ class Leading:
         return {key: fact("kept", kept[0].id, text, f"teams update-task {ids} --unassign")}
 
     def _idle(self, told: set[str], overview: Overview) -> FactsByKey:
-        """The fact that members have had nothing to do for a while; once for the same tasks in progress."""
+        """Return the fact that members have had nothing to do for a while because nothing is ready. It is shown again
+        only when other tasks are in progress.
+        """
         in_progress = self._in_progress()
         if not in_progress or not overview.counts["pending"] or overview.free or overview.ready:
             return {}

@@ -209,8 +209,8 @@ def tell_blocked(store: Store, team: str, name: str, only_with_task: bool = True
 
 
 def can_wait(news: list[Message], expects_ends: bool) -> bool:
-    """Whether the messages say only that others completed tasks, or, if more such answers are expected, that members
-    ended as they were asked to.
+    """Whether the messages ask nothing of the reader: each says that a task was completed, or, with *expects_ends*,
+    that a member agreed to shut down.
     """
     from_system = [message for message in news if message.from_ == SYSTEM]
     ends = [message for message in from_system if shutdowns.is_approval(message.about)]

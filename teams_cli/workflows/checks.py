@@ -188,7 +188,9 @@ def _texts(workflow: Workflow) -> Iterator[tuple[Place, str, set[str]]]:
 
 
 def _results(workflow: Workflow) -> Iterator[Problem]:
-    """Results of tasks that are not among the blockers."""
+    """Yield the placeholders for results that can't be filled in: a task may use those of the tasks in its `blockedBy`,
+    and the prompt of `synthesize` those of all tasks.
+    """
     everything = {task.id for task in workflow.tasks}
     for place, text, _ in _texts(workflow):
         there = everything if place[0] == "synthesize" else set()

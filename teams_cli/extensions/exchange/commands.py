@@ -131,7 +131,7 @@ def imported(done: dict[str, Any]) -> Parts:
 
 
 def exported(done: dict[str, Any]) -> Parts:
-    """Show the export itself."""
+    """Show an export that was not written to a file."""
     return list(done["lines"])
 
 

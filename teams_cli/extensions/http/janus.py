@@ -53,7 +53,8 @@ def send(call: Call, name: str, given: dict[str, Any], interrupt: str | None, te
 
 
 def _team_for(call: Call, name: str) -> str:
-    """The only team that has both agents, else the only one that has the recipient; else empty.
+    """Return the only team in which both the caller and the agent *name* are, else the only one with *name*. "" if
+    several have it.
 
     Raises:
         AgentNotFound: There are several teams, and none has the recipient.

@@ -106,8 +106,8 @@ INTERRUPTED = 130
 
 
 def run(call: Call, settings: Mapping[str, Any]) -> int:
-    """Serve until a signal: 0 for SIGTERM, 130 for an interrupt. With `browse`, if a server of this root runs, open the
-    board of that server: 0.
+    """Serve until a signal. Return 0 after SIGTERM and 130 after an interrupt. With `browse`, if this root has a server
+    already, open its board and return 0 at once.
 
     Raises:
         Conflict: A server of this root is running, or no port is free.

@@ -79,7 +79,10 @@ def _look_after_requests(store: Store, team: str, environ: Mapping[str, str]) ->
 
 
 def _refuse_foreign(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> None:
-    """Refuse a landing whose pull request this machine did not open.
+    """Refuse a landing whose pull request belongs to somebody else.
+
+    A pull request that this machine did not open is accepted, and recorded as its own, if it is from the landing's
+    branch and has the landing's commit.
 
     If no record says that this machine opened the pull request, it must be of the landing's branch and commit.
 

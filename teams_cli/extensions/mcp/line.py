@@ -120,7 +120,9 @@ def _error(id: str | int | None, code: int, message: str) -> JSONRPCError:
 
 
 class Receipts:
-    """The requests at work, whether the client cancelled them, and the calls whose answers are being written.
+    """Keeps the requests in progress, those that the client cancelled, and the calls whose answers are being written.
+
+    A call records what it notified its caller of only after its answer was written.
 
     A call notes what it told its caller only after its answer is written.
     """

@@ -196,7 +196,9 @@ def _unread(call: Call) -> int:
 
 
 def _word(document: dict[str, Any]) -> None:
-    """Put `next`, hints, help and notices into the words of tools, also in the lists of the document and `attend`."""
+    """Rewrite the shell commands in a document as calls of MCP tools, in place: in `next`, hints, help and notices,
+    also in those of its lists and of `state`.
+    """
     _word_row(document)
     output = document["state"].get("output") if isinstance(document.get("state"), dict) else None
     if isinstance(output, dict) and "hint" in output:

@@ -266,12 +266,12 @@ class PostgresStore(Store):
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
         check_addressees(to, uid)
-        encode(kind.numbering(record, 1))
+        encode(kind.numbering(record, 1))  # refuses an invalid record before it gets a number
         earlier = self._with_uid(team, kind, uid) if uid is not None else None
         if earlier is None:
             try:
                 return self._numbered(team, kind, record, (to, uid or os.urandom(8).hex()))[0], True
-            except Taken:
+            except Taken:  # another process stored the same uid meanwhile
                 earlier = self._with_uid(team, kind, str(uid))
         if earlier is None:
             raise errors.Busy(f"a message with the uid {uid} was being stored", "Try again.")

@@ -34,7 +34,9 @@ _FOR_THE_SERVER = ("PG", "LC_", "LANG", "PATH", "HOME", "USER", "TMPDIR", "TZ", 
 """Beginnings of the variables that a connection may need; those with the identity of an agent are not passed on."""
 _STARTED_IN = 3.0
 LISTENS, COUNTS = b"listens\n", b"counts \n"
-"""The first word of the watcher: the server notifies it of changes, or it counts them from time to time."""
+"""The first answer of the watcher: the server notifies it of changes, or it counts them from time to time. Both
+have the same length, so that one read gets either.
+"""
 _LOG = 1 << 18
 BEAT = 60.0
 """Seconds between two empty lines."""
@@ -66,7 +68,7 @@ class Place:
         return f"{self.directory}/{self.name}.log"
 
     def attach(self, team: str, channels: Sequence[str], topics: Collection[str] | None) -> AttachedWatch | None:
-        """A watch that the watcher serves; None if there is no watcher, or it does not answer."""
+        """Return a watch that the watcher serves; None if there is no watcher, or it does not answer."""
         line = None
         try:
             line = self.connect()
@@ -79,7 +81,8 @@ class Place:
             if line is not None:
                 line.close()
             return None
-        return AttachedWatch(line, POOLED if answer == COUNTS else "")
+        warning = POOLED if answer == COUNTS else ""
+        return AttachedWatch(line, warning)
 
     def connect(self) -> socket.socket:
         """A line to the watcher.

@@ -128,14 +128,13 @@ def _make_directories(path: str) -> None:
 
 
 def clear(paths: Collection[str], kept: Collection[str] = ()) -> None:
-    """Remove marks of a record, also where version 0.1 put them."""
-    for path in paths:
-        if path not in kept:
-            disk.discard(path)
-            index, directory, key = path.rsplit("/", 2)
-            label, dot, _ = directory.partition(".")
-            if dot:
-                disk.discard(f"{index}/{label}/{key}")
+    """Remove the marks of a record, except those in *kept*, also where version 0.1 put them."""
+    for path in set(paths).difference(kept):
+        disk.discard(path)
+        index, directory, key = path.rsplit("/", 2)
+        label, dot, _ = directory.partition(".")
+        if dot:  # LABEL.N holds the further thousands of marks; version 0.1 had all of them in LABEL
+            disk.discard(f"{index}/{label}/{key}")
 
 
 _AT_ONCE = 500
