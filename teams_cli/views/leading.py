@@ -195,11 +195,11 @@ class Leading:
         if (left := _IDLE - seconds_since(since, self.store.now())) > 0:
             self.alarm.ring_after(left)
             return {}
-        key = f"idle:{'-'.join(task.id for task in in_progress)}"
-        if key in told:
-            return {key: None}
         pending = overview.counts["pending"] - len(overview.stuck)
         alone = [t.id for t in in_progress if len(dependencies.waiting_for([t.id], overview.found)) == pending]
+        key = f"idle:{'-'.join(alone[:1] or [task.id for task in in_progress])}"
+        if key in told:
+            return {key: None}
         cause = f"everything waits for {alone[0]}" if alone else "nothing is ready"
         text = f"{cause}. {standing.in_words(self.store, self.team.name, self.caller)}"
         return {key: fact("idle", self.team.name, text, steps.WAIT_TO_LEAD)}

@@ -10,7 +10,7 @@ from teams_cli.errors import WaitRanOut
 from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.store.contract import Store
-from teams_cli.tasks import claims, creating, tasks
+from teams_cli.tasks import changes, claims, creating, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, settings, teams
 from teams_cli.teams.permission import Caller
@@ -121,3 +121,20 @@ def test_it_hears_that_all_ready_tasks_are_kept_for_members_that_have_not_joined
     tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title="for anybody", created_at=""))
     clock.advance(61)
     assert told(store) == []
+
+
+def test_it_hears_once_for_which_task_everything_waits(silence: Callable[..., Store], clock: FakeClock) -> None:
+    """Also if other tasks, for which nothing waits, end meanwhile."""
+    team = silence([[], [], ["task-1"]], lease=3000, members=(BOB, MIA, ANN))
+    claims.claim(team, ALPHA, MIA, "2")
+
+    def idle() -> list[str]:
+        for caller in (BOB, MIA, ANN):
+            presence.announce(team, ALPHA, caller, "here")
+        return [text for text in told(team) if text.startswith("everything waits")]
+
+    clock.advance(301)
+    assert len(idle()) == 1
+    changes.change_task(team, ALPHA, MIA, "2", changes.Edit(status="completed"))
+    clock.advance(301)
+    assert idle() == []
