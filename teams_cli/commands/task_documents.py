@@ -5,9 +5,10 @@ from __future__ import annotations
 from teams_cli import environment, errors, text
 from teams_cli.clock import seconds_since
 from teams_cli.commands.phrases import ago, present, time_left
+from teams_cli.names import HUMAN
 from teams_cli.tasks import dependencies, leases, tasks
 from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS, TASK, Note, Task
-from teams_cli.teams import presence, settings
+from teams_cli.teams import presence, roles, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,12 +23,22 @@ _A_WHILE = 60.0
 
 
 def to_document(call: Call, task: Task) -> dict[str, Any]:
-    """The task as JSON, with its open blockers, and whether the member that it is assigned to has yet to join."""
+    """The task as JSON, with its open blockers, and whether its assignee and its reviewer have yet to join."""
     document = with_lease(call, dependencies.to_document(task, dependencies.stored(call.store, call.team)))
     assignee = task.assignee  # the task may have been made just now, which stands
     if assignee and call.try_to(lambda: call.load_team().member(assignee) is None):
         document["assigneeExpected"] = True
+    if task.review_by and call.try_to(lambda: _is_expected(call, task.review_by or "")):
+        document["reviewerExpected"] = True
     return document
+
+
+def _is_expected(call: Call, reviewer: str) -> bool:
+    """Whether the reviewer is neither a member nor a role nor the human."""
+    team = call.load_team()
+    if reviewer == HUMAN or team.member(reviewer):
+        return False
+    return roles.role_for(reviewer, team, call.known.config) is None
 
 
 def with_lease(call: Call, document: dict[str, Any]) -> dict[str, Any]:
@@ -173,6 +184,7 @@ def refuse_stopped(call: Call, owner: str) -> None:
 def line(task: dict[str, Any], more: str = "") -> list[str]:
     by = f" by {task['owner']}" if "owner" in task else f", for {task['assignee']}" if "assignee" in task else ""
     by += ", who has yet to join" if task.get("assigneeExpected") else ""
+    by += f", review by {task['reviewBy']}, who has yet to join" if task.get("reviewerExpected") else ""
     waits = f", blocked by {text.listed(task['openBlockers'])}" if task["openBlockers"] else ""
     return [f"{task['id']}: {task['status']}{by}{waits}{more}: {task['title']}"]
 

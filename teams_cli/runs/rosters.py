@@ -139,8 +139,7 @@ class _Rise:
                 if isinstance(template, ListedTask):  # the tasks of a workflow are for nobody
                     keep_for, after = template.keep_for, [there.get(key, key) for key in template.after]
                 planned.append(Planned(template.id, task, blockers, keep_for, after))
-        coming = [member.name for member in self.roster.members]
-        made = creating.create_all(self.store, self.team, self.caller, planned, coming) if planned else []
+        made = creating.create_all(self.store, self.team, self.caller, planned) if planned else []
         return [task.id for task in made]
 
     def _member(self, member: MemberTemplate) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from teams_cli.teams.permission import Standing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
     from typing import Any
 
     from teams_cli.records.types import Count, Name, Text, Time, Word
@@ -126,21 +125,11 @@ def refuse_unsayable(draft: Task) -> None:
         text.checked(draft.check, "check")
 
 
-def reviewer(at: Standing, word: str, coming: Collection[str] = ()) -> str:
-    """Return the reviewer: a role, a member, a member that is *coming*, or the human.
-
-    Raises:
-        AgentNotFound: There is neither a role nor an active member of that name.
-    """
-    if word == HUMAN or word in coming or at.team.member(word):
+def reviewer(at: Standing, word: str) -> str:
+    """Return the reviewer: a member, the human, the role that an alias stands for, or a member that has yet to join."""
+    if word == HUMAN or at.team.member(word):
         return word
-    role = roles.role_for(word, at.team, at.caller.config)
-    if role is None:
-        raise errors.AgentNotFound(
-            f"no role or active member {word!r} can review",
-            f"Members: {at.team.names_in_words(HUMAN)}; or a role.",
-        )
-    return role
+    return roles.role_for(word, at.team, at.caller.config) or word
 
 
 def refuse_unchecked(task: Task, found: Check | None) -> None:

@@ -15,7 +15,7 @@ from teams_cli.workflows import ordering
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
     from teams_cli.teams.permission import Caller
     from teams_cli.workflows.model import TaskTemplate
@@ -84,11 +84,8 @@ class Planned:
         self.after = after or []
 
 
-def create_all(
-    store: Store, team_name: str, caller: Caller | None, planned: list[Planned], coming: Collection[str] = ()
-) -> list[Task]:
-    """Add tasks with their dependencies in one commit, each after the tasks that it waits for. *coming* has the names
-    of members that have yet to join and may be reviewers.
+def create_all(store: Store, team_name: str, caller: Caller | None, planned: list[Planned]) -> list[Task]:
+    """Add tasks with their dependencies in one commit, each after the tasks that it waits for.
 
     Raises:
         InvalidValue: A key is given twice, or a text is blank or too long.
@@ -101,7 +98,7 @@ def create_all(
     statuses = {task.id: task.status for task in known.values()}
     ordered = _ordered(planned)
     now = teams.now(store)
-    drafts = [tasks.drafted(at, one.draft, now, coming) for one in ordered]
+    drafts = [tasks.drafted(at, one.draft, now) for one in ordered]
     for one in ordered:
         if one.keep_for:
             _refuse_unfit(at, one.draft, one.keep_for)

@@ -324,8 +324,8 @@ def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> 
     return task
 
 
-def drafted(at: Standing, draft: Task, now: str, coming: Collection[str] = ()) -> Task:
-    """Return the task as it is to be stored once it has a number. Members that are *coming* may be its reviewers.
+def drafted(at: Standing, draft: Task, now: str) -> Task:
+    """Return the task as it is to be stored once it has a number.
 
     Raises:
         InvalidValue, NotAllowed, AgentNotFound: As for `create`.
@@ -333,7 +333,7 @@ def drafted(at: Standing, draft: Task, now: str, coming: Collection[str] = ()) -
     checks.refuse_setter(at, draft.check, draft.check_in, draft.review_by)
     _check(draft)
     if draft.review_by:
-        draft = draft.having(review_by=checks.reviewer(at, draft.review_by, coming))
+        draft = draft.having(review_by=checks.reviewer(at, draft.review_by))
     return draft.having(created_by=at.name, created_at=now, updated_at=now)
 
 
