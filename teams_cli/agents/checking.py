@@ -20,7 +20,7 @@ from teams_cli.tasks import assigning, checks, editing, evidence, leases, tasks
 from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.checks import Check
-from teams_cli.tasks.tasks import IN_PROGRESS, TASK, Task
+from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, TASK, Task
 from teams_cli.teams import history, presence, settings, teams
 from teams_cli.teams.permission import Standing, require
 from teams_cli.teams.teams import Team
@@ -76,20 +76,19 @@ def change_task(
             task = after_landing(store, standing.team, task)
         edit.keeping = bool(files)
         edit.refuse_senseless()
-        if (
-            edit.status == "completed"
-            and (task.status, task.owner) == (IN_PROGRESS, standing.name)
-            and not place.as_it_is
-        ):
+        is_new_work = edit.status == "completed" and (
+            task.status == IN_PROGRESS or _has_newer(store, standing, task, place)
+        )
+        if is_new_work and task.owner == standing.name and not place.as_it_is:
             task_changes.refuse_finishing(store, standing, task, edit)
             editing.refuse_unseen(store, standing.team, task, standing.name)
 
             _refuse_unshared(store, standing, task, place.directory, edit.options)
-        if task.check is not None and task.status == IN_PROGRESS and edit.status == "completed":
+        if task.check is not None and is_new_work:
             edit.checked = _checked(store, standing, task, edit, place)
             edit.claim = task.claim
-        if task.review_by and task.status == IN_PROGRESS and edit.status == "completed":
-            edit.submitted = _submitted(store, standing, edit, place)
+        if task.review_by and is_new_work:
+            edit.submitted = edit.checked.commit if edit.checked else _head(store, standing, place)
         if files:
             evidence.refuse_too_many(task, files)
             task_changes.refuse_finishing(store, standing, task, edit)
@@ -97,10 +96,15 @@ def change_task(
     return task_changes.change_task(store, team_name, caller, task_id, edit)
 
 
-def _submitted(store: Store, standing: Standing, edit: Edit, place: Workplace) -> str | None:
-    """Return the commit that is to be reviewed: the checked one, else that of the owner's checkout."""
-    if edit.checked:
-        return edit.checked.commit
+def _has_newer(store: Store, standing: Standing, task: Task, place: Workplace) -> bool:
+    """Whether the caller owns the task, which is in review, and has another commit than the submitted one."""
+    if task.status != IN_REVIEW or task.owner != standing.name:
+        return False
+    return _head(store, standing, place) not in (None, task.submitted)
+
+
+def _head(store: Store, standing: Standing, place: Workplace) -> str | None:
+    """Return the commit of the caller's worktree, else of the checkout around the directory; None if there is none."""
     checkout = checkouts.at(checkouts.worktree_of(store, standing.team.name, standing.name) or place.directory)
     return checkout.head if checkout else None
 
@@ -112,7 +116,8 @@ def _checked(store: Store, standing: Standing, task: Task, edit: Edit, place: Wo
     if not check.passed:
         kept = checks.kept_result(task, standing.name) if edit.result is None else edit.result
         check = check.having(result=kept, claim=task.claim if kept else None)
-        note_failed(store, standing.team, task, check)
+        if task.status == IN_PROGRESS:  # the work in review passed its own
+            note_failed(store, standing.team, task, check)
         checks.refuse_failed(task, check, edit.options)
     return check
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from teams_cli import environment, errors
+from teams_cli import environment, errors, text
 from teams_cli.commands import completing
 from teams_cli.commands.call import Attempt
 from teams_cli.commands.declaration import TASK, Command, argument, option, switch, table
@@ -61,6 +61,8 @@ def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: 
         document = to_document(call, changed)
         if changed.status == IN_REVIEW:  # it lands when it is accepted
             call.try_to(lambda: completing.note_queued(call, changed))
+    if edit.notified:
+        document["notified"] = edit.notified
     if edit.unseen:
         document["unseenEditBy"] = edit.unseen
     if "lands" in document and document["lands"]["state"] in ("red", "conflict"):  # it is its owner's again
@@ -126,7 +128,9 @@ def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     if "checked" in task and task["status"] == "completed":
         took = task["checked"].get("seconds")
         passed = f", its check passed{f' in {length_of(took)}' if took else ''}"
-    lines = landed_line(task, passed + "".join(f", {words[key]}" for key in words if key in changed))
+    passed += "".join(f", {words[key]}" for key in words if key in changed)
+    passed += f"; {text.listed(task['notified'])} is notified" if "notified" in task else ""
+    lines = landed_line(task, passed)
     if changed and task["status"] in FINISHED:
         lines.append(f"{task['id']} is {task['status']}: nobody works on it. For more work: teams create-task TITLE")
     if "unseenEditBy" in task:

@@ -13,7 +13,7 @@ from teams_cli.store.retrying import update, update_all
 from teams_cli.tasks import assigning, checks, dependencies, editing, leases, tasks
 from teams_cli.tasks.assigning import refuse_stranger, refuse_taking, state_of
 from teams_cli.tasks.checks import Check, Evidence
-from teams_cli.tasks.tasks import EDITABLE, FINISHED, IN_REVIEW, TASK, Task
+from teams_cli.tasks.tasks import EDITABLE, FINISHED, IN_PROGRESS, IN_REVIEW, TASK, Task
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.permission import Standing, require, standing_of
 from teams_cli.teams.teams import Team
@@ -67,6 +67,8 @@ class Edit:
         self.submitted: str | None = None
         """The commit that is handed in to be reviewed, if it is one."""
         self.evidence: list[Evidence] = []
+        self.notified: list[str] = []
+        """The members who are notified of the edit."""
         self.unseen: str | None = None
         """The member who edited the task before it was completed, if its owner was not yet notified."""
         self.keeping = False
@@ -145,8 +147,10 @@ def changed_by(store: Store, who: Standing, task: Task, changes: Edit) -> Task:
     changed = _changed(store, who.team, task, changes, who)
     if changes.status == "completed" != task.status:
         changes.unseen = editing.unseen_by(store, who.team, task, who.name)
-    told = _notices(store, who.team, task, changed, changes, who) + editing.notices(task, changed, changes, who.name)
-    return changed if changed is task else owing(changed, *told)
+    edited = editing.notices(task, changed, changes, who.name)
+    changes.notified = [notice.to for notice in edited]
+    notices = _notices(store, who.team, task, changed, changes, who) + edited
+    return changed if changed is task else owing(changed, *notices)
 
 
 def followed(store: Store, who: Standing, before: Task, task: Task, changes: Edit) -> Task:
@@ -241,26 +245,28 @@ def _who_does(task: Task, changes: Edit) -> str:
 
 def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing) -> Task:
     refuse_stranger(task, who.name)
-    same = changes.result is None or changes.result == task.result
-    if task.status == _status_after(task, changes) and same and not changes.keeping:
+    status = _status_after(task, changes)
+    same_result = changes.result is None or changes.result == task.result
+    is_newer = task.status == IN_REVIEW and changes.submitted not in (None, task.submitted)
+    if task.status == status and same_result and not changes.keeping and not is_newer:
         return task
-    if task.status != "in_progress":
+    if task.status not in (IN_PROGRESS, IN_REVIEW) or (task.status == IN_REVIEW != status):
         hint = f"Ask a task-manager or the human to reopen it: teams update-task {task.id} --status pending"
         if task.status == IN_REVIEW:
-            hint = f"If there is newer work, ask {task.review_by} to reject it, and complete it again."
+            hint = f"Ask {task.review_by} to reject it first: teams send-message {task.review_by} WHY"
         elif task.status == changes.status:
             hint = f"Change only its result: teams update-task {task.id} --result TEXT"
         raise errors.WrongState(f"{task.id} is {task.status} already", hint)
-    if changes.status == "completed":
+    is_new_work = task.status == IN_PROGRESS or is_newer
+    if changes.status == "completed" and is_new_work:
         refuse_unfinishable(store, team, task)
         checks.refuse_unchecked(task, changes.checked)
     now = teams.now(store)
-    status = _status_after(task, changes)
     done = task.having(
         status=status,
         result=checks.final_result(task, changes.result, changes.status, who.name),
         checked=changes.checked.to_json() if changes.checked else task.checked,
-        submitted=changes.submitted if status == IN_REVIEW else task.submitted,
+        submitted=changes.submitted if status == IN_REVIEW and is_new_work else task.submitted,
         evidence=[*(task.evidence or ()), *changes.evidence] or None,
         completed_at=None if status == IN_REVIEW else now,
         lease_expires_at=None,
@@ -411,6 +417,10 @@ def _notices(store: Store, team: Team, before: Task, task: Task, changes: Edit, 
         from teams_cli.tasks import reviews
 
         notices += reviews.asked(team, task, who.caller.config)
+    if before.status == IN_REVIEW == task.status and changes.status == "completed" and task is not before:
+        from teams_cli.tasks import reviews
+
+        notices += reviews.asked_again(team, before, task, who.caller.config)
     if task.status == "failed" and before.status != "failed" and team.leader != who.name:
         said = tasks.after_colon(task, task.why_ended or task.result) or f": teams show-task {task.id}"
         body = f"{task.id} ({task.title}) failed by {who.name}{said}"
@@ -426,7 +436,9 @@ def _notices(store: Store, team: Team, before: Task, task: Task, changes: Edit, 
 
 
 def _note(store: Store, team: Team, before: Task, task: Task, changes: Edit, who: Standing) -> None:
-    what = f"task {task.status.replace('_', ' ')}" if task.status != before.status else "task edited"
+    is_handed_in = changes.status == "completed" and task.status == IN_REVIEW
+    is_moved = task.status != before.status or is_handed_in
+    what = f"task {task.status.replace('_', ' ')}" if is_moved else "task edited"
     if task.status == "pending" and before.status in FINISHED:
         what = "task reopened"
     to = task.owner if changes.owner and task.owner != before.owner else None
@@ -434,7 +446,7 @@ def _note(store: Store, team: Team, before: Task, task: Task, changes: Edit, who
         what = "task handed over"
     if task.assignee != before.assignee:
         what = f"task assigned to {task.assignee}" if task.assignee else "task unassigned"
-    if task.result != before.result and task.status == before.status:
+    if task.result != before.result and not is_moved:
         what = "result amended"
     last = task.notes[-1] if task.notes else None
     keys = ", ".join(last.changed or ()) if last and what == "task edited" else None

@@ -119,7 +119,7 @@ def _to_whom_it_concerns(task: Task, name: str, did: str, what: str) -> Owed:
 def unseen_by(store: Store, team: Team, task: Task, owner: str) -> str | None:
     """Return the member who last edited the owner's task, if the owner was not notified of it yet."""
     others = _edits(task, owner)
-    return others[-1].by if others and _unseen(store, team.name, task, owner).numbers else None
+    return others[-1].by if others and _unseen(store, team.name, owner, _uid("edited", task)).numbers else None
 
 
 def _edits(task: Task, owner: str, what: Collection[str] = ("edited",)) -> list[Note]:
@@ -136,12 +136,12 @@ class _Unseen:
         self.numbers = numbers
 
 
-def _unseen(store: Store, team: str, task: Task, name: str, also_noted: bool = False) -> _Unseen:
+def _unseen(store: Store, team: str, name: str, *uids: str) -> _Unseen:
+    """Return the unread notices to that member that have one of the *uids* in theirs."""
     from teams_cli.messages import inboxes
 
     told_to = presence.load(store, team, name).told_to or 0
-    told = [_uid(did, task) for did in (("edited", "noted on") if also_noted else ("edited",))]
-    news = {number for number, uid, _ in store.envelopes(team, MESSAGE, told_to) if any(one in uid for one in told)}
+    news = {number for number, uid, _ in store.envelopes(team, MESSAGE, told_to) if any(one in uid for one in uids)}
     mailbox = inboxes.Mailbox(store, team, name)
     return _Unseen(mailbox, sorted(news.intersection(mailbox.unread(quiet=True))))
 
@@ -155,18 +155,26 @@ def refuse_unseen(store: Store, team: Team, task: Task, owner: str) -> None:
     """
     if not any("description" in (note.changed or ()) for note in _edits(task, owner)):
         return
-    unseen = _unseen(store, team.name, task, owner)
-    if unseen.numbers:
-        told = "; ".join(message.message for message in unseen.mailbox.messages(unseen.numbers))
-        unseen.mailbox.mark_read(set(unseen.numbers))
-        raise errors.Conflict(f"you have not seen this change: {told}", "If your work has it, complete the task again.")
+    if unseen := read_unseen(store, team.name, owner, _uid("edited", task)):
+        hint = "If your work has it, complete the task again."
+        raise errors.Conflict(f"you have not seen this change: {unseen}", hint)
+
+
+def read_unseen(store: Store, team: str, name: str, uid: str) -> str:
+    """Return the texts of the unread notices to that member whose uids have *uid* in them, and mark them as read."""
+    unseen = _unseen(store, team, name, uid)
+    if not unseen.numbers:
+        return ""
+    texts = [message.message for message in unseen.mailbox.messages(unseen.numbers)]
+    unseen.mailbox.mark_read(set(unseen.numbers))
+    return "; ".join(texts)
 
 
 def note_shown(store: Store, team: str, task: Task, name: str, once_told: OnceTold) -> None:
     """Mark the notices about edits of the task as read, for an agent that is shown the whole task."""
     if task.concerned != name or not _edits(task, name, ("edited", "note")):
         return
-    unseen = _unseen(store, team, task, name, also_noted=True)
+    unseen = _unseen(store, team, name, _uid("edited", task), _uid("noted on", task))
     if unseen.numbers:
         once_told(lambda: unseen.mailbox.mark_read(set(unseen.numbers)))
 

@@ -4,6 +4,8 @@ reason.
 
 from __future__ import annotations
 
+import os
+
 from teams_cli import errors, text
 from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import HUMAN
@@ -36,10 +38,13 @@ def review(
         TaskNotFound: There is no such task.
         WrongState: It is not in review.
         NotAllowed: The work is your own, or you are not its reviewer.
+        Conflict: Its owner handed in newer work since you were last notified. This is refused once.
     """
     at = require(store, team_name, caller, "review-task", word)
     if not accept and not (why or "").strip():
         raise errors.WrongUsage("the reason is missing", f'Write: teams review-task {word} --reject "WHY"')
+    if accept:
+        _refuse_unseen(store, at, tasks.get(store, team_name, word))
     verdict, why = ("accepted" if accept else "rejected"), why and text.within(why, "reason", text.MAX_MESSAGE)
 
     def change(task: Task) -> Task:
@@ -61,6 +66,21 @@ def review(
         what = "task completed" if accept else "task rejected"
         history.note(store, team_name, at.name, what, task=task.id, title=task.title, owner=before.owner, reason=why)
     return task
+
+
+def _refuse_unseen(store: Store, at: Standing, task: Task) -> None:
+    """Refuse once to accept a task whose owner handed in newer work that the reviewer was not notified of yet.
+
+    Raises:
+        Conflict: There is such work; by this the reviewer knows of it.
+    """
+    if task.status != IN_REVIEW:
+        return
+    from teams_cli.tasks import editing
+
+    if unseen := editing.read_unseen(store, at.team.name, at.name, _newer(task)):
+        hint = f"Look at it, then: teams review-task {task.id} --accept"
+        raise errors.Conflict(f"{task.id} is still in review: {unseen}", hint)
 
 
 def _said_so(task: Task, name: str, verdict: str, why: str | None) -> bool:
@@ -101,10 +121,28 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
     to = [name for name in team.active_names() if reviews(team, task, name, config)]
     if task.review_by == HUMAN:
         to = [HUMAN]
-    result = f"\nresult{tasks.after_colon(task, task.result)}" if task.result else ""
-    body = f"{task.id} ({task.title}) by {task.owner} waits for your review: teams show-task {task.id}{result}"
+    body = f"{task.id} ({task.title}) by {task.owner} waits for your review: teams show-task {task.id}{_result(task)}"
     notice = task.notice("", body, "review-asked", "review", by=task.owner or "", about=task.id)
     return [notice.having(to=name, uid=f"{notice.uid}~{name}") for name in to or [team.leader]]
+
+
+def asked_again(team: Team, before: Task, task: Task, config: Config | None) -> list[Owed]:
+    """Return the notices to the reviewers of a task in review whose owner handed in newer work."""
+    commit = f", commit {task.submitted[:10]}" if task.submitted and task.submitted != before.submitted else ""
+    body = f"{task.owner} handed in newer work on {task.id} ({task.title}){commit}: teams show-task {task.id}"
+    return [
+        notice.having(message=body + _result(task), uid=f"{_newer(task)}-{os.urandom(4).hex()}~{notice.to}")
+        for notice in asked(team, task, config)
+    ]
+
+
+def _newer(task: Task) -> str:
+    """Return how the uids of notices of newer work begin."""
+    return f"newer-{task.id}-{task.claim}"
+
+
+def _result(task: Task) -> str:
+    return f"\nresult{tasks.after_colon(task, task.result)}" if task.result else ""
 
 
 def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: str) -> list[Owed]:

@@ -50,3 +50,38 @@ def test_another_ends_a_review(shop: Shop) -> None:
     shop.ok("mia", "review-task", "1", "--accept")
     assert shop.task()["status"] == "completed" and not shop.task("2")["blocked"]
     shop.ok("mia", "review-task", "1", "--accept")  # again, as one that lost the answer
+
+
+def test_newer_work_is_handed_in_during_the_review(shop: Shop) -> None:
+    """Its check runs again, and a reviewer who has not heard of it is refused once."""
+    shop.create("t", "--review-by", "mia", "--check", "! test -e broken")
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "first", "1")
+    shop.ok("bob", "update-task", "1", "--status", "completed")
+    shop.ok("mia", "read-messages")
+    shop.write(shop.trees["bob"], "broken", "1")
+    failed = shop.at("bob", "update-task", "1", "--status", "completed")
+    assert failed.returncode == 11 and "exit status 1" in failed.stderr
+    assert (shop.task()["status"], shop.task()["checked"]["status"]) == ("in_review", 0)
+    git(shop.trees["bob"], "rm", "-q", "broken")
+    git(shop.trees["bob"], "commit", "-q", "-m", "repaired")
+    shop.write(shop.trees["bob"], "second", "2")
+    head = git(shop.trees["bob"], "rev-parse", "HEAD")
+    assert "in_review" in shop.ok("bob", "update-task", "1", "--status", "completed", "--result", "with second")
+    assert (shop.task()["submitted"], shop.task()["checked"]["commit"]) == (head, head)
+
+    refused = shop.at("mia", "review-task", "1", "--accept")
+    assert refused.returncode == 11 and f"newer work on task-1 (t), commit {head[:10]}" in refused.stderr
+    assert "with second" in refused.stderr and shop.task()["status"] == "in_review"
+    shop.ok("bob", "update-task", "1", "--status", "completed")  # nothing new: nobody is notified
+    shop.ok("mia", "review-task", "1", "--accept")
+    assert shop.landed("bob", "1")["state"] == "landed" and (shop.main / "second").exists()
+
+
+def test_a_reviewer_may_have_yet_to_join(shop: Shop) -> None:
+    made = shop.cli("create-task", "t", "--review-by", "zoe", agent="lea")
+    assert "review by zoe, who has yet to join" in made.stdout
+    shop.ok("bob", "claim-task", "1")
+    shop.cli.ok("join-team", agent="zoe")
+    shop.ok("bob", "update-task", "1", "--status", "completed")
+    assert "waits for your review" in str(shop.cli.ok("read-messages", agent="zoe"))
