@@ -39,9 +39,7 @@ _LONG = 120.0
 
 
 class Workplace:
-    """The place where a check runs: the directory, and the environment. With *as_it_is*, uncommitted files count
-    too.
-    """
+    """The directory and the environment in which a check runs. With *as_it_is*, uncommitted files are checked too."""
 
     def __init__(self, directory: str, environ: Mapping[str, str], as_it_is: bool = False) -> None:
         self.directory = directory
@@ -66,8 +64,8 @@ def change_task(
 
     Raises:
         CheckFailed: The check failed. The task stays in progress, and the outcome is recorded there.
-        Conflict: Some files are not committed, so that they would not be checked; or, once for each claim, nobody else
-            has the work, or the owner has not seen a change of the task.
+        Conflict: Some files are not committed, so that they would not be checked. Also, once for each claim, if nobody
+            else has the work, or if the owner has not seen a change of the task.
     """
     if edit.status == "completed" or files:
         standing = require(store, team_name, caller, "update-task", task_id)
@@ -123,7 +121,7 @@ def _checked(store: Store, standing: Standing, task: Task, edit: Edit, place: Wo
 
 
 class _Examination:
-    """The check of a task, run for *by*, whose leases are renewed meanwhile."""
+    """Runs the check of a task for the member *by*, whose claims are renewed meanwhile."""
 
     def __init__(self, store: Store, team: Team, task: Task, by: str, place: Workplace) -> None:
         self.store = store
@@ -132,12 +130,12 @@ class _Examination:
         self.by = by
         self.place = place
         self.began = time.monotonic()
-        self.has_told = False
+        self.has_reported = False
 
     def made(self, worktree: str) -> Check:
-        """Return the outcome of the check: in that worktree on its commit; without a worktree in the directory that the
-        task names, as it is, or on the commit of the checkout around the place, or of the one where it was set; outside
-        of git in the place.
+        """Run the check and return its outcome. It runs in the *worktree* on its commit. Without a worktree it runs in
+        the directory that the task names, as that is, else on the commit of the checkout around the caller or of the
+        one where the check was set. Outside of git it runs in the caller's directory.
         """
         directory = worktree or self.task.check_in or self._place()
         if not os.path.isdir(directory):
@@ -155,14 +153,16 @@ class _Examination:
         return check.having(commit=checkout.head) if checkout and not dirty else check
 
     def _place(self) -> str:
-        """Return where a check without a place of its own runs: if it was set in a checkout, never outside of one."""
+        """Return the directory for a check if the task names none: the caller's, or the checkout where the check was
+        set if the caller is outside of a checkout.
+        """
         if self.place.as_it_is or environment.checkout_around(self.place.directory):
             return self.place.directory
         return self.task.check_from or self.place.directory
 
     def _on_commit(self, checkout: Checkout) -> Check:
-        """Run it in the checkout, whose files must be those of the commit. If others may work there too, or git was
-        told not to see some files, run it in a checkout of the commit alone.
+        """Run the check in the checkout, whose files must be those of its commit. If others may work in the checkout
+        too, or git was told to skip some files, run it in a temporary checkout of the commit alone.
         """
         last = checks.of(self.task)
         names = work.uncommitted(checkout, last.left if last else None)
@@ -180,7 +180,9 @@ class _Examination:
         raise errors.Conflict(f"somebody committed in {checkout.top} during the check", "Complete the task again.")
 
     def _apart(self, checkout: Checkout, names: list[str]) -> Check:
-        """Run it in a checkout of the commit alone. If it fails, the output says which files were left out."""
+        """Run the check in a temporary checkout of the commit alone. If it fails, the output names the files that were
+        left out.
+        """
         top, otherwise = checkout.top, f"{self.task.id} was not checked"
         with (
             own_place(self.store.root, self.team.name, top) as path,
@@ -199,22 +201,22 @@ class _Examination:
         return run(self.store, self.team, self.task.check or "", place, self.by, self._beat)
 
     def _beat(self) -> float:
-        """Renew the leases; returns the seconds until the next time."""
-        pause = min(presence.every(self.team), 15.0, self._told_in())
+        """Renew the claims of the member, and return the seconds until the next call."""
+        pause = min(presence.every(self.team), 15.0, self._report_long_run())
         with suppress(errors.TeamsError):  # the next one may succeed
             leases.renew(self.store, self.team, presence.load(self.store, self.team.name, self.by))
         return pause
 
-    def _told_in(self) -> float:
+    def _report_long_run(self) -> float:
         """Notify the leader once that the check runs long, since waiting members cannot see that.
 
         Return the seconds until the next call.
         """
         seconds = time.monotonic() - self.began
         left = min(_LONG, float(settings.value(self.team, "checkTimeout")) / 2) - seconds
-        if left > 0 or self.has_told:
+        if left > 0 or self.has_reported:
             return left if left > 0 else _LONG
-        self.has_told = True
+        self.has_reported = True
         task, uid = self.task, f"checks-{self.task.id}-{self.task.claim}-{os.urandom(4).hex()}"
         body = f"the check of {task.id} ({self.by}) has run for {length(seconds)}: {task.check}"
         with suppress(errors.TeamsError):
@@ -262,7 +264,9 @@ def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: st
 
 
 def _is_alone(standing: Standing, task: Task, checkout: Checkout) -> bool:
-    """Whether the commits there are neither on the main checkout's branch nor pushed, and no landing will take them."""
+    """Whether the commits of the checkout are neither on the main checkout's branch nor pushed, and no landing will
+    take them.
+    """
     if task.review_by or task.landing or settings.lands_by_itself(standing.team):
         return False
     from teams_cli.agents import git, merging
@@ -290,8 +294,8 @@ def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:
 def run(
     store: Store, team: Team, command: str, place: Workplace, by: str, meanwhile: Callable[[], float] | None = None
 ) -> Check:
-    """Run the command of a check until it ends or the setting checkTimeout is over; returns the outcome. *meanwhile* is
-    called again and again, and returns the seconds until the next call.
+    """Run the command of a check until it ends or the setting checkTimeout is exceeded, and return the outcome.
+    *meanwhile* is called again and again, and returns the seconds until its next call.
     """
     from teams_cli.agents import shell  # most tasks have no check
 

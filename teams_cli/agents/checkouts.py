@@ -16,8 +16,9 @@ _FILE = "teams-origin.json"
 
 
 class Origin:
-    """The checkout *top* that a worktree was made from, the commit *base* at which it began, and the lines outside
-    `.gitignore` by which git ignored files then (None in notes of versions that did not record them).
+    """The checkout *top* that a worktree was made from, and the commit *base* at which the worktree began. *rules* are
+    the ignore rules that git then read from elsewhere than `.gitignore`; None if an older version of the program did
+    not record them.
     """
 
     def __init__(self, top: str = "", base: str = "", rules: list[str] | None = None) -> None:
@@ -30,7 +31,7 @@ class Origin:
 
 
 def of_checkout(top: str) -> Origin:
-    """Return the origin of a worktree that is about to be made from that checkout."""
+    """Return the origin of a worktree that is about to be made from the checkout *top*."""
     base = git.must(top, "rev-parse", "--verify", "HEAD^{commit}").strip()
     exclude = git.must(top, "rev-parse", "--path-format=absolute", "--git-path", "info/exclude").removesuffix("\n")
     default = "~/.config/git/ignore"  # git expands the ~
@@ -40,7 +41,7 @@ def of_checkout(top: str) -> Origin:
 
 
 def note(worktree: str, origin: Origin) -> None:
-    """Write the origin of a worktree beside git's own data of it.
+    """Record the origin of a worktree in a file beside git's own data of the worktree.
 
     Raises:
         OSError: The file can't be written.
@@ -63,16 +64,16 @@ def load(worktree: str) -> Origin:
 
 
 def own_directory(top: str) -> str:
-    """Return the directory with git's data of that checkout alone: `.git`, or where the `.git` file of a worktree
-    points.
+    """Return the directory with the data that git keeps for the checkout *top* alone: `.git`, or the directory that the
+    `.git` file of a worktree names.
     """
     link = environment.git_line(f"{top}/.git")
     return os.path.realpath(os.path.join(top, link.removeprefix("gitdir: ") if link else ".git"))
 
 
 def leads_astray(top: str) -> bool:
-    """Whether the `.git` file of a worktree, which its agent may edit, points to a repository inside the worktree or to
-    the data of another existing worktree.
+    """Whether the `.git` file of the worktree *top* points to a repository inside the worktree or to the data of
+    another existing worktree. The agent may have edited that file.
     """
     if not os.path.isfile(f"{top}/.git"):
         return False
@@ -114,7 +115,7 @@ class Checkout:
 
     @property
     def is_main(self) -> bool:
-        """Whether it is the main checkout of the repository, in which several agents may work."""
+        """Whether this is the main checkout of the repository, in which several agents may work."""
         return os.path.realpath(self.top) == os.path.realpath(self.main)
 
     @property
@@ -130,9 +131,9 @@ class Checkout:
         return [entry[3:] for entry in entries if not (entry[:2] == "??" and entry[3:] in (without or ()))]
 
     def hidden(self, since: float) -> list[str]:
-        """Return the files that `uncommitted` misses because somebody told git so: files marked as unchanged, and files
-        that are ignored by rules which were added to this repository after *since* (seconds since 1970) or by the
-        branch. Whole ignored directories are left out: tools build them.
+        """Return the files that `uncommitted` misses because git was told to skip them: files marked as unchanged, and
+        files ignored by rules that were added to this repository after *since* (seconds since 1970) or by the branch.
+        Ignored directories as a whole are left out, because tools build them.
         """
         listed = git.run(self.top, "ls-files", "-v", "-z").stdout.split("\0")
         passed_over = [entry[2:] for entry in listed if entry[:1] == "S" or entry[:1].islower()]
@@ -163,13 +164,13 @@ def _changed_at(path: str) -> float:
 
 
 def branch_of(top: str) -> str:
-    """Return the branch that is checked out there; empty if HEAD is detached."""
+    """Return the branch that is checked out at *top*, or "" if HEAD is detached."""
     return git.said(top, "symbolic-ref", "--quiet", "--short", "HEAD")
 
 
 def at(directory: str) -> Checkout | None:
     """Return the checkout that contains the directory. None if there is none, if it has no commit yet, or if its `.git`
-    file leads astray: an agent may have put commands for git where it leads.
+    file points to another place than its own data (see `leads_astray`), where an agent may have put commands for git.
     """
     lines = git.said(directory, "rev-parse", *_HERE).split("\n") if os.path.isdir(directory) else []
     return Checkout(*lines) if len(lines) == 4 and not leads_astray(lines[0]) else None
@@ -212,8 +213,8 @@ class Tree:
 
 def trees(store: Store, team: Team) -> list[Tree]:
     """Return the worktrees of this machine in which members work: those that `teams` made for its agents, and those in
-    which other members were seen. The leader is left out, because it only looks into the worktrees of others. A
-    worktree that leads astray is left out too.
+    which other members were seen. The leader is left out, because it only looks into the worktrees of others. Worktrees
+    whose `.git` file points to another place than their own data are left out too.
     """
     made = [
         Tree(session.agent, session.worktree, session.branch)

@@ -29,7 +29,7 @@ NOBODY = {
 }
 """The author of commits if none is configured."""
 STATUS = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
-"""Lists all files that differ from HEAD or are untracked, each behind two letters and a space."""
+"""The git command that lists all files that differ from HEAD or are untracked, each behind two letters and a space."""
 SUBMODULE = "160000"
 """The mode of a submodule in a tree or an index."""
 LOOKING = (
@@ -43,8 +43,9 @@ LOOKING = (
 def run(
     directory: str, *words: str, variables: dict[str, str] | None = None, given: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run git there to its end, with *given* on its standard input. It runs in a session of its own, so that a signal
-    to our process group does not interrupt it. Its output is decoded so that file names keep all their bytes.
+    """Run git in *directory* until it ends, with *given* on its standard input. git runs in a session of its own, so
+    that a signal to our process group does not interrupt it. The output is decoded so that file names keep all their
+    bytes.
 
     Raises:
         InvalidValue: git is not installed.
@@ -80,7 +81,7 @@ def run(
 
 
 def said(directory: str, *words: str) -> str:
-    """Return the output of git without surrounding blanks; empty if git fails."""
+    """Return the output of git without surrounding blanks, or "" if git fails."""
     done = run(directory, *words)
     return done.stdout.strip() if done.returncode == 0 else ""
 
@@ -100,12 +101,12 @@ def must(directory: str, *words: str, variables: dict[str, str] | None = None, g
 
 
 def names(directory: str, *words: str, variables: dict[str, str] | None = None, given: str | None = None) -> list[str]:
-    """Return the file names that git prints with -z."""
+    """Run git with a command that separates file names by NUL (`-z`), and return the names."""
     return [name for name in must(directory, *words, variables=variables, given=given).split("\0") if name]
 
 
 def common_directory(directory: str) -> str:
-    """Return the directory that all worktrees of the repository share."""
+    """Return git's common directory, which all worktrees of the repository around *directory* share."""
     return must(directory, "rev-parse", "--path-format=absolute", "--git-common-dir").removesuffix("\n")
 
 

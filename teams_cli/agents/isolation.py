@@ -29,7 +29,9 @@ _BEFORE_COMMAND = frozenset({"env", "command", "exec", "sudo", "nice", "time", "
 
 
 def of_write(session: Session, path: str, allowed: Sequence[str] = ()) -> str:
-    """Return why the agent may not write that file; empty if it lies in its worktree or below a path in *allowed*."""
+    """Return why the agent may not write the file *path*, or "" if it lies in the agent's worktree or below a path in
+    *allowed*.
+    """
     if not session.worktree:
         return ""
     real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
@@ -61,9 +63,7 @@ def broken(sessions: Sequence[Session]) -> Iterator[tuple[Session, str]]:
 
 
 def of_command(session: Session, command: str, directory: str) -> str:
-    """Return why the agent may not run that shell command in that directory; empty if nothing in its words
-    forbids it.
-    """
+    """Return why the agent may not run the shell command in *directory*, or "" if no git command in it is forbidden."""
     if not session.worktree or "git" not in command:
         return ""
     for words, place in _git_commands(command, directory):
@@ -145,8 +145,8 @@ _FIRST, _END = 10_000, 32_000
 
 
 def base_of(store: Store, team: str, agent: str) -> int:
-    """Return the first of the agent's ports, the same at each call. Ports of teams that no longer exist are given
-    again.
+    """Return the first of the ports that are reserved for the agent; each call returns the same. Ports of teams that no
+    longer exist are given to other agents.
 
     Raises:
         StorageFailed: No ports are left, or `ports.json` can't be written.

@@ -47,7 +47,7 @@ class Kept:
         self.team, self.agent = self.ref.split("/")[3:5]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as `teams worktree list --kept --json` prints it."""
+        """Return the kept work as `teams worktree list --kept --json` prints it."""
         return {
             "ref": self.ref,
             "team": self.team,
@@ -60,12 +60,12 @@ class Kept:
 
 
 def draft(work: Work) -> str:
-    """Return a commit of everything in the checkout, before a change to it. No reference holds it yet."""
+    """Return a new commit of everything in the checkout as it is before a change. No reference names the commit yet."""
     return _commit(work, "Kept: what was there before", {})
 
 
 def put_back(work: Work, draft: str) -> None:
-    """Restore every file of the draft. Nested repositories and files that are new since then stay."""
+    """Restore every file of the draft. Nested repositories, and files that were added since the draft, stay."""
     names = work.git("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=DMT", draft, tree_of(work))
     if names:
         words = ("restore", f"--source={draft}", "--worktree", "--ignore-skip-worktree-bits", "--no-recurse-submodules")
@@ -135,7 +135,7 @@ def _made(work: Work, tree: str, message: str, parents: Sequence[str]) -> str:
 
 
 def _taken_in(work: Work, nested: Work) -> str:
-    """Return the commit that keeps a nested repository, fetched into the store of the one around it."""
+    """Return a commit of everything in the repository *nested*, fetched into the repository around it."""
     commit = _commit(nested, f"Kept: {json.dumps(nested.name)}", {})
     if nested.store != work.store:
         work.git(*_FETCH, "--no-recurse-submodules", nested.store, commit)
@@ -153,8 +153,8 @@ def _independent(work: Work, tips: Sequence[str], head: str) -> list[str]:
 
 
 def _staged(work: Work) -> str:
-    """Return the staged files as a tree; empty if HEAD has the same. Files with an unresolved conflict are as in HEAD:
-    both sides of the conflict are in commits, and the resolution begun is in the file.
+    """Return the staged files as a git tree, or "" if HEAD has the same files. Files with an unresolved conflict are
+    taken from HEAD: the sides of the conflict are in commits, and the beginning of a resolution is in the working file.
     """
     entries = [entry.partition("\t") for entry in work.names("ls-files", "--stage", "-z")]
     resolved = [(about.rpartition(" ")[0], name) for about, _, name in entries if about.endswith(" 0")]
@@ -168,7 +168,7 @@ def _staged(work: Work) -> str:
 
 
 class _Index:
-    """For a `with` block: an index apart from that of the checkout, empty at first."""
+    """A git index for a `with` block, separate from the index of the checkout and empty at first."""
 
     def __init__(self, work: Work) -> None:
         self.work = work
@@ -184,7 +184,7 @@ class _Index:
         return self.work.git(*words, given=given, GIT_INDEX_FILE=f"{self._place}/index", **variables)
 
     def put(self, lines: Iterator[str]) -> None:
-        """Put entries in, each `MODE BLOB\\tNAME`."""
+        """Add entries to the index; each line is `MODE BLOB\\tNAME`."""
         if given := "".join(f"{line}\0" for line in lines):
             self.git("update-index", "--add", "--replace", "-z", "--index-info", given=given)
 
@@ -193,8 +193,8 @@ class _Index:
 
 
 def tree_of(work: Work) -> str:
-    """Return the files of the checkout as a tree, including files that git was told not to see. A nested repository
-    becomes a link to its HEAD. The index of the checkout stays as it is.
+    """Return the files of the checkout as a git tree, including files that git was told to skip. A nested repository
+    becomes a link to its HEAD. The index of the checkout is not changed.
     """
     with _Index(work) as index:
         if work.bare:
@@ -262,7 +262,7 @@ def _parsed(body: str) -> dict[str, Any]:
 
 
 def find(store: Store, ref: str, directory: str) -> Kept:
-    """Return the kept work of that reference, in a repository recorded on this machine or the one around *directory*.
+    """Return the kept work that *ref* names, in a repository recorded on this machine or the one around *directory*.
 
     Raises:
         NotFound: There is none.
@@ -282,7 +282,7 @@ def forget(kept: Kept) -> None:
 
 
 def bring_back(kept: Kept, path: str, branch: str) -> None:
-    """Make a worktree at *path* on a new *branch*, with everything that was kept: files, index and nested repositories.
+    """Make a worktree at *path* on a new *branch*, with all that was kept: files, index and nested repositories.
 
     Raises:
         StorageFailed: git can't make it; the work stays kept.

@@ -16,7 +16,9 @@ from teams_cli.store.files import disk
 from teams_cli.teams import teams
 
 ALL = 64 * 1024 * 1024
-"""The bytes that the logs of an agent may take, and that are read of one: of a longer log only the end is kept."""
+"""How many bytes the logs of an agent may take in all, and how many are read of one log. Of a longer log only the end
+is kept.
+"""
 TAIL = 1 << 20
 END = 2000
 """The bytes from the end of a log that are reported when a turn failed."""
@@ -30,7 +32,9 @@ def path_of(store: Store, team: str, agent: str) -> str:
 
 
 def begin(store: Store, team: str, agent: str) -> str:
-    """Make the directory of that log, and rename a long log to `.1`. Returns the path of the log."""
+    """Make the directory for the log of the agent's keepers, and rename a long log so that its name ends in `.1`.
+    Returns the path of the log.
+    """
     path = path_of(store, team, agent)
     disk.make_directories(os.path.dirname(path), store.root)
     if _size(path) > TAIL:
@@ -40,27 +44,27 @@ def begin(store: Store, team: str, agent: str) -> str:
 
 
 def end(store: Store, team: str, agent: str) -> None:
-    """Remove the log if it is empty."""
+    """Remove the log of the agent's keepers if it is empty."""
     path = path_of(store, team, agent)
     if not _size(path):
         disk.discard(path)
 
 
 def turn_of(store: Store, team: str, agent: str, turn: int) -> str:
-    """Return the path of the files of one turn, without their endings `.out`, `.err` and `.messages.json`."""
+    """Return the common path of the files of one turn, to which `.out`, `.err` and `.messages.json` are appended."""
     return f"{store.root}/logs/{team}/{agent}.{turn}"
 
 
 class Complaints:
-    """The failures of a background process that retries. Each is logged once, until another one occurs or it
-    succeeds.
+    """Keeps the last failure of a background process that retries, so that the process logs a repeated failure only
+    once.
     """
 
     def __init__(self) -> None:
         self._last = ""
 
     def is_new(self, problem: errors.TeamsError) -> bool:
-        """Whether the failure differs from the last one."""
+        """Record a failure, and return whether it differs from the last one."""
         before, self._last = self._last, problem.message
         return before != problem.message
 
@@ -78,8 +82,8 @@ def read(path: str, limit: int) -> str:
 
 
 def rotate(store: Store, team: str, agent: str, turns: int) -> None:
-    """Make room after a turn: shorten its logs to their end, and remove the oldest turns. A program that has a log open
-    keeps reading the old content.
+    """Make room after the turn number *turns*: cut its logs to their end, and remove the logs of the oldest turns. A
+    program that has a log open keeps reading the old content.
     """
     room = ALL
     for turn in range(turns, 0, -1):
@@ -116,8 +120,8 @@ def _size(path: str) -> int:
 
 
 def sweep(store: Store, team: str, ending: str = "") -> None:
-    """Remove the logs of agents that have left the team and have no process. *ending* names an agent whose keeper is
-    about to exit, and counts as having no process.
+    """Remove the logs of agents that have left the team and have no process. The agent *ending*, whose keeper is about
+    to exit, counts as having no process.
     """
     directory = os.path.dirname(path_of(store, team, ""))
     names = disk.names_in(directory)
@@ -133,7 +137,7 @@ def sweep(store: Store, team: str, ending: str = "") -> None:
 
 
 def of_turn(store: Store, team: str, agent: str, turn: int, ending: str, limit: int = ALL) -> str:
-    """Return the content of a file of a turn; empty if there is none."""
+    """Return the last *limit* bytes of the file of a turn whose name ends in *ending*, or "" if there is none."""
     try:
         return read(f"{turn_of(store, team, agent, turn)}.{ending}", limit)
     except OSError:
@@ -147,13 +151,15 @@ def transcript(store: Store, team: str, agent: str, turns: int) -> str:
 
 
 def end_of_turn(store: Store, team: str, agent: str, turn: int, limit: int) -> str:
-    """Return the end of what the client printed in that turn, on standard error if it used that."""
+    """Return the last *limit* characters that the client printed in a turn: on standard error, or on standard output if
+    it printed nothing there.
+    """
     ends = (of_turn(store, team, agent, turn, ending, 4 * limit).strip() for ending in ("err", "out"))
     return next(filter(None, ends), "")[-limit:]
 
 
 def tail(store: Store, team: str, agent: str, turns: int, wanted: int) -> list[str]:
-    """Return the last lines that the agent printed. Only the turns that contain them are read."""
+    """Return the last *wanted* lines that the agent printed. Only the turns that contain them are read."""
     lines: list[str] = []
     for turn in range(turns, 0, -1):
         texts = (of_turn(store, team, agent, turn, ending, TAIL) for ending in ("out", "err"))
@@ -173,8 +179,8 @@ class Follower:
         self._files: dict[str, IO[bytes]] = {}
 
     def lines(self, turns: int, ended: bool = False) -> list[str]:
-        """Return the lines since the last call. An unfinished line is returned once its turn is over, or all have
-        *ended*.
+        """Return the lines that were printed since the last call, in the turns up to number *turns*. An unfinished line
+        is returned once its turn is over, which for the last turn *ended* says.
         """
         return [
             line
@@ -201,7 +207,9 @@ class Follower:
 
 
 def clipped(text: str, limit: int, path: str) -> str:
-    """Return the text, or of one longer than *limit* bytes a line that names the file with all of it, and the end."""
+    """Return the text if it has at most *limit* bytes, else its end below a line that says that the file *path* has all
+    of it.
+    """
     data = text.encode(errors="replace")
     if len(data) <= limit:
         return data.decode()

@@ -19,7 +19,7 @@ _TRIES, _PAUSE = 10, 0.05
 
 
 class Clash(Exception):
-    """Two commits conflict in these files."""
+    """The error that two commits conflict in *files*."""
 
     def __init__(self, files: list[str]) -> None:
         super().__init__(", ".join(files))
@@ -32,7 +32,9 @@ def tip_of(repository: str, branch: str) -> str:
 
 
 def is_commit(word: str) -> bool:
-    """Whether the text is the full name of a commit. A branch may move, and an option must never reach git."""
+    """Whether *word* is the full hash of a commit. Names of branches are not accepted because a branch may move, and
+    options because they must never reach git.
+    """
     return len(word) in _LENGTHS and _HEX.issuperset(word)
 
 
@@ -49,7 +51,9 @@ def is_on_branch(repository: str, branch: str, commit: str) -> bool:
 
 
 def is_same(repository: str, one: str, other: str) -> bool:
-    """Whether two commits hold the same files. It compares trees, because a diff can be told to hide differences."""
+    """Whether two commits hold the same files. Their trees are compared, because a repository can configure diffs to
+    hide differences.
+    """
     if not (is_commit(one) and is_commit(other)):
         return False
     trees = git.said(repository, "rev-parse", f"{one}^{{tree}}", f"{other}^{{tree}}").split()
@@ -57,7 +61,8 @@ def is_same(repository: str, one: str, other: str) -> bool:
 
 
 def merged(repository: str, base: str, head: str, message: str) -> str:
-    """Return a new merge commit of both, signed if the repository is configured so. No branch holds it yet.
+    """Return a new merge commit of *base* and *head*, signed if the repository is configured so. No branch contains it
+    yet.
 
     Raises:
         Clash: They conflict.
@@ -73,7 +78,8 @@ def merged(repository: str, base: str, head: str, message: str) -> str:
 
 
 def committed(repository: str, tree: str, base: str, head: str, message: str) -> str:
-    """Return a new merge commit of both that holds the *tree*, signed if the repository is configured so.
+    """Return a new merge commit of *base* and *head* with the files of *tree*, signed if the repository is configured
+    so.
 
     Raises:
         StorageFailed: git can't sign it.
@@ -94,7 +100,8 @@ def has_hooks(repository: str) -> bool:
 
 
 def merged_at(path: str, repository: str, base: str, head: str, message: str) -> str:
-    """Return a new merge commit of both, made in a temporary checkout at *path*, so that the repository's hooks run.
+    """Return a new merge commit of *base* and *head*, made in a temporary checkout at *path*, so that the repository's
+    hooks run.
 
     Raises:
         Clash: They conflict.
@@ -148,8 +155,8 @@ def changed(checkout: str) -> list[str]:
 
 
 def in_the_way(checkout: str, base: str, commit: str, attended: bool = False) -> str:
-    """Return why the checkout can't be brought from *base* to *commit* now; empty if it can. With *attended*, files
-    that the merge does not touch may have changes.
+    """Return why the files of the checkout can't be updated from *base* to *commit* now, or "" if they can. With
+    *attended*, files that the merge does not touch may have changes.
     """
     own = checkouts.own_directory(checkout)
     if what := work.unfinished_in(own):
@@ -168,7 +175,9 @@ def in_the_way(checkout: str, base: str, commit: str, attended: bool = False) ->
 
 
 def _strange(checkout: str, base: str, commit: str) -> list[str]:
-    """Return the files of the checkout, also ignored ones, that git does not track and the commit would overwrite."""
+    """Return the files of the checkout that git does not track and that *commit* would overwrite, ignored files
+    included.
+    """
     words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", base, commit)
     strangers = []
     for name in _names(checkout, *words):
@@ -184,8 +193,8 @@ def _strange(checkout: str, base: str, commit: str) -> list[str]:
 
 
 def follow(checkout: str, base: str, commit: str) -> bool:
-    """Bring the files of the checkout, which is at *base*, to *commit*; returns whether they are there now. It finishes
-    what an interrupted run began, and leaves files alone that somebody changed since.
+    """Update the files of the checkout from the commit *base* to *commit*, and return whether that succeeded. An update
+    that an earlier process began is finished, and files that somebody changed since are left alone.
     """
     if not is_commit(base) or not all(
         _is_of(checkout, name, (base, commit)) for name in _strange(checkout, base, commit)
@@ -201,7 +210,9 @@ def follow(checkout: str, base: str, commit: str) -> bool:
 
 
 def _is_ours(checkout: str, base: str, commit: str) -> bool:
-    """Whether every file that differs from the commit is as in *base*, or missing as in *base*."""
+    """Whether every file that differs from *commit* is as in *base*, or is missing. An interrupted update leaves such
+    files.
+    """
     touched = set(_names(checkout, "diff-tree", "-r", "-z", "--name-only", "--no-renames", base, commit))
     differing = _names(checkout, "diff-files", "-z", "--name-only") + _names(
         checkout, "diff-index", "--cached", "-z", "--name-only", "--no-renames", commit
@@ -211,7 +222,7 @@ def _is_ours(checkout: str, base: str, commit: str) -> bool:
 
 
 def _is_of(checkout: str, name: str, commits: tuple[str, str]) -> bool:
-    """Whether the file is as in one of the commits, or missing, as it is before git writes it anew."""
+    """Whether the file is as in one of the commits, or is missing, as it is while git replaces it."""
     if not os.path.lexists(os.path.join(checkout, name)):
         return True
     blob = git.said(checkout, "hash-object", "--", name)

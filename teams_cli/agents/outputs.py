@@ -28,7 +28,9 @@ _MESSAGE = 60_000
 
 
 class Output(Record):
-    """The output of one generation of a session, in a record of its own: it is long, and the session is read often."""
+    """The output of one generation of an agent's session. It is stored apart from the session, because it is long and
+    the session is read often.
+    """
 
     agent: Name
     generation: Count
@@ -41,8 +43,8 @@ OUTPUT: Kind[Output] = Kind("output", Output, key="agent", logins="own")
 
 
 def keep(store: Store, team: str, agent: str, generation: int, text: str, earlier: Sequence[str]) -> None:
-    """Store the output of a generation, and those of its *earlier* turns. An older generation never replaces a newer
-    one.
+    """Store the output of a generation of the agent's session, and the outputs of its *earlier* turns. An older
+    generation never replaces a newer one.
     """
 
     def change(kept: Output) -> Output:
@@ -79,8 +81,9 @@ def load(store: Store, team: str, agent: str) -> Output | None:
 
 
 def is_answered(store: Store, team: str, session: Session) -> bool:
-    """Whether nobody needs a message about the end of this generation: mail resumed the agent, and it answered its
-    caller (or, if only others wrote, one of them) by mail; or it has no output, and its caller asked for none.
+    """Whether the caller needs no message about the end of this generation of the session. That is so if mail resumed
+    the agent, and the agent answered its caller, or one of the senders if neither the caller nor the human wrote. It is
+    also so if mail resumed the agent, it has no output, and the caller did not ask for anything.
     """
     if not _is_of_mail(session):
         return False
@@ -92,7 +95,9 @@ def is_answered(store: Store, team: str, session: Session) -> bool:
 
 
 def is_waited_for(session: Session) -> bool:
-    """Whether the output should resume the caller. Not if this turn only answered messages from other agents."""
+    """Whether the output should resume the caller. It should not if this generation of the session only answered
+    messages from other agents.
+    """
     return not _is_of_mail(session) or session.caller in _writers(session)
 
 
@@ -105,7 +110,7 @@ def _writers(session: Session) -> set[str]:
 
 
 def _asked(store: Store, team: str, session: Session, wrote: set[str]) -> bool:
-    """Whether the caller is among *wrote*, and its last message was more than information."""
+    """Whether the caller is among *wrote*, and its last message to the agent was not for information only."""
     start = max(0, store.last(team, MESSAGE) - _RECENT)
     sent = [m for m in store.read(team, MESSAGE, session.agent, start, []) if m.from_ == session.caller]
     return session.caller in wrote and not (sent and sent[-1].only_informs)
@@ -127,8 +132,8 @@ def _told(store: Store, team: str, session: Session, name: str) -> bool:
 
 
 def pipe(store: Store, team: str, session: Session, earlier: Sequence[str]) -> Message:
-    """Send the caller the output of the session, or why there is none, as a message from the agent. It wakes nobody. If
-    there were *earlier* outputs, it names the command that shows them.
+    """Send the caller the output of the session, or the reason why there is none, as a message from the agent. The
+    message does not wake the caller. If there were *earlier* outputs, the message names the command that shows them.
     """
     if session.outcome == "completed":
         output = find(store, team, session.agent) or ""

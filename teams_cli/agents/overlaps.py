@@ -68,8 +68,8 @@ def of_team(store: Store, team: Team) -> list[Overlap]:
 
 
 def _between(shot: Snapshots, store: Store, team: str, pairs: Iterable[tuple[Tree, Tree]]) -> Iterator[Overlap]:
-    """Yield the overlaps of pairs of worktrees of one repository, if both are to join the same branch and it lacks the
-    work of both.
+    """Yield the overlaps among pairs of worktrees of one repository. A pair is compared only if both worktrees are to
+    join the same branch, and that branch does not contain the work of either.
     """
     goals = _goals(store, team)
     began = {task.owner: task.claimed_at or "" for task in tasks.labelled(store, team, IN_PROGRESS)}
@@ -87,9 +87,9 @@ def _between(shot: Snapshots, store: Store, team: str, pairs: Iterable[tuple[Tre
 def with_tip(
     shot: Snapshots, store: Store, team: str, directory: str, commit: str, onto: str, tip: str
 ) -> dict[str, Any]:
-    """Return where a commit conflicts with the tip of the branch that it is to join: the *places*, and under *against*
-    the team's landing that last changed one of these files, or None: its `landing`, `task`, `title` and `owner`, and
-    `at`, when it landed.
+    """Return where *commit* conflicts with *tip*, the commit of the branch *onto* that it is to join. `places` are the
+    conflicts. `against` is the team's landing that last changed one of these files, or None; it has `landing`, `task`,
+    `title`, `owner`, and `at`, when it landed.
     """
     places = _places(shot, directory, commit, tip)
     files = {place["file"] for place in places}
@@ -100,7 +100,9 @@ def with_tip(
 def _landed_before(
     shot: Snapshots, store: Store, team: str, directory: str, commit: str, onto: str, files: set[str]
 ) -> dict[str, Any] | None:
-    """Return the last landing that changed one of the files, unless the commit contains it."""
+    """Return the last landing on *onto* that changed one of the files, as `with_tip` does; None if there is none or
+    *commit* contains it.
+    """
     landed = [one for one in landings.all_of(store, team, []) if one.state == "landed" and one.onto == onto]
     here = [one for one in landed if os.path.realpath(one.repository) == shot.main]
     for one in sorted(here, key=lambda one: one.ended_at or "", reverse=True)[:_LAST]:
@@ -114,7 +116,7 @@ def _landed_before(
 
 
 def _goals(store: Store, team: str) -> dict[tuple[str, str], str]:
-    """Return the branch that each branch was last asked to land on, by repository and branch."""
+    """Return, for each repository and branch, the branch on which it was last asked to land."""
     every = landings.all_of(store, team, [])
     return {(os.path.realpath(each.repository), each.branch or ""): each.onto for each in every}
 
@@ -124,8 +126,8 @@ def _common(tree: Tree) -> str:
 
 
 def _goal(tree: Tree, main: str, goals: dict[tuple[str, str], str]) -> str:
-    """Return the branch that the work is to join: where it was last asked to land, else the branch of the *main*
-    checkout.
+    """Return the branch that the work in *tree* is to join: the one on which it was last asked to land, else the branch
+    of the *main* checkout.
     """
     return goals.get((main, tree.branch)) or checkouts.branch_of(main)
 
@@ -163,16 +165,16 @@ def diff(store: Store, team: Team, agent: str, paths: Sequence[str]) -> dict[str
 
 
 def _from_main(shot: Snapshots, tree: Tree) -> tuple[str, str]:
-    """Return the commit at which the worktree left the main checkout, empty if there is none, and its work as a
-    commit.
+    """Return two commits: the one at which the worktree left the branch of the main checkout, empty if there is none,
+    and one that holds all work in the worktree.
     """
     commit = shot.of(tree.worktree)
     return shot.base(tree.worktree, commit, git.said(tree.worktree, "rev-parse", "main-worktree/HEAD")), commit
 
 
 def about(store: Store, team: Team, agent: str, path: str) -> list[str]:
-    """Return a line for each agent that also works on the file which *agent* is about to write: its task in progress
-    touches the file, or its worktree or branch has changed it.
+    """Return a line for each agent that also works on the file *path*, which *agent* is about to write. Another agent
+    works on it if its task in progress touches the file, or its worktree or branch has changed it.
     """
     top, common = checkouts.repository_of(os.path.dirname(path))
     real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))  # it may not exist yet
@@ -190,7 +192,9 @@ def about(store: Store, team: Team, agent: str, path: str) -> list[str]:
 
 
 def _changed(tree: Tree, inside: str) -> bool:
-    """Whether the agent changed the file, committed or not, since its branch left the main checkout."""
+    """Whether the agent changed the file at the path *inside* its worktree, committed or not, since its branch left the
+    main checkout.
+    """
     words = ("diff", "--name-only", "--no-ext-diff", "--merge-base", "main-worktree/HEAD", "--", f":(literal){inside}")
     if git.said(tree.worktree, *words):
         return True
@@ -259,9 +263,9 @@ class Teller:
         seen.write(commit, {**states, onto: tip})
 
     def _compare_with_tip(self, shot: Snapshots, own: Tree, onto: str, tip: str) -> str:
-        """Return where the agent's work conflicts with the branch that it is to join; empty if nowhere. The agent is
-        notified once of each landing or commit that it conflicts with, unless all its tasks are finished or it asked
-        for a landing itself, which answers that.
+        """Return in words where the agent's work conflicts with the branch *onto*, or "" if nowhere. The agent is
+        notified once of each landing or commit that its work conflicts with. It is not notified if all its tasks are
+        finished, or if it asked to land this commit, because the answer to that names the conflict.
         """
         commit = shot.of(own.worktree)
         conflict = with_tip(shot, self.store, self.team, own.worktree, commit, onto, tip)
@@ -290,7 +294,7 @@ class Teller:
 
 
 class _Seen:
-    """The state of all worktrees at the last comparison, in a file, so that the next process does not repeat it."""
+    """Keeps the state of all worktrees at the last comparison in a file, so that the next process does not repeat it."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -332,7 +336,7 @@ def _digest(words: list[str]) -> str:
 
 
 def tell(store: Store, team: str, overlap: Overlap) -> None:
-    """Notify both agents of an overlap, once for the same files. It wakes nobody."""
+    """Notify both agents of an overlap, only once for the same files. The notice wakes nobody."""
     of_team = teams.get(store, team)
     first, second = overlap.trees
     names = sorted((first.agent, second.agent))

@@ -25,7 +25,7 @@ _LANGUAGES = (
     "*.java java,*.kt kotlin,*.m objc,*.php php,*.pl perl,*.py python,*.rb ruby,*.rs rust,*.sh bash,*.html html,"
     "*.md markdown"
 )
-"""The built-in driver by which git finds the function around a change, by the pattern of the file name."""
+"""For each pattern of file names, the built-in driver by which git finds the function around a change."""
 _NAMED = re.compile(r"(?:\b(?:class|struct|interface|trait|enum|impl|fn|func|function|def|module|type)\s+)([\w:.$]+)")
 _CALLED = re.compile(r"([\w$~]+)\s*\(")
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
@@ -42,12 +42,14 @@ class Change:
         self.symbol = symbol
 
     def meets(self, other: Change) -> bool:
-        """Whether both change the same or adjacent lines, which git does not merge either."""
+        """Whether this change and *other* concern the same or adjacent lines, which git can't merge."""
         return self.old[0] <= other.old[1] + 1 and other.old[0] <= self.old[1] + 1
 
 
 class Snapshots:
-    """For a `with` block: the worktrees of one repository as commits that include their uncommitted changes."""
+    """Makes commits of the worktrees of one repository that include their uncommitted changes. It is used in a `with`
+    block, at whose end the commits are removed.
+    """
 
     def __init__(self, common: str) -> None:
         self.main = common.removesuffix("/.git")
@@ -71,8 +73,8 @@ class Snapshots:
         shutil.rmtree(self._place, ignore_errors=True)
 
     def of(self, worktree: str) -> str:
-        """Return a commit of everything in the worktree, made at the first call. It is HEAD if nothing is changed or a
-        merge is unfinished.
+        """Return a commit of everything in the worktree, which the first call makes. The commit is HEAD if nothing is
+        changed or a merge is unfinished.
         """
         if worktree not in self._commits:
             self._commits[worktree] = self._commit(worktree)
@@ -177,8 +179,8 @@ def _definitions(node: ast.AST, inside: str) -> Iterator[tuple[int, int, str]]:
 
 
 def place(path: str, mine: list[Change], theirs: list[Change]) -> dict[str, Any]:
-    """Return where two sets of changes meet in a file, as JSON: its symbols, and the lines of each side as they are
-    now. Both are empty if the whole file conflicts, as when both sides add it.
+    """Return as JSON where two sets of changes meet in the file *path*: the symbols around them, and the lines of each
+    side as they are now. Symbols and lines are empty if the whole file conflicts, as when both sides add it.
     """
     ours = [one for one in mine if any(one.meets(other) for other in theirs)]
     others = [one for one in theirs if any(one.meets(other) for other in mine)]
@@ -191,7 +193,9 @@ def place(path: str, mine: list[Change], theirs: list[Change]) -> dict[str, Any]
 
 
 def in_words(place: dict[str, Any], mine: int = 0) -> str:
-    """Say the place to an agent whose lines are first (*mine* is 0) or second (1) in it."""
+    """Return a place in words for one of the two agents: with *mine* 0 for the one whose lines are first in it, with 1
+    for the other.
+    """
     symbols = f" {', '.join(place['symbols'])}" if place["symbols"] else ""
     ours, theirs = place["lines"][mine], place["lines"][1 - mine]
     lines = f" (your {_lines(ours)}, theirs {_lines(theirs)})" if ours and theirs else ""

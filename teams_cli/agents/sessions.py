@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 BEGIN_AGAIN = "begin-again"
-"""The `about` of the message that restarts an agent."""
+"""The field `about` of a notice that restarts an agent."""
 
 
 class Resume(Record):
-    """A time when a message resumed the session, and its sender."""
+    """Records when a message resumed the session, and who sent the message."""
 
     at: Time
     by: Name
@@ -97,70 +97,76 @@ class Session(Record):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing is going on in it."""
+        """Whether the session is done or paused, so that no process works on it."""
         return self.state in ("done", "paused")
 
     @property
     def outcome_or_state(self) -> str:
-        """Its outcome, or its state while it has none."""
+        """The outcome of the session, or its state while it has no outcome."""
         return self.outcome or self.state
 
     @property
     def interrupted(self) -> bool:
-        """Whether an interjection or a restart was not delivered yet."""
+        """Whether the session has an interjection or a restart that was not delivered yet."""
         return self.interjected > self.delivered or self.begins_again is not None
 
     @property
     def begins_again(self) -> Owed | None:
-        """The message of a restart that was not sent yet; None if there is none."""
+        """The notice that restarts the agent and was not sent yet; None if there is none."""
         return next((notice for notice in self.owed or () if notice.about == BEGIN_AGAIN), None)
 
     def paid(self, told: Owed, number: int) -> Session:
-        """Return the session after a notice that it owed was sent. The message of a restart becomes its next turn."""
+        """Return the session after the notice *told*, which it owed, was sent as the message *number*. A message that
+        restarts the agent becomes its next turn.
+        """
         if told.about != BEGIN_AGAIN:
             return self
         return self.having(interjected=max(self.interjected, number))
 
     @property
     def tag(self) -> str:
-        """A mark in the environment of its client's processes, another one in each generation."""
+        """A mark in the environment of the client's processes, different in each generation of the session."""
         return f"{self.run}.{self.agent}.{self.generation}"
 
     def kept_by(self, pid: int, host: str = "") -> Session:
-        """Return the session held by that process, on the machine with that name."""
+        """Return the session with the process *pid* on the machine *host* as the one that holds it."""
         from teams_cli import processes
 
         started = processes.process_started(pid) or None
         return self.having(keeper_pid=pid, keeper_started=started, keeper_boot=processes.pid_scope(host))
 
     def starts(self, session: Session) -> bool:
-        """Whether it is still at the start of the same generation as *session*."""
+        """Whether this session is still starting, in the same generation as *session*."""
         return self.state == "starting" and self.generation == session.generation
 
     @property
     def held(self) -> tuple[int, int | None, str | None]:
-        """Its generation, and the process that holds it."""
+        """The generation of the session, and the process that holds it: its id and when it started."""
         return self.generation, self.keeper_pid, self.keeper_started
 
     @property
     def host(self) -> str:
-        """The machine of its keeper and of its client's session; empty if there is only one machine."""
+        """The machine where the keeper runs and the client's session is stored; empty if there is only one machine."""
         from teams_cli import processes
 
         return processes.host_of(self.keeper_boot)
 
     def is_limited(self, now: datetime) -> bool:
-        """Whether its provider refuses the agent's requests at that time."""
+        """Whether the provider refuses the agent's requests at the time *now*."""
         return self.limited_until is not None and parse_rfc3339(self.limited_until) > now
 
     def present_worktree(self, host: str) -> str | None:
-        """Return its worktree. None if it has none, or if its directory is gone from this machine, called *host*."""
+        """Return the worktree of the session. None if it has none, or if the directory is gone from this machine,
+        called *host*.
+        """
         is_gone = self.host in ("", host) and not os.path.isdir(self.worktree or "")
         return None if is_gone else self.worktree
 
     @property
     def keeper_lives(self) -> bool:
-        """Whether the process that holds it, or held it last, exists. If that is unknown, whether it has not ended."""
+        """Whether the process that holds the session, or held it last, exists. If that is unknown, whether the session
+        has not ended.
+        """
         if self.keeper_pid is None:
             return False
         from teams_cli import processes
@@ -170,7 +176,9 @@ class Session(Record):
 
 
 def of_client(agent: str, client: str, session_id: str, directory: str, at: str, turns: int = 1) -> Session:
-    """Return a session for a client that `teams` does not keep, so that it can be copied; it is never resumed."""
+    """Return a session for a client that `teams` does not run itself, so that the client's session can be copied. The
+    returned session is never resumed.
+    """
     return Session(
         agent=agent,
         caller=agent,
@@ -205,7 +213,9 @@ def find(store: Store, team: str, agent: str) -> Session | None:
 
 
 def was_stopped(store: Store, team: str, agent: str) -> bool:
-    """Whether `teams` started the agent and it was stopped: nothing resumes it, and it reads no mail."""
+    """Whether `teams` started the agent and the agent was stopped. Nothing resumes a stopped agent, and it reads no
+    mail.
+    """
     session = find(store, team, agent)
     return session is not None and session.ended and session.outcome == "stopped"
 
@@ -235,7 +245,9 @@ def take(store: Store, team: str, agent: str) -> Session:
 
 
 def take_over(store: Store, team: str, session: Session) -> Session | None:
-    """Have this process start a session that was left to it; None if it was started or ended meanwhile."""
+    """Have this process start a session that was left to it. Returns the session, or None if it was started or ended
+    meanwhile.
+    """
 
     def change(current: Session) -> Session:
         if current.state != "starting" or current.outcome or current.unstarted != session.unstarted:
@@ -249,8 +261,8 @@ def take_over(store: Store, team: str, session: Session) -> Session | None:
 
 
 def waiting_numbers(store: Store, team: str, session: Session) -> list[int]:
-    """Return the numbers of the messages for the next turn: unread ones, an undelivered interjection, and those that a
-    turn was given that did not end by itself, unless the agent has handled them.
+    """Return the numbers of the messages for the agent's next turn: unread messages, an undelivered interjection, and
+    messages that the last turn was given before it was cut off, unless the agent has handled them.
     """
     from teams_cli.messages import inboxes  # slow to import, and not needed to read a session
     from teams_cli.messages.messages import MESSAGE
@@ -270,13 +282,13 @@ _ID = _FIRST | frozenset("-.")
 
 
 def is_session_id(text: str) -> bool:
-    """Whether a client's session id is safe in a command line: neither an option nor a path."""
+    """Whether the text can be a client's session id that is safe in a command line: neither an option nor a path."""
     return bool(text) and text[0] in _FIRST and _ID.issuperset(text)
 
 
 def note_started_here(store: Store, team: str, session: Session) -> None:
-    """Record on this machine how the agent was started, and each id of its session. Only needed for stores on other
-    machines.
+    """Record on this machine how the agent was started, and each id of its session. Nothing is recorded unless the
+    store is shared with other machines.
     """
     if store.host:
         directory = f"{store.root}/started/{team}"
@@ -346,8 +358,8 @@ _KEYS = ("client", "sessionId", "directory", "host")
 
 
 def note_told(store: Store, team: str, agent: str, client: str, session_id: str, directory: str) -> None:
-    """Record where the agent's client has its session, as the client reported it, unless `teams` keeps a session of the
-    agent.
+    """Record where the agent's client has its session, as the client reported it. Nothing is recorded if `teams`
+    started the agent.
     """
     place = dict(zip(_KEYS, (client, session_id, directory, store.host), strict=True))
     before = presence.load(store, team, agent).client
@@ -361,8 +373,8 @@ def note_told(store: Store, team: str, agent: str, client: str, session_id: str,
 
 
 def find_told(store: Store, team: str, agent: str) -> Session | None:
-    """Return the session that the agent's client reported on this machine; None if there is none, or if another program
-    wrote it.
+    """Return the session that the agent's client reported on this machine. None if there is none, or if this machine
+    did not record it.
     """
     noted = presence.load(store, team, agent).client
     if not noted or noted.get("host", "") != store.host or not all(isinstance(noted.get(key), str) for key in _KEYS):

@@ -13,7 +13,7 @@ from typing import IO
 from teams_cli import errors
 
 KEPT = 1024 * 1024 - 200
-"""The bytes of output that are kept: with the line that says how much is missing, they fit into one result."""
+"""How many bytes of output are kept. Together with the line that says how much is missing, they fit into one result."""
 _TOLD = 2000
 TIMEOUT = 124
 """The exit status of a command that took too long, as of timeout(1)."""
@@ -22,7 +22,9 @@ PATIENCE = 1800.0
 
 
 def ending(status: int) -> str:
-    """Say how a process ended, by its exit status, or the negative number of the signal that ended it."""
+    """Return in words how a process ended. *status* is its exit status, or the negative number of the signal that ended
+    it.
+    """
     return f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
 
 
@@ -45,7 +47,7 @@ class ShellCommand:
     """A running `sh -c SCRIPT`. Its output goes to files, so that a process it leaves behind holds no pipe open."""
 
     def __init__(self, script: str, directory: str, environment: Mapping[str, str]) -> None:
-        """Start it.
+        """Start the command.
 
         Raises:
             OSError: It can't be started: the directory does not exist, or the environment is too large.
@@ -67,7 +69,7 @@ class ShellCommand:
             raise
 
     def wait(self, seconds: float) -> bool:
-        """Wait for its end, at most that many seconds; returns whether it ended."""
+        """Wait at most *seconds* for the command to end, and return whether it ended."""
         try:
             self._process.wait(max(seconds, 0))
         except subprocess.TimeoutExpired:
@@ -75,7 +77,7 @@ class ShellCommand:
         return True
 
     def end(self, grace: float = 2.0) -> None:
-        """End it and its group: by SIGTERM, and after *grace* seconds by SIGKILL."""
+        """End the command and its process group by SIGTERM, and after *grace* seconds by SIGKILL."""
         self._signal(signal.SIGTERM)
         self.wait(grace)
         self._signal(signal.SIGKILL)
@@ -83,8 +85,8 @@ class ShellCommand:
         self._close()
 
     def finish(self, end: bool = False) -> Finished:
-        """Return the outcome, after its end or, with *end*, after ending it. Processes left in its group are
-        ended too.
+        """Wait for the command to end, and return its outcome. With *end*, the command is ended first. Processes that
+        are left in its process group are ended too.
         """
         if end:
             self._signal(signal.SIGTERM)
@@ -106,7 +108,9 @@ class ShellCommand:
 
 
 def run(script: str, directory: str, environment: Mapping[str, str], what: str, seconds: float = PATIENCE) -> Finished:
-    """Run a command to its end, at most that many *seconds*. If this process is interrupted, the command is ended."""
+    """Run the shell command *script* in *directory*, and return its outcome. After *seconds* it is ended, and its
+    status is TIMEOUT. *what* names the command in errors. If this process is interrupted, the command is ended.
+    """
     try:
         command = ShellCommand(script, directory, environment)
     except OSError as error:
@@ -121,7 +125,9 @@ def run(script: str, directory: str, environment: Mapping[str, str], what: str, 
 
 
 def fitting(text: str, limit: int = KEPT) -> str:
-    """Return the text; if it is longer than *limit* bytes, its end under a line that says how much is missing."""
+    """Return the text. Of a text longer than *limit* bytes, return only the end, below a line that says how much is
+    left out.
+    """
     data = text.encode()
     return text if len(data) <= limit else _end_of(data[-limit:], len(data))
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def wanted(directory: str, commit: str) -> dict[str, str]:
-    """Return the submodules of a commit: the path of each, and its commit. Empty if *commit* is empty."""
+    """Return the commit of each submodule that *commit* refers to, by the path of the submodule. The result is empty if
+    *commit* is empty.
+    """
     if not commit:
         return {}
     entries = git.names(directory, "ls-tree", "-r", "-z", "--full-tree", commit)
@@ -27,8 +29,8 @@ def wanted(directory: str, commit: str) -> dict[str, str]:
 
 
 def fill(tree: str, commit: str) -> list[str]:
-    """Check out the submodules of the commit, which is checked out at *tree*, and theirs in turn, from repositories of
-    this machine. Returns the paths of those that none of these repositories has.
+    """Check out the submodules of *commit*, which is checked out at *tree*, and the submodules inside them, from
+    repositories of this machine. Returns the paths of the submodules that none of these repositories has.
     """
     missing = []
     for place, target in wanted(tree, commit).items():
@@ -53,8 +55,8 @@ def _checked_out(store: str, path: str, commit: str) -> bool:
 
 
 def _stores_for(tree: str, commit: str, place: str) -> Iterator[str]:
-    """Yield the directories that may have the submodule: those in the repository and its worktrees, and the submodule's
-    checkouts there.
+    """Yield the directories in which git may have stored the submodule at *place*: those in the repository and its
+    worktrees, and the checkouts of the submodule there.
     """
     common = git.common_directory(tree)
     name = _name_of(tree, commit, place)
@@ -88,8 +90,8 @@ def _run(store: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 @contextmanager
 def carried(work: Work, top: str, base: str, commit: str, branch: str) -> Iterator[None]:
-    """For a `with` block, copy the submodule commits that *commit* needs and *base* did not from an agent's worktree to
-    the checkout *top*, each on a new branch there. If the block fails, these branches are removed.
+    """Copy the submodule commits that *commit* needs and *base* did not from the agent's worktree *work* to the
+    checkout *top*, each to a new branch of the submodule. If the `with` block fails, these branches are removed.
 
     Raises:
         Conflict: The checkout lacks one of these submodules, or can't fetch from it.

@@ -26,8 +26,9 @@ class SetupFailed(errors.TeamsError):
 
 
 def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str], otherwise: str) -> None:
-    """Prepare the new worktree *tree* of the checkout *top* as the team's settings say: copy the ignored files of
-    `worktree.copy`, then run `worktree.setup` there with *environ*. *otherwise* says in the error what was not done.
+    """Prepare *tree*, a new worktree of the checkout *top*, as the team's settings say: copy the ignored files of
+    `worktree.copy`, then run `worktree.setup` in the worktree with *environ*. *otherwise* is the part of error messages
+    that says what was not done.
 
     Raises:
         SetupFailed: The command failed, or a pattern is outside the repository.
@@ -51,7 +52,9 @@ def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str], otherwi
 
 
 def _copy(patterns: list[str], top: str, tree: str) -> None:
-    """Copy the ignored files of the checkout that match a pattern; files that exist in the worktree stay."""
+    """Copy the ignored files of the checkout *top* that match one of the *patterns* to the worktree *tree*. Files that
+    exist in the worktree are not overwritten.
+    """
     if not patterns:
         return
     from shutil import copy2
@@ -77,9 +80,9 @@ def _copy(patterns: list[str], top: str, tree: str) -> None:
 def tree(
     team: Team, repository: str, commit: str, path: str, environ: Mapping[str, str], otherwise: str
 ) -> Iterator[str]:
-    """For a `with` block, have the commit checked out at *path*, with those of its submodules that this machine has,
-    and furnished as the team's worktrees are. Yields a remark that names missing submodules, or an empty string. An old
-    checkout at *path* is removed first, and this one afterwards. *otherwise* says in errors what was not done.
+    """Check out *commit* at *path* for a `with` block, prepare the checkout like a worktree of the team, and remove it
+    afterwards. An older checkout at *path* is removed first. Yields a remark that names the submodules that this
+    machine lacks, or "". *otherwise* is the part of error messages that says what was not done.
 
     Raises:
         SetupFailed, StorageFailed: The checkout can't be made or furnished.
@@ -106,8 +109,8 @@ def tree(
 
 @contextmanager
 def own_place(root: str, team: str, repository: str) -> Iterator[str]:
-    """For a `with` block, yield a path for a checkout that no other process uses. Checkouts of processes that were
-    killed are removed first.
+    """Yield, for a `with` block, a path at which no other process makes a checkout. Checkouts that killed processes
+    left behind are removed first.
     """
     directory = f"{root}/worktrees/{team}"
     for name in disk.names_in(directory):
@@ -131,7 +134,7 @@ def _give_back(lock: str, held: int) -> None:
 
 
 def clear(repository: str, path: str) -> None:
-    """Remove the checkout, even if it is only half there."""
+    """Remove the checkout at *path* from the repository, even if the checkout is incomplete."""
     if git.run(repository, "worktree", "remove", "--force", "--force", path).returncode == 0:
         return
     import shutil  # slow to import, and rarely needed
@@ -165,7 +168,8 @@ def place_of(root: str, team: str, agent: str) -> tuple[str, str]:
 
 
 def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
-    """Refuse a name whose worktree or branch exists: it may hold somebody's work.
+    """Refuse to make a worktree for the agent if its worktree or its branch exists already, because it may hold
+    somebody's work.
 
     Raises:
         AlreadyExists: The worktree or the branch exists, or another branch makes this name impossible.
@@ -192,7 +196,8 @@ def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
 
 
 def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
-    """Make a worktree of the checkout *top*, on a new branch from its commit. Returns its path and branch.
+    """Make a worktree for the agent, on a new branch that begins at the commit of the checkout *top*. Returns the path
+    and the branch.
 
     Raises:
         AlreadyExists: The worktree or the branch exists.
@@ -214,7 +219,7 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
 
 
 def provide_again(store: Store, team: Team, session: Session, environ: Mapping[str, str]) -> None:
-    """Make a session's worktree again that was removed since its last turn.
+    """Make the worktree of a session again after it was removed.
 
     Raises:
         Conflict: git did not make it, or the session does not say from which checkout.

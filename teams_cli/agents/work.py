@@ -36,8 +36,8 @@ _MOST_READ = 1 << 24
 
 
 class Work:
-    """The work in the repository or checkout at *path*. *name* is its path in the repository around it. A *bare* one is
-    the store of a submodule that is not checked out.
+    """The work in the checkout or repository at *path*. *name* is its path inside the repository around it. With
+    *bare*, *path* is the store of a submodule that is not checked out.
     """
 
     def __init__(self, path: str, name: str = "", bare: bool = False) -> None:
@@ -64,11 +64,11 @@ class Work:
         self.problem = ""
 
     def git(self, *words: str, given: str | None = None, **variables: str) -> str:
-        """Return the output of git there."""
+        """Run git in the checkout, and return its output."""
         return git.must(self.path, *git.LOOKING, *words, variables=self._variables(variables), given=given)
 
     def run(self, *words: str, given: str | None = None) -> CompletedProcess[str]:
-        """Return the outcome of git there, even if it fails."""
+        """Run git in the checkout, and return the ended process, even if git failed."""
         return git.run(self.path, *git.LOOKING, *words, variables=self._variables({}), given=given)
 
     def _variables(self, more: dict[str, str]) -> dict[str, str]:
@@ -77,12 +77,12 @@ class Work:
         return {**bare, **self.settings, **more}
 
     def names(self, *words: str, given: str | None = None, **variables: str) -> list[str]:
-        """Return the file names that git prints with -z."""
+        """Run git in the checkout with a command that separates file names by NUL (`-z`), and return the names."""
         return [name for name in self.git(*words, given=given, **variables).split("\0") if name]
 
     @property
     def state(self) -> str:
-        """`unknown` if git did not answer, `work`, or `empty`."""
+        """Whether there is work: `work`, `empty`, or `unknown` if git did not answer."""
         if self.problem:
             return "unknown"
         own = self.commits or self.changed or self.hidden or self.stashed or self.unfinished
@@ -100,7 +100,7 @@ class Work:
         return len({*self.changed, *self.hidden}) + sum(one.files for one in self.nested)
 
     def told(self) -> list[str]:
-        """Return the work that it holds as phrases, such as "2 commits"; empty if it holds none."""
+        """Return the work as phrases, such as "2 commits"; the list is empty if there is no work."""
         phrases = [f"may hold work: {self.problem}"] if self.problem else []
         counts = [(self.commits, "commit"), (len(self.changed), "uncommitted file"), (len(self.hidden), "hidden file")]
         phrases += [text.counted(count, what) for count, what in counts if count]
@@ -113,7 +113,9 @@ class Work:
 
 
 def of_worktree(path: str, branch: str, against: Sequence[str], origin: Origin) -> Work:
-    """Return the work in the worktree of an agent, on its *branch* or elsewhere, that the commits *against* lack."""
+    """Return the work in the worktree of an agent that the commits *against* do not contain, on the agent's *branch* or
+    elsewhere.
+    """
     work = Work(path)
     try:
         _look(work, [f"refs/heads/{branch}"], against, origin)
@@ -149,14 +151,14 @@ def _uncommitted_in_submodules(around: Work) -> Iterator[str]:
 
 
 def unfinished_in(own: str) -> str:
-    """Return what is unfinished in a checkout, such as "merge" or "rebase"; *own* is the directory with git's data of
-    it.
+    """Return what is unfinished in a checkout, such as "merge" or "rebase", or "" if nothing is. *own* is the directory
+    with git's data of the checkout.
     """
     return next((what for name, what in _UNFINISHED.items() if os.path.lexists(f"{own}/{name}")), "")
 
 
 def _look(work: Work, branches: list[str], against: Sequence[str], origin: Origin) -> None:
-    """Find all work in a checkout whose store outlives it.
+    """Find all work in a worktree, whose repository remains when the worktree is removed.
 
     Raises:
         StorageFailed: It is no checkout for git, or its `.git` file leads to another repository or worktree.
@@ -177,10 +179,10 @@ def _look(work: Work, branches: list[str], against: Sequence[str], origin: Origi
 
 
 def _identify(work: Work) -> None:
-    """Find its store, HEAD and branch.
+    """Find the store, HEAD, branch and unfinished operation of a checkout.
 
     Raises:
-        StorageFailed: It is no checkout of its own for git.
+        StorageFailed: git does not take the directory for a checkout of its own.
     """
     if not work.bare:
         top = work.git("rev-parse", "--show-toplevel").removesuffix("\n")
@@ -250,8 +252,8 @@ def _ignored(work: Work, origin: Origin) -> Iterator[tuple[str, str]]:
 
 
 def _by_rule(work: Work, names: list[str]) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """Return, by name, the file with the rule that ignores it and the rule; and the names that are ignored only in
-    part.
+    """Return two values: for each ignored name, the file with the rule that ignores it and that rule; and the names of
+    directories that are ignored only in part.
     """
     if not names:
         return {}, []
@@ -278,7 +280,7 @@ def _rules_before(work: Work, source: str, origin: Origin) -> set[str]:
 
 
 def _below(work: Work, name: str) -> Iterator[str]:
-    """Yield the files below a directory, or the file itself."""
+    """Yield the files below the directory *name*, or *name* itself if it is a file. Nested repositories are left out."""
     if not name.endswith("/"):
         yield name
         return
@@ -298,7 +300,9 @@ def _walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
 
 
 def _stashes_of(work: Work, branches: list[str]) -> Iterator[str]:
-    """Yield the stashes made in this checkout; all checkouts of a repository share one list."""
+    """Yield the commits of the stashes that were made in this checkout. All checkouts of a repository share one list of
+    stashes.
+    """
     if not _is_there(work, "refs/stash"):
         return
     log = _read(f"{work.own}/logs/HEAD")
@@ -315,7 +319,9 @@ def _stashes_of(work: Work, branches: list[str]) -> Iterator[str]:
 
 
 def _nested(work: Work, origin: Origin) -> Iterator[Work]:
-    """Yield the repositories inside: submodules, others, and stores of submodules that are not checked out."""
+    """Yield the work in each repository inside the checkout: in submodules, in other repositories, and in stores of
+    submodules that are not checked out.
+    """
     seen = set()
     for name in [] if work.bare else _places_of_repositories(work.path):
         one = Work(f"{work.path}/{name}", name)
@@ -349,8 +355,8 @@ def _nested(work: Work, origin: Origin) -> Iterator[Work]:
 
 
 def _distrust(work: Work, around: Work) -> None:
-    """Stop git from running commands there that the repository configures and the one around it does not: an agent that
-    may edit files can write such a configuration.
+    """Keep git from running commands that the repository of *work* configures and the one *around* it does not. An
+    agent that may edit files can write such a configuration.
     """
     named = _commands(work)
     trusted = _commands(around) if named else {}
@@ -364,7 +370,7 @@ def _distrust(work: Work, around: Work) -> None:
 
 
 def _commands(work: Work) -> dict[str, str]:
-    """Return the filter commands that are configured there, by key."""
+    """Return the filter commands that git is configured to run in the checkout, by the key of the setting."""
     entries = [entry.partition("\n") for entry in work.git("config", "--null", "--list").split("\0")]
     return {key: command for key, _, command in entries if _FILTER.fullmatch(key) and command}
 
@@ -379,7 +385,9 @@ def _places_of_repositories(top: str) -> Iterator[str]:
 
 
 def _stores_in(place: str) -> Iterator[str]:
-    """Yield the stores of submodules below that directory; their names may have slashes."""
+    """Yield the stores of submodules below the directory *place*, at any depth, because the names of submodules may
+    have slashes.
+    """
     if not os.path.isdir(place):
         return
     for directory, directories, files in _walk(place):
@@ -389,7 +397,9 @@ def _stores_in(place: str) -> Iterator[str]:
 
 
 def _recorded(work: Work, name: str, base: str) -> str:
-    """Return the commit of the submodule in the commit *base*, from before the agent began; empty if unknown."""
+    """Return the commit that the submodule *name* had in the commit *base*, before the agent began, or "" if that is
+    unknown.
+    """
     variables = {"GIT_LITERAL_PATHSPECS": "1"}
     listed = git.run(work.path, *git.LOOKING, "ls-tree", "-z", base, "--", name, variables=variables).stdout
     entry = listed.partition("\t")[0].split()
@@ -402,7 +412,7 @@ def _branches_of(work: Work) -> list[str]:
 
 
 def _look_at_store(work: Work, recorded: str) -> None:
-    """Count the commits in the store that no other repository is known to have."""
+    """Find the stashes in the store of *work*, and count the commits in it that no other repository is known to have."""
     listed = [line.split(" ") for line in work.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines()]
     fetched = [commit for commit, name in listed if name.startswith("refs/remotes/")]
     cloned = {name for _, name in listed if name.startswith("refs/tags/") and fetched}

@@ -29,9 +29,9 @@ _TRIALS = (".own-", ".landing-", _GONE)
 
 
 class Worktree:
-    """The worktree of one agent: the checkout *top* that it is merged into, with the branch *onto* and its commit
-    *tip*, and the work that this checkout lacks. *no_target* says why it can't be merged, if so. *known* is whether the
-    record of its agent can be read. *checkout* is what its agent was started in.
+    """The worktree of one agent, and the work in it. It is merged into the branch *onto*, which is checked out at *top*
+    and whose commit is *tip*; *no_target* says why that is impossible, or is "". *known* says whether the record of the
+    agent can be read. *checkout* is the checkout in which the agent was started.
     """
 
     def __init__(self, agent: str, path: str, branch: str, known: bool = True, checkout: str = "") -> None:
@@ -57,8 +57,9 @@ class Worktree:
         self.uncommitted = self.work.files
 
     def _find_target(self) -> None:
-        """Find the checkout that it was made from, and its branch. If that checkout is gone, take the main one of the
-        repository, provided that its branch contains the commit at which the worktree began.
+        """Find the checkout that the worktree was made from, and the branch of that checkout. If the checkout is gone,
+        take the main checkout of the repository, provided that its branch contains the commit at which the worktree
+        began.
         """
         if not os.path.isdir(checkouts.own_directory(self.path)):
             self.no_target = f"its repository is gone, or was moved: there, git worktree repair {self.path}"
@@ -84,11 +85,13 @@ class Worktree:
 
     @property
     def state(self) -> str:
-        """`unknown` if git did not answer, `work`, or `empty`."""
+        """Whether the worktree holds work: `work`, `empty`, or `unknown` if git did not answer."""
         return self.work.state
 
     def line(self, team: str) -> str:
-        """Return a line with its work, and commands for the human that run in any shell."""
+        """Return a line that says what work the worktree holds, with commands for the human to look at it, merge it or
+        remove it.
+        """
         where = f"{self.agent} --team {team}"
         if self.state == "empty":
             return f"{self.agent}: nothing on {self.branch}: `teams worktree remove {where} --as human`"
@@ -96,7 +99,7 @@ class Worktree:
         return f"{self.agent}: {' and '.join(self.work.told())} on {self.branch}: {ways}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as `teams worktree list --json` prints it."""
+        """Return the worktree as `teams worktree list --json` prints it."""
         return {
             "agent": self.agent,
             "path": self.path,
@@ -110,8 +113,8 @@ class Worktree:
 
 
 def all_of(store: Store, team: str) -> list[Worktree]:
-    """Return the worktrees of the team: those of its agents, also one whose directory was deleted while its branch
-    remains, and others in their folder, such as that of an agent whose record is damaged.
+    """Return the worktrees of the team, sorted by agent. They include worktrees whose directory was deleted while the
+    branch remains, and worktrees of agents whose record is damaged.
     """
     worktrees = []
     for session in ending.all_of(store, team, []):
@@ -128,7 +131,9 @@ def all_of(store: Store, team: str) -> list[Worktree]:
 
 
 def _is_left(top: str, path: str, branch: str) -> bool:
-    """Whether the branch of a worktree whose directory is gone exists, and is not checked out elsewhere."""
+    """Whether *branch*, the branch of a worktree whose directory *path* was deleted, exists and is not checked out
+    elsewhere.
+    """
     place = merging.checked_out(top, branch) if merging.tip_of(top, branch) else top
     return not place or os.path.realpath(place) == os.path.realpath(path)
 
@@ -185,7 +190,8 @@ def _diffs(work: works.Work, base: str, place: str) -> list[str]:
 
 def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[str, Any]:
     """Commit what the agent left uncommitted, merge its work into the branch that its worktree was made from, and
-    remove the worktree and its branch. With nothing to merge, they are only removed; `state` is then `removed`.
+    remove the worktree and its branch. If there is nothing to merge, the worktree and the branch are only removed, and
+    `state` in the result is `removed`.
 
     Raises:
         Conflict: An agent is at work there, the changes conflict, files are in the way, or the merge would leave some
@@ -235,7 +241,7 @@ def _refuse_unmergeable(tree: Worktree) -> None:
 
 
 def _beside_head(work: works.Work) -> str:
-    """Return what a submodule holds besides the commits of its HEAD; empty if nothing."""
+    """Return in words what a submodule holds besides the commits of its HEAD, or "" if it holds nothing else."""
     if work.changed or work.hidden or work.stashed or work.unfinished or work.nested_work:
         return " and ".join(work.told())
     listed = work.git("for-each-ref", "--format=%(refname)", "--no-merged", "HEAD", "refs/heads").split()
@@ -243,8 +249,8 @@ def _beside_head(work: works.Work) -> str:
 
 
 def _source(tree: Worktree) -> str:
-    """Return the commit that has all commits of the agent: HEAD, or its branch if HEAD is behind that and nothing is
-    changed.
+    """Return the commit that contains all commits of the agent: HEAD of its worktree, or the tip of its branch if HEAD
+    is behind the branch and no file is changed.
 
     Raises:
         Conflict: Neither has all of them.
@@ -269,8 +275,9 @@ def _not_merged(tree: Worktree, why: str) -> errors.Conflict:
 
 
 def _merged(store: Store, team: str, tree: Worktree, source: str, draft: str = "") -> str:
-    """Merge the work into the branch that the worktree was made from, and bring its checkout along. Returns the new
-    commit of that branch. *draft* is a commit with the uncommitted work, if there is any.
+    """Merge the commit *source* into the branch that the worktree was made from, and update the files of the checkout
+    of that branch. Returns the new commit of that branch. *draft* is a commit with the uncommitted work, or "" if there
+    is none.
 
     Raises:
         Conflict: This is not possible; everything is as it was.
@@ -301,7 +308,7 @@ def _merged(store: Store, team: str, tree: Worktree, source: str, draft: str = "
 
 
 def _move(tree: Worktree, team: str, commit: str, words: str) -> None:
-    """Move the branch and the files of its checkout to the commit.
+    """Move the branch that the worktree is merged into, and the files of its checkout, to the commit.
 
     Raises:
         Conflict: The branch moved meanwhile, or the files can't follow. Both are as they were.
@@ -321,8 +328,8 @@ def _move(tree: Worktree, team: str, commit: str, words: str) -> None:
 
 @contextmanager
 def _as_it_was(tree: Worktree, draft: str) -> Iterator[None]:
-    """For a `with` block: if it fails, restore the branch, the index and the files of the worktree, which a hook may
-    have changed.
+    """Restore the branch, the index and the files of the worktree if the `with` block fails, because a hook may have
+    changed them. *draft* is a commit with the files as they were.
     """
     index = f"{tree.work.own}/index"
     staged = disk.read_file(index, os.path.getsize(index)) if os.path.exists(index) else b""
@@ -446,8 +453,8 @@ def _is_in(place: str, directory: str) -> bool:
 
 
 def drop(store: Store, team: str, tree: Worktree, merged: str = "", before: Sequence[str] = ()) -> str | None:
-    """Keep what the worktree holds, and the drafts in *before*, then remove it and its branch. Returns the reference of
-    the kept work, or None if there was none.
+    """Keep the work in the worktree, and the drafts in *before*, then remove the worktree and its branch. *merged* is
+    the commit that merged the work, if any did. Returns the reference of the kept work, or None if there was no work.
 
     Raises:
         Conflict: The work can't be kept, or somebody is at work there; nothing is removed.
@@ -491,7 +498,8 @@ def _clear(path: str) -> None:
 
 
 def restore(store: Store, caller: Caller | None, ref: str, directory: str) -> dict[str, Any]:
-    """Bring kept work back in a new worktree of its team.
+    """Restore the kept work *ref* in a new worktree of its team. The kept work is looked for in the repository around
+    *directory* and in those recorded on this machine.
 
     Raises:
         NotFound: There is no such kept work.
