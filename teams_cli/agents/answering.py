@@ -36,14 +36,14 @@ from teams_cli.teams.teams import Member, Team
 SHADOW = "TEAMS_SHADOW"
 SHORT = 500
 _PRINTED = 8 << 20
-"""The bytes of output that are read of a copy."""
+"""How many bytes of the output of a copy are read."""
 
 
 class Shadow:
     """A process that answers a question for an agent, mostly a copy of its session.
 
-    It is given the question and prints the answer. With *may_be_gone*, the session may no longer exist: if copying
-    fails, the agent itself is asked.
+    The process gets the question and prints the answer. *may_be_gone* says that the session may no longer exist: if
+    copying it fails, the agent itself is asked.
     """
 
     may_be_gone = False
@@ -56,7 +56,9 @@ class Shadow:
         self.tag = f"{question.id}.{member.agent_id}.{os.getpid()}"
 
     def run(self, patience: float) -> tuple[str, bool]:
-        """Return the answer, or the reason for none, and whether it failed. All its processes are ended."""
+        """Run the process for at most *patience* seconds. Returns its answer, or the reason why there is none, and
+        whether it failed. Processes that it started are ended.
+        """
         try:
             done = self._process(patience)
         except subprocess.TimeoutExpired:
@@ -75,14 +77,14 @@ class Shadow:
         return done.returncode != 0
 
     def said(self, done: subprocess.CompletedProcess[str]) -> str:
-        """Return the answer in its output."""
+        """Return the answer in the output of the process."""
         return done.stdout
 
     def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
         raise NotImplementedError
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of the copy: it knows its agent's team, but has none of its rights."""
+        """Return the environment of the process, which names the team of the agent but gives none of its rights."""
         return {**environments.unnamed(self.environ), SHADOW: "1", processes.TAG: self.tag}
 
 
@@ -111,8 +113,8 @@ class AnswerCommand(Shadow):
 def run_to_end(
     words: list[str], given: str, environment: dict[str, str], directory: str, patience: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run the copy to its end, with *given* as its input; returns the beginning of its output. Processes that it leaves
-    behind are not waited for.
+    """Run a copy of an agent until it ends, with *given* as its input. Returns its exit status and the beginning of its
+    output. Processes that it leaves behind are not waited for.
 
     Raises:
         subprocess.TimeoutExpired: It takes longer than *patience* seconds.
@@ -150,11 +152,11 @@ def main() -> None:
 
 
 def start(store: Store, question: Question, environ: dict[str, str]) -> int | None:
-    """Put the question into the inbox of agents that nothing can answer for, and start a process that collects the
-    other answers. Returns its id; None if there is nothing to collect.
+    """Put the question into the inboxes of agents for which nothing else can answer, and start a process that collects
+    the other answers. Returns the id of that process; None if there is nothing to collect.
     """
     team = teams.get(store, question.team_name)
-    if all([_asked_at_once(store, question, member) for member in _asked(question, team)]):
+    if all([_ask_at_once(store, question, member) for member in _asked(question, team)]):
         return None
     own = {**environments.unnamed(environ), **store.variables, "TEAMS_TEAM": question.team_name}
     log = logs.begin(store, question.team_name, question.id)
@@ -162,8 +164,8 @@ def start(store: Store, question: Question, environ: dict[str, str]) -> int | No
 
 
 def is_cut_off(store: Store, question: Question) -> bool:
-    """Whether the process that collected the answers was killed before it was done. When it is done, it leaves no log,
-    or one that ends with a mark.
+    """Whether the process that collected the answers was killed before it was done. A process that was done leaves no
+    log, or a log that ends with a mark.
     """
     try:
         return not logs.read(logs.path_of(store, question.team_name, question.id), len(_DONE)).endswith(_DONE)
@@ -175,9 +177,9 @@ def _asked(question: Question, team: Team) -> list[Member]:
     return [member for name in question.waiting_for if (member := team.member(name)) is not None]
 
 
-def _asked_at_once(store: Store, question: Question, member: Member) -> bool:
-    """Whether the member now has the question in its inbox. One with a session, a terminal or a command is asked by the
-    process.
+def _ask_at_once(store: Store, question: Question, member: Member) -> bool:
+    """Put the question into the member's inbox, and return whether that was done. A member with a session, a terminal
+    or a command is asked by the process that collects the answers instead.
     """
     name = member.agent_id
     ways = (sessions.find, terminals.find, sessions.find_told)
@@ -191,7 +193,9 @@ def _asked_at_once(store: Store, question: Question, member: Member) -> bool:
 
 
 def collect(store: Store, team_name: str, key: str, user: Config) -> None:
-    """Have all who were asked answer, at most `max_shadows` at once. Each answer is recorded as it comes."""
+    """Get the answers of all members who were asked, at most `max_shadows` at once. Each answer is recorded as soon as
+    it comes.
+    """
     question = questions.get(store, team_name, key)
     team = teams.get(store, team_name)
     at_once = int(settings.value(team, "max_shadows"))
@@ -202,7 +206,7 @@ def collect(store: Store, team_name: str, key: str, user: Config) -> None:
 
 
 def _ask(store: Store, question: Question, member: Member, user: Config, writing: Lock) -> None:
-    """Have one member's copy answer, or ask the member itself. An unexpected error is recorded as its answer."""
+    """Have the member's copy answer, or ask the member itself. An unexpected error is recorded as the answer."""
     try:
         session = sessions.find(store, question.team_name, member.agent_id)
         if session and not sessions.is_started_here(store, question.team_name, session):
@@ -227,8 +231,8 @@ def _ask(store: Store, question: Question, member: Member, user: Config, writing
 
 
 def _insist(store: Store, question: Question, write: Callable[[], None]) -> None:
-    """Call *write*, and repeat it while the store is busy and the question's time is not over: somebody waits for the
-    answer.
+    """Call *write*, and repeat that while the store is busy and there is time left to answer the question, because
+    somebody waits for the answer.
     """
     complaints = logs.Complaints()
     while True:
@@ -248,8 +252,8 @@ def _complain(line: str) -> None:
 
 
 def _record(store: Store, question: Question, name: str, content: str, failed: bool, writing: Lock) -> None:
-    """Record the answer, and tell the agent what was said in its name, which wakes nobody. Answers to one question are
-    recorded one at a time, since they change the same record.
+    """Record the answer, and notify the agent of what was answered in its name, without waking it. Answers to one
+    question are recorded one at a time, because they change the same record.
     """
     data = content.encode(errors="replace")
     if len(data) > text.MAX_MESSAGE:
@@ -269,7 +273,7 @@ def _record(store: Store, question: Question, name: str, content: str, failed: b
 
 
 def _ask_itself(store: Store, question: Question, member: Member) -> None:
-    """Put the question into the inbox of an agent that can't be copied. It is resumed if it is idle."""
+    """Put the question into the inbox of an agent that can't be copied, which resumes the agent if it is idle."""
     waits = "" if question.asker_pid is None else f"{question.from_} is BLOCKED waiting for your answer. "
     how = f"({waits}Answer within {length(question.timeout)}: teams answer {question.id} TEXT)"
     body = f"{question.question}\n{how}\n{asking.how_deep(question.depth)}"

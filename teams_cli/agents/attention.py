@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_NAMED = 20
 
 _MOST_RECALLED, _RECALLED, _SHOWN = 10, 201, 2001
-"""The number of messages in a glance; the characters shown of one that was shown before, and of a new one."""
+"""How many messages `glance` shows, and how many characters of a message that was shown before, and of a new one."""
 _STATUS = 101
 """The characters shown of another agent's status."""
 
@@ -34,11 +34,11 @@ _HINT_IN_TOOLS = f'{_HINT}broadcast(message="what you are working on")'
 
 
 def payload(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -> dict[str, Any]:
-    """The other agents and your unhandled messages, as the synthetic result of a `broadcast` tool.
+    """Return the other agents and the caller's open messages, in the form of the result of a tool `broadcast`.
 
-    It is made for the end of the context of the next model call. Messages come again at every call until they are
-    handled; being shown marks them as read. `hint` is there until you have announced yourself. Of many, `more` counts
-    those that wait for the next call or for `read-messages`.
+    A client adds it to the end of the context of the next model call. Messages come again at every call until they are
+    handled; being shown marks them as read. `hint` is there until the caller has announced itself. If there are too
+    many messages, `more` counts those that are left for the next call or for `read-messages`.
     """
     mail = reading.read(store, team_name, caller, Selection(room=text.MOST_ANSWER), [], once_told, turn=0)
     shown = [Message.from_json(document) for document in mail]

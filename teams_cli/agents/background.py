@@ -24,8 +24,8 @@ from teams_cli.teams.config import Config
 
 
 class LoneProcess:
-    """A program, *module*, of which each team has at most one process on a machine: it holds the *lock* file while it
-    runs.
+    """A program, *module*, of which each team has at most one process on a machine. That process holds the lock file
+    *lock* while it runs.
     """
 
     def __init__(self, module: str, lock: str) -> None:
@@ -33,8 +33,8 @@ class LoneProcess:
         self._lock = lock
 
     def start(self, store: Store, team: str, environ: Mapping[str, str], own: Mapping[str, str]) -> None:
-        """Start the process with the environment *own*, unless it runs. Inside a client's sandbox (as *environ* tells),
-        which would end it, none is started.
+        """Start the process with the environment *own*, unless it runs already. Inside a client's sandbox, which
+        *environ* shows, none is started, because the sandbox would end it.
 
         Raises:
             StorageFailed: Its lock or its log can't be made.
@@ -50,19 +50,19 @@ class LoneProcess:
         processes.start_own(self._module, [], {**own, "TEAMS_TEAM": team}, log)
 
     def hold(self, store: Store, team: str) -> int | None:
-        """Return its lock as a descriptor to close; None if another process holds it."""
+        """Take the lock, and return it as a descriptor to close; None if another process holds it."""
         return locks.hold(self._path(store, team), store.root)
 
     def is_there(self, store: Store, team: str) -> bool:
-        """Whether it runs."""
+        """Whether the process runs."""
         return bindings.is_locked(self._path(store, team))
 
     def attend(
         self, store: Store, team: str, begin: Callable[[], Callable[[], bool]], complain: Callable[[str], object]
     ) -> None:
-        """Run as this process: look at every change in the team, until a look returns that nothing is left to do here,
-        the team is gone, or another process holds the lock. *begin* makes the function that looks, each time the lock
-        is taken. A failed look is repeated, and its reason is given to *complain* once.
+        """Run as this process: look at every change in the team, until a look returns that nothing is left to do, the
+        team is gone, or another process holds the lock. *begin* makes the function that looks, each time the lock is
+        taken. A failed look is repeated, and *complain* gets its reason once.
         """
         complaints = logs.Complaints()
         while (held := self.hold(store, team)) is not None:
@@ -108,7 +108,7 @@ def start_for_terminals(store: Store, team: str, environ: Mapping[str, str]) -> 
 
 
 def start_keeper(store: Store, team: str, session: Session, config: Config | None, environ: Mapping[str, str]) -> None:
-    """Start the keeper of a session. If that fails, the session has failed, and its caller is notified. Inside a
+    """Start the keeper of a session. If that fails, the session ends as failed, and its caller is notified. Inside a
     client's sandbox the start is left to the keeper of that client, which is outside.
     """
     if by := environ.get(SANDBOX) and environ.get("TEAMS_AGENT_ID"):
@@ -147,7 +147,7 @@ def _change_start(store: Store, team: str, session: Session, change: Callable[[S
 
 
 def start_left(store: Store, team: str, agent: str, config: Config | None, environ: Mapping[str, str]) -> None:
-    """Start the agents that the client of *agent* started inside its sandbox, with no more permissions than *agent*
+    """Start the agents that the client of *agent* asked for inside its sandbox, with no more permissions than *agent*
     has.
     """
     for session, _ in store.scan(team, sessions.SESSION, []):

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 class TurnUsage(Record):
-    """The use of one turn. *tokens* is None if its client did not report them; *tasks* is empty if it was only for
-    messages.
+    """The tokens and the time that one turn used. *tokens* is None if the client did not report them; *tasks* is empty
+    if the turn was only for messages.
     """
 
     nested = {"tokens": Tokens}  # noqa: RUF012
@@ -45,7 +45,9 @@ class TurnUsage(Record):
 
 
 class Usage(Record):
-    """The use of one agent, turn by turn. *said* is the client's own count since the beginning of its session."""
+    """The tokens and the time that one agent used, turn by turn. *said* is what the client itself counted since the
+    beginning of its session.
+    """
 
     nested = {"turns": TurnUsage, "said": Tokens, "owed": Owed}  # noqa: RUF012
 
@@ -60,7 +62,7 @@ USAGE: Kind[Usage] = Kind("usage", Usage, key="agent", logins="own")
 
 
 def all_usage(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Usage]:
-    """Return the use of every agent that `teams` started."""
+    """Return the usage of every agent that `teams` started."""
     return [usage for usage, _ in store.scan(team, USAGE, problems)]
 
 
@@ -78,8 +80,8 @@ def record_usage(
     began: str,
     owes: Callable[[TurnUsage], Sequence[Owed]],
 ) -> TurnUsage:
-    """Add a turn that is over to the use of its agent. *owes* makes the notices that follow from it, in the same
-    commit.
+    """Add a turn that has ended to the usage of its agent, and return it. *owes* returns the notices that follow from
+    the turn; they are stored together with it, and then sent.
     """
     now = teams.now(store)
     seconds = (parse_rfc3339(now) - parse_rfc3339(began)).total_seconds()
@@ -126,8 +128,8 @@ _WARNED_AT = 0.8
 
 
 class Budget:
-    """The limit of tokens and those used: of the team if *of* is empty, else of the agent or run with that name. The
-    use of *uncounted* turns is unknown.
+    """A limit of tokens, and the number *taken* of it. It is the team's budget if *of* is empty, else that of the agent
+    or run with that name. How many tokens *uncounted* turns used is not known.
     """
 
     def __init__(self, of: str, limit: int, taken: int, uncounted: int) -> None:
@@ -147,7 +149,7 @@ class Budget:
 
     @property
     def raised_by(self) -> str:
-        """The command that raises it."""
+        """The command that raises the budget."""
         return f"teams set {SETTING} TOKENS{f' --for {self.of}' if self.of else ''}"
 
     def to_document(self) -> dict[str, Any]:
@@ -156,7 +158,7 @@ class Budget:
 
 
 def of_team(store: Store, team: Team) -> list[Budget]:
-    """Return all budgets that are set."""
+    """Return all budgets of the team."""
     return list(_with_taken(store, team, _limits(team)))
 
 
@@ -196,8 +198,8 @@ def change(store: Store, team_name: str, caller: Caller | None, of: str, tokens:
 
 
 def warnings(store: Store, team_name: str, session: Session, took: TurnUsage) -> list[Owed]:
-    """Return the notices to the leader and the human about budgets of which the turn reached 80 or 100 %. Their uids
-    are made from budget and limit, so that each is sent once.
+    """Return the notices to the leader and the human about budgets of which the turn *took* reached 80 or 100 %. Their
+    uids are made from budget and limit, so that each is sent once.
     """
     team = teams.get(store, team_name)
     now = total_tokens([took])
@@ -227,7 +229,7 @@ def _concerning(team: Team, agent: str, run: str) -> dict[str, int]:
 
 
 def _with_taken(store: Store, team: Team, limits: dict[str, int]) -> Iterator[Budget]:
-    """Yield the budgets with what is used of each. Records that can't be read are not counted."""
+    """Yield the budgets with the number of tokens that are used of each. Records that can't be read are not counted."""
     taken = all_usage(store, team.name, []) if limits else []
     for of, limit in limits.items():
         turns = [turn for each in taken for turn in each.turns if of in ("", each.agent, turn.run)]

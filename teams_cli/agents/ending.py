@@ -1,4 +1,4 @@
-"""End the session of an agent, and settle sessions whose keeper is gone."""
+"""End the session of an agent, and end sessions whose keeper is gone as lost."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ _LINGER = 5.0
 
 
 def current(store: Store, team: str, agent: str) -> Session | None:
-    """Return the agent's session, settled as lost if its keeper is gone; None if `teams` did not start the agent."""
+    """Return the agent's session; None if `teams` did not start the agent. A session whose keeper is gone is ended as
+    lost first.
+    """
     session = find(store, team, agent)
     return session if session is None else _settled(store, team, session)
 
 
 def started(store: Store, team: str, agent: str) -> Session:
-    """Return the session of an agent that `teams` started, settled as lost if its keeper is gone.
+    """Return the session of an agent that `teams` started. A session whose keeper is gone is ended as lost first.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.
@@ -47,18 +49,20 @@ def started(store: Store, team: str, agent: str) -> Session:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Session]:
-    """Return all sessions of the team, lost ones settled."""
+    """Return all sessions of the team. Sessions whose keeper is gone are ended as lost first."""
     return [_settled(store, team, session) for session, _ in store.scan(team, SESSION, problems)]
 
 
 def children(store: Store, team: str, agent: str) -> list[Session]:
-    """Return the sessions that the agent started, lost ones settled."""
+    """Return the sessions of the agents that *agent* started. Sessions whose keeper is gone are ended as lost first."""
     sessions = [session for session, _ in store.scan(team, SESSION, []) if session.caller == agent]
     return [_settled(store, team, session) for session in sessions]
 
 
 def of_run(store: Store, team: str, run: str) -> list[Session]:
-    """Return the sessions of one run in the order of their start, lost ones settled."""
+    """Return the sessions of one run in the order of their start. Sessions whose keeper is gone are ended as lost
+    first.
+    """
     return sorted((s for s in all_of(store, team, []) if s.run == run), key=lambda s: s.created_at)
 
 
@@ -94,7 +98,9 @@ def is_lost(store: Store, team: str, session: Session) -> bool:
 
 
 def _keeper_is_on_its_way(store: Store, team: str, session: Session) -> bool:
-    """Whether a keeper was started that does not hold the session yet, because the process that started it is gone."""
+    """Whether a keeper was started that does not hold the session yet. The process that started it may have ended
+    before it could record that.
+    """
     if session.state != "starting" or session.outcome or session.host != store.host:
         return False
     named = {"TEAMS_HOME": store.root, "TEAMS_TEAM": team, "TEAMS_AGENT_ID": session.agent}
@@ -102,7 +108,9 @@ def _keeper_is_on_its_way(store: Store, team: str, session: Session) -> bool:
 
 
 def frozen_keeper(session: Session) -> int | None:
-    """Return the process id of the session's keeper, if it runs on this machine and is stopped, as by SIGSTOP."""
+    """Return the process id of the session's keeper, if it runs on this machine and is stopped, as by SIGSTOP; else
+    None.
+    """
     pid = session.keeper_pid
     if pid is None or processes.has_ended(pid, session.keeper_started, session.keeper_boot) is not False:
         return None
@@ -110,8 +118,8 @@ def frozen_keeper(session: Session) -> int | None:
 
 
 def _settled(store: Store, team: str, session: Session) -> Session:
-    """Return the session, settled if it is lost, and given back if nobody sits in its place any more. If the store
-    can't be written, it stays as it is.
+    """Return the session after what is overdue is done: it is ended if it is lost, and given back to the agent if
+    nobody sits in the agent's place any more. If the store can't be written, the session is returned unchanged.
     """
     if not session.taken_by and not is_lost(store, team, session):
         return session
@@ -168,11 +176,12 @@ def finish(
     exit_status: int | None = None,
     earlier: Sequence[str] = (),
 ) -> Session:
-    """End this generation of the session. Its caller gets the output, or why there is none, exactly once, unless mail
-    resumed the agent and it answered by mail. *earlier* are the outputs of its turns before the last.
+    """End this generation of the session. Its caller gets the output, or the reason why there is none, exactly once.
+    The caller gets nothing if mail resumed the agent and the agent answered by mail. *earlier* are the outputs of the
+    turns before the last.
 
     First the outcome is stored, then the message under a uid of the generation, and only then is the session done.
-    After a crash in between, whoever finds it continues from what is stored.
+    After a crash in between, the process that finds the session continues from what is stored.
     """
     from teams_cli.agents import outputs
 
@@ -203,8 +212,8 @@ def finish(
 
 
 def _tell_team(store: Store, team: Team, ended: Session) -> None:
-    """If nothing resumes the agent, free the tasks that are reserved for it. If it completed and has a branch, tell the
-    other members once where its work is.
+    """Free the tasks that are reserved for the agent, if nothing resumes it. If it completed and has a branch, notify
+    the other members once of where its work is.
     """
     if ended.outcome in ("stopped", "lost"):
         assigning.free_all(store, team, ended.agent, f"{ended.agent} was {ended.outcome}")
@@ -225,7 +234,7 @@ def _tell_team(store: Store, team: Team, ended: Session) -> None:
 
 
 def lapse(store: Store, team: str, session: Session) -> None:
-    """Undo the start of a generation that found nothing to do."""
+    """End a generation of the session that found nothing to do, with the outcome of the generation before."""
 
     def change(latest: Session) -> Session:
         if latest.ended or latest.generation != session.generation:
@@ -236,8 +245,8 @@ def lapse(store: Store, team: str, session: Session) -> None:
 
 
 def unfinished(store: Store, team: str, agent: str) -> tuple[list[str], list[str]]:
-    """Return why the agent may not finish yet: the agents that still work for it, and its unread messages. It may if
-    both are empty.
+    """Return why the agent may not finish yet: the agents that still work for it, and its unread messages. The agent
+    may finish if both lists are empty.
     """
     going = [session.agent for session in children(store, team, agent) if not session.ended]
     return going, [f"msg-{number}" for number in inboxes.unread(store, team, agent)]

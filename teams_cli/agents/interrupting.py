@@ -69,7 +69,7 @@ def interject(
 
 
 def _interrupt(store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str]) -> bool:
-    """Make the message the next turn of its recipient; returns whether that ends a running turn."""
+    """Make the message the next turn of its recipient. Returns whether that ends a running turn."""
 
     def ask(session: Session) -> Session:
         if session.taken_by:
@@ -95,7 +95,7 @@ def deliver_interruptions(
     fyi: bool = False,
     ack_by: str | None = None,
 ) -> tuple[Message, bool]:
-    """Send a message, and interrupt what its recipient is doing if *now*; None means as the team's setting `delivery`
+    """Send a message, and with *now* interrupt what its recipient is doing; None means as the team's setting `delivery`
     says. Returns the message, and whether a turn was ended for it.
 
     The message is stored in any case. An agent that `teams` did not start, or that was stopped, can't be interrupted.
@@ -118,7 +118,7 @@ def deliver_interruptions(
 
 
 def _hand_in(store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str], now: bool) -> bool:
-    """Deliver a stored message, *now* or with the next turn; returns whether that ends a running turn."""
+    """Deliver a stored message, *now* or with the next turn. Returns whether that ends a running turn."""
     session = ending.current(store, team.name, message.to)
     if session is None or (session.ended and session.outcome == "stopped"):
         return False
@@ -129,8 +129,8 @@ def _hand_in(store: Store, team: Team, caller: Caller, message: Message, environ
 
 
 def _may_interject(store: Store, team_name: str, caller: Caller, to: str, by_setting: bool) -> bool:
-    """Whether the caller may interrupt. If only the setting asks for it, a caller who may not still sends the
-    message.
+    """Return whether the caller may interrupt the member *to*. If only the setting asks for that (*by_setting*), a
+    caller who may not is not refused, because the message is sent all the same.
     """
     try:
         require(store, team_name, caller, "interject", to)
@@ -142,7 +142,8 @@ def _may_interject(store: Store, team_name: str, caller: Caller, to: str, by_set
 
 
 def stop_unattended(store: Store, team: str, caller: Caller | None, agent: str, environ: Mapping[str, str]) -> bool:
-    """End the client of an agent that was opened detached; False if it has none on this machine.
+    """End the client of an agent that was opened with `open --detach`. Returns False if the agent has no such client on
+    this machine.
 
     Raises:
         Conflict: The agent did not end in time.
@@ -191,7 +192,7 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patien
 
 
 def _ask_to_stop(store: Store, team: str, agent: str, by: str) -> tuple[Session, Session]:
-    """Have a running session end, and an ended one never resume; returns it before and after."""
+    """Have a running session end, and an ended session never resume. Returns the session before and after that."""
 
     def ask(session: Session) -> Session:
         if not session.ended:
@@ -231,7 +232,7 @@ def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Se
 def take_over(
     store: Store, team: str, caller: Caller | None, agent: str, client: str, environ: Mapping[str, str]
 ) -> Session:
-    """Have an agent rest once its turn is over, and this process hold its session, because a person takes its place.
+    """Pause an agent after its turn, and have this process hold its session, because a person takes the agent's place.
 
     Raises:
         AgentNotFound: `teams` started no such agent.
@@ -280,7 +281,7 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> S
 
 
 def wake(store: Store, team_name: str, caller: Caller, session: Session, environ: Mapping[str, str]) -> Session:
-    """Give a resumed agent the mail that waited for it; returns its session after that."""
+    """Give a resumed agent the mail that waited for it. Returns its session after that."""
     if session.ended:
         waking.wake(store, teams.get(store, team_name), caller.config, [session.agent], caller.name, environ)
     return sessions.find(store, team_name, session.agent) or session
@@ -307,10 +308,10 @@ def restart(
     request = f"{standing.caller.name}~{messages.checked_uid(uid)}" if uid is not None else None
 
     def with_restart(session: Session) -> Session:
-        """Return the session with the request. *sent* becomes the message of an earlier request that is still open."""
+        """Return the session with the restart. *sent* becomes the message of an earlier restart that is still open."""
         nonlocal sent
         if request and session.restarted == request:  # the command is repeated
-            sent = _last_told(store, team, session)
+            sent = _open_restart(store, team, session)
             return session
         sitting.refuse_stopped(session)
         sitting.refuse_taken(session)
@@ -319,7 +320,7 @@ def restart(
             restarted = restarted.having(fresh=True)
         if request:
             restarted = restarted.having(restarted=request)
-        sent = None if session.interjected <= session.delivered else _last_told(store, team, session)
+        sent = None if session.interjected <= session.delivered else _open_restart(store, team, session)
         if sent or restarted.begins_again:
             return restarted
         uid_of_turn = f"{agent}~{BEGIN_AGAIN}-{session.generation}-{session.turns}"
@@ -337,17 +338,15 @@ def restart(
     return message
 
 
-def _last_told(store: Store, team: str, session: Session) -> Message | None:
-    """Return the message of the last restart that was not delivered or is the last interjection; None if there is
-    none.
-    """
+def _open_restart(store: Store, team: str, session: Session) -> Message | None:
+    """Return the last interjection of the agent if it is the message of a restart; None if it is not."""
     last = store.fetch(team, MESSAGE, [session.interjected], [])
     return last[0] if last and last[0].about == BEGIN_AGAIN else None
 
 
 def _tell(store: Store, team: str, session: Session, body: str) -> Message:
-    """Send the message of the restart that the session owes. If it can't be sent now, it has no number yet, and a later
-    command sends it.
+    """Send the message of the restart that the session owes, and return it. If it can't be sent now, the returned
+    message has no number, and a later command sends it.
     """
     sent: dict[str, Message] = {}
     deliver(store, team, SESSION, session, sent)

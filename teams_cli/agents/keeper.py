@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from teams_cli.records.types import Outcome, SessionState
 
 _BEAT = 30.0
-_SAID = 4096
-"""The characters at the end of a failed client's output in which the reason is looked for."""
+_SEARCHED = 4096
+"""How many characters at the end of a failed client's output are searched for the reason."""
 
 
 def main() -> None:
-    """Keep the agent that the environment names, unless another process does."""
+    """Run the agent that the environment names, unless another process does."""
     team, agent = os.environ["TEAMS_TEAM"], os.environ["TEAMS_AGENT_ID"]
     store = opening.from_environment(os.environ)
     try:
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 class Keeper:
-    """Keeps one agent's session."""
+    """Runs the turns of one agent, and keeps the record of its session."""
 
     def __init__(self, store: Store, team: str, session: Session, user: Config) -> None:
         self.store = store
@@ -107,7 +107,9 @@ class Keeper:
                 return self._revive()
 
     def _work(self, batch: list[Message]) -> bool:
-        """Run one turn, and wait for the agents that it started; returns whether to continue."""
+        """Run one turn with the messages in *batch*, and wait for the agents that it started. Returns whether to
+        continue.
+        """
         turn = None
         if not (reason := self._to_stop()):
             if budget := budgets.used_up(self.store, self.team, self.agent, self.session.run):
@@ -128,14 +130,14 @@ class Keeper:
         return reason is None
 
     def _failed(self, turn: Turn, batch: list[Message]) -> bool:
-        """End as failed. If the provider's limit is the reason, do what the setting onLimit says instead: end, wait, or
-        take another client.
+        """End the session as failed, and return False. If the provider's limit is the reason, do instead what the
+        setting onLimit says: end, wait, or take another client. Returns whether to continue.
         """
         last_words = logs.end_of_turn(self.store, self.team, self.agent, self._now().turns, logs.END)
         why = f"{ending_of(turn.status)}{': ' + last_words if last_words else ''}"
         # Only what the client itself says of the failure counts: its tools may have printed any error.
-        errors_printed = logs.of_turn(self.store, self.team, self.agent, self._now().turns, "err", _SAID)
-        printed = f"{output.failure_in(self.profile, turn.printed)[-_SAID:]}\n{errors_printed}"
+        errors_printed = logs.of_turn(self.store, self.team, self.agent, self._now().turns, "err", _SEARCHED)
+        printed = f"{output.failure_in(self.profile, turn.printed)[-_SEARCHED:]}\n{errors_printed}"
         until = resuming.limited_until(self.store, printed) if self.profile.has_provider else None
         if until is None:
             self._end("failed", why, turn.status)
@@ -177,8 +179,8 @@ class Keeper:
         self._change(lambda session: session.having(**fresh))
 
     def _rest(self, budget: Budget) -> bool:
-        """End without another turn, because a budget is used up: with the last output, or as failed if there was no
-        turn.
+        """End the session without another turn, because a budget is used up. It ends with the last output, or as failed
+        if there was no turn. Returns False.
         """
         if self._now().turns:
             self._end("completed", None, 0)
@@ -187,7 +189,9 @@ class Keeper:
         return False
 
     def _guard(self, batch: list[Message]) -> bool:
-        """Whether the loop guard has the agent rest instead of taking these messages; never after an interjection."""
+        """Return whether the agent is not to take the messages in *batch*: it was paused, or the loop guard pauses it
+        now. Messages that come with an interjection are always taken.
+        """
         session = self._now()
         if session.pause_asked or session.interrupted:
             return not session.interrupted
@@ -198,7 +202,7 @@ class Keeper:
         return False
 
     def _revive(self) -> None:
-        """Start over if mail came at the last moment, whose sender may have seen the session still running."""
+        """Start the session again if mail came at the last moment: its sender may have seen it still running."""
         mail = self._batch()
         if mail:
             team = teams.get(self.store, self.team)
@@ -228,7 +232,9 @@ class Keeper:
             logs.sweep(self.store, self.team, self.agent)
 
     def _batch(self) -> list[Message]:
-        """Return the messages for the next turn in the order of arrival, those that the session owes included."""
+        """Return the messages for the next turn in the order of arrival. Notices that the session owes are sent first,
+        because some are for the agent itself.
+        """
         session = self._now()
         if session.owed:
             notices.settle(self.store, self.team, SESSION.also_closed, self.agent)
@@ -287,7 +293,9 @@ class Keeper:
         return turn
 
     def _note_turn(self, batch: list[Message]) -> None:
-        """Record the turn with its messages, then that they are read. In this order, a killed keeper loses none."""
+        """Record that the turn was given the messages in *batch*, then mark them as read. In this order, a keeper that
+        is killed loses no message.
+        """
         last = max((message.number for message in batch), default=0)
 
         def change(session: Session) -> Session:
@@ -301,7 +309,9 @@ class Keeper:
         inboxes.mark_read(self.store, self.team, self.agent, {message.number for message in batch}, turn)
 
     def _note_usage(self, turn: Turn, began: str) -> None:
-        """Record the use of the turn. A failure here is no failure of the agent."""
+        """Record the tokens and the time that the turn used. If that fails, the failure is logged, and the agent
+        continues.
+        """
         session = self._now()
         try:
             budgets.record_usage(
@@ -317,7 +327,7 @@ class Keeper:
             sys.stderr.write(f"the tokens of turn {session.turns} were not counted: {problem.message}\n")
 
     def _learn_session(self, printed: str) -> None:
-        """Record the session id that the client printed, if it makes one itself."""
+        """Record the session id that the client printed, if the client makes its ids itself."""
         session_id = output.session_id_in(self.profile, printed)
         if session_id and sessions.is_session_id(session_id):
             self.session = self.session.having(session_id=session_id, session_known=True)
@@ -329,14 +339,16 @@ class Keeper:
             background.start_left(self.store, self.team, self.agent, self.config, os.environ)
 
     def _look(self) -> None:
-        """From time to time while the client runs: record that the agent is alive, and settle lost children."""
+        """Record that the agent is alive, compare its work with that of others, and end the sessions of agents that it
+        started if they are lost. This is called from time to time while the client runs.
+        """
         agents.saw(self.store, self.team, self.agent, every=self.beat)
         self.overlaps.look()
         ending.children(self.store, self.team, self.agent)
 
     def _wait_for_children(self) -> Reason | None:
-        """Block until the agents that it started are done, or a message interrupts; returns why it is to stop, if
-        so.
+        """Wait until the agents that this agent started are done, or a message interrupts the wait. Returns the reason
+        to stop the agent, or None.
         """
 
         def settled() -> bool:
@@ -358,8 +370,8 @@ class Keeper:
         return self._to_stop()
 
     def _is_asked(self) -> bool:
-        """Whether a question, or a message of an agent that it started, waits for it: both would wait for each other
-        forever.
+        """Whether this agent has a question, or a message from an agent that it started. If it did not answer, each
+        would wait for the other forever.
         """
         own = {child.agent for child in ending.children(self.store, self.team, self.agent)}
         return any(
@@ -372,8 +384,8 @@ class Keeper:
         self._change(lambda s: s if s.ended else s.having(state=state))
 
     def _change(self, change: Callable[[Session], Session]) -> Session:
-        """Change the session, also in a closed team, where running agents still come to their end; returns it after
-        that.
+        """Change the session and return it. This is possible in a closed team too, where running agents still come to
+        their end.
         """
         return update(self.store, self.team, SESSION.also_closed, self.agent, change)[1]
 

@@ -47,7 +47,7 @@ def is_wanted(team: Team) -> bool:
 
 
 def so_now(store: Store, team: Team) -> dict[str, Event]:
-    """Return the present events, each under a key of its own."""
+    """Return the events of the team that hold at present, each under a key of its own."""
     now: dict[str, Event] = {}
     for asked in questions.all_of(store, team.name, []):
         if asked.open and HUMAN in asked.waiting_for:
@@ -113,7 +113,9 @@ def take_news(store: Store, team: Team) -> list[Event]:
 
 
 def tell(store: Store, team: Team, events: list[Event], environ: Mapping[str, str]) -> None:
-    """Run the human's commands for these events, each once for all its events. The human is notified of a failure."""
+    """Run the human's commands for these events: each command once, with all its events. The human is notified of a
+    command that fails.
+    """
     by_command: dict[str, list[Event]] = {}
     for event in events:
         if command := _command(team, event["event"]):
@@ -126,12 +128,14 @@ def tell(store: Store, team: Team, events: list[Event], environ: Mapping[str, st
 
 
 def document(team: str, events: list[Event], at: str) -> Event:
-    """Return the JSON on the standard input of the command."""
+    """Return the JSON that a command of the human gets on its standard input."""
     return {"team": team, "at": at, "text": "\n".join(event["text"] for event in events), "events": events}
 
 
 def run(command: str, given: Event, environ: Mapping[str, str]) -> str:
-    """Run a command of the human with that JSON on its standard input; returns why it failed, empty if it did not."""
+    """Run a command of the human with *given* as JSON on its standard input. Returns why it failed, or "" if it
+    succeeded.
+    """
     try:
         done = subprocess.run(
             ["sh", "-c", command],
@@ -157,7 +161,9 @@ def _command(team: Team, event: str) -> str:
 
 
 def environment(store: Store, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a command of the human: that of the caller, and which store the team is in."""
+    """Return the environment for a command of the human: that of the caller, without an agent's name and token, and
+    with the variables that name the store.
+    """
     kept = {key: value for key, value in environ.items() if key not in ("TEAMS_AGENT_ID", "TEAMS_TOKEN")}
     return {**kept, "PATH": kept.get("PATH", os.defpath), **store.variables}
 
@@ -167,7 +173,7 @@ REST = 1.0
 
 
 def start(store: Store, team: Team, environ: Mapping[str, str]) -> None:
-    """Start the notifier of the team, if an event has a command and it does not run. Not from inside a client's
+    """Start the notifier of the team, if an event has a command and no notifier runs. None is started inside a client's
     sandbox.
     """
     if is_wanted(team):
@@ -175,7 +181,7 @@ def start(store: Store, team: Team, environ: Mapping[str, str]) -> None:
 
 
 def main() -> None:
-    """Report events until none has a command or the team is closed."""
+    """Report events until no event has a command or the team is closed."""
     store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
     NOTIFIER.attend(store, team, lambda: partial(_look, store, team, os.environ), sys.stderr.write)
 

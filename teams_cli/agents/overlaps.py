@@ -294,7 +294,7 @@ class Teller:
 
 
 class _Seen:
-    """Keeps the state of all worktrees at the last comparison in a file, so that the next process does not repeat it."""
+    """Keeps the state of all worktrees at the last comparison in a file, so that no other process repeats it."""
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -25,9 +25,7 @@ _BESIDE = ("runs", "logs", "started")
 
 
 def found(store: Store, caller: Caller | None, days: float, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
-    """Return the teams that were closed at least that many days ago. `kept` says why a team can't be removed, else it
-    is None.
-    """
+    """Return the teams that were closed at least *days* ago. `kept` says why a team can't be removed, or is None."""
     rows = []
     for team in teams.all_of(store, problems):
         closed = team.closed_at or team.created_at

@@ -27,12 +27,12 @@ _RESUMABLE = ("completed", "failed", "lost")
 
 
 def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = False) -> Session | None:
-    """Take an idle session out of `done`, for a message from *by*. Only the process that gets the session starts its
-    keeper; others get None.
+    """Begin a new generation of an idle session, for a message from *by*. Only one process gets the session, and is to
+    start its keeper. The others get None, as does everyone if the agent may not be resumed.
 
-    A stopped agent is not resumed, nor one whose budget is used up or whose provider limits it; one that failed is not
-    resumed by the output of an agent that it started. If the loop guard forbids it, both agents are paused and the
-    leader is notified.
+    An agent is not resumed if it was stopped, if its budget is used up, or if its provider limits it. With
+    *for_output*, the message is the output of an agent that it started, and does not resume an agent that failed. If
+    the loop guard forbids it, both agents are paused and the leader is notified.
     """
     reason = ""
 
@@ -67,11 +67,12 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
 
 
 def too_often(store: Store, team: str, session: Session, by: str) -> str:
-    """Return why the session must not be resumed again; empty while it may: *by* resumed it `max_resumes_per_hour`
-    times, or all senders ten times that, and no task made progress meanwhile.
+    """Return why messages of *by* must not resume the session again, or "" if they may. They must not if, within an
+    hour, *by* resumed it `max_resumes_per_hour` times, or all senders ten times as often, and no task made progress
+    meanwhile.
 
-    Agents that answer each other without end cost money and get nowhere. The agents that it started itself count as one
-    sender, because it may start another one in each turn. The human may always resume it.
+    Agents that answer each other without end cost money and get nowhere. The agents that the session's own agent
+    started count as one sender, because it may start another one in each turn. The human may always resume a session.
     """
     limit = int(settings.value(teams.get(store, team), "max_resumes_per_hour"))
     lately = [resume for resume in session.resumes if seconds_since(resume.at, store.now()) < _HOUR]
@@ -96,17 +97,19 @@ def _many(resumes: list[Resume], names: set[str], limit: int) -> bool:
 
 
 def _count(resumes: list[Resume], names: set[str]) -> int:
-    """Return in how many turns messages of these senders resumed it; several may have come in one turn."""
+    """Return in how many turns messages of these senders resumed the session. Several messages may have come in one
+    turn.
+    """
     return len({resume.at for resume in resumes if resume.by in names})
 
 
 def noted(session: Session, senders: Iterable[str], at: str) -> Session:
-    """Return the session with one more turn, for messages of these senders."""
+    """Return the session with a record that messages of these senders began a turn."""
     return session.having(resumes=[*session.resumes, *(Resume(at=at, by=name) for name in senders)][-_REMEMBERED:])
 
 
 def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> None:
-    """Have both agents rest once they are done, and keep their mail, until somebody interjects; notify the leader.
+    """Pause both agents once they are done, and notify the leader. Their mail waits until somebody interjects.
 
     Two processes may pause the pair at once, so all begin with the same agent, and the uid of the notice is made from
     its state: the leader gets the notice once.
@@ -136,12 +139,14 @@ def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> Non
 
 
 def unpaused(session: Session) -> Session:
-    """Return the session as one that is done and may be resumed."""
+    """Return a paused session as one that is done, so that it may be resumed."""
     return session.having(state="done", resumes=[], pause_asked=None, outcome=session.outcome or "completed")
 
 
 def going_on(session: Session) -> Session:
-    """Return the session without its pause, present or asked for; the loop guard counts anew."""
+    """Return the session without its pause, whether that has begun or was only asked for. The loop guard counts from
+    zero again.
+    """
     if session.state == "paused":
         return unpaused(session)
     return session.having(pause_asked=None, resumes=[]) if session.pause_asked else session
@@ -152,7 +157,7 @@ ON_LIMIT = "onLimit"
 WAIT, RELEASE = "wait", "release"
 
 LIMIT_CHOICES = (WAIT, RELEASE, settings.OFF)
-"""The possible values, besides the name of another harness."""
+"""The possible values of the setting onLimit, besides the name of another harness."""
 
 
 def limited_until(store: Store, printed: str) -> str | None:
@@ -164,13 +169,13 @@ def limited_until(store: Store, printed: str) -> str | None:
 
 
 def on_limit(store: Store, team: str) -> str:
-    """Return the setting: `wait`, `release`, the name of another harness, or empty if it is not set."""
+    """Return the setting onLimit: `wait`, `release`, the name of another harness, or "" if it is not set."""
     return str(settings.value(teams.get(store, team), ON_LIMIT))
 
 
 def note_limit(store: Store, team_name: str, session: Session, until: str, given: list[int]) -> str:
     """Record the limit on the session, with the messages of the turn that did not take place. Returns the consequence
-    in words. The leader is notified, unless the agent is its own and ends now: then it gets the output.
+    in words. The leader is notified, unless it started the agent and gets the agent's output now.
     """
     team = teams.get(store, team_name)
     choice = on_limit(store, team_name)

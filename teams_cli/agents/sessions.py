@@ -40,13 +40,14 @@ class Resume(Record):
 
 
 class Session(Record):
-    """The record of an agent that was started. `caller` gets its output; `run` is the same for all agents that one
-    `run-agent` led to.
+    """The record of an agent that `teams` started. `caller` is the member that gets its output; `run` is the same for
+    all agents that one `run-agent` led to. `generation` counts how often the agent was started or resumed.
 
     *fresh* means that the next turn begins a new session of the client. *restarted* is who last asked for a restart,
-    and behind a ~ the uid of that request. *unstarted* is the agent that started this one inside a sandbox; its keeper,
-    outside, is to start it. *taken_by* is the person who sits in its place in a terminal. *checkout* is the checkout
-    that its worktree was made from, so that a removed worktree can be made again.
+    and behind a ~ the uid of that request. *unstarted* is the agent that asked for this one inside a sandbox, where
+    nothing can be started: the keeper of that agent, which is outside, is to start it. *taken_by* is the person who
+    sits in the agent's place in a terminal. *checkout* is the checkout that the worktree was made from, so that a
+    removed worktree can be made again.
     """
 
     nested = {"resumes": Resume, "owed": Owed}  # noqa: RUF012

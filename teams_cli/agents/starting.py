@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = 50
 _STARTING = 30.0
-"""Seconds after which a member that nobody is known to start counts as never started."""
+"""Seconds after which a member counts as never started, if the process that was to start it is not recorded."""
 
 
 @dataclass
 class StartRequest:
-    """The agent to start: its prompt and its options. It inherits *environ* now, and that of whoever resumes it later;
-    *variables* are its own, and are kept.
+    """The agent to start: its prompt and its options. It gets the environment *environ* now, and that of the process
+    that resumes it later. *variables* are stored, and are added to its environment each time.
     """
 
     prompt: str
@@ -76,7 +76,7 @@ class StartRequest:
 
 
 def run_agent(store: Store, team_name: str, caller: Caller | None, request: StartRequest) -> Session:
-    """Start an agent as leader or human; it goes on by itself.
+    """Start an agent for the leader or the human, and return its session. The agent continues by itself.
 
     Raises:
         InvalidValue: The prompt is blank, or the harness is unknown.
@@ -116,7 +116,9 @@ def spawn(store: Store, team_name: str, caller: Caller | None, request: StartReq
 
 
 def _take_after(request: StartRequest, own: Session) -> None:
-    """Give a request without a harness the harness, its command and the model of the agent that starts this one."""
+    """Give a request without a harness the harness, the command and the model of *own*, the session of the agent that
+    starts the new one.
+    """
     if request.harness is None:
         request.harness = own.harness
         request.acp_command = request.acp_command or own.acp_command
@@ -190,7 +192,7 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
 
 
 def _created(store: Store, team: str, draft: Session) -> Session:
-    """Store the session, in place of one that never ran."""
+    """Store the session of a new agent. It may replace the session of an agent that never ran."""
 
     def change(session: Session) -> Session:
         if session is draft:
@@ -236,8 +238,8 @@ def _worktree(store: Store, team: Team, agent: str, top: str, request: StartRequ
 
 
 def clear_away(store: Store, team: Team) -> Team:
-    """Remove members whose launcher died before it started them, so that their names are free. Returns the team after
-    that.
+    """Remove members whose launcher died before it started them, so that their names are free. Returns the changed
+    team.
     """
     for member in team.members:
         if _was_never_started(store, team, member):

@@ -26,15 +26,15 @@ from teams_cli.text import MAX_RESULT
 _PAUSE = 0.03
 _LOOK = 5.0
 _ASK_AGAIN = 10.0
-"""Seconds after which it asks again whether to stop, even if no change was reported."""
+"""Seconds after which a turn looks again whether it is to stop, even if no change was reported."""
 _GOODBYE = 5.0
 _PARENT_DEATH = 1
 
 
 @dataclass
 class Reason:
-    """A reason for which the agent is to end. If it is its *own*, because the agent asked for it, it gets time to
-    finish.
+    """The reason for which an agent is to end. *own* says that the agent asked for its end itself, so that it gets time
+    to finish.
     """
 
     text: str
@@ -43,8 +43,8 @@ class Reason:
 
 @dataclass
 class Turn:
-    """The end of one run of the client. *stopped* is why it was ended, if so; *interrupted* is whether a message
-    follows.
+    """The result of one run of the client. *stopped* is the reason for which the client was ended, or None.
+    *interrupted* says that it was interrupted, and that a message follows.
     """
 
     status: int
@@ -54,7 +54,7 @@ class Turn:
     stopped: Reason | None
 
     def output(self, profile: Profile) -> str:
-        """Return the answer in what was printed, at most as long as a result may be."""
+        """Return the agent's answer in what the client printed, at most as long as a result may be."""
         return logs.clipped(output.output_in(profile, self.printed), MAX_RESULT, self.path)
 
 
@@ -133,8 +133,8 @@ class ClientProcess:
         return "\n\n".join(parts).encode()
 
     def wait(self, to_stop: Callable[[], Reason | None], look: Callable[[], None]) -> Turn:
-        """Block until the client has ended by itself, or was interrupted or stopped. None of its processes is left
-        then.
+        """Wait until the client has ended by itself, or interrupt or stop it; afterwards none of its processes is left.
+        *to_stop* returns the reason to stop the client, or None. *look* is called from time to time.
         """
         watch = self.store.watch(self.team)
         ended = _open_process(self.process.pid)
@@ -151,7 +151,9 @@ class ClientProcess:
     def _watch(
         self, ended: int | None, watch: Watch, to_stop: Callable[[], Reason | None], look: Callable[[], None]
     ) -> tuple[bool, Reason | None]:
-        """Wait for the end, or cause it; returns whether the client was interrupted, and why it was stopped."""
+        """Wait until the client ends, or end it. Returns whether it was interrupted, and the reason for which it was
+        stopped.
+        """
         reason, looked, patience = None, time.monotonic(), 0.0
         asked_at = float("-inf")
         while not self._ended(ended, 0):
@@ -179,8 +181,8 @@ class ClientProcess:
         return self.process.poll() is not None
 
     def _wait_for_either(self, ended: int | None, watch: Watch) -> bool:
-        """Block until the client ends or something changes in the team, a second at most; returns whether one may have
-        happened.
+        """Wait until the client ends or something changes in the team, a second at most. Returns whether one of the two
+        may have happened.
         """
         changes = watch.fileno()
         if changes is None or ended is None:
@@ -208,7 +210,7 @@ class ClientProcess:
 
 
 def delivered(batch: list[Message]) -> str:
-    """Return messages as the text of the client's next turn."""
+    """Return the messages in *batch* as the text of the client's next turn."""
     quoted = [messages.quote(message) + messages.how_to_answer(message) for message in batch]
     if len(quoted) == 1:
         return quoted[0]

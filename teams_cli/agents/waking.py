@@ -30,7 +30,7 @@ def wake(
     environ: Mapping[str, str],
     for_output: bool = False,
 ) -> list[str]:
-    """Resume those recipients of a stored message that are idle; returns their names. Agents of another machine are
+    """Resume those recipients of a stored message that are idle, and return their names. Agents of another machine are
     left to the waker there, and clients in terminals to the waker here.
     """
     background.start_for_terminals(store, team.name, environ)
@@ -76,7 +76,9 @@ def wakes(
 
 
 def wait_for_run(store: Store, team: str, run: str, look: Callable[[list[Session]], None]) -> list[Session]:
-    """Block until all sessions of a run are done, those that it led to included. *look* gets them at every change."""
+    """Wait until all sessions of a run are done, including those of agents that were started meanwhile, and return
+    them. *look* gets the sessions at every change.
+    """
     of_run: list[Session] = []
 
     def settled() -> bool:
@@ -92,7 +94,7 @@ def wait_for_run(store: Store, team: str, run: str, look: Callable[[list[Session
 
 
 def wait_for(store: Store, team: str, agent: str) -> Session:
-    """Block until the session of the agent is done."""
+    """Wait until the session of the agent is done, and return it."""
 
     def settled() -> bool:
         session = ending.current(store, team, agent)
@@ -116,8 +118,9 @@ def main() -> None:
 
 
 def _look(store: Store, name: str, user: Config, environ: Mapping[str, str], tried: dict[str, int]) -> bool:
-    """Resume or rouse the agents that have mail; *tried* holds the newest message for which each was. Returns whether
-    nothing is left to do here: the team is closed, or nobody else uses the store and no client is in a terminal.
+    """Resume idle agents and wake idle clients that have mail. *tried* holds the number of the newest message for which
+    each agent was resumed. Returns whether this process may end: the team is closed, or no other machine uses the store
+    and no client is in a terminal.
     """
     team = teams.get(store, name)
     for session in ending.all_of(store, name, []) if store.host else ():

@@ -280,7 +280,7 @@ def _rules_before(work: Work, source: str, origin: Origin) -> set[str]:
 
 
 def _below(work: Work, name: str) -> Iterator[str]:
-    """Yield the files below the directory *name*, or *name* itself if it is a file. Nested repositories are left out."""
+    """Yield the files below the directory *name*, or *name* itself if it is a file. Nested repositories are skipped."""
     if not name.endswith("/"):
         yield name
         return
@@ -412,7 +412,7 @@ def _branches_of(work: Work) -> list[str]:
 
 
 def _look_at_store(work: Work, recorded: str) -> None:
-    """Find the stashes in the store of *work*, and count the commits in it that no other repository is known to have."""
+    """Find the stashes in the store of *work*, and count the commits that no other repository is known to have."""
     listed = [line.split(" ") for line in work.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines()]
     fetched = [commit for commit, name in listed if name.startswith("refs/remotes/")]
     cloned = {name for _, name in listed if name.startswith("refs/tags/") and fetched}

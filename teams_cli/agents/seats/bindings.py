@@ -1,8 +1,8 @@
 """Find the member in whose terminal a process runs, from small files of this machine, by process and thread id.
 
-The environment does not tell: `teams` did not start the client, and Codex has one daemon that runs the tools of every
-terminal in the environment of the first. Hooks and commands ask here before anything else is loaded, so this module
-imports almost nothing.
+The environment does not say which member it is: `teams` did not start the client, and Codex has one daemon that runs
+the tools of every terminal in the environment of the first. Hooks and commands ask here before anything else is loaded,
+so this module imports almost nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FAR_UP = 32
 
 
 class Binding:
-    """The name and team of a client's member, and its *token* if the team requires tokens."""
+    """The team and the name of the member that a client is, and its *token* if the team requires tokens."""
 
     def __init__(self, team: str, agent: str, token: str = "") -> None:
         self.team = team
@@ -40,12 +40,14 @@ class Binding:
 
 
 def of_thread(root: str, thread: str) -> Binding | None:
-    """Return the member that uses this thread; None if there is none."""
+    """Return the member that uses the Codex thread; None if there is none."""
     return _read(f"{terminals_directory(root)}/threads/{thread}", "") if is_plain(thread) else None
 
 
 def of_process(root: str, pid: int) -> Binding | None:
-    """Return the member whose client has that process id, if it is the process that joined."""
+    """Return the member whose client is the process *pid*. None if there is none, or if another process has that id by
+    now.
+    """
     started, _ = stat_of(pid)
     return _read(f"{terminals_directory(root)}/processes/{pid}", started) if started else None
 
@@ -65,13 +67,13 @@ def around(root: str, environ: Mapping[str, str], is_named: bool = False) -> Bin
 
 
 def above(root: str, pid: int) -> Binding | None:
-    """Return the member of the nearest process that joined, from *pid* upward."""
+    """Return the member of the nearest process that joined, from *pid* upward; None if there is none."""
     client = client_above(root, pid)
     return client and client[1]
 
 
 def client_above(root: str, pid: int) -> tuple[int, Binding] | None:
-    """Return the nearest process that joined, from *pid* upward, with its member."""
+    """Return the nearest process that joined, from *pid* upward, with its member; None if there is none."""
     for ancestor in upward(pid):
         if binding := of_process(root, ancestor):
             return ancestor, binding
@@ -79,7 +81,7 @@ def client_above(root: str, pid: int) -> tuple[int, Binding] | None:
 
 
 def nearest_client(pid: int) -> int:
-    """Return that process, or the nearest one above it that is neither a shell nor our server; 0 if there is none."""
+    """Return the nearest process, from *pid* upward, that is neither a shell nor our server; 0 if there is none."""
     return next((ancestor for ancestor in upward(pid) if not _is_between(ancestor)), 0)
 
 
@@ -88,7 +90,7 @@ def _is_between(pid: int) -> bool:
 
 
 def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | None:
-    """Return the member whose client started that client; None for an independent one.
+    """Return the member whose client started the process *client*; None if that is an independent client.
 
     A client that a background program of `teams` started, such as a keeper, is independent, and so is Codex's daemon.
     """
@@ -107,7 +109,7 @@ def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | N
 
 
 def has_another_client(root: str, binding: Binding, client: int) -> bool:
-    """Whether the client of that agent is another process than *client*. Not if *client* has a binding of its own."""
+    """Whether another process than *client* is a client of that member. It is False if *client* itself joined."""
     try:
         pids = [int(name) for name in os.listdir(f"{terminals_directory(root)}/processes") if name.isdigit()]
     except OSError:
@@ -119,12 +121,12 @@ def has_another_client(root: str, binding: Binding, client: int) -> bool:
 
 
 def is_below(pid: int, word: bytes) -> bool:
-    """Whether that process, or one above it, has the word in its command line."""
+    """Whether the process *pid*, or one above it, has *word* in its command line."""
     return any(word in said_of_process(ancestor, "cmdline") for ancestor in upward(pid))
 
 
 def upward(pid: int) -> Iterator[int]:
-    """Yield that process, its parent, and so on."""
+    """Yield *pid*, the process id of its parent, and so on."""
     for _ in range(_FAR_UP):
         if pid <= 1:
             return
@@ -133,7 +135,7 @@ def upward(pid: int) -> Iterator[int]:
 
 
 def name_of(pid: int) -> str:
-    """Return the name of a process's program, at most 15 characters."""
+    """Return the name of the program that the process runs, at most 15 characters."""
     try:
         with open(f"/proc/{pid}/comm", "rb") as file:
             return file.read().decode(errors="replace").strip()
@@ -142,8 +144,8 @@ def name_of(pid: int) -> str:
 
 
 def stat_of(pid: int) -> tuple[str, int]:
-    """Return when the process started, in ticks since the machine started, and its parent; empty and 0 if there is
-    none.
+    """Return when the process started, in ticks since the machine started, and the process id of its parent; "" and 0
+    if there is none.
     """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -154,7 +156,7 @@ def stat_of(pid: int) -> tuple[str, int]:
 
 
 def bind(root: str, binding: Binding, pid: int, thread: str = "") -> None:
-    """Record the member of that process, and of that thread if the client has one."""
+    """Record which member the process *pid* is, and the Codex thread if its client has one."""
     place = terminals_directory(root)
     started = stat_of(pid)[0]
     if started:
@@ -164,8 +166,8 @@ def bind(root: str, binding: Binding, pid: int, thread: str = "") -> None:
 
 
 def bind_alone(root: str, binding: Binding, pid: int) -> None:
-    """Record the member of that process of a detached client, and forget processes that have ended, which nothing else
-    reports.
+    """Record which member the process *pid*, a detached client, is. Processes that have ended are forgotten, because
+    nothing else reports their end.
     """
     bind(root, binding, pid)
     for name in os.listdir(f"{terminals_directory(root)}/processes"):
@@ -174,8 +176,8 @@ def bind_alone(root: str, binding: Binding, pid: int) -> None:
 
 
 def release(root: str, pid: int, thread: str = "") -> None:
-    """Forget a process that ended, and that thread if given. Without, the thread is kept: it may be resumed by its
-    member.
+    """Forget the process *pid*, which ended, and the Codex thread if one is given. A thread that is not given is kept,
+    because its member may resume it.
     """
     _discard(f"{terminals_directory(root)}/processes/{pid}")
     if thread and is_plain(thread):
@@ -183,7 +185,7 @@ def release(root: str, pid: int, thread: str = "") -> None:
 
 
 def kept(root: str, team: str, agent: str, what: str) -> str:
-    """Return the path of a file of that agent's terminal, such as its doorbell or its secrets."""
+    """Return the path of a file of the agent's terminal. *what* is the kind of file, such as `bell` or `json`."""
     return f"{terminals_directory(root)}/teams/{team}/{agent}.{what}"
 
 
@@ -193,7 +195,7 @@ def note_state(root: str, team: str, agent: str, state: str) -> None:
 
 
 def bind_directory(root: str, path: str, team: str) -> None:
-    """Have clients that start in the directory join the team; with an empty team, none."""
+    """Have clients that start in the directory *path* join the team; with an empty team, they join none."""
     bound = bound_directories(root)
     bound.pop(path, None)
     if team:
@@ -204,7 +206,7 @@ def bind_directory(root: str, path: str, team: str) -> None:
 
 
 def team_here(root: str, path: str) -> str:
-    """Return the team of the directory, or of the nearest one above it that has a team; empty if none has."""
+    """Return the team of the directory *path*, or of the nearest one above it that has a team; "" if none has."""
     bound = bound_directories(root)
     while path not in bound and path != os.path.dirname(path):
         path = os.path.dirname(path)
@@ -222,7 +224,7 @@ def bound_directories(root: str) -> dict[str, str]:
 
 
 def is_locked(path: str) -> bool:
-    """Whether a process holds the lock of that file."""
+    """Whether a process holds the lock of the file at *path*."""
     import fcntl
 
     try:

@@ -27,8 +27,8 @@ _PATIENCE = 20.0
 
 
 def wake(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> str:
-    """Wake the client by the first of its ways that works, and return it; empty if none did. The bell is tried for
-    every client, because our wrapper listens there too.
+    """Wake the client in the first of its ways that works, and return that way, or "" if none did. The bell is tried
+    for every client, because our wrapper listens to it too.
     """
     client = _Client(root, team, terminal, secrets)
     ways = (BELL, *(way for way in (client.seat.ways if client.seat else ()) if way != BELL))
@@ -36,13 +36,15 @@ def wake(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -
 
 
 def way_to_stop(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> str:
-    """Return the first of its ways to be interrupted that is within reach; empty if none is."""
+    """Return the first way in which the client can be interrupted now, or "" if there is none."""
     client = _Client(root, team, terminal, secrets)
     return next((way for way in (client.seat.stops if client.seat else ()) if client.is_within_reach(way)), "")
 
 
 def stop(way: str, root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
-    """Interrupt the client by that way: it ends what it does, and takes a turn for the line."""
+    """Interrupt the client in that way, so that it ends its turn and begins another with our constant line. Returns
+    whether the client took the line.
+    """
     return _Client(root, team, terminal, secrets).takes(way, instead=True)
 
 
@@ -60,7 +62,9 @@ class _Client:
         self.daemon = daemon.address(secrets.get("environ") or {}) if daemon else ""
 
     def takes(self, way: str, instead: bool = False) -> bool:
-        """Whether the client takes the line by that way, *instead* of what it does if so asked."""
+        """Give the client our constant line in that way, and return whether the client took it. With *instead*, the
+        client ends its present turn for that.
+        """
         if way == BELL:
             return ring(self.bell, STOP if instead else MAIL)
         if way == QUEUE:
@@ -70,7 +74,7 @@ class _Client:
         return self._write({"priority": "now"} if instead else {}) if way == SOCKET else self._post()
 
     def is_within_reach(self, way: str) -> bool:
-        """Whether it can be interrupted by that way now."""
+        """Whether the client can be interrupted in that way now."""
         if way == BELL:  # our wrapper, which also listens there, can only type
             return is_heard(self.bell) and Doorbell(self.bell).client() > 0
         if way == CONTROL:
@@ -101,7 +105,9 @@ class _Client:
         return done.returncode == 0
 
     def _write(self, more: Mapping[str, Any]) -> bool:
-        """Write the line to the client's socket, as its own sessions write to each other."""
+        """Write the constant line to the client's socket, in the way in which sessions of the client write to each
+        other.
+        """
         if not self.socket:
             return False
         message: dict[str, Any] = {"type": "user", "message": {"role": "user", "content": LINE}, **more}
@@ -116,7 +122,7 @@ class _Client:
         return True
 
     def _post(self) -> bool:
-        """Have the client's own server prompt its session with the line."""
+        """Have the client's own server give its session the constant line as a prompt."""
         import http.client
 
         host, port, password = self.secrets.get("server") or ("", 0, "")
@@ -147,8 +153,8 @@ _LAST, _MASKED = 0x80, 0x80
 
 
 def start_turn(address: str, thread: str, text: str, instead: bool = False) -> bool:
-    """Have the daemon start a turn of that thread with the text, *instead* of the running one if so asked; returns
-    whether it confirmed.
+    """Have the daemon of Codex start a turn of that thread with the text. With *instead*, it interrupts the running
+    turn first. Returns whether the daemon confirmed that.
     """
     try:
         with lines.connected(address, _CONTROL_PATIENCE) as line:
@@ -168,7 +174,7 @@ def start_turn(address: str, thread: str, text: str, instead: bool = False) -> b
 
 
 class _Control:
-    """A WebSocket connection to the daemon. Everything unexpected raises ValueError."""
+    """A WebSocket connection to the daemon of Codex. Everything unexpected raises ValueError."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
@@ -181,7 +187,7 @@ class _Control:
             raise ValueError("it does not speak WebSocket")
 
     def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Call a method, and return its result."""
+        """Call a method of the daemon, and return its result."""
         self._asked += 1
         self.say({"id": self._asked, "method": method, "params": params})
         while True:
@@ -192,11 +198,10 @@ class _Control:
                 return dict(answer.get("result") or {})
 
     def say(self, message: Mapping[str, Any]) -> None:
-        """Send a message."""
         self._send(_TEXT, json.dumps(message).encode())
 
     def _send(self, kind: int, data: bytes) -> None:
-        """Send a frame, masked, as clients must."""
+        """Send a WebSocket frame, masked as clients must."""
         size = len(data)
         if size < 126:
             head = struct.pack(">BB", _LAST | kind, _MASKED | size)

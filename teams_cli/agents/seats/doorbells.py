@@ -20,7 +20,7 @@ MAIL, STOP, LEAVE = b"m", b"s", b"l"
 
 
 class Doorbell:
-    """The bell of one terminal, as its listener has it."""
+    """The bell of one terminal, for the process that listens to it."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -28,7 +28,9 @@ class Doorbell:
         self._pipe = -1
 
     def take(self, client: int = 0) -> bool:
-        """Become its listener, for the client with that process id; False if another process is."""
+        """Become the listener of the bell, for the client with the process id *client*. Returns False if another
+        process is.
+        """
         os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
         lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -57,20 +59,20 @@ class Doorbell:
             return 0
 
     def is_dismissed(self, client: int) -> bool:
-        """Whether listeners for the client with that process id are to leave."""
+        """Whether listeners for the client with the process id *client* are to leave."""
         return client > 0 and self.client() == -client
 
     def fileno(self) -> int:
-        """Return the descriptor that becomes readable when it rings."""
+        """Return the descriptor that becomes readable when the bell rings."""
         return self._pipe
 
     def wait(self, seconds: float) -> bytes:
-        """Return the reason for which it rings within *seconds*; empty if it does not."""
+        """Return the reason for which the bell rings within *seconds*, or b"" if it does not ring."""
         ready, _, _ = select.select([self._pipe], [], [], seconds)
         return self.heard() if ready else b""
 
     def heard(self) -> bytes:
-        """Return the most important reason for which it rang since the last call; empty if it did not."""
+        """Return the most important reason for which the bell rang since the last call, or b"" if it did not ring."""
         try:
             rings = os.read(self._pipe, 4096)
         except BlockingIOError:
@@ -86,7 +88,7 @@ class Doorbell:
 
 
 def ring(path: str, what: bytes = MAIL) -> bool:
-    """Ring it; False if nobody listens."""
+    """Ring the bell at *path*. Returns False if nobody listens."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:  # there is no pipe, or nobody reads
@@ -100,13 +102,13 @@ def ring(path: str, what: bytes = MAIL) -> bool:
 
 
 def is_heard(path: str) -> bool:
-    """Whether somebody listens."""
+    """Whether somebody listens to the bell at *path*."""
     return ring(path, b"")
 
 
 def dismiss(directory: str, client: str) -> None:
-    """Stop all listeners for this kind of client, now and after later turns. Our wrapper, which serves its person,
-    stays.
+    """Have all listeners for that kind of client leave, now and after later turns. Our wrapper of a client in a
+    terminal stays, because its person needs it.
     """
     for bell in _of_kind(directory, client):
         _admit(bell, False)
@@ -114,7 +116,7 @@ def dismiss(directory: str, client: str) -> None:
 
 
 def readmit(directory: str, client: str) -> None:
-    """Let listeners that were dismissed return after the next turn."""
+    """Let listeners for that kind of client, which were dismissed, return after the next turn."""
     for bell in _of_kind(directory, client):
         _admit(bell, True)
 

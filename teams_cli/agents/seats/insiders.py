@@ -30,18 +30,18 @@ class Insider:
         return _read(self._path)
 
     def keep(self, agent: str, token: str) -> None:
-        """Note which member, with which token, this subagent is."""
+        """Record the name and the token of the member that this subagent is."""
         os.makedirs(self._directory, 0o700, exist_ok=True)
         data = json.dumps({"agent": agent, "token": token}).encode()
         disk.commit(disk.write_temp(f"{self.root}/tmp", data), self._path)
 
     def note_call(self, tool_use_id: str) -> None:
-        """Record that it is about to make this call of a tool: our server learns only the id of the call."""
+        """Record that the subagent is about to make this tool call: our server learns only the id of the call."""
         with suppress(FileExistsError, FileNotFoundError):
             os.link(self._path, f"{self._directory}/{_plain(tool_use_id)}{_CALL}")
 
     def forget(self) -> None:
-        """Remove the record, and those of its calls."""
+        """Remove the record of the subagent, and those of its tool calls."""
         with suppress(FileNotFoundError), os.scandir(self._directory) as entries:
             own = os.stat(self._path).st_ino
             for entry in entries:
@@ -51,7 +51,9 @@ class Insider:
 
 
 def caller(root: str, parent: Binding, agent_id: str, tool_use_id: str) -> tuple[str, str] | None:
-    """Return the name and token of the subagent with this id, or that made this call; None if there is none."""
+    """Return the name and the token of the subagent with the id *agent_id*, or that made the tool call; None if there
+    is none.
+    """
     if agent_id:
         return Insider(root, parent.team, parent.agent, agent_id).read()
     return _read(f"{root}/subagents/{parent.team}/{_plain(tool_use_id)}{_CALL}") if tool_use_id else None

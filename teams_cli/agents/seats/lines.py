@@ -1,5 +1,5 @@
-"""The connection between a detached terminal and a person who looks at it, over a Unix socket; and what the client in
-it prints and is typed.
+"""The connection between a detached terminal and a person who looks at it, over a Unix socket; and readers of what the
+client in the terminal prints, and of what is typed.
 
 The connection carries frames: a letter for their kind, a length, and that many bytes. Frames of unknown kinds are
 ignored.
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 KEYS, SIZE, OUTPUT, END = b"k", b"s", b"o", b"e"
 """Kinds of frames: typed keys, the size of the viewer's terminal, output to show, the exit status of the client."""
 CLOSE, LOOKED_AT = b"c", b"l"
-"""Kinds of frames: end the client (with any data, even if somebody looks); the answer that somebody looks, so it
-continues.
+"""Kinds of frames: the request to end the client (with any data, even if somebody looks at it), and the answer that
+somebody looks at it, so that it continues.
 """
 _HEAD = struct.Struct(">cI")
 _SIZES = struct.Struct(">HH")
@@ -33,7 +33,7 @@ _CHUNK = 1 << 16
 
 
 class Line:
-    """An end of the connection. It never waits for the other end."""
+    """An end of the connection, which never waits for the other end."""
 
     def __init__(self, line: socket.socket) -> None:
         line.setblocking(False)
@@ -57,7 +57,7 @@ class Line:
         self.flush()
 
     def flush(self) -> None:
-        """Send waiting bytes, as many as are taken."""
+        """Send as many of the waiting bytes as the other end takes."""
         try:
             while self._out and self.is_open:
                 del self._out[: self._line.send(self._out)]
@@ -67,9 +67,7 @@ class Line:
             self.is_open = False
 
     def heard(self) -> list[tuple[bytes, bytes]]:
-        """Return the frames that arrived since the last call. The line is not open any more once the other end is
-        gone.
-        """
+        """Return the frames that arrived since the last call. *is_open* is False once the other end is gone."""
         try:
             data = self._line.recv(_CHUNK)
         except BlockingIOError:
@@ -91,13 +89,12 @@ class Line:
         return kind, data
 
     def close(self) -> None:
-        """Close it."""
         self._line.close()
 
 
 def listen(path: str) -> socket.socket:
-    """Return a socket on which viewers connect. Changes to its directory, because addresses of sockets must be
-    short.
+    """Return a socket at *path*, on which viewers connect. It changes the working directory to that of the socket,
+    because addresses of sockets must be short.
     """
     os.chdir(os.path.dirname(path))
     name = os.path.basename(path)
@@ -114,7 +111,7 @@ def listen(path: str) -> socket.socket:
 
 
 def call(path: str) -> Line | None:
-    """Return the line to the terminal there; None if there is none."""
+    """Return a connection to the terminal whose socket is at *path*; None if no process listens there."""
     try:
         return Line(connected(path))
     except OSError:
@@ -122,7 +119,7 @@ def call(path: str) -> Line | None:
 
 
 def is_there(path: str) -> bool:
-    """Whether a process listens there."""
+    """Whether a process listens on the socket at *path*."""
     try:
         connected(path).close()
     except OSError:
@@ -131,7 +128,9 @@ def is_there(path: str) -> bool:
 
 
 def connected(path: str, patience: float | None = None) -> socket.socket:
-    """Return a connection to the socket at that path, of any length. Waits at most *patience* seconds for each step."""
+    """Return a connection to the socket at *path*, which may have any length. Each step waits at most *patience*
+    seconds.
+    """
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         line.settimeout(patience)
@@ -145,8 +144,8 @@ def connected(path: str, patience: float | None = None) -> socket.socket:
 
 @contextmanager
 def _short(path: str) -> Iterator[str]:
-    """For a `with` block, yield a path to the same place that is short enough for a socket. Without /proc, this changes
-    the directory.
+    """Yield, for a `with` block, another path to the same socket that is short enough for its address. Without /proc,
+    this changes the working directory.
     """
     place = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -175,16 +174,16 @@ _QUERY, _STATE = b"7501;?", b"7501;"
 _SAID: dict[bytes, TerminalState] = {b"idle": IDLE, b"done": IDLE, b"working": WORKING, b"blocked": PERMISSION}
 _LONGEST = 4096
 _ANSWERS = b"cRntyIO"
-"""The last bytes of what terminals send by themselves: their type, the place of the cursor, whether they have the
-focus.
+"""The last bytes of the control sequences that terminals send by themselves: their type, the place of the cursor,
+whether they have the focus.
 """
 _CLEARS = (b"\r", b"\x03", b"\x15")
 """Enter, Ctrl-C and Ctrl-U: after one of these alone, the input line is empty."""
 
 
 class Reports:
-    """Reads the state of a client from its output, which `feed` passes on. States come by OSC 7501, or by a character
-    in the title of the window that *titles* maps to a state.
+    """Reads the state of a client from its output, which `feed` gets and returns. A state is reported by the control
+    sequence OSC 7501, or by a character in the title of the window that *titles* maps to a state.
     """
 
     def __init__(self, titles: Mapping[str, TerminalState]) -> None:
@@ -192,7 +191,7 @@ class Reports:
         self._open = b""
         self.state: TerminalState | None = None
         self.said: list[TerminalState] = []
-        """The states since this was last emptied, in order: a short turn may begin and end between two looks."""
+        """The states in order, since the list was last emptied: a short turn may begin and end between two looks."""
         self.asked = False
         self.pastes = False
 
@@ -205,7 +204,9 @@ class Reports:
         return b"".join(self._parts(self._open + data))
 
     def _parts(self, data: bytes) -> Iterator[bytes]:
-        """Yield what is to be shown, without queries to us. An unfinished sequence is kept for the next call."""
+        """Yield the parts of the output that are to be shown, without queries to us. An unfinished control sequence is
+        kept for the next call.
+        """
         self._open = b""
         place = 0
         while (start := data.find(b"\x1b]", place)) >= 0:
@@ -230,7 +231,9 @@ class Reports:
             self._open = rest
 
     def _look(self, command: bytes) -> bool:
-        """Record a state; returns whether the sequence was a query to us, which is not shown."""
+        """Record the state that a control sequence reports. Returns whether the sequence was a query to us, which is
+        not shown.
+        """
         if command == _QUERY:
             self.asked = True
             return True
@@ -248,7 +251,9 @@ class Reports:
 
 
 def _end_of(data: bytes, start: int) -> tuple[int, int]:
-    """Return where a sequence that began at *start* ends, and where the next part begins; -1 if its end is missing."""
+    """Return where a control sequence that began at *start* ends, and where the next part begins; -1 if its end is
+    missing.
+    """
     bell, string = data.find(b"\x07", start), data.find(b"\x1b\\", start)
     if bell >= 0 and (string < 0 or bell < string):
         return bell, bell + 1
@@ -267,7 +272,7 @@ def plain(data: bytes) -> str:
 
 
 class Typing:
-    """Tells whether the input line of a client holds something that a person typed. What the terminal sends by itself
+    """Records whether the input line of a client holds something that a person typed. What the terminal sends by itself
     is not typed. Any key but Enter may fill the line, for example from the history.
     """
 
@@ -276,7 +281,7 @@ class Typing:
         self.at = 0.0
 
     def feed(self, data: bytes, now: float) -> None:
-        """Read what comes from the terminal next."""
+        """Read the next bytes that come from the terminal, at the time *now*."""
         typed = typed_in(data)
         if not typed:
             return
@@ -285,12 +290,12 @@ class Typing:
         self.is_dirty = not (typed in _CLEARS or (typed.endswith(b"\r") and not breaks_line))
 
     def quiet_for(self, now: float) -> float:
-        """Return the seconds since the last key."""
+        """Return the seconds since a person last pressed a key."""
         return now - self.at
 
 
 def typed_in(data: bytes) -> bytes:
-    """Return the part that a person typed: without the terminal's own answers, mouse and focus reports."""
+    """Return the part of the bytes that a person typed, without the terminal's own answers, mouse and focus reports."""
     typed = bytearray()
     place = 0
     while place < len(data):

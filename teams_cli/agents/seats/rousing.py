@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 AGAIN = (1, 4, 20)
 """Multiples of the setting `wakeAgainAfter` after which a client that did not read its messages is woken again."""
 SOON, SOON_TRIES = 1.0, 10
-"""Seconds after which a client that nothing could wake is tried again, and how often: its listener starts anew after
-each turn, and may not be there yet.
+"""How many seconds later, and how often, waking a client is tried again if nothing could wake it. Its listener starts
+anew after each turn, and may not be there yet.
 """
 _REMEMBERED = 500
 _HOUR = 3600.0
 
 
 def is_due(terminal: Terminal, state: str, unread: Sequence[int], now: datetime, again_after: float) -> bool:
-    """Whether to wake the client now: it is idle and has mail for which it was not woken yet, or long ago. All mail
-    that arrives until it reads is read together, so one waking is enough.
+    """Whether to wake the client now: it is idle, and has mail for which it was not woken yet, or was woken long ago.
+    All mail that arrives until it reads is read together, so waking it once is enough.
     """
     if state != IDLE or not unread:
         return False
@@ -54,7 +54,9 @@ def is_due(terminal: Terminal, state: str, unread: Sequence[int], now: datetime,
 
 
 def unreached(terminal: Terminal, state: str, unread: Sequence[int], now: datetime, again_after: float) -> list[int]:
-    """Return the messages whose senders are to be told that their recipient is gone, or was woken in vain."""
+    """Return the numbers of the messages whose senders are to be notified, because the client is gone or was woken in
+    vain.
+    """
     untold = [number for number in unread if number > terminal.told_to]
     if state == GONE:
         return untold
@@ -64,15 +66,15 @@ def unreached(terminal: Terminal, state: str, unread: Sequence[int], now: dateti
 
 
 def again_after(team: Team) -> float:
-    """Return the seconds after which a client that did not read is woken once more."""
+    """Return the seconds after which a client that did not read its messages is woken once more."""
     return float(settings.value(team, "wakeAgainAfter"))
 
 
 def note_waking(
     store: Store, team: str, terminal: Terminal, unread: Sequence[int], senders: Sequence[str]
 ) -> Terminal | None:
-    """Record that the client is woken now, for this mail; None if another process did so first, or it is not idle any
-    more.
+    """Record that the client is woken now for the *unread* messages, and return the terminal. None if another process
+    woke the client first, or if its state has changed.
     """
     now = teams.now(store)
     noted = [*terminal.wakings, *(Waking(at=now, by=name) for name in senders)][-_REMEMBERED:]
@@ -91,7 +93,7 @@ def note_waking(
 
 
 def note_heard(store: Store, team: str, terminal: Terminal, heard: bool) -> None:
-    """Record whether one of its ways to be woken worked."""
+    """Record whether one of the ways to wake the client worked."""
 
     def change(terminal: Terminal) -> Terminal:
         unheard = 0 if heard else terminal.unheard + 1
@@ -101,7 +103,7 @@ def note_heard(store: Store, team: str, terminal: Terminal, heard: bool) -> None
 
 
 def note_told(store: Store, team: str, agent: str, number: int) -> None:
-    """Record up to which message the senders were told."""
+    """Record that the senders of all messages up to *number* were notified that the client was not reached."""
 
     def change(terminal: Terminal) -> Terminal:
         return terminal if terminal.told_to >= number else terminal.having(told_to=number)
@@ -115,8 +117,9 @@ def lately(terminal: Terminal, by: str, now: datetime) -> int:
 
 
 def look(store: Store, team: Team, tell: Tell, resume: Resume) -> bool:
-    """Do what is due for each terminal of this machine; returns whether any client is there. *tell* sends a member a
-    notice with a uid and wakes it; *resume* resumes an agent that `teams` keeps, if it rests and has mail.
+    """Wake the clients in terminals of this machine that have mail, and notify others if that is in vain. Returns
+    whether any client is there. *tell* sends a member a notice with a uid and wakes it; *resume* resumes an agent that
+    `teams` keeps, if it rests and has mail.
     """
     anybody = False
     for terminal in terminals.all_of(store, team.name, []):
@@ -126,8 +129,8 @@ def look(store: Store, team: Team, tell: Tell, resume: Resume) -> bool:
 
 
 def _look_at(store: Store, team: Team, terminal: Terminal, tell: Tell, resume: Resume) -> bool:
-    """Do what is due for one terminal; returns whether its client is there or about to be. If the client is gone, the
-    agent that `teams` keeps continues by itself.
+    """Do for one terminal what `look` does for all. Returns whether its client is there or about to be. If the client
+    is gone, an agent that `teams` keeps continues by itself.
     """
     state = terminals.state_known(store, team, terminal)
     if state == GONE and terminal.state != GONE:
@@ -151,7 +154,7 @@ def _wake(store: Store, team: Team, terminal: Terminal, unread: Sequence[int], t
     mail = store.fetch(team.name, MESSAGE, unread, [])
     senders = sorted({message.from_ for message in mail})
     if not terminal.woken_at or min(unread) > terminal.woken_to:
-        if _is_loop(store, team, terminal, senders, tell):
+        if _stops_loop(store, team, terminal, senders, tell):
             return
     else:
         senders = []  # for the same mail
@@ -164,8 +167,8 @@ def _wake(store: Store, team: Team, terminal: Terminal, unread: Sequence[int], t
         history.note(store, team.name, noted.agent, "terminal woken" if way else "terminal not woken", way=way)
 
 
-def _is_loop(store: Store, team: Team, terminal: Terminal, senders: Sequence[str], tell: Tell) -> bool:
-    """Whether all senders woke the client too often within an hour; the leader is told once."""
+def _stops_loop(store: Store, team: Team, terminal: Terminal, senders: Sequence[str], tell: Tell) -> bool:
+    """Return whether all senders woke the client too often within an hour. If they did, notify the leader once."""
     limit = int(settings.value(team, "max_resumes_per_hour"))
     free = [name for name in senders if name in (HUMAN, SYSTEM)]
     if free or not senders or any(lately(terminal, name, store.now()) < limit for name in senders):
@@ -179,7 +182,7 @@ def _is_loop(store: Store, team: Team, terminal: Terminal, senders: Sequence[str
 
 
 def _tell_senders(store: Store, team: Team, terminal: Terminal, state: str, numbers: Sequence[int], tell: Tell) -> None:
-    """Tell the senders that the client was not reached. Their messages wait in its inbox."""
+    """Notify the senders of these messages that the client was not reached. Their messages wait in its inbox."""
     why = f"its client ended at {terminal.since}" if state == GONE else f"it was woken {terminal.wakes} times"
     for message in store.fetch(team.name, MESSAGE, numbers, []):
         if message.from_ not in (SYSTEM, terminal.agent) and message.type != "output":
@@ -189,7 +192,9 @@ def _tell_senders(store: Store, team: Team, terminal: Terminal, state: str, numb
 
 
 def _tell_leader(store: Store, team: Team, terminal: Terminal, tell: Tell) -> None:
-    """Tell the leader once about a member that waits for its person longer than the team wants."""
+    """Notify the leader once of a member that has waited for its person longer than the setting `tellPermissionAfter`
+    allows.
+    """
     if seconds_since(terminal.since, store.now()) < float(settings.value(team, "tellPermissionAfter")):
         return
     wish = f" ({terminal.waits_for})" if terminal.waits_for else ""
@@ -208,7 +213,7 @@ def _tell_leader(store: Store, team: Team, terminal: Terminal, tell: Tell) -> No
 
 
 def way_to(store: Store, team: str, terminal: Terminal, state: str) -> str:
-    """Return the way to interrupt the client.
+    """Return the way in which the client can be interrupted.
 
     Raises:
         WrongState: It can't be interrupted, or waits for a permission; says why.
@@ -228,8 +233,8 @@ def way_to(store: Store, team: str, terminal: Terminal, state: str) -> str:
 
 
 def stop_for_mail(store: Store, team: str, terminal: Terminal, way: str) -> None:
-    """Have the client end what it does and take a turn for its mail. This is recorded as a waking, so that no other
-    follows.
+    """Have the client end what it does and take a turn for its mail. This is recorded as a waking, so that the client
+    is not woken for the same mail again.
     """
     note_waking(store, team, terminal, inboxes.unread(store, team, terminal.agent), [])
     secrets = sitting.secrets_of(store, team, terminal.agent)

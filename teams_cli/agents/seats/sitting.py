@@ -27,8 +27,8 @@ from teams_cli.teams.permission import Caller
 
 
 class Arrival:
-    """A client that starts in a terminal. *caller* is who it was told to be, None if nobody told it. *secrets* only
-    this machine may know: how to reach its socket, and the environment for its own commands.
+    """A client that starts in a terminal. *caller* is the member that it is to be, or None if nobody said so. *secrets*
+    may be known to this machine only: how to reach the client's socket, and the environment for its own commands.
     """
 
     def __init__(
@@ -60,15 +60,15 @@ class Arrival:
 
 
 def sit_down(store: Store, team: str, arrival: Arrival) -> Binding | None:
-    """Make the client a member, or find the member that it is. Returns None for a client that `teams` started and
-    keeps.
+    """Make the client a member, or find the member that it is already. Returns None for a client of an agent that a
+    keeper runs.
 
     Raises:
         TeamNotFound: There is no such team.
         NotAllowed: It may not join: it was shut down, or its token is wrong.
     """
     caller = arrival.caller or _returning(store, team, arrival)
-    if caller and not _has_place(store, team, caller.name, arrival.pid):
+    if caller and not _takes_place(store, team, caller.name, arrival.pid):
         return None
     kept = secrets_of(store, team, caller.name) if caller else {}
     if caller and not caller.token:
@@ -89,8 +89,8 @@ def sit_down(store: Store, team: str, arrival: Arrival) -> Binding | None:
 
 
 def _returning(store: Store, team: str, arrival: Arrival) -> Caller | None:
-    """Return the agent that had this process or this session before, which is the same agent. The same session in two
-    terminals is two agents.
+    """Return the member that had this process or this session before, because the client is still the same agent; None
+    if none had. The same session in two terminals is two agents.
     """
     here = bindings.of_process(store.root, arrival.pid)
     if here and here.team == team:
@@ -104,9 +104,9 @@ def _returning(store: Store, team: str, arrival: Arrival) -> Caller | None:
     return Caller(terminal.agent) if member and not member.stopped_by else None
 
 
-def _has_place(store: Store, team: str, name: str, pid: int) -> bool:
-    """Whether the client may sit down under that name: not while a keeper runs a client for it. An agent that `teams`
-    keeps and that rests is taken over: nobody resumes it while its person sits there.
+def _takes_place(store: Store, team: str, name: str, pid: int) -> bool:
+    """Return whether the client may sit down under that name, which it may not while a keeper runs a client for it. An
+    idle agent that `teams` keeps is taken over, so that nobody resumes it while its person sits there.
     """
     session = sessions.find(store, team, name)
     if session is None:
@@ -120,7 +120,7 @@ def _has_place(store: Store, team: str, name: str, pid: int) -> bool:
 
 
 def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
-    """Record where the agent sits now. What it was woken for before stays recorded."""
+    """Record in which terminal the agent sits now. For which messages it was woken before stays recorded."""
     now = teams.now(store)
     place: dict[str, Any] = {
         "client": arrival.client,
@@ -148,7 +148,7 @@ def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
 
 
 def note_session(store: Store, team: str, terminal: Terminal) -> None:
-    """Record on this machine which session may be copied or continued."""
+    """Record on this machine which session of the client may be copied or continued."""
     kept = sessions.find(store, team, terminal.agent)
     if kept is None:
         sessions.note_started_here(store, team, as_session(terminal))
@@ -186,7 +186,9 @@ def to_reopen(store: Store, team: str, agent: str, client: str) -> Terminal | No
 
 
 def stand_up(store: Store, team: str, agent: str, source: str) -> None:
-    """Record that the client is gone, and remove what only it needed. Its session keeps its name."""
+    """Record that the agent's client is gone, and remove the files that only the client needed. The agent keeps its
+    name and its session. *source* says how that became known.
+    """
     terminal = terminals.find(store, team, agent)
     if terminal is None:
         return
@@ -236,7 +238,8 @@ def end_all_unattended(store: Store, team: str, environ: Mapping[str, str]) -> l
 
 
 def end_unattended(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool:
-    """End the detached client of the agent, even if somebody looks at it; False if it has none here.
+    """End the detached client of the agent, even if somebody looks at it. Returns False if the agent has none on this
+    machine.
 
     Raises:
         Conflict: The client did not end in time.
@@ -279,7 +282,8 @@ def refuse_taken(session: Session) -> None:
 
 
 def hold(store: Store, team: str, agent: str, by: str, pid: int, rested: bool) -> Session:
-    """Have that process hold the session, which rests. If it *rested* before, it also rests afterwards.
+    """Pause the session for the person *by*, and have the process *pid* hold it. *rested* says that the session was
+    paused before, so that it stays paused afterwards.
 
     Raises:
         WrongState: The session was taken over or continued meanwhile.
@@ -298,7 +302,9 @@ def hold(store: Store, team: str, agent: str, by: str, pid: int, rested: bool) -
 
 
 def is_over(store: Store, team: str, session: Session) -> bool:
-    """Whether nobody sits in the place of the agent any more, or is about to."""
+    """Whether nobody sits in the place of the agent any more, nor is about to. It is False if nobody took that place on
+    this machine.
+    """
     if not session.taken_by or session.host not in ("", store.host):
         return False
     terminal = terminals.find(store, team, session.agent)
@@ -327,11 +333,11 @@ def give_back(store: Store, team: str, session: Session) -> Session:
 
 
 def _reason(by: str) -> str:
-    """Return why the session rests, by which this pause is told from others."""
+    """Return the reason why a session that *by* took over is paused. It distinguishes this pause from others."""
     return f"{by} took it over"
 
 
 def refuse_stopped(session: Session) -> None:
-    """Refuse to resume an agent that was stopped."""
+    """Refuse to act on an agent that was stopped, because nothing resumes it."""
     if session.stop_asked or (session.ended and session.outcome == "stopped"):
         raise errors.WrongState(f"{session.agent} was stopped", "Start another: teams run-agent …")

@@ -36,15 +36,16 @@ IN_TURN = (WORKING, PERMISSION)
 
 
 class Waking(Record):
-    """A time when a message woke the client, and its sender."""
+    """Records when a message woke the client, and who sent the message."""
 
     at: Time
     by: Name
 
 
 class Terminal(Record):
-    """A client in a terminal. `wokenTo` is the newest message that it was woken for, `toldTo` the newest whose sender
-    was told that it was not reached, and `unheard` how often in a row nothing could wake it.
+    """A client in a terminal. `wokenTo` is the newest message for which the client was woken, and `toldTo` the newest
+    whose sender was notified that the client was not reached. `unheard` counts how often in a row nothing could wake
+    the client.
     """
 
     nested = {"wakings": Waking}  # noqa: RUF012
@@ -76,17 +77,17 @@ class Terminal(Record):
 
     @property
     def host(self) -> str:
-        """Its machine; empty if there is only one."""
+        """The machine of the client; empty if there is only one machine."""
         return processes.host_of(self.pid_boot)
 
     @property
     def has_ended(self) -> bool | None:
-        """Whether its process has ended; None if that can't be known here."""
+        """Whether the process of the client has ended; None if that can't be known on this machine."""
         return processes.has_ended(self.pid, self.pid_started, self.pid_boot)
 
     @property
     def is_awaited(self) -> bool:
-        """Whether it was woken, and not heard of since."""
+        """Whether the client was woken and has reported nothing since."""
         return bool(self.woken_at and not self.unheard and self.woken_at > self.heard_at)
 
 
@@ -107,7 +108,7 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[T
 
 
 def state_of(store: Store, team: teams.Team, terminal: Terminal) -> str:
-    """Return the state as it is now, `unknown` if it was woken and may work by now."""
+    """Return the present state of the client. It is `unknown` if the client was woken and may be at work by now."""
     state = state_known(store, team, terminal)
     if state == IDLE and terminal.is_awaited:
         client = known.find(terminal.client)
@@ -117,8 +118,8 @@ def state_of(store: Store, team: teams.Team, terminal: Terminal) -> str:
 
 
 def state_known(store: Store, team: teams.Team, terminal: Terminal) -> str:
-    """Return the last reported state, unless its process ended, or it worked and fell silent. In an idle state it may
-    be woken again.
+    """Return the state that was last reported, but `gone` if the client's process ended, and `unknown` if it worked and
+    fell silent. Unlike `state_of`, this leaves a client that was woken idle, so that it is woken again.
     """
     if terminal.state == GONE or terminal.has_ended:
         return GONE
@@ -138,7 +139,9 @@ class Report:
 
 
 def note(store: Store, team: str, agent: str, report: Report) -> Terminal:
-    """Record a report about the client. Nothing is written if it is known, and the client was heard of just now."""
+    """Record a report about the client, and return its terminal. Nothing is written if the reported state is known
+    already and the client was heard of just now.
+    """
     now = teams.now(store)
 
     def change(terminal: Terminal) -> Terminal:
@@ -163,7 +166,7 @@ def note(store: Store, team: str, agent: str, report: Report) -> Terminal:
 
 
 def end(store: Store, team: str, agent: str, pid: int, source: str) -> None:
-    """Record that the client is gone, if it still is that process. Its tasks are free from now on."""
+    """Record that the client is gone, if it is still the process *pid*. The agent's tasks are free from now on."""
 
     def change(terminal: Terminal) -> Terminal:
         if terminal.pid != pid or terminal.state == GONE:
@@ -177,7 +180,7 @@ def end(store: Store, team: str, agent: str, pid: int, source: str) -> None:
 
 
 def describe(store: Store, team: teams.Team, terminal: Terminal, row: dict[str, Any]) -> None:
-    """Add what is known of its terminal to the row of a listed agent."""
+    """Add what is known of the agent's terminal to *row*, the row of a listed agent."""
     state = state_of(store, team, terminal)
     if row["state"] != "stopped":
         row["state"] = state
@@ -198,8 +201,8 @@ _EPOCH_BITS = 80
 
 
 def process(seat: Seat, session_id: str) -> int:
-    """Return the client that runs this hook; 0 if unknown. If a daemon runs its hooks, that is the terminal with the
-    session, not the daemon.
+    """Return the process id of the client that runs this hook, or 0 if that is unknown. If a daemon runs the client's
+    hooks, it is that of the terminal with the session, not that of the daemon.
     """
     client = bindings.nearest_client(os.getppid())
     if client and seat.daemon and seat.daemon.word in words_of(client):
@@ -239,8 +242,8 @@ def program_of(pid: int) -> list[str]:
 
 
 def _behind_daemon(daemon: Daemon, its_pid: int, session_id: str) -> int:
-    """Return the terminal of a session that a shared daemon runs: the one that names it, else the youngest that existed
-    when the session was made.
+    """Return the process id of the terminal whose session a shared daemon runs, or 0 if there is none. It is the
+    terminal that names the session, else the youngest one that existed when the session was made.
     """
     rivals = [pid for pid in _terminals(daemon, os.path.basename(program_of(its_pid)[0])) if pid != its_pid]
     named = [pid for pid in rivals if session_id in words_of(pid)]
@@ -259,7 +262,7 @@ def _terminals(daemon: Daemon, program: str) -> Iterator[int]:
 
 
 def started_at(pid: int) -> float:
-    """Return when a process was started, in seconds since 1970; 0 if there is none."""
+    """Return when a process was started, in seconds since 1970, or 0 if there is no such process."""
     started = bindings.stat_of(pid)[0]
     if not started:
         return 0.0
@@ -269,7 +272,7 @@ def started_at(pid: int) -> float:
 
 
 def _made_at(session_id: str) -> float:
-    """Return when a session was made, if its id tells (UUID version 7, RFC 9562); else 0."""
+    """Return when a session was made, if its id contains the time (UUID version 7, RFC 9562); else 0."""
     digits = session_id.replace("-", "")
     if len(digits) != 32 or digits[12] != "7":
         return 0.0
