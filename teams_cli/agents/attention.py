@@ -56,8 +56,8 @@ def payload(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -
 
 
 def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | None:
-    """Like `payload`, but short, for clients that append it to every model call; None if there are no other agents and
-    no messages.
+    """Return the same as `payload`, but short, for clients that add it to every model call; None if there are no other
+    agents and no messages.
 
     It marks nothing as read. It names tools, because it looks like the result of a tool. Messages that the agent
     already has in its context are shortened.

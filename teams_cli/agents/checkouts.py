@@ -120,7 +120,7 @@ class Checkout:
 
     @property
     def committed_at(self) -> float:
-        """When its commit was made, in seconds since 1970."""
+        """When the commit of the checkout was made, in seconds since 1970."""
         return float(git.said(self.top, "show", "--no-patch", "--format=%ct", "HEAD") or 0)
 
     def uncommitted(self, without: list[str] | None = None) -> list[str]:
@@ -144,7 +144,7 @@ class Checkout:
         return list(dict.fromkeys(files))
 
     def _rules_since(self, since: float) -> Iterator[str]:
-        """Yield, as an option for git, each set of ignore rules added after *since* or by the branch."""
+        """Yield options for git, one for each set of ignore rules that was added after *since* or by the branch."""
         own = f"{self.common}/info/exclude"
         if _changed_at(own) > since:
             yield f"--exclude-from={own}"

@@ -81,13 +81,13 @@ def run(
 
 
 def said(directory: str, *words: str) -> str:
-    """Return the output of git without surrounding blanks, or "" if git fails."""
+    """Run git in *directory*, and return its output without surrounding blanks, or "" if git fails."""
     done = run(directory, *words)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def must(directory: str, *words: str, variables: dict[str, str] | None = None, given: str | None = None) -> str:
-    """Return the output of git.
+    """Run git in *directory*, and return its output.
 
     Raises:
         StorageFailed: git exits with another status than 0.

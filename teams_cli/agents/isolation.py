@@ -43,8 +43,8 @@ def of_write(session: Session, path: str, allowed: Sequence[str] = ()) -> str:
 
 
 def broken(sessions: Sequence[Session]) -> Iterator[tuple[Session, str]]:
-    """Yield the running agents whose isolation does not hold, and how: another agent has the same ports, its worktree
-    is inside another's, or another branch is checked out there.
+    """Yield each running agent whose isolation does not hold, and why: another agent has the same ports, its worktree
+    is inside another's, or its worktree has another branch checked out.
     """
     going = [session for session in sessions if not session.ended]
     owners: dict[int, str] = {}
@@ -141,7 +141,7 @@ VARIABLE = "TEAMS_PORT_BASE"
 EACH = 20
 """The number of ports for each agent, from its base on."""
 _FIRST, _END = 10_000, 32_000
-"""The range lies below the ports that Linux gives to outgoing connections."""
+"""The range of ports for agents. It lies below the ports that Linux gives to outgoing connections."""
 
 
 def base_of(store: Store, team: str, agent: str) -> int:

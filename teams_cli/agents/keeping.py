@@ -33,8 +33,8 @@ _FETCH = ("-c", "protocol.version=2", "fetch", "--quiet", "--no-tags", "--no-wri
 
 @dataclass
 class Kept:
-    """The kept work of a removed worktree: where it is, when it was removed (seconds since 1970), and the JSON about
-    it.
+    """The kept work of a removed worktree: its repository, reference and commit, when the worktree was removed (*at*,
+    in seconds since 1970), and the JSON *about* it.
     """
 
     repository: str

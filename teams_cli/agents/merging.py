@@ -222,7 +222,7 @@ def _is_ours(checkout: str, base: str, commit: str) -> bool:
 
 
 def _is_of(checkout: str, name: str, commits: tuple[str, str]) -> bool:
-    """Whether the file is as in one of the commits, or is missing, as it is while git replaces it."""
+    """Whether the file is as in one of the commits, or is missing: git removes a file before it writes it anew."""
     if not os.path.lexists(os.path.join(checkout, name)):
         return True
     blob = git.said(checkout, "hash-object", "--", name)

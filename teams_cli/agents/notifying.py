@@ -70,8 +70,8 @@ def so_now(store: Store, team: Team) -> dict[str, Event]:
 
 
 def _of_tasks(team: Team, rows: list[Task]) -> dict[str, Event]:
-    """Return the events of these tasks: one waits for the human's review, one failed, or all are settled, which means
-    that they have ended or are blocked by one that ended without success.
+    """Return the events of these tasks: a task waits for the human's review, a task failed, or all are settled. A task
+    is settled when it has ended, or is blocked by one that ended without success.
     """
     now: dict[str, Event] = {}
     for task in reviews.for_person(rows):

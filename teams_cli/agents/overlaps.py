@@ -28,7 +28,7 @@ _EVERY = 15.0
 _LAST = 50
 """The number of landings among which the cause of a conflict is looked for."""
 _MOST_PARSED, _MOST_FILES = 20, 100
-"""At most this many changed files are recorded for an agent with the names of functions, and in all."""
+"""How many changed files of an agent are recorded at most: with the names of functions, and in all."""
 
 
 class Overlap:

@@ -137,7 +137,9 @@ class Snapshots:
         return [_change(match, names) for match in hunks]
 
     def region(self, directory: str, base: str, commit: str, path: str) -> str:
-        """Return the path of the file; if all changes in it are inside functions, with their names behind a colon."""
+        """Return *path*, followed by a colon and the names of the changed functions if all changes in the file are
+        inside functions.
+        """
         symbols = [change.symbol for change in self.changes(directory, base, commit, path)]
         return f"{path}:{','.join(dict.fromkeys(symbols))}" if symbols and all(symbols) else path
 
@@ -193,7 +195,7 @@ def place(path: str, mine: list[Change], theirs: list[Change]) -> dict[str, Any]
 
 
 def in_words(place: dict[str, Any], mine: int = 0) -> str:
-    """Return a place in words for one of the two agents: with *mine* 0 for the one whose lines are first in it, with 1
+    """Return *place* in words for one of the two agents: if *mine* is 0 for the one whose lines are first in it, if 1
     for the other.
     """
     symbols = f" {', '.join(place['symbols'])}" if place["symbols"] else ""

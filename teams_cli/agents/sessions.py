@@ -4,7 +4,7 @@
                                   ↘ paused
 
 At any time one process holds the session: first the one that starts it, then its keeper. Only the keeper leaves
-`running` and `waiting`; a process that finds the keeper gone settles the session as lost. Only one process can take a
+`running` and `waiting`; a process that finds the keeper gone ends the session as lost. Only one process can take a
 session out of `done`, so it is never resumed twice.
 """
 

@@ -61,8 +61,8 @@ def wake_all_with_mail(store: Store, team: Team, config: Config | None, environ:
 def wakes(
     store: Store, config: Config | None, environ: Mapping[str, str], problems: list[errors.TeamsError]
 ) -> Callable[[str, Sequence[str], Message, str], None]:
-    """Return the function that a store calls after a message was appended: it resumes idle recipients. The message is
-    stored, so a failure to wake is no failure to send: it is added to *problems*.
+    """Return the function that a store calls after a message was appended; it resumes idle recipients. If that fails,
+    the message is sent all the same, and the error is added to *problems*.
     """
 
     def appended(team_name: str, recipients: Sequence[str], message: Message, by: str) -> None:

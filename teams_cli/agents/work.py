@@ -447,8 +447,8 @@ def _existing(work: Work, commits: Sequence[str] | set[str]) -> list[str]:
 
 
 def tips(work: Work) -> list[str]:
-    """Return all commits that git records for the checkout: HEAD and its earlier positions, unfinished operations, its
-    own references and its stashes. Keeping these keeps everything reachable from them.
+    """Return all commits that git records for the checkout: HEAD and its earlier positions, unfinished operations,
+    references of this checkout alone, and stashes. All other commits of the checkout can be reached from these.
     """
     stores = [work.own, *(f"{work.store}/worktrees/{name}" for name in disk.names_in(f"{work.store}/worktrees"))]
     places = stores if work.has_store else [work.own]

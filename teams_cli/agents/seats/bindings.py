@@ -109,7 +109,9 @@ def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | N
 
 
 def has_another_client(root: str, binding: Binding, client: int) -> bool:
-    """Whether another process than *client* is a client of that member. It is False if *client* itself joined."""
+    """Whether the member of *binding* has a client that is another process than *client*. False if *client* itself
+    joined.
+    """
     try:
         pids = [int(name) for name in os.listdir(f"{terminals_directory(root)}/processes") if name.isdigit()]
     except OSError:

@@ -26,7 +26,7 @@ class Insider:
         self._path = f"{self._directory}/{parent}.{_plain(agent_id)}.json"
 
     def read(self) -> tuple[str, str] | None:
-        """Return the member's name and token; None before it began, and after it ended."""
+        """Return the name and the token of the member; None before the subagent began, and after it ended."""
         return _read(self._path)
 
     def keep(self, agent: str, token: str) -> None:

@@ -40,7 +40,7 @@ _HOUR = 3600.0
 
 def is_due(terminal: Terminal, state: str, unread: Sequence[int], now: datetime, again_after: float) -> bool:
     """Whether to wake the client now: it is idle, and has mail for which it was not woken yet, or was woken long ago.
-    All mail that arrives until it reads is read together, so waking it once is enough.
+    The client reads all its mail at once, so waking it once is enough.
     """
     if state != IDLE or not unread:
         return False
@@ -182,7 +182,7 @@ def _stops_loop(store: Store, team: Team, terminal: Terminal, senders: Sequence[
 
 
 def _tell_senders(store: Store, team: Team, terminal: Terminal, state: str, numbers: Sequence[int], tell: Tell) -> None:
-    """Notify the senders of these messages that the client was not reached. Their messages wait in its inbox."""
+    """Notify the senders of these messages that the client was not reached. The messages wait in its inbox."""
     why = f"its client ended at {terminal.since}" if state == GONE else f"it was woken {terminal.wakes} times"
     for message in store.fetch(team.name, MESSAGE, numbers, []):
         if message.from_ not in (SYSTEM, terminal.agent) and message.type != "output":

@@ -302,7 +302,7 @@ def hold(store: Store, team: str, agent: str, by: str, pid: int, rested: bool) -
 
 
 def is_over(store: Store, team: str, session: Session) -> bool:
-    """Whether nobody sits in the place of the agent any more, nor is about to. It is False if nobody took that place on
+    """Whether the person who took the agent's place is gone, so that the agent may continue. False if nobody took it on
     this machine.
     """
     if not session.taken_by or session.host not in ("", store.host):

@@ -202,7 +202,7 @@ _EPOCH_BITS = 80
 
 def process(seat: Seat, session_id: str) -> int:
     """Return the process id of the client that runs this hook, or 0 if that is unknown. If a daemon runs the client's
-    hooks, it is that of the terminal with the session, not that of the daemon.
+    hooks, the process in the terminal with the session counts, not the daemon.
     """
     client = bindings.nearest_client(os.getppid())
     if client and seat.daemon and seat.daemon.word in words_of(client):
