@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the pages that are made from the program's declarations: `python docs/generate.py`.
+"""Write the pages that are made from the program's declarations: `python -m docs.generate`.
 
 commands.md is made from the commands, settings.md from the settings, schemas/ from the models of files. Run it after
 changing one of these.

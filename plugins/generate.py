@@ -1,4 +1,4 @@
-"""Writes the plugin for agent clients, and the two catalogues that name it: `python plugins/generate.py`.
+"""Writes the plugin for agent clients, and the two catalogues that name it: `python -m plugins.generate`.
 
 All of it derives from the commands, the clients and the instructions of the package. SKILL.md follows the format of
 Agent Skills, `plugin.json` and `mcp.json` Agent Plugins 1.0; Claude Code and Codex have manifests of their own.
@@ -124,7 +124,7 @@ def _readme() -> str:
             "directory linked by `teams here TEAM`. Nothing is sent anywhere: teams, tasks and messages are files on",
             "your machine.",
             "",
-            "`python plugins/generate.py` in the repository of `teams` writes these files; do not edit them.",
+            "`python -m plugins.generate` in the repository of `teams` writes these files; do not edit them.",
             "",
         ]
     )

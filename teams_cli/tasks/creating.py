@@ -16,6 +16,7 @@ from teams_cli.workflows import ordering
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from teams_cli.teams.permission import Caller
     from teams_cli.workflows.model import TaskTemplate
@@ -46,22 +47,17 @@ def _refuse_unfit(at: Standing, draft: Task, name: str) -> None:
 
 def of_template(team: str, template: TaskTemplate, directory: str) -> Task:
     """Return the draft of a task in a file of that directory, without its dependencies."""
-    return Task(
-        team_name=team,
-        title=template.title,
-        description=template.description,
-        priority=template.priority,
-        created_at="",
-        require=list(template.require),
-        touches=text.file_patterns(template.touches) or None,
-        run=template.run,
-        prompt=template.prompt,
-        plan_required=template.plan_required or None,
-        check=template.check,
-        check_in=template.check_in and os.path.abspath(os.path.join(directory, template.check_in)),
-        check_from=checks.set_from(template.check, directory),
-        review_by=template.review_by,
-    )
+    same = {name: getattr(template, name) for name in type(template).model_fields if name in Task.fields}
+    for name in ("id", "blocked_by", "after", "attempts"):  # they mean something else in a file
+        same.pop(name, None)
+    otherwise: dict[str, Any] = {
+        "require": list(template.require),
+        "touches": text.file_patterns(template.touches) or None,
+        "plan_required": template.plan_required or None,
+        "check_in": template.check_in and os.path.abspath(os.path.join(directory, template.check_in)),
+        "check_from": checks.set_from(template.check, directory),
+    }
+    return Task(team_name=team, created_at="", **{**same, **otherwise})
 
 
 class Planned:

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 
 _GRACE = 120.0
-"""Seconds between the end of a lease and the end of the claim, or a whole lease if that is shorter."""
+"""Seconds between the end of a lease and the end of the claim, or a whole lease if that is shorter. `goes_on` in the
+PostgreSQL extension's schema.sql has the same figure.
+"""
 _LEASE = "lease-"
 """The prefix of `about` in a notice that asks for a sign of life."""
 _SET = 30.0

@@ -28,11 +28,8 @@ from teams_cli.workflows.model import MAX_AGENTS, Form, TaskTemplate
 
 _SHOWN = 3
 T = TypeVar("T", bound=TaskTemplate)
-_KEYS = (
-    "id, title, description, blockedBy, after, for, require, priority, planRequired, run, touches, check, checkIn, "
-    "reviewBy"
-)
-_LIST_HINT = f"Give a list of {{{_KEYS}}}, as the `tasks` of a workflow."
+_OF_RUNS = {"prompt", "attempts", "each"}
+"""Fields that mean something only in a run of a workflow."""
 
 
 class ListedTask(TaskTemplate):
@@ -42,6 +39,10 @@ class ListedTask(TaskTemplate):
 
     keep_for: Name | None = Field(default=None, alias="for")
     after: list[Name] = Field(default=[])
+
+
+_KEYS = [field.alias or name for name, field in ListedTask.model_fields.items() if name not in _OF_RUNS]
+_LIST_HINT = f"Give a list of {{{', '.join(_KEYS)}}}, as the `tasks` of a workflow."
 
 
 def read_task_list(content: str, form: type[T]) -> list[T]:

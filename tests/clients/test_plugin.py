@@ -29,8 +29,8 @@ esac
 
 
 def test_what_is_committed_is_what_the_source_makes(tmp_path: Path) -> None:
-    """Made again: `python plugins/generate.py`."""
-    words = [sys.executable, "plugins/generate.py", str(tmp_path)]
+    """Made again: `python -m plugins.generate`."""
+    words = [sys.executable, "-m", "plugins.generate", str(tmp_path)]
     subprocess.run(words, cwd=TOP, env={**os.environ, "PYTHONPATH": str(TOP)}, check=True)
     made = {path: data for path, data in tree(tmp_path).items() if data != "directory"}
     assert made == {path: (TOP / path).read_bytes() for path in made}

@@ -1,4 +1,4 @@
-"""A field of tasks touches five files at most: the record, its options, its words, and the board. All else derives."""
+"""A field of tasks touches six files: the record, its options and words, lists, and the board. All else derives."""
 
 from __future__ import annotations
 
@@ -30,6 +30,12 @@ FILES: dict[str, Edits] = {
             '        "priority": task["priority"],\n        "estimate": task.get("estimate"),\n',
         ),
     ],
+    "workflows/model.py": [
+        (
+            '    priority: Priority = "normal"\n    run:',
+            '    priority: Priority = "normal"\n    estimate: Annotated[int, Field(ge=0)] | None = None\n    run:',
+        )
+    ],
     "commands/updates.py": [
         ('        option("--blocked-by", "Add this', OPTION + '        option("--blocked-by", "Add this')
     ],
@@ -47,8 +53,7 @@ FILES: dict[str, Edits] = {
 
 @pytest.mark.slow
 def test_every_face_has_it(tmp_path: Path) -> None:
-    """The command line, the notice of an edit, MCP, HTTP and the board."""
-    assert len(FILES) <= 5
+    """The command line, lists of tasks, the notice of an edit, MCP, HTTP and the board."""
     cli = changed_program(tmp_path, {}, FILES)
     assert cli.ok("create-task", "t", "--estimate", "5", "--for", "bob")["estimate"] == 5
     assert "estimate: 5\n" in cli("show-task", "1").stdout
@@ -57,6 +62,9 @@ def test_every_face_has_it(tmp_path: Path) -> None:
     assert changed["estimate"] == 8 and changed["notes"][-1]["changed"] == ["estimate"]
     assert "estimate: 8" in cli.ok("read-messages", agent="bob")[-1]["message"]
     assert cli.refused("update-task", "1", "--estimate", "long") == (2, "wrong_usage")
+    listed = cli.ok("create-task", "--from", "-", stdin=b"[{title: listed, estimate: 3}]")
+    assert listed[0]["estimate"] == 3
+    assert "estimate" in cli("create-task", "--from", "-", stdin=b"[{title: t, hours: 3}]").stderr
     assert "How many hours it may take." in cli("create-task", "--help").stdout
 
     async def over_mcp() -> None:

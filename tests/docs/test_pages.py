@@ -88,7 +88,7 @@ def test_generated_pages_are_as_the_program_declares() -> None:
     from docs import generate
 
     for name, page in generate.pages().items():
-        assert text_of(f"docs/{name}") == page, f"run: python docs/generate.py ({name} is old)"
+        assert text_of(f"docs/{name}") == page, f"run: python -m docs.generate ({name} is old)"
 
 
 def test_a_page_is_short() -> None:
