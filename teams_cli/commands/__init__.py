@@ -58,8 +58,8 @@ _every: dict[str, Command] = {}
 
 
 def find(name: str) -> Command | None:
-    """The command of that name, or of the name with another first word, as `list-tasks` for `get-tasks`; None if there
-    is none. Only the module that declares it is imported.
+    """Return the command of that name, also with another first word, as `list-tasks` for `get-tasks`; None if there is
+    none. Only the module that declares it is imported.
     """
     synonyms = meaning_the_same(name)
     for synonym in synonyms:
@@ -102,12 +102,12 @@ def every() -> dict[str, Command]:
 
 
 def names() -> list[str]:
-    """The names of all commands, without importing their modules: the user waits after Tab."""
+    """Return the names of all commands without importing their modules, so that completion in the shell is quick."""
     return [*MODULES, *dict(extensions.commands())]
 
 
 def groups() -> dict[str, list[Command]]:
-    """The parts of the help with their commands."""
+    """Return the commands by the heading under which the help shows them."""
     return {group: [command for command in every().values() if command.group == group] for group in GROUPS}
 
 

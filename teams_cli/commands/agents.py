@@ -57,7 +57,7 @@ Raises:
 
 
 class NotFinished(errors.Conflict):
-    """The caller may not finish yet."""
+    """The caller may not finish yet, because agents that it started are still at work."""
 
 
 def _request(call: Call, prompt: str, agent_id: str | None, cwd: str, **options: Any) -> StartRequest:
@@ -90,7 +90,7 @@ def _run(call: Call, detach: bool, **options: Any) -> Any:
 
 
 def settle_output(call: Call, session: Session) -> None:
-    """Mark the message with the agent's output as handled: its caller has seen the output."""
+    """Mark the message with the agent's output as handled, since the caller has just seen the output."""
     for message in reading.outputs_of(call.store, call.team, session.caller, session.agent):
         reading.settle(call.store, call.team, session.caller, {message.number}, also_closed=True)
 
@@ -131,7 +131,7 @@ def _result(session: Session, output: outputs.Output | None) -> dict[str, Any]:
 
 
 def _said(output: outputs.Output | None) -> dict[str, Any]:
-    """The last words of an agent in its last turn and, if there are any, in those before."""
+    """Return the last words of an agent in its last turn and, if there are any, in the turns before."""
     earlier = {"earlier": output.earlier} if output and output.earlier else {}
     return {"output": output.text if output else None, **earlier}
 
@@ -155,7 +155,7 @@ def _logs(call: Call, of: str, lines: int, follow: bool) -> Any:
 
 
 def _follow(call: Call, team: str, session: Session, lines: int) -> Iterator[dict[str, Any]]:
-    """The newest output of the agent, and then its output until it is done."""
+    """Yield the newest output of the agent, then its further output until it is done."""
     follower = logs.Follower(call.store, team, session.agent)
     try:
         printed = follower.lines(session.turns)
@@ -200,7 +200,7 @@ def _resume(call: Call, to: str) -> Any:
 
 
 def _resting(session: Session) -> dict[str, Any]:
-    """The state of the session, and whether it is paused now or after its turn."""
+    """Return the state of the session, and whether it is paused now or will be after its turn."""
     return {
         "agent": session.agent,
         "state": session.state,
@@ -282,7 +282,7 @@ def words_of_ended(done: dict[str, Any]) -> Parts:
 
 
 def _output_lines(agent: dict[str, Any]) -> list[str]:
-    """The last words of the agent in each of its turns, oldest first."""
+    """Return the last words of the agent in each of its turns, oldest first."""
     return [line for said in (*agent.get("earlier", ()), agent.get("output")) for line in text.quoted(said)]
 
 

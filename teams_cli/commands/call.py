@@ -129,12 +129,12 @@ class Call:
         return self.said_team
 
     def given(self, setting: str) -> str:
-        """The value of `team` or `agent`, if the command line has it as an option; else empty."""
+        """Return the value of the setting `team` or `agent` if the command line has it as an option, else ""."""
         value, source = self.sources.get(setting, ("", ""))
         return value if source == "flag" else ""
 
     def in_team(self, step: str) -> str:
-        """The step, with `--team` in its commands if they would act in another team without it."""
+        """Return the step with `--team` added to its commands, if without it they would act in another team."""
         unsaid = "" if self.given("team") else self.sources.get("team", ("", ""))[0]
         if "teams " not in step or not self.said_team or self.said_team in (unsaid, self._meant_unsaid):
             return step
@@ -151,7 +151,7 @@ class Call:
         return re.sub(r"\bteams (?!join-team|spawn-team)([a-z]+(?:-[a-z]+)*)\b(?! --team)", named, step)
 
     def name_team(self, document: Any) -> None:
-        """Add `--team`, where it is needed, to the next commands in a document and its parts."""
+        """Add `--team` to the next commands in a document, and in its parts, where they need it."""
         if not isinstance(document, dict):
             return
         for each in (document, *document.get("messages", ()), *document.get("happened", ())):
@@ -159,18 +159,18 @@ class Call:
                 each["next"] = self.in_team(each["next"])
 
     def likely_teams(self) -> list[str]:
-        """The teams that may be meant if none is named: of several, those of the caller."""
+        """Return the teams that may be meant if none is named. If there are several open teams, these are the caller's."""
         likely = self.open_teams()
         return (len(likely) > 1 and self.own_teams(likely)) or likely
 
     def own_teams(self, among: list[str]) -> list[str]:
-        """The teams of which the caller is a member; none for the human."""
+        """Return the teams of which the caller is a member; none for the human, who is in all of them."""
         if self.caller is None or self.caller.is_human:
             return []
         return [name for name in among if (team := self._readable(name)) and team.member(self.agent)]
 
     def open_teams(self) -> list[str]:
-        """The teams that are not closed, or all teams if all are closed."""
+        """Return the teams that are not closed; if all are closed, all teams."""
 
         def is_open(name: str) -> bool:
             team = self._readable(name)
@@ -179,19 +179,19 @@ class Call:
         return environment.likely_teams(self.store.teams(), is_open)
 
     def _readable(self, name: str) -> Team | None:
-        """The team; None if it is damaged, and so must be named."""
+        """Return the team, or None if its file is damaged. A damaged team has to be named."""
         try:
             return teams.get(self.store, name)
         except errors.TeamsError:
             return None
 
     def only_team(self) -> str:
-        """The team to act in if none is named; empty if there is not exactly one."""
+        """Return the team to act in if none is named; "" if it is not certain which."""
         likely = self.likely_teams()
         return likely[0] if len(likely) == 1 else ""
 
     def name_sources(self) -> dict[str, tuple[str, str]]:
-        """Each setting of the call with its source, which is `only` for a team that nobody named."""
+        """Return each setting of the call with its source. The source of a team that nobody named is `only`."""
         if not self.sources["team"][0] and (only := self.only_team()):
             return {**self.sources, "team": (only, "only")}
         return self.sources
@@ -209,7 +209,7 @@ class Call:
 
     @property
     def workplace(self) -> str:
-        """The directory in which the caller works, if the call tells it; else empty."""
+        """Return the directory in which the caller works, if the call tells it, else ""."""
         return "" if self.elsewhere else self.said_directory
 
     @property
@@ -237,14 +237,16 @@ class Call:
         return teams.get(self.store, self.team)
 
     def ask_human(self, operation: str, about: str) -> bool:
-        """Ask the human to allow an operation of the caller; False without a team."""
+        """Ask the human to allow an operation of the caller. Return whether it is allowed; False if the caller has no
+        team.
+        """
         from teams_cli.questions import answering
 
         team = self.said_team or self.only_team()
         return team in self.store.teams() and answering.ask_human(self.store, team, self.agent, operation, about)
 
     def refuse_reading(self, command: str) -> None:
-        """Refuse to let a member read what a rule of the team or of the user forbids.
+        """Refuse a command that a rule of the team or of the user forbids the caller.
 
         Raises:
             NotAllowed, NeedsHuman: As for changes.
@@ -309,7 +311,7 @@ class Call:
         return problems
 
     def tending(self) -> Callable[[Alarm], None] | None:
-        """A function for waits to call before each look, which keeps landings going; None if the team has none."""
+        """Return a function for waits to call before each look, which keeps landings going; None if the team has none."""
         if not self._has_landings():
             return None
         from teams_cli.commands.landing_queue import tending
@@ -330,7 +332,7 @@ class Call:
             return False
 
     def say_what_follows(self) -> None:
-        """Say what the caller does next: its task, another, or waiting."""
+        """Show the caller's next step: its task, another task, or waiting."""
         from teams_cli.tasks import overviews
         from teams_cli.views import work
 
@@ -439,7 +441,7 @@ class Call:
         return self.note_seen() if team == self.said_team else _NEVER
 
     def losses(self) -> str:
-        """Lines about the tasks that the caller lost since its last notice; empty if there are none."""
+        """Return lines about the tasks that the caller lost since it was last notified; "" if it lost none."""
         if self._seen is None or self._seen_in is None:
             return ""
         from teams_cli.messages.messages import MESSAGE
@@ -452,8 +454,8 @@ class Call:
             return ""
 
     def reminder(self, once_told: OnceTold) -> str:
-        """A line about news that the caller was not shown yet; empty if there is none. If it has mail, that becomes the
-        next step.
+        """Return a line about news that the caller was not shown yet; "" if there is none. Mail in it becomes the next
+        step.
         """
         if self.caller is None or self.caller.is_human or not self.said_team:
             return ""

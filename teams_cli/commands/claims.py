@@ -58,7 +58,7 @@ def _land_interrupted(call: Call) -> None:
 
 
 def _claimed_in_time(call: Call, wait: float) -> Task:
-    """Wait for a task that is ready for the caller and claim it, unless mail comes first."""
+    """Wait for a task that is ready for the caller, and claim it. Mail ends the wait, too."""
     from teams_cli.messages import inboxes
     from teams_cli.store import pace
 
@@ -151,7 +151,7 @@ def and_wait(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any
 
 
 def _unless_closed(call: Call, find: Callable[[], Found]) -> Found:
-    """Call *find* and return its news. In a closed team return nothing: the answer says who closed it."""
+    """Call *find*, and return the news that it finds. In a closed team return nothing: the answer says who closed it."""
 
     def look() -> Found:
         try:
@@ -166,7 +166,9 @@ def _unless_closed(call: Call, find: Callable[[], Found]) -> Found:
 
 
 def _in_time(call: Call, document: dict[str, Any], wait: float, find: Callable[[], Found]) -> Found:
-    """Call *find*, which waits, and return its news. If the time runs out, the answer says so, and the next step."""
+    """Call *find*, which waits, and return the news that it finds. If its time runs out, the answer says so and names
+    the next step.
+    """
     if call.begin_answer(document):  # whatever ends the wait, that the change is made was said
         call.words = words_of_came
         call.problems += call.note_told()  # or the wait would end with what was just said
@@ -257,7 +259,7 @@ def words_of_beat(done: dict[str, Any]) -> Parts:
 
 
 def words_of_came(news: dict[str, Any]) -> Parts:
-    """News for the caller, each with the next step; and the task that it has claimed."""
+    """Show news for the caller, each with its next step, and the task that the caller has claimed."""
     lines = mail_lines(news)
     for each in news.get("happened", ()):
         lines += [each["text"], *present(_step(each["next"]))]

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def landed_too(call: Call, task: Task, patience: float = 0) -> dict[str, Any]:
-    """The task that was just completed. If completed tasks land by themselves, queue it, and show under `lands` the
-    outcome after two seconds, or after up to 30 with that *patience*.
+    """Return the task that was just completed. If completed tasks land by themselves, queue it, and add the outcome
+    under `lands`: that of the first two seconds, or with *patience* of up to 30.
     """
 
     def land() -> Any:

@@ -88,7 +88,7 @@ def _places(call: Call, client: str, project: bool, user: bool) -> list[Settings
 
 
 def _agents_md(client: str, is_wanted: bool) -> list[SettingsFile]:
-    """The project's AGENTS.md, if our instructions are wanted in it, or are there."""
+    """Return the project's AGENTS.md, if our instructions are to be in it, or are in it already."""
     top, form = os.getcwd(), Instructions()
     path = f"{top}/AGENTS.md"
     try:
@@ -141,7 +141,7 @@ def _install(
 
 
 def _version_trouble(call: Call, client: str, program: str) -> str:
-    """Return why that version of the client may not work with `teams`, and what to do; empty if it was tried."""
+    """Return why that version of the client may not work with `teams`, and what to do; "" if the version was tried."""
     version = profiles.version_of(program, call.environ)
     return ". ".join(filter(None, profiles.version_trouble(known.get(client), version)))
 
@@ -233,7 +233,7 @@ def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: b
 
 
 def _shown(call: Call, changes: list[FileChange], only_print: bool) -> dict[str, Any]:
-    """The outcome for each file. The first file has the hooks; its outcome is that of the command."""
+    """Return the outcome for each file. The outcome of the first file, which has the hooks, is that of the command."""
     files: list[dict[str, Any]] = [
         {
             "path": change.place.path,
@@ -269,7 +269,7 @@ def words_of_change(done: dict[str, Any]) -> list[str]:
 
 
 def _file_lines(file: dict[str, Any], asked: bool) -> list[str]:
-    """The outcome for a file, with the diff unless that was shown with the question."""
+    """Return the outcome for a file, with the changed lines unless the person was shown them before."""
     if file["removed"]:
         return [f"{file['path']}: {'removed' if file['changed'] else 'would be removed'}"]
     lines: list[str] = [] if asked else file["diff"].splitlines()

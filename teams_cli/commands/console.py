@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class Gone(Exception):
-    """The person went away: standard input was closed."""
+    """The person went away, as standard input was closed."""
 
 
 def require_person(call: Call, team: str) -> str:
-    """The name of the team, if the person may answer in it.
+    """Return the name of the team, if the person may answer in it.
 
     Raises:
         NotAllowed: The token is missing, or another's.

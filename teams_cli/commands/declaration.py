@@ -75,7 +75,7 @@ class Parameter:
 
     @property
     def is_id(self) -> bool:
-        """Whether its value is an id, or several."""
+        """Whether its value is an id, or several ids."""
         return self.metavar == "ID"
 
     @property
@@ -112,11 +112,11 @@ class Parameter:
 
     @property
     def placeholder(self) -> str:
-        """The text after its name: a blank and a word for its value, if it takes one."""
+        """Return what follows its name in the usage: a blank and a word for its value, or "" for a switch."""
         return "" if self.positional or self.flag else f" {self.metavar}"
 
     def convert(self, word: str) -> Any:
-        """The value that a word means.
+        """Return the value that a word of the command line or of a request means.
 
         Raises:
             ValueError: It is not a number, or not one of the choices.
@@ -131,7 +131,7 @@ class Parameter:
 
 
 def _take(declared: Parameter | Command, values: dict[str, Any]) -> None:
-    """Set the attributes. Refuse one that the class does not declare."""
+    """Set the attributes to the *values*. An attribute that the class does not declare is refused."""
     for name, value in values.items():
         if not hasattr(type(declared), name):
             raise TypeError(f"{type(declared).__name__} declares no {name}")
@@ -258,16 +258,16 @@ class Command:
 
     @property
     def usage(self) -> str:
-        """The command with the words that it needs."""
+        """Return the command with the arguments that it needs."""
         return " ".join([self.name, *(place.usage for place in self.places if place.required or place.needed)])
 
     @property
     def whole_usage(self) -> str:
-        """The command with all words that it takes."""
+        """Return the command with all arguments and options that it takes."""
         return " ".join([self.name, *(place.usage for place in self.places)])
 
     def goes_beyond_held(self, values: Mapping[str, Any]) -> bool:
-        """Whether the values need more than `held` opens without conditions."""
+        """Whether a restricted agent may not use these values without further conditions."""
         opened = () if self.held is None else self.held.split()
         given = (own.name for own in self.own if own.is_given(values[own.name]))
         return self.held is None or any(name not in opened for name in given)
@@ -352,7 +352,7 @@ _OURS = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EBADF, errno.EPIPE)
 
 
 def _after_a_change(failure: errors.TeamsError) -> errors.OutcomeUnknown:
-    """The error for a failure after a change, which must not say that nothing was changed."""
+    """Return the error for a failure after a change was stored. It must not say that nothing was changed."""
     hint = "Repeat the command: what is done stays done."
     if isinstance(failure, errors.StorageFailed) and failure.hint:  # what refuses the disk stays so
         hint = f"{failure.hint} What is done stays done: a repeat does the rest."
@@ -360,7 +360,7 @@ def _after_a_change(failure: errors.TeamsError) -> errors.OutcomeUnknown:
 
 
 def table(group: str, *commands: Command) -> dict[str, Command]:
-    """The commands of a module by name; in the help they stand in that group."""
+    """Return the commands of a module by name. The help shows them under the heading *group*."""
     for command in commands:
         command.group = group
     return {command.name: command for command in commands}

@@ -88,7 +88,9 @@ def _opened(word: str) -> tuple[str, str]:
 
 
 def _below(level: str, session: Session | None, start: str, path: str, parameter: Parameter) -> str:
-    """The path without links, if it lies in the agent's working directory and no program takes orders from it."""
+    """Return the path without links, if it is in the agent's working directory, and no program takes commands from that
+    file.
+    """
     top = _top(session) if session else ""
     whole = os.path.realpath(os.path.join(start, path))
     inside = bool(top) and (whole == top or whole.startswith(f"{top.rstrip('/')}/"))
@@ -127,7 +129,7 @@ def _refuse_another(holder: Holder, call: Call) -> None:
 
 
 def _is_child(call: Call, name: str, parent: str) -> bool:
-    """Whether that is an agent inside the client of the parent."""
+    """Whether that name is of an agent inside the client of *parent*."""
     try:
         member = call.load_team().member(name)
     except errors.TeamsError:
@@ -136,7 +138,9 @@ def _is_child(call: Call, name: str, parent: str) -> bool:
 
 
 def _session(call: Call, holder: Holder | None) -> Session | None:
-    """The session of the agent that calls, or of the one in whose client it is; None if `teams` started none."""
+    """Return the session of the calling agent, or of the agent in whose client it runs; None if `teams` started
+    neither.
+    """
     if call.caller is None or call.caller.is_human:
         return None
     from teams_cli.agents import sessions

@@ -182,7 +182,7 @@ def _reply(call: Call, message: str, text: str) -> Any:
 
 
 def _answer_question(call: Call, question: Question, message: str, text: str) -> dict[str, Any]:
-    """Answer the question that the message asks; the document has the form of a reply."""
+    """Answer the question that the message asks, and return the answer in the form of a reply."""
     from teams_cli.questions import answering
 
     original = reading.received(call.store, call.team, call.agent, message)
@@ -202,7 +202,7 @@ def _answer_question(call: Call, question: Question, message: str, text: str) ->
 
 
 def words_of_read(messages: list[dict[str, Any]]) -> Parts:
-    """New messages in full; a line for each message that was read before and is still open."""
+    """Show new messages in full, and a line for each message that was read before and still waits for an answer."""
     new = [line for message in messages if not message.get("readBefore") for line in _message(message, is_bounded=True)]
     before = [
         f"  {message['id']} from {message['from']}, {ago(message['timestamp'])}: "
@@ -244,7 +244,7 @@ _TITLE = 48
 
 
 def how_far(each: dict[str, Any]) -> str:
-    """The state of a message for one recipient, and the turn of the agent in which it was shown."""
+    """Return the state of a message for one recipient, and the turn of that agent in which it was shown."""
     turn = f" (turn {each['turn']})" if "turn" in each else ""
     return f"{each['state'].replace('_', ' ')}{turn}"
 

@@ -197,7 +197,7 @@ def _watch(call: Call, once: bool) -> Any:
 
 
 def _answer(call: Call, team: str, question: str, text: str) -> str:
-    """Take the person's answer to a question; the outcome in a line."""
+    """Store the person's answer to a question, and return the outcome in a line."""
     try:
         console.require_person(call, team)
         return f"{question}: {console.settle(call.store, questions.get(call.store, team, question), text)}"
@@ -206,7 +206,7 @@ def _answer(call: Call, team: str, question: str, text: str) -> str:
 
 
 def _output(call: Call, team: str, agent: str) -> list[Any]:
-    """The newest output of an agent; of one that `teams` did not start, its newest entries of the history."""
+    """Return the newest output of an agent. For an agent that `teams` did not start, return its newest history entries."""
     session = sessions.find(call.store, team, agent)
     if session:
         return list(logs.tail(call.store, team, agent, session.turns, _LINES))
@@ -236,12 +236,12 @@ def _frames(call: Call, team: str) -> Iterator[dict[str, Any]]:
 
 
 def _lasting(frame: dict[str, Any]) -> dict[str, Any]:
-    """The frame without `course`: its estimate changes even if nothing happened."""
+    """Return the frame without `course`, whose estimate changes even if nothing happens."""
     return {key: value for key, value in frame.items() if key != "course"}
 
 
 def _events(call: Call, kinds: tuple[str, ...], command: str | None, once: bool) -> Iterator[dict[str, Any]]:
-    """The events that happen from now on; the command is run for each batch."""
+    """Yield the events that happen from now on. The command runs for each batch of them."""
 
     def current() -> dict[str, dict[str, Any]]:
         events = notifying.so_now(call.store, call.load_team())
@@ -282,7 +282,7 @@ def words_of_doctor(document: dict[str, Any]) -> Parts:
 
 
 def _remedy(finding: dict[str, Any]) -> str:
-    """The remedy; findings in a row with the same remedy show it once, after the last."""
+    """Return the remedy, which is shown once after several findings that have the same one."""
     return "" if finding.get("level") in (None, "fixed") else str(finding["remedy"] or "")
 
 
@@ -371,7 +371,7 @@ def _message(message: dict[str, Any]) -> list[str]:
 
 
 def reach_in_short(message: dict[str, Any]) -> str:
-    """The states of a message for its recipients, in brackets; empty if they are not known."""
+    """Return the states of a message for its recipients, in brackets; "" if they are not known."""
     counts = Counter(how_far(each) for each in message.get("reach", ()))
     words = list(counts) if sum(counts.values()) == 1 else [f"{count} {state}" for state, count in counts.items()]
     said = [*words, *(["not acknowledged in time"] if message.get("overdue") else [])]
@@ -379,7 +379,7 @@ def reach_in_short(message: dict[str, Any]) -> str:
 
 
 def words_of_watched(frame_or_changes: dict[str, Any]) -> Parts:
-    """The first frame whole, then only what changed."""
+    """Show the whole team first, and then only what changed."""
     if "changes" in frame_or_changes:
         return words_of_changes(frame_or_changes["changes"])
     return words_of_frame(frame_or_changes)

@@ -146,7 +146,7 @@ def words_of_pages(pages: list[dict[str, Any]]) -> Parts:
 
 
 def words_of_hits(hits: list[dict[str, Any]]) -> Parts:
-    """Each hit with its place; a hit in a task also with its title."""
+    """Show each hit with its place. A hit in a task has the title of the task, too."""
     rows = [[hit["in"], hit["id"], hit["from"] or "-", clock_time(hit["at"]), _text(hit)] for hit in hits]
     return [Table(["in", "id", "from", "at", "text"], rows)] if rows else ["nothing was found"]
 
@@ -167,7 +167,9 @@ def words_of_who(document: dict[str, Any]) -> Parts:
 
 
 def words_of_brief(document: dict[str, Any]) -> Parts:
-    """Show the situation of an agent in at most 1,500 characters, without the least needed lines."""
+    """Show the situation of an agent in at most 1,500 characters. If that is too little, the least important lines are
+    left out.
+    """
     if "members" not in document:
         return [*_outside(document), f"next: {document['next']}"]
     lines = [*_mine(document), *_waiting(document), *_others(document)]
@@ -260,7 +262,9 @@ def _waiting(document: dict[str, Any]) -> Lines:
 
 
 def _first(what: str, named: list[str], count: int, rest: str) -> str | None:
-    """The first of what waits, and how many more with the command that lists them; None if there is nothing."""
+    """Return a line with the first thing that waits, how many more there are, and the command that lists them; None if
+    nothing waits.
+    """
     more = f" and {count - len(named)} more: {rest}" if count > len(named) else ""
     return f"{what}: {', '.join(named)}{more}" if named else None
 
@@ -283,7 +287,7 @@ def _others(document: dict[str, Any]) -> Lines:
 
 
 def _end(task: dict[str, Any], leads: bool) -> str:
-    """A finished task with its owner; for a leader also its check and its reviewer."""
+    """Return a line about a finished task with its owner. A leader also sees its check and its reviewer."""
     facts = [task["by"]]
     if leads:
         facts += ["checked"] if task.get("checked") else []
@@ -292,7 +296,7 @@ def _end(task: dict[str, Any], leads: bool) -> str:
 
 
 def _named(ended: list[str]) -> str:
-    """The ended items by name; if they are many, only their ids, or only how many there are."""
+    """Return the ended tasks by name; if there are many, only their ids or their number."""
     if len(whole := ", ".join(ended)) <= _SHORT:
         return whole
     numbers = ", ".join(each.partition(" ")[0].removeprefix("task-") for each in ended)

@@ -34,7 +34,9 @@ def start(call: Call) -> bool:
 
 
 def tending(call: Call) -> Callable[[Alarm], None]:
-    """A function for waits to call before each look. It starts the lander every 30 seconds while landings are open."""
+    """Return a function for waits to call before each look. It starts the lander every 30 seconds while landings are
+    open.
+    """
     due = 0.0
 
     def tend(alarm: Alarm) -> None:
@@ -54,7 +56,7 @@ def words_of_landing_asked(landing: dict[str, Any]) -> Parts:
 
 
 def landing_over(landing: dict[str, Any]) -> Parts:
-    """The state of a landing; if it was rejected, with all that its owner must know."""
+    """Show the state of a landing. If it was rejected, its owner is shown all that is needed to fix it."""
     what = f"{landing['id']}: {landing['state']}, {landing['task']} onto {landing['onto']}"
     check = landing.get("checked") or {}
     at = f" is {landing['merge'][:_COMMIT]}" if landing["state"] == "landed" and "merge" in landing else ""
@@ -70,7 +72,7 @@ def landing_over(landing: dict[str, Any]) -> Parts:
 
 
 def _conflict(landing: dict[str, Any]) -> list[str]:
-    """The conflicting files, the other owner, and how to fix it."""
+    """Show the conflicting files, the owner of the other change, and how to fix it."""
     if not landing.get("files"):
         return []
     from teams_cli.agents import regions  # slow to import, and few landings conflict

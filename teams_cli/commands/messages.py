@@ -68,7 +68,7 @@ def _send(
 
 
 def _expected(call: Call, team: Team, names: list[str]) -> list[str]:
-    """The names for which mail is kept until somebody joins."""
+    """Return the names that nobody has yet, for which mail is kept until somebody joins under them."""
     if all(name in (HUMAN, "leader") or team.find(name) for name in names):
         return []
     from teams_cli.membership import joining
@@ -77,7 +77,7 @@ def _expected(call: Call, team: Team, names: list[str]) -> list[str]:
 
 
 def _refuse_unquoted(call: Call, team: Team, words: list[str], text: str) -> None:
-    """Refuse a text without quotes, whose first words were taken for recipients."""
+    """Refuse a text without quotes, as its first words would be taken for recipients."""
 
     def is_known(word: str) -> bool:
         names = each_name([word])
@@ -95,7 +95,7 @@ def _refuse_unquoted(call: Call, team: Team, words: list[str], text: str) -> Non
 
 
 def _owners(call: Call, words: str) -> list[str]:
-    """The owners of these tasks, without the caller."""
+    """Return the owners of these tasks, without the caller."""
     from teams_cli.tasks import tasks
 
     owners = []
@@ -140,7 +140,7 @@ def _with_readers(call: Call, message: Message, expected: Sequence[str] = ()) ->
 
 
 def _is_gone(call: Call, name: str) -> bool:
-    """Whether the agent was stopped; of one that `teams` did not start, whether its process has ended."""
+    """Whether the agent was stopped, or, if `teams` did not start it, its process has ended."""
     from teams_cli.agents import sessions
 
     if sessions.find(call.store, call.team, name):

@@ -25,27 +25,27 @@ class Table:
 
 
 def present(*lines: str | None) -> Parts:
-    """The lines that are there."""
+    """Return the lines that are neither None nor empty."""
     return [line for line in lines if line]
 
 
 def ago(at: str | None) -> str:
-    """`35 s ago`; a dash for None."""
+    """Return how long the time is ago: `35 s ago`; a dash for None."""
     return "-" if at is None else f"{age(at)} ago"
 
 
 def is_old(at: str) -> bool:
-    """Whether that is long enough ago to show the age."""
+    """Whether the time is so long ago that its age is worth showing."""
     return seconds_since(at, SystemClock().now()) >= _OLD
 
 
 def age(at: str, now: datetime | None = None) -> str:
-    """`35 s`, from that moment to now, or to when it was *now*."""
+    """Return how long the time is ago, or was ago at *now*: `35 s`."""
     return length_of(seconds_since(at, now or SystemClock().now()))
 
 
 def clock_time(at: str | None) -> str:
-    """A time by the clock of this machine: `14:05:09` if it is today's, else with its date; a dash for none."""
+    """Return the time by the clock of this machine: `14:05:09` if it is today's, else with its date; a dash for none."""
     if at is None:
         return "-"
     try:
@@ -63,12 +63,12 @@ def agent_state(agent: dict[str, Any]) -> str:
 
 
 def time_left(moment: str) -> str:
-    """`4 min left`, until that moment, rounded up by a second."""
+    """Return the time that is left until the moment, rounded up to a second: `4 min left`."""
     return f"{length_of(1 - seconds_since(moment, SystemClock().now()))} left"
 
 
 def length_of(seconds: float) -> str:
-    """`5 min`: the largest unit that fits, and how many whole ones of it."""
+    """Return the time in the largest unit of which it has at least one: `5 min`."""
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"
@@ -76,5 +76,5 @@ def length_of(seconds: float) -> str:
 
 
 def counts_of(by_status: dict[str, int]) -> str:
-    """`2 completed, 1 pending`, of a number of tasks for each status."""
+    """Return the number of tasks for each status in words: `2 completed, 1 pending`."""
     return ", ".join(f"{count} {status}" for status, count in by_status.items() if count) or "no tasks"

@@ -73,7 +73,7 @@ def _reject(call: Call, plan: str, feedback: str | None, feedback_option: str | 
 
 
 def _given_once(place: str | None, option: str | None, usage: str) -> str:
-    """The reason, given either in its place or as an option."""
+    """Return the reason, which may be given as an argument or as an option, but not as both."""
     reason = option if place is None else place
     if reason is None or None not in (place, option):
         raise errors.WrongUsage("give the reason once", usage)
@@ -155,7 +155,7 @@ def words_of_decided(plan: dict[str, Any]) -> Parts:
 
 
 def words_of_plans(plans: list[dict[str, Any]]) -> Parts:
-    """A line each: `show-plan` has the words."""
+    """Show a line for each plan. `show-plan` has the text."""
     rows = []
     for plan in plans:
         begin = text.clipped_line(plan["plan"], _SHORT)

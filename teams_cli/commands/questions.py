@@ -98,7 +98,7 @@ def _ask(
 
 
 class _Collecting:
-    """The process that collects the answers; the command that waits for them starts it again if it is killed."""
+    """The process that collects the answers. The command that waits for them starts it again if it is killed."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -128,12 +128,12 @@ class _Collecting:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the process runs, so far as can be known."""
+        """Whether the process runs, as far as that can be known."""
         return self._process is not None and processes.has_ended(*self._process) is not True
 
 
 def _answered(call: Call, asked: Question, collecting: _Collecting) -> Question:
-    """Wait until there are answers, the time ends, or nobody is left who could answer."""
+    """Wait until the question has its answers, its time ends, or nobody is left who could answer."""
     alarm = pace.Alarm()
 
     def settled() -> bool:

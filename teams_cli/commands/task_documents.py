@@ -51,7 +51,7 @@ def with_lease(call: Call, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
-    """The task with the state and the result of each of its blockers, under `blockers`."""
+    """Add the state and the result of each blocker of the task to the document, under `blockers`."""
     blockers = []
     for key in document.get("blockedBy", ()):
         try:
@@ -69,7 +69,7 @@ _MOST_LOOKED_AT = 200
 
 
 def with_blocked(call: Call, document: dict[str, Any]) -> dict[str, Any]:
-    """The task with the ids of the unfinished tasks that it blocks, under `blocks`; without it in large teams."""
+    """Add the ids of the unfinished tasks that the task blocks to the document, under `blocks`; not in large teams."""
     if call.store.last(call.team, TASK) > _MOST_LOOKED_AT:
         return document
     every = tasks.all_of(call.store, call.team, [])
@@ -92,7 +92,10 @@ def with_plan(call: Call, task: Task, document: dict[str, Any]) -> dict[str, Any
 
 
 def taken(call: Call, task: Task) -> dict[str, Any]:
-    """The task as JSON for its new owner: with the results of its blockers, its owner before, and unread pages.
+    """Return the task as JSON for its new owner, with the results of its blockers, its previous owner, and unread
+    pages.
+
+    The next step is to complete it. If it needs a plan and none is approved, the next step is to propose one.
 
     The next step is to complete it; or to propose a plan, if it needs one and none is approved.
     """
@@ -131,7 +134,7 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
 
 
 def _with_behind(call: Call) -> dict[str, Any]:
-    """Under `behind`: how many commits of the branch on which the work will land the caller's worktree lacks."""
+    """Return under `behind` how many commits the caller's worktree lacks of the branch on which the work will land."""
     top = environment.checkout_around(call.workplace) if call.workplace else ""
     if not top or not environment.is_worktree(top) or not settings.lands_by_itself(call.load_team()):
         return {}
@@ -144,7 +147,7 @@ def _with_behind(call: Call) -> dict[str, Any]:
 
 
 def _unexplained(call: Call, task: Task) -> list[str]:
-    """The rules that the owner of the task was not told yet: `lease`, again when it was changed, and `check`."""
+    """Return the rules that the owner of the task was not shown yet: `lease`, again after it was changed, and `check`."""
     rules = [f"lease:{leases.lease_seconds(call.load_team()):g}", *(["check"] if task.check else [])]
     return [rule.partition(":")[0] for rule in call.unexplained(*rules)]
 
@@ -158,7 +161,7 @@ def untold_pages(call: Call) -> dict[str, Any]:
 
 
 def _last_known(call: Call, before: Note) -> dict[str, str | None]:
-    """The last sign of life of the previous owner, its status line, and its worktree if that is on this machine."""
+    """Return the previous owner's last sign of life, its status line, and its worktree if that is on this machine."""
     agent = presence.load(call.store, call.team, before.owner or "")
     given_back = before.at if before.what == "released" and before.by == before.owner else ""
     worktree = agent.worktree if (agent.host or "") == call.store.host else None
@@ -219,7 +222,7 @@ def _claimed(task: dict[str, Any], content: Parts) -> Parts:
 
 
 def _lease(task: dict[str, Any]) -> list[str]:
-    """The rule of leases, for an owner that has not heard it, or has just lost the task by it."""
+    """Return the rule of leases, for an owner that does not know it yet, or has just lost the task by it."""
     is_again = task.get("takenOver", {}).get("from") == task.get("owner")
     if not (is_again or "lease" in task.get("explain", ())):
         return []
@@ -232,7 +235,7 @@ def text_lines(task: dict[str, Any]) -> Parts:
 
 
 def after_line(task: dict[str, Any]) -> list[str]:
-    """The tasks that have to be completed before this one."""
+    """Return the line about the tasks that have to be completed before this one."""
     return [f"completes after: {text.listed(task['openAfter'])}"] if task.get("openAfter") else []
 
 
@@ -246,7 +249,9 @@ def _check(task: dict[str, Any]) -> Parts:
 
 
 def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
-    """The approved plan of the task, in full unless its owner proposed it; or that it needs one."""
+    """Return the approved plan of the task, in full unless its owner proposed it. If none is approved, say that one is
+    needed.
+    """
     if approved is None:
         return ["needs a plan that the leader approves: a few lines on what you will do, and how"]
     if approved["from"] == owner:
@@ -264,7 +269,7 @@ def _merge_line(behind: dict[str, Any] | None) -> Parts:
 
 
 def _taken_over(task: dict[str, Any]) -> Parts:
-    """The previous owner of the task, its last sign of life, and the files that it left."""
+    """Return lines about the previous owner of the task: its last sign of life, and the files that it left."""
     before, files = task.get("takenOver"), task.get("uncommitted", ())
     left: Parts = [
         f"uncommitted: {file['path']}, changed {ago(file['changedAt'])}{' by ' + file['by'] if file['by'] else ''}"
@@ -291,7 +296,7 @@ _CLIPPED = 1200
 
 
 def blocker_line(blocker: dict[str, Any]) -> str:
-    """The result of a blocker, or its beginning."""
+    """Return a line with the result of a blocker, or the beginning of a long one."""
     result = text.clipped_line(blocker.get("result") or "(none given)", _CLIPPED)
     more = f" (teams show-task {blocker['id']})" if result.endswith("…") else ""
     by = f" ({blocker['owner']})" if "owner" in blocker else ""
@@ -299,7 +304,7 @@ def blocker_line(blocker: dict[str, Any]) -> str:
 
 
 def landed_line(task: dict[str, Any], more: str = "") -> list[Any]:
-    """The line of a task, with the outcome of its landing, if it was just queued."""
+    """Return the line of a task, with the outcome of its landing if that was just queued."""
     landing = task.get("lands")
     if landing is None:
         return line(task, more)
@@ -318,7 +323,7 @@ _UNTOLD = 5
 
 
 def lines_of_pages(document: dict[str, Any]) -> Parts:
-    """The first of the pages that the reader has not seen, each with the command that shows it."""
+    """Return a line for the first of the pages that the reader has not seen, each with the command that shows it."""
     pages = document.get("pages", [])
     lines: Parts = [
         f"page {page['key']} (version {page['version']} by {page['author']}): {page['line']}: "

@@ -111,7 +111,7 @@ def _with_nobody_waiting(call: Call, task: Task) -> dict[str, list[str]]:
 
 
 def _create_many(call: Call, listed: str | None, is_one: bool) -> Any:
-    """Create the tasks of a list: *listed* is its file, or its text."""
+    """Create the tasks of a list. *listed* is the name of its file, or its text."""
     if listed is None:
         raise errors.WrongUsage(
             "the title is missing", 'Write: teams create-task "TITLE", or for several: teams create-task --from FILE'
@@ -236,7 +236,7 @@ def words_of_rows(tasks: list[dict[str, Any]]) -> Parts:
 
 
 def _rests_on(task: dict[str, Any]) -> str:
-    """The check and the review of the work, in a few words."""
+    """Return in a few words on which check and which review the task rests."""
     check, review = task.get("checked"), task.get("reviewed")
     parts = []
     if check:
@@ -270,7 +270,7 @@ _NAMED = 2
 
 
 def _whose(task: dict[str, Any]) -> str | None:
-    """The owner of a task, or the assignee of one that nobody has claimed."""
+    """Return the owner of a task. For a task that nobody has claimed, return its assignee."""
     return f"for {task['assignee']}" if "assignee" in task else task.get("owner")
 
 
@@ -303,7 +303,7 @@ _SHORT = 60
 
 
 def words_of_standing(task: dict[str, Any]) -> Parts:
-    """The fields of a task that change: status, owner, lease, blockers, plan, proof and result."""
+    """Show the fields of a task that change: status, owner, lease, blockers, plan, proof and result."""
     lease = f", {time_left(task['leaseExpiresAt'])}" if "leaseExpiresAt" in task else ""
     plan = task.get("planId")
     blockers = text.listed([f"{one['id']} ({one['status']})" for one in task.get("blockers", ())], _MOST_NAMED)
@@ -372,7 +372,7 @@ def _source(source: dict[str, Any]) -> str:
 
 
 def _because(note: dict[str, Any], description: str) -> str:
-    """The changed fields, the added text and the reason of a note. Text that the description has is clipped."""
+    """Return the changed fields, the added text and the reason of a note. Text that is in the description is shortened."""
     added = note.get("added")
     if added and note["what"] == "edited" and added.strip("\n") in description:
         added = text.clipped_line(added, _SHORT)

@@ -124,7 +124,7 @@ def _down(call: Call, file: str | None) -> Any:
 
 
 def _roster(call: Call, file: str | None) -> str:
-    """The path of the file that describes the team."""
+    """Return the path of the file that describes the team."""
     from teams_cli.workflows import roster
 
     return roster.place(call.directory) if file is None else os.path.join(call.directory, file)

@@ -103,7 +103,7 @@ def _conditions(
 
 
 def _wait_for_one(call: Call, wanted: list[Condition], of: str | None, timeout: float | None) -> Any:
-    """Wait for one of the conditions; the news, and how the session of the agent *of* ended, if it did."""
+    """Wait for one of the conditions, and return the news. If the session of the agent *of* ended, return how."""
     from teams_cli.messages import inboxes
     from teams_cli.views import conditions
 
@@ -133,7 +133,7 @@ def _wait_for_one(call: Call, wanted: list[Condition], of: str | None, timeout: 
 
 
 def _next_step(call: Call, news: dict[str, Any]) -> str:
-    """The next step after a landing, a task that is ready, or, for the leader, the end of all tasks."""
+    """Return the next step after a landing, after a task became ready, or, for the leader, after the end of all tasks."""
     step = ""
     if "taskCounts" in news and call.caller:
         standing = standing_of(call.load_team(), call.caller)
@@ -147,7 +147,7 @@ def _next_step(call: Call, news: dict[str, Any]) -> str:
 
 
 def _mail(call: Call) -> dict[str, Any]:
-    """The unread messages in full, each with the next step, and how many are left. This reads them."""
+    """Return the unread messages in full, each with its next step, and how many are left. They count as read by this."""
     from teams_cli.messages import inboxes
     from teams_cli.messages.messages import fitting
     from teams_cli.views import mail

@@ -149,7 +149,7 @@ def _request(
 
 
 def _interrupted_team(call: Call, workflow: str | None) -> str:
-    """The team of the only run of the workflow, or of any, that can be resumed."""
+    """Return the team of the only run, of that workflow or of any, that can be resumed."""
     from teams_cli.runs import runs
     from teams_cli.workflows import files
 
