@@ -96,8 +96,7 @@ def _table(parameters: list[Parameter] | tuple[Parameter, ...]) -> list[str]:
 
 
 def _meaning(parameter: Parameter) -> str:
-    choices = f" One of: {', '.join(parameter.choices)}." if parameter.choices else ""
-    return (parameter.help + choices).replace("|", r"\|")
+    return parameter.meaning.replace("|", r"\|")
 
 
 def _settings() -> str:

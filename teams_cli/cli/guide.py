@@ -68,7 +68,7 @@ def of_command(command: Command) -> str:
         [
             usage + (" [OPTIONS]" if any(not p.positional for p in command.own) else ""),
             *paragraphs,
-            *(f"  {' '.join(each.flags)}{each.placeholder}  {each.help}" for each in command.own),
+            *(f"  {' '.join(each.flags)}{each.placeholder}  {each.meaning}" for each in command.own),
             f"Example: teams {command.example}",
             *refusals,
             "",
@@ -165,8 +165,7 @@ def _command(command: Command) -> list[str]:
 
 
 def _manual_row(parameter: Parameter) -> list[str]:
-    choices = f" One of: {', '.join(parameter.choices)}." if parameter.choices else ""
-    return _item(f"{', '.join(parameter.flags)}{parameter.placeholder}", parameter.help + choices)
+    return _item(f"{', '.join(parameter.flags)}{parameter.placeholder}", parameter.meaning)
 
 
 def _item(term: str, text: str) -> list[str]:

@@ -159,7 +159,7 @@ class Call:
                 each["next"] = self.in_team(each["next"])
 
     def likely_teams(self) -> list[str]:
-        """Return the teams that may be meant if none is named. If there are several open teams, these are the caller's."""
+        """Return the teams that may be meant if none is named. If several teams are open, these are the caller's."""
         likely = self.open_teams()
         return (len(likely) > 1 and self.own_teams(likely)) or likely
 
@@ -311,7 +311,7 @@ class Call:
         return problems
 
     def tending(self) -> Callable[[Alarm], None] | None:
-        """Return a function for waits to call before each look, which keeps landings going; None if the team has none."""
+        """Return a function for waits to call before each look, which keeps landings going; None without landings."""
         if not self._has_landings():
             return None
         from teams_cli.commands.landing_queue import tending

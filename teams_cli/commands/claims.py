@@ -151,7 +151,9 @@ def and_wait(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any
 
 
 def _unless_closed(call: Call, find: Callable[[], Found]) -> Found:
-    """Call *find*, and return the news that it finds. In a closed team return nothing: the answer says who closed it."""
+    """Call *find*, and return the news that it finds. Return nothing in a closed team: the answer says who closed
+    it.
+    """
 
     def look() -> Found:
         try:

@@ -32,9 +32,9 @@ _INSTALL = """Connect a client: add hooks and the MCP server, by a plugin or in 
 At a terminal it asks, unless --yes is given. Other settings stay. A client that starts in a terminal with TEAMS_TEAM,
 or in a directory bound by `teams here`, becomes a member, and messages wake it. Elsewhere the hooks print nothing, and
 the server offers only reading and joining. Agents started by `run-agent` and `spawn` need no installation. Repeating it
-is safe. Claude Code, Codex, Copilot CLI and Qwen Code install the plugin of `teams` by their own command. It also adds
-a skill. Their settings are changed instead with --user, if that was done before, and if the client or this `teams` is
-not on PATH.
+is safe. For Claude Code, Codex, Copilot CLI and Qwen Code it installs the plugin of `teams` with the client's own
+command. The plugin also adds a skill. The client's settings are changed instead with --user, if they were changed
+before, or if the client or this `teams` is not on PATH.
 
 Raises:
     DamagedRecord: The client could not read its settings; they were not changed.

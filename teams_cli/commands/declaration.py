@@ -74,6 +74,13 @@ class Parameter:
         return bool(value) if self.many else value != self.default
 
     @property
+    def meaning(self) -> str:
+        """Its help, with the choices unless the help names them all."""
+        if all(choice in self.help for choice in self.choices):
+            return self.help
+        return f"{self.help} One of: {', '.join(self.choices)}."
+
+    @property
     def is_id(self) -> bool:
         """Whether its value is an id, or several ids."""
         return self.metavar == "ID"

@@ -206,7 +206,7 @@ def _answer(call: Call, team: str, question: str, text: str) -> str:
 
 
 def _output(call: Call, team: str, agent: str) -> list[Any]:
-    """Return the newest output of an agent. For an agent that `teams` did not start, return its newest history entries."""
+    """Return the newest output of an agent, or the newest history entries of an agent that `teams` did not start."""
     session = sessions.find(call.store, team, agent)
     if session:
         return list(logs.tail(call.store, team, agent, session.turns, _LINES))

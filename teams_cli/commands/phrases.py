@@ -45,7 +45,7 @@ def age(at: str, now: datetime | None = None) -> str:
 
 
 def clock_time(at: str | None) -> str:
-    """Return the time by the clock of this machine: `14:05:09` if it is today's, else with its date; a dash for none."""
+    """Return the time by the clock of this machine: `14:05:09` if it is today's, else with its date; `-` for None."""
     if at is None:
         return "-"
     try:

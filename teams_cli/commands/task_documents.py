@@ -147,7 +147,7 @@ def _with_behind(call: Call) -> dict[str, Any]:
 
 
 def _unexplained(call: Call, task: Task) -> list[str]:
-    """Return the rules that the owner of the task was not shown yet: `lease`, again after it was changed, and `check`."""
+    """Return which rules the owner of the task was not shown yet: `lease`, again after a change, and `check`."""
     rules = [f"lease:{leases.lease_seconds(call.load_team()):g}", *(["check"] if task.check else [])]
     return [rule.partition(":")[0] for rule in call.unexplained(*rules)]
 

@@ -372,7 +372,7 @@ def _source(source: dict[str, Any]) -> str:
 
 
 def _because(note: dict[str, Any], description: str) -> str:
-    """Return the changed fields, the added text and the reason of a note. Text that is in the description is shortened."""
+    """Return the changed fields, the added text and the reason of a note. Text of the description is shortened."""
     added = note.get("added")
     if added and note["what"] == "edited" and added.strip("\n") in description:
         added = text.clipped_line(added, _SHORT)

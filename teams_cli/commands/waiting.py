@@ -133,7 +133,7 @@ def _wait_for_one(call: Call, wanted: list[Condition], of: str | None, timeout: 
 
 
 def _next_step(call: Call, news: dict[str, Any]) -> str:
-    """Return the next step after a landing, after a task became ready, or, for the leader, after the end of all tasks."""
+    """Return the next step after a landing, after a task became ready, or, for a leader, after the end of all tasks."""
     step = ""
     if "taskCounts" in news and call.caller:
         standing = standing_of(call.load_team(), call.caller)
@@ -147,7 +147,7 @@ def _next_step(call: Call, news: dict[str, Any]) -> str:
 
 
 def _mail(call: Call) -> dict[str, Any]:
-    """Return the unread messages in full, each with its next step, and how many are left. They count as read by this."""
+    """Return the unread messages in full, each with its next step, and how many are left. This marks them as read."""
     from teams_cli.messages import inboxes
     from teams_cli.messages.messages import fitting
     from teams_cli.views import mail

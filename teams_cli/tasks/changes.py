@@ -114,8 +114,8 @@ class Edit:
 def change_task(store: Store, team_name: str, caller: Caller | None, word: str, changes: Edit) -> Task:
     """Change a task, or finish it.
 
-    Its owner completes or fails it; a task-manager or the human reopens or cancels it. Completing it again
-    changes nothing.
+    Its owner completes or fails it; a task-manager or the human reopens or cancels it. Completing it again changes
+    nothing; while it is in review, it hands in newer work.
 
     Raises:
         TaskNotFound: The task, or a new blocker, does not exist.

@@ -313,7 +313,6 @@ def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> 
         TaskNotFound: A blocker does not exist.
         InvalidValue: The title, the command or a skill is blank or too long.
         NotAllowed: You may not set a check or a review.
-        AgentNotFound: No member or role of that name can review the task.
     """
     at = require(store, team_name, caller, "create-task", draft.title)
     draft = drafted(at, draft, teams.now(store))

@@ -49,6 +49,11 @@ def test_the_help_of_each_command_is_whole() -> None:
         text = guide.of_command(command)
         assert text.startswith(f"Usage: teams {command.name}")
         assert all(f"{flag} " in text for parameter in command.own for flag in parameter.flags)
+        rows = [
+            row for parameter in command.own for row in text.splitlines() if row.startswith(f"  {parameter.flags[0]}")
+        ]
+        missing = {choice for parameter in command.own for choice in parameter.choices if choice not in " ".join(rows)}
+        assert not missing, (command.name, missing)
         paragraphs, refusals = guide.told_of(command)
         assert {*paragraphs, *refusals} <= {*text.splitlines()}
         assert not re.search(r"\*\w+\*", text)  # options are named as they are written
