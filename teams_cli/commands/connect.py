@@ -111,13 +111,13 @@ def _install(
     trouble = _version_trouble(call, client, program) if program else ""
     if trouble:
         call.say(trouble)
-    is_asked = not (only_print or yes) and call.person is not None and call.person.is_here()
+    asks = not (only_print or yes) and call.person is not None and call.person.is_here()
     has_plugin = known.get(client).home is None or plugins.is_installed(call.store.root, client)
     needs_plugin = plugin or (has_plugin and not project)
     by_default = bool(program) and not (trouble or project or user)
     if needs_plugin or (by_default and _can_have_plugin(call, client)):
         shown = _by_plugin(call, client, True, is_wanted=True)
-        if only_print or (is_asked and not _agrees(call, shown["commands"])):
+        if only_print or (asks and not _agrees(call, shown["commands"])):
             return shown
         try:
             return _by_plugin(call, client, False, is_wanted=True)
@@ -126,8 +126,17 @@ def _install(
                 raise
             call.say(f"{problem.message}. Its settings are changed instead")
     where = _places(call, client, project, user) + (_agents_md(client, True) if agents_md else [])
+    return _change_settings(call, client, where, ours, only_print, asks)
+
+
+def _change_settings(
+    call: Call, client: str, where: list[SettingsFile], ours: Ours, only_print: bool, asks: bool
+) -> Any:
+    """Add our entries to the settings files, or with *only_print* show the change. If it *asks*, the person is asked
+    first.
+    """
     planned = [installation.install(call.store, place, ours) for place in where]
-    asks = is_asked and any(change.diff for change in planned)
+    asks = asks and any(change.diff for change in planned)
     if only_print or (asks and not _agrees(call, [change.diff.rstrip("\n") for change in planned])):
         return _shown(call, planned, True) | ({"asked": True} if asks else {})
     with installation.one_at_a_time(call.store):

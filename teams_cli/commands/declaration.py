@@ -321,21 +321,28 @@ class Command:
             call.note_seen(reading=not self.changes)
         return document
 
+    def _read_ids(self, values: dict[str, Any]) -> Parameter | None:
+        """Split the values of parameters that take several ids. Return the parameter for one id, if it was given.
+
+        Raises:
+            WrongUsage: A number is too small.
+        """
+        of_one_id: Parameter | None = None
+        for own in self.own:
+            value = values[own.name]
+            if own.least is not None and value is not None and value < own.least:
+                raise errors.WrongUsage(f"{value} is not a valid {own.name}", f"Give a number from {own.least}.")
+            if own.is_id and value and own.many:
+                values[own.name] = tuple(each_name(value))
+            elif own.is_id and value and not own.listed and (own.positional or own.name == "task"):
+                of_one_id = own
+        return of_one_id
+
     def _run_each(self, call: Call, values: dict[str, Any]) -> Any:
         """Run the command; once for each id, if a parameter for one id got several. Return the document, or all
         documents.
         """
-        of_ids: Parameter | None = None
-        for own in self.own:
-            if own.least is not None and values[own.name] is not None and values[own.name] < own.least:
-                shown = f"{values[own.name]} is not a valid {own.name}"
-                raise errors.WrongUsage(shown, f"Give a number from {own.least}.")
-            if not (own.is_id and values[own.name]):
-                continue
-            if own.many:
-                values[own.name] = tuple(each_name(values[own.name]))
-            elif not own.listed and (own.positional or own.name == "task"):
-                of_ids = own
+        of_ids = self._read_ids(values)
         ids = each_name([values[of_ids.name]]) if of_ids else []
         if of_ids is None or len(ids) < 2 or not all(map(is_like_id, ids)):
             return self.run(call, **values)

@@ -60,25 +60,40 @@ def refuse(command: Command, call: Call, values: dict[str, Any]) -> None:
     here = call.said_directory
     if session and here and _is_in_a_repository_inside(_top(session), here):
         call.said_directory = _top(session)  # git is to obey no configuration that the agent can write
-    opened = dict(_opened(word) for word in command.held.split())
+    limits = dict(_opened(word) for word in command.held.split())
     for parameter in command.own:
-        limit, value = opened.get(parameter.name), values[parameter.name]
+        limit, value = limits.get(parameter.name), values[parameter.name]
         is_given = parameter.is_given(value)
-        if limit == _WRITTEN and is_given and level == permissions.LEVELS[0]:
-            raise permissions.not_allowed(level, f"write a file with {parameter.flags[0]}")
-        if limit in (_BELOW, _WRITTEN) and value and (session or is_given):  # unless given, it is where the process is
-            start = here if is_given else call.said_directory
-            paths = [_below(level, session, start, path, parameter) for path in (value if parameter.many else [value])]
-            values[parameter.name] = tuple(paths) if parameter.many else paths[0]
-        elif is_given and limit is None:
-            flag = parameter.flags[0]
-            raise permissions.not_allowed(level, f"give {flag} to `teams {command.name}`", f"Leave {flag} out.")
-        elif is_given and limit not in ("", _BELOW, _WRITTEN):
-            allowed = [call.said_team] if limit == _OWN else str(limit).split(",")
-            if value not in allowed:
-                only = " or ".join(filter(None, allowed))
-                instead = f"It may give {only}." if only else ""
-                raise permissions.not_allowed(level, f"give {value} to `teams {command.name}`", instead)
+        if limit in (_BELOW, _WRITTEN):
+            if limit == _WRITTEN and is_given and level == permissions.LEVELS[0]:
+                raise permissions.not_allowed(level, f"write a file with {parameter.flags[0]}")
+            if value and (session or is_given):  # unless given, it is where the process is
+                start = here if is_given else call.said_directory
+                paths = value if parameter.many else [value]
+                inside = [_below(level, session, start, path, parameter) for path in paths]
+                values[parameter.name] = tuple(inside) if parameter.many else inside[0]
+        elif is_given:
+            _refuse_value(level, command, parameter, limit, value, call.said_team)
+
+
+def _refuse_value(
+    level: str, command: Command, parameter: Parameter, limit: str | None, value: Any, own_team: str
+) -> None:
+    """Refuse a value that the *limit* of the parameter does not allow: None allows no value, "" allows every value.
+
+    Raises:
+        NotAllowed: The value is not allowed.
+    """
+    if limit is None:
+        flag = parameter.flags[0]
+        raise permissions.not_allowed(level, f"give {flag} to `teams {command.name}`", f"Leave {flag} out.")
+    if limit == "":
+        return
+    allowed = [own_team] if limit == _OWN else limit.split(",")
+    if value not in allowed:
+        only = " or ".join(filter(None, allowed))
+        instead = f"It may give {only}." if only else ""
+        raise permissions.not_allowed(level, f"give {value} to `teams {command.name}`", instead)
 
 
 def _opened(word: str) -> tuple[str, str]:

@@ -77,21 +77,33 @@ def _read(
     else:
         messages = _wait_and_read(call, selection, peek, wait)
     if messages.more:
-        rest = f" --all --since {messages[-1]['id']}" if all else ""
-        if not (all or messages.unread):
-            rest = f" --limit {len(messages) + messages.more}"
-        call.more = f"{messages.more} more: teams read-messages{rest}{f' --from {from_}' if from_ else ''}"
+        call.more = f"{messages.more} more: {_for_the_rest(messages, all, from_)}"
     elif messages and not (all or peek):
-        from teams_cli.views import mail, steps
-
-        def matter_of(message: dict[str, Any]) -> dict[str, Any] | None:
-            about = str(message.get("about") or "")
-            return mail.subject_of(call.store, call.team, about) if about else None
-
-        call.follows = steps.after_reading(messages, call.load_team().leader, matter_of)
-        if not call.follows and call.load_team().member(call.agent):
-            call.try_to(call.say_what_follows)
+        _say_next_step(call, messages)
     return messages
+
+
+def _for_the_rest(messages: Reading, all: bool, from_: str | None) -> str:
+    """Return the command that shows the messages that did not fit into this answer."""
+    rest = ""
+    if all:
+        rest = f" --all --since {messages[-1]['id']}"
+    elif not messages.unread:
+        rest = f" --limit {len(messages) + messages.more}"
+    return f"teams read-messages{rest}{f' --from {from_}' if from_ else ''}"
+
+
+def _say_next_step(call: Call, messages: Reading) -> None:
+    """Show the command that follows the messages; if they ask for nothing, the caller's next step."""
+    from teams_cli.views import mail, steps
+
+    def matter_of(message: dict[str, Any]) -> dict[str, Any] | None:
+        about = str(message.get("about") or "")
+        return mail.subject_of(call.store, call.team, about) if about else None
+
+    call.follows = steps.after_reading(messages, call.load_team().leader, matter_of)
+    if not call.follows and call.load_team().member(call.agent):
+        call.try_to(call.say_what_follows)
 
 
 def _wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> Reading:
