@@ -28,11 +28,8 @@ def _send(
     team = call.load_team()
     if len(to) > 1:
         _refuse_unquoted(call, team, to, text)
-    elif to and text.isascii() and " " not in text:
-        members = {*team.active_names(), HUMAN}
-        if text in members and not members & {*names} and to[0] != "leader":
-            hint = f'Write the recipient first: teams send-message {text} "{to[0]}"'
-            raise errors.AgentNotFound(f"{to[0]!r} is not a member, but {text} is", hint)
+    elif to:
+        _refuse_reversed(team, to[0], names, text)
     if to_owners_of:
         names += _owners(call, to_owners_of)
     if not names:
@@ -65,6 +62,14 @@ def _send(
     if ack_required:
         call.try_to(lambda: receipts.expect(call.store, call.team, sent))
     return _with_readers(call, sent, expected)
+
+
+def _refuse_reversed(team: Team, to: str, names: list[str], text: str) -> None:
+    """Refuse a recipient in place of the text, if none of the *names* in its own place is of a member."""
+    members = {*team.active_names(), HUMAN}
+    if text in members and not members.intersection(names) and to != "leader":
+        hint = f'Write the recipient first: teams send-message {text} "{to}"'
+        raise errors.AgentNotFound(f"{to!r} is not a member, but {text} is", hint)
 
 
 def _expected(call: Call, team: Team, names: list[str]) -> list[str]:

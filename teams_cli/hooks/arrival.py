@@ -86,14 +86,7 @@ def _answer_child(
     caller = _caller_of(insider, parent)
     if name == STARTS:
         caller = caller or _join_child(store, team, parent, str(event.get("agent_type") or ""), insider)
-        about_team = attention.introduction(store, team, caller.name, caller.config)
-        token = f"TEAMS_TOKEN={caller.token} " if caller.token else ""
-        introduction = (
-            f"{about_team}\nYou work for {parent.name}. Name yourself in every command: {token}teams … --as "
-            f"{caller.name}. Without that you act as {parent.name}. The tools of the server `team` know who you are. "
-            f"Your last answer is given to {parent.name} automatically."
-        )
-        return Reply(dialect.context(own, introduction), set())
+        return Reply(dialect.context(own, _introduction(store, team, caller, parent)), set())
     if caller is None:
         return None
     if name == CALLS:
@@ -107,16 +100,32 @@ def _answer_child(
         return None if dialect.moment(own) == "stop" else replies.answer(store, team, caller, dialect, own, 0)
     if event.get("can_go_on") is not False and (reply := _kept_on(store, team, caller, dialect, event, seconds)):
         return reply
-    # Its parent has its last answer from the client as well, and need not read it.
-    last_answer = str(event.get("last_assistant_message") or "").strip()[:_LONGEST]
-    if last_answer and teams.get(store, team).member(caller.name):
-        uid = f"{caller.name}~output-1"
-        sent = messages.notify(store, team, parent.name, last_answer, uid, "output", caller.name, wake=False)
-        reading.settle(store, team, parent.name, {sent.number})
-    _leave_to(store, team, caller.name, parent.name)
-    joining.leave(store, team, caller)
+    _end_child(store, team, caller, parent, str(event.get("last_assistant_message") or ""))
     insider.forget()
     return None
+
+
+def _introduction(store: Store, team: str, child: Caller, parent: Caller) -> str:
+    """Return what a new subagent is shown of the team, and how it names itself in commands."""
+    about_team = attention.introduction(store, team, child.name, child.config)
+    token = f"TEAMS_TOKEN={child.token} " if child.token else ""
+    return (
+        f"{about_team}\nYou work for {parent.name}. Name yourself in every command: {token}teams … --as {child.name}. "
+        f"Without that you act as {parent.name}. The tools of the server `team` know who you are. Your last answer is "
+        f"given to {parent.name} automatically."
+    )
+
+
+def _end_child(store: Store, team: str, child: Caller, parent: Caller, last_answer: str) -> None:
+    """Give the last answer and the agents of an ended subagent to its parent, and have it leave the team."""
+    last_answer = last_answer.strip()[:_LONGEST]
+    if last_answer and teams.get(store, team).member(child.name):
+        uid = f"{child.name}~output-1"
+        sent = messages.notify(store, team, parent.name, last_answer, uid, "output", child.name, wake=False)
+        # The parent has the answer from the client as well, and need not read it.
+        reading.settle(store, team, parent.name, {sent.number})
+    _leave_to(store, team, child.name, parent.name)
+    joining.leave(store, team, child)
 
 
 def _kept_on(

@@ -141,16 +141,21 @@ def answer(
     session = sessions.find(store, team, caller.name)
     if session and session.interrupted:  # it is being interrupted, and will get it then
         return None
-    if moment == "stop" and (blocks >= MAX_BLOCKS or (dialect.joins and session and not session.ended)):
-        return None  # in the latter case its keeper has it go on, in a turn with an answer of its own
-    is_told = moment != "start" or (session and _told_by_its_prompt(session, event, caller))
-    parts = [] if is_told else [attention.introduction(store, team, caller.name, caller.config)]
-    if moment == "stop" and not (seated and event.get("stop_hook_active")):  # who is seated is woken later too
-        parts += at_work(store, team, caller.name, session)
-    informs = moment != "stop"  # what only informs is no reason to go on
-    waits = seated and event.get("hook_event_name") == "SessionStart"
-    room = MAX_TEXT - sum(len(part) + 2 for part in parts)
-    letters, shown = ([], set()) if waits else mail(store, team, caller.name, room, informs)
+    if moment == "stop":
+        if blocks >= MAX_BLOCKS:
+            return None
+        if dialect.joins and session and not session.ended:
+            return None  # its keeper has it go on, in a turn with an answer of its own
+    parts: list[str] = []
+    if moment == "start" and not (session and _told_by_its_prompt(session, event, caller)):
+        parts = [attention.introduction(store, team, caller.name, caller.config)]
+    if moment == "stop" and not (seated and event.get("stop_hook_active")):  # a seated client is woken later too
+        parts = at_work(store, team, caller.name, session)
+    letters, shown = list[str](), set[int]()
+    if not (seated and event.get("hook_event_name") == "SessionStart"):
+        room = MAX_TEXT - sum(len(part) + 2 for part in parts)
+        informs = moment != "stop"  # mail that only informs is no reason to go on
+        letters, shown = mail(store, team, caller.name, room, informs)
     recalled = _recalled(store, team, caller.name, moment, recall) if recall else []
     text = "\n\n".join([*parts, *letters, *recalled])[:MAX_TEXT]
     if not text:
