@@ -74,24 +74,30 @@ def change_task(
             task = after_landing(store, standing.team, task)
         edit.keeping = bool(files)
         edit.refuse_senseless()
-        is_new_work = edit.status == "completed" and (
-            task.status == IN_PROGRESS or _has_newer(store, standing, task, place)
-        )
-        if is_new_work and task.owner == standing.name and not place.as_it_is:
-            task_changes.refuse_finishing(store, standing, task, edit)
-            editing.refuse_unseen(store, standing.team, task, standing.name)
-
-            _refuse_unshared(store, standing, task, place.directory, edit.options)
-        if task.check is not None and is_new_work:
-            edit.checked = _checked(store, standing, task, edit, place)
-            edit.claim = task.claim
-        if task.review_by and is_new_work:
-            edit.submitted = edit.checked.commit if edit.checked else _head(store, standing, place)
+        if edit.status == "completed" and (task.status == IN_PROGRESS or _has_newer(store, standing, task, place)):
+            _examine(store, standing, task, edit, place)
         if files:
             evidence.refuse_too_many(task, files)
             task_changes.refuse_finishing(store, standing, task, edit)
             edit.evidence = [evidence.keep(store, team_name, task.id, standing.name, file) for file in files]
     return task_changes.change_task(store, team_name, caller, task_id, edit)
+
+
+def _examine(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace) -> None:
+    """Refuse work that is not ready to be completed, and run its check. Add the outcome and the commit to the edit.
+
+    Raises:
+        CheckFailed, Conflict: As for `change_task`.
+    """
+    if task.owner == standing.name and not place.as_it_is:
+        task_changes.refuse_finishing(store, standing, task, edit)
+        editing.refuse_unseen(store, standing.team, task, standing.name)
+        _refuse_unshared(store, standing, task, place.directory, edit.options)
+    if task.check is not None:
+        edit.checked = _checked(store, standing, task, edit, place)
+        edit.claim = task.claim
+    if task.review_by:
+        edit.submitted = edit.checked.commit if edit.checked else _head(store, standing, place)
 
 
 def _has_newer(store: Store, standing: Standing, task: Task, place: Workplace) -> bool:

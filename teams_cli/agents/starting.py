@@ -129,6 +129,34 @@ def _new_run(team: str) -> str:
     return f"{team}-{os.urandom(6).hex()}"
 
 
+def _refuse_taken_name(store: Store, team: Team, name: str | None) -> None:
+    """Raises Conflict: An agent has the name. One that was lost before its first turn leaves its name free."""
+    if name and team.find(name):
+        before = ending.current(store, team.name, name)
+        if before is None or before.outcome != "lost" or before.turns:
+            raise _name_is_taken(name)
+
+
+def _draft(request: StartRequest, profile: profiles.Profile, agent: str, caller: str, run: str, now: str) -> Session:
+    """Return the session with what the request says of it."""
+    return Session(
+        agent=agent,
+        caller=caller,
+        run=run,
+        harness=profile.name,
+        model=request.model,
+        acp_command=request.acp_command,
+        prompt=request.prompt,
+        description=request.description or " ".join(request.prompt.split())[:_DESCRIPTION],
+        directory=request.directory,
+        variables=dict(request.variables) if request.variables else None,
+        session_id=sessions.new_id(),
+        session_known=output.is_preset(profile) or None,
+        created_at=now,
+        started_at=now,
+    )
+
+
 def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run: str, depth: int) -> Session:
     """Register the agent, so that messages can be sent to it, then start its keeper."""
     request.check()
@@ -141,10 +169,7 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     if budget := budgets.used_up(store, team.name, request.agent or "", run):
         raise errors.WrongState(f"no agent can start: {budget}", f"Raise it: {budget.raised_by}")
     team = clear_away(store, team)
-    if request.agent and team.find(request.agent):
-        before = ending.current(store, team.name, request.agent)
-        if before is None or before.outcome != "lost" or before.turns:  # one that never ran leaves its name free
-            raise _name_is_taken(request.agent)
+    _refuse_taken_name(store, team, request.agent)
     top = ""
     if request.worktree:  # looked at before anything is changed
         top = trees.repository(request.directory)
@@ -154,28 +179,14 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     try:
         port = isolation.base_of(store, team.name, member.agent_id)
         tree, branch = _worktree(store, team, member.agent_id, top, request, port) if top else (None, None)
-        now = teams.now(store)
-        draft = Session(
-            agent=member.agent_id,
-            caller=caller.name,
-            run=run,
+        draft = _draft(request, profile, member.agent_id, caller.name, run, teams.now(store)).having(
             depth=depth,
-            harness=profile.name,
-            model=request.model,
-            acp_command=request.acp_command,
             permissions=level,
-            prompt=request.prompt,
-            description=request.description or " ".join(request.prompt.split())[:_DESCRIPTION],
             directory=tree or request.directory,
-            variables=dict(request.variables) if request.variables else None,
             worktree=tree,
             branch=branch,
             checkout=top or None,
             port_base=port,
-            session_id=sessions.new_id(),
-            session_known=output.is_preset(profile) or None,
-            created_at=now,
-            started_at=now,
         )
         sessions.note_started_here(store, team.name, draft)
         session = _created(store, team.name, draft.kept_by(os.getpid(), store.host))
