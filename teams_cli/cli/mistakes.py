@@ -233,8 +233,10 @@ def _option_for(command: Command, word: str) -> str:
     for option in command.own:
         if not option.positional and (same := _same(option, word)):
             return f" {option.flags[0]} {same[0]}"
-    waits = (flag for flag in ("--wait", "--timeout") if flag in command.options and word.isdigit())
-    return next((f" {flag} {word}" for flag in waits), "")
+    for flag in ("--wait", "--timeout"):
+        if flag in command.options and word.isdigit():
+            return f" {flag} {word}"
+    return f" --task {word}" if "--task" in command.options and _is_task(word) else ""
 
 
 _SAME = {
