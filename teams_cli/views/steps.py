@@ -31,7 +31,7 @@ _EXAMPLE = """- id: a
 - {title: TITLE, blockedBy: [a], for: NAME}
 """
 _PATIENTLY = f"--wait {_PATIENCE}"
-_SIGNS_OF_ASKING = ("?", "\N{FULLWIDTH QUESTION MARK}", "please")
+_SIGNS_OF_ASKING = ("?", "\N{FULLWIDTH QUESTION MARK}", "please", "tell me", "let me know")
 CREATE = f"teams create-task TITLE, or teams create-task --from - <<'.'\n{_EXAMPLE}."
 CLOSE = "teams close-team"
 LEADING = (
