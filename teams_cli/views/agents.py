@@ -43,17 +43,21 @@ _OF_SESSION = (
 
 
 def agent_rows(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[Row]:
-    """All members that did not leave, in the order of joining, with the sessions of those that `teams` started."""
+    """Return a row for each member that has not left, in the order of joining, with its session if `teams` started
+    it.
+    """
     return rows_with(store, team, sessions_by_agent(store, team, problems), problems)
 
 
 def sessions_by_agent(store: Store, team: Team, problems: list[errors.TeamsError]) -> dict[str, Session]:
-    """The sessions of the agents that `teams` started, by name."""
+    """Return the sessions of the agents that `teams` started, by the names of the agents."""
     return {session.agent: session for session in ending.all_of(store, team.name, problems)}
 
 
 def rows_with(store: Store, team: Team, started: Mapping[str, Session], problems: list[errors.TeamsError]) -> list[Row]:
-    """The rows of the members, with these sessions. A member that can't be read is left out, and is a problem."""
+    """Return a row for each member, with its session in *started*. A member that can't be read is left out, and the
+    error is added to *problems*.
+    """
     own: dict[str, list[str]] = {}
     for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS):
         own.setdefault(task.owner or "", []).append(task.id)
@@ -103,7 +107,9 @@ def rows_with(store: Store, team: Team, started: Mapping[str, Session], problems
 def _unread_counts(
     store: Store, team: Team, members: list[Member], problems: list[errors.TeamsError]
 ) -> dict[str, int]:
-    """The number of unread messages of each member whose inbox can be read."""
+    """Return the number of unread messages of each member. A member whose inbox can't be read is left out, and the
+    error is added to *problems*.
+    """
     names = [member.agent_id for member in members]
     try:
         return inboxes.unread_counts(store, team.name, names)
@@ -118,10 +124,11 @@ def _unread_counts(
 
 
 def state_of(store: Store, team: Team, member: Member, agent: Agent, session: Session | None, is_busy: bool) -> str:
-    """The state of a member in lists; the first rule that applies wins.
+    """Return the state of a member for lists, by the first of the following rules that applies.
 
-    `stopped`, `limited` and `failed` need no explanation. With a session it is `active` until that has ended. Without
-    one it is `stale` if its process is gone or it was not seen for too long, and `active` if it *is_busy*. Else `idle`.
+    A member that was stopped is `stopped`. With a session, it is `limited` while its provider refuses requests,
+    `active` until the session ends, then `failed` if the session failed or was lost, else `idle`. Without a session, it
+    is `stale` if its process is gone or it was silent for too long, `active` if *is_busy* is set, else `idle`.
     """
     if member.stopped_by or (session and session.ended and session.outcome == "stopped"):
         return "stopped"
@@ -140,9 +147,11 @@ def state_of(store: Store, team: Team, member: Member, agent: Agent, session: Se
 def trouble_of(
     row: Row, asked: list[Question], proposed: Mapping[str, str], missed: Mapping[str, str]
 ) -> tuple[str | None, str | None]:
-    """The trouble of a listed agent in a word, or that it waits, and the reason.
+    """Return a word for the trouble of a listed agent (`waiting` if it waits for a person or an agent), and the reason.
+    Either is None if there is none.
 
-    *asked* are the open questions, *proposed* the undecided plan of each agent; for *missed* see there.
+    *asked* are the open questions. *proposed* has the undecided plan of each agent. *missed* is the result of the
+    function `missed`.
     """
     name, session = row["name"], row.get("session") or {}
     if row["state"] == "limited":
@@ -163,7 +172,9 @@ def trouble_of(
 
 
 def missed(all_tasks: list[Task]) -> dict[str, str]:
-    """The agents whose silence is a trouble, each with its task, or the task that it lost by its silence."""
+    """Return the agents whose silence matters, each with the id of the task that it has, or that it lost because it was
+    silent.
+    """
     last: dict[str, tuple[str, str]] = {}
     for task in all_tasks:
         for agent, start, _, how in spans_of_work(task)[-1:]:
@@ -173,12 +184,14 @@ def missed(all_tasks: list[Task]) -> dict[str, str]:
 
 
 def reason(task: Task) -> str:
-    """Why a task failed, as much as a card has room for."""
+    """Return why the task failed; of a long explanation only the end, for which a card has room."""
     return attempts.why_failed(task)[-_REASON:]
 
 
 def spans_of_work(task: Task) -> list[list[str | None]]:
-    """The owners of the task from its notes, each with begin, end and outcome; the present one has no end."""
+    """Return who worked on the task, from its notes: for each claim the owner, the begin, the end and the outcome. Of a
+    claim that still holds, the end and the outcome are None.
+    """
     spans: list[list[str | None]] = []
     for note in task.notes:
         if note.what == "claimed":
@@ -193,7 +206,9 @@ def spans_of_work(task: Task) -> list[list[str | None]]:
 
 
 def failures(graph: Graph) -> list[Row]:
-    """The tasks that failed, or were cancelled and block others; first those that block most."""
+    """Return a row for each task that failed, and for each cancelled task that blocks others; those that block most
+    come first.
+    """
     counts = graph.waiting_counts()
     rows = [
         {"id": task.id, "title": task.title, "status": task.status, "reason": reason(task), "waiting": waiting}
@@ -204,7 +219,7 @@ def failures(graph: Graph) -> list[Row]:
 
 
 def letters(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Message]:
-    """The newest messages to the person that are not handled, without those that only inform."""
+    """Return the newest open messages that agents wrote to the person. Notices, plans and requests are left out."""
     inbox = inboxes.advance(store, team, inboxes.load(store, team, HUMAN), problems)
     numbers = sorted(entry.number for entry in inbox.open if not entry.quiet)[-2 * _LETTERS :]
     newest = store.fetch(team, messages.MESSAGE, numbers, problems) if numbers else []

@@ -41,12 +41,14 @@ _LATEST_STATUSES = 3
 
 
 def board(store: Store, team: Team, config: Config, problems: Problems) -> dict[str, Any]:
-    """The team as the person may see and change it.
+    """Return the team as one document with all that the person may see and change.
 
-    Of the tasks all that are not finished and the newest 100 that are; `moves` says for each the statuses that the
-    person may bring it to: from `in_progress` by releasing it, else by updating it. Of the messages the newest 200, of
-    the questions and shutdowns those that are open, of the plans those and the newest 20 that are decided, of the
-    landings those that are not over and the newest 50 that are, of the pages their first lines.
+    It has all unfinished tasks and the newest 100 finished ones, the newest 200 messages, and the open questions and
+    shutdown requests. It has the undecided plans and the newest 20 decided ones, the landings in progress and the
+    newest 50 others, and the first lines of the pages.
+
+    `moves` has for each task the statuses that the person may give it. A task in progress is moved by releasing it, any
+    other by updating it.
     """
     all_tasks = _current_tasks(store, team, problems)
     shown = of_interest(all_tasks)
@@ -82,13 +84,15 @@ def _open_shutdowns(store: Store, team: Team, problems: Problems) -> list[shutdo
 
 
 def _newest_messages(store: Store, team: str, after: int, most: int, problems: Problems) -> list[Message]:
-    """The newest messages after the one of that number, at most so many."""
+    """Return the newest messages with numbers above *after*, at most *most* of them."""
     after = max(after, store.last(team, messages.MESSAGE) - most)
     return list(store.read(team, messages.MESSAGE, None, after, problems))
 
 
 def agent_rows(store: Store, team: Team, problems: Problems) -> list[dict[str, Any]]:
-    """The agents as they are listed, with the worktrees and pauses of those that `teams` started."""
+    """Return the rows of the agents as lists show them, with the worktrees, pauses and failures of the agents that
+    `teams` started.
+    """
     started = agents.sessions_by_agent(store, team, problems)
     rows = agents.rows_with(store, team, started, problems)
     for row in rows:
@@ -104,7 +108,7 @@ def agent_rows(store: Store, team: Team, problems: Problems) -> list[dict[str, A
 
 
 def of_interest(all_tasks: list[Task], newest: int = FINISHED) -> list[Task]:
-    """All tasks that are not finished, and the newest that are."""
+    """Return the tasks that are not finished, and as many as *newest* of those that finished last."""
     finished = [task for task in all_tasks if task.status in tasks.FINISHED]
     finished.sort(key=lambda task: task.completed_at or task.updated_at or "")
     kept = {task.id for task in finished[-newest:]}
@@ -112,7 +116,7 @@ def of_interest(all_tasks: list[Task], newest: int = FINISHED) -> list[Task]:
 
 
 def plans_of_interest(store: Store, team: Team, problems: Problems) -> list[dict[str, Any]]:
-    """The plans that are to be decided, and the newest that are decided."""
+    """Return the plans that wait for a decision, and the 20 that were decided last."""
     all_plans = list(plans.all_of(store, team.name, problems))
     decided = sorted((plan for plan in all_plans if plan.status != "proposed"), key=lambda plan: plan.decided_at or "")
     newest = {plan.id for plan in decided[-_DECIDED:]}
@@ -120,8 +124,8 @@ def plans_of_interest(store: Store, team: Team, problems: Problems) -> list[dict
 
 
 def frame(store: Store, team_name: str, problems: Problems) -> dict[str, Any]:
-    """The team at a glance: the course of the work, what waits for the person, what failed, the agents, the number of
-    tasks by status and those that matter most, and the newest messages.
+    """Return the team at a glance, as a document: the progress of the work, what waits for the person, what failed, the
+    agents, the most important tasks, and the newest messages.
     """
     team = teams.get(store, team_name)
     all_tasks = list(tasks.all_of(store, team_name, problems))
@@ -149,7 +153,9 @@ def frame(store: Store, team_name: str, problems: Problems) -> dict[str, Any]:
 def _with_trouble(
     row: dict[str, Any], asked: list[Question], deciding: dict[str, str], missed: dict[str, str]
 ) -> dict[str, Any]:
-    """The agent's row with its trouble, if any, and the reason."""
+    """Return the agent's row with the fields `trouble` and `why`. They are None if the agent has no trouble, or there
+    is no reason to name.
+    """
     trouble, why = agents.trouble_of(row, asked, deciding, missed)
     return {**row, "trouble": trouble, "why": why}
 
@@ -157,7 +163,7 @@ def _with_trouble(
 def _for_person(
     asked: list[Question], proposed: list[Plan], letters: list[Message], all_tasks: list[Task]
 ) -> list[dict[str, Any]]:
-    """The questions, plans, reviews and letters that wait for the person, in this order."""
+    """Return a row for each question, plan, review and message that waits for the person, in this order."""
     to_answer = sorted((one for one in asked if HUMAN in one.waiting_for), key=lambda one: one.left_alone)
     return [
         *(
@@ -175,7 +181,9 @@ def _waiting(kind: str, key: str, sender: str, text: str, **more: Any) -> dict[s
 
 
 def _foremost(all_tasks: list[Task]) -> list[dict[str, Any]]:
-    """The tasks in progress, then those to do, ready ones first, then those that ended last."""
+    """Return the most important tasks as documents: first those in progress, then those in review, ready or blocked,
+    then those that ended, failed ones first.
+    """
     status_of = dependencies.among(all_tasks)
     by_end = sorted(all_tasks, key=lambda task: task.completed_at or "", reverse=True)
     place = {task.id: number for number, task in enumerate(by_end)}
@@ -189,10 +197,11 @@ def _foremost(all_tasks: list[Task]) -> list[dict[str, Any]]:
 
 
 def rows(store: Store, team: Team, config: Config, finished: int, problems: Problems) -> dict[str, Rows]:
-    """The team as the person may see and change it, as tables of rows by key; of the finished tasks the newest,
-    and those that failed or hold up others.
+    """Return the team as the person may see and change it, as tables. Each table has rows by key.
 
-    The texts of tasks and the older statuses of agents are left out, for whoever opens one to ask for.
+    Of the finished tasks it has as many as *finished*, the newest, and those that failed or block others. Descriptions
+    of tasks and older statuses of agents are left out: a client asks for them when somebody opens the task or the
+    agent.
     """
     all_tasks = _current_tasks(store, team, problems)
     asked = _open_questions(store, team.name, problems)
@@ -241,7 +250,9 @@ def _cards(store: Store, team: Team, config: Config, graph: Graph, finished: int
 
 
 def _card(task: Task, graph: Graph, waiting: int, moves: list[str]) -> dict[str, Any]:
-    """The fields of the task that its card shows, without empty ones."""
+    """Return the fields of the task that its card on the board shows. Empty fields are left out, except for
+    `blocked`.
+    """
     blockers = graph.open_blockers.get(task.id, [])
     check = checks.of(task)
     row: dict[str, Any] = {
@@ -278,7 +289,9 @@ def _card(task: Task, graph: Graph, waiting: int, moves: list[str]) -> dict[str,
 
 
 def letter(message: Message, whole: bool = False) -> dict[str, Any]:
-    """The message; of a long one the beginning and the length, unless the *whole* is wanted."""
+    """Return the message as a document. A long message is cut, and `length` has its full length, unless *whole* is
+    set.
+    """
     document = message.to_json()
     if not whole and len(message.message) > _MESSAGE:
         document.update(message=message.message[:_MESSAGE], length=len(message.message))
@@ -286,10 +299,10 @@ def letter(message: Message, whole: bool = False) -> dict[str, Any]:
 
 
 def newest(store: Store, team: str, after: int, most: int, problems: Problems) -> list[dict[str, Any]]:
-    """The newest messages after the one of that number, at most so many."""
+    """Return the newest messages with numbers above *after* as documents, at most *most* of them. Long ones are cut."""
     return [letter(message) for message in _newest_messages(store, team, after, most, problems)]
 
 
 def older(store: Store, team: str, before: int, most: int, problems: Problems) -> list[Message]:
-    """The newest messages before the one of that number, at most so many."""
+    """Return the newest messages with numbers below *before*, at most *most* of them."""
     return store.fetch(team, messages.MESSAGE, range(max(1, before - most), before), problems)

@@ -70,7 +70,7 @@ def brief(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -> 
 
 
 def outside(store: Store, team_name: str, caller: Caller, own: Sequence[str] = ()) -> Document:
-    """The brief of a caller that is in no team, or in several: its *own*, of which it named none."""
+    """Return the brief for a caller that is in no team, or that is in several, *own*, and named none of them."""
     all_teams = store.teams()
     step = steps.outside(team_name, all_teams, caller.name, own)
     document: Document = {"agent": caller.name, "role": None, "team": team_name or None, "teams": all_teams}
@@ -78,7 +78,9 @@ def outside(store: Store, team_name: str, caller: Caller, own: Sequence[str] = (
 
 
 def _for_first_look(team: Team, caller: Caller) -> Document:
-    """The sentence about the caller's role, and the rules of the team, whose changes members are notified of."""
+    """Return the sentence about the caller's role, and the rules of the team. They are shown only once, because members
+    are notified of changes.
+    """
     member = team.member(caller.name)
     about = roles.about(member, team, caller.config) if member else ""
     rules = text.clipped(str(settings.value(team, settings.RULES)), _RULES, " (all of it: teams settings)")
@@ -86,7 +88,9 @@ def _for_first_look(team: Team, caller: Caller) -> Document:
 
 
 def _pages(store: Store, team: Team, name: str, once_told: OnceTold) -> Document:
-    """The pages that others changed since the caller looked, by name; noted as seen."""
+    """Return the pages that others changed since the caller last looked. They are recorded as seen once the answer was
+    shown.
+    """
     unseen = pages.unseen(store, team.name, name)
     if not unseen:
         return {}
@@ -122,8 +126,8 @@ def _about_team(team: Team, caller: Caller, overview: Overview, lands: bool) -> 
 def _own_tasks(
     store: Store, team: Team, caller: Caller, agent: Agent, overview: Overview, proposed: list[Plan]
 ) -> Document:
-    """Return the caller's tasks, and how many tasks are ready: all, and those that it may claim. The first task is
-    shown with its description until the caller has claimed one.
+    """Return the caller's tasks, the number of ready tasks, and how many of these the caller may claim. The first task
+    is shown with its description until the caller has claimed one.
     """
     own = [task for task in overview.found if task.status == IN_PROGRESS and task.owner == caller.name]
     rows = work.rows_of(store, team, own, proposed)
@@ -148,7 +152,7 @@ def _own_tasks(
 def _waiting(
     store: Store, team: Team, caller: Caller, proposed: list[Plan], rules_shown: bool, once_told: OnceTold
 ) -> Document:
-    """The requests, mail, questions, reviews and plans that wait for the caller."""
+    """Return the requests, mail, questions, reviews and plans that wait for the caller."""
     name, standing = caller.name, standing_of(team, caller)
     to_decide: list[Plan] = []
     if standing and (standing.leads or caller.is_human):
@@ -182,10 +186,11 @@ def _proposed(plan: Plan) -> Document:
 
 
 def _mail(store: Store, team: Team, name: str, shown: set[str], once_told: OnceTold) -> Document:
-    """The caller's unread and unanswered mail, and its new notices, which are marked as read *once told*.
+    """Return the caller's unread and unanswered mail, and its new notices, which are marked as read once the answer was
+    shown.
 
-    Notices about a plan or the rules that this brief has *shown* are left out and marked as read, too. `toAnswer` is
-    the first question that a message asks.
+    Notices about what the brief shows itself, *shown*, are left out and marked as read, too. `toAnswer` is the id of
+    the first question in the mail.
     """
     is_open = team.state != "closed"
     if team.member(name) and is_open:
@@ -220,7 +225,7 @@ def _mail(store: Store, team: Team, name: str, shown: set[str], once_told: OnceT
 
 
 def _fitting(notices: list[Message]) -> list[Message]:
-    """The oldest of the notices that can be shown whole; the others stay unread."""
+    """Return the notices, the oldest first, that can be shown whole within the limit. The others stay unread."""
     shown: list[Message] = []
     for message in notices:
         if sum(len(each.message) + 1 for each in [*shown, message]) <= _NEWS:
@@ -229,7 +234,7 @@ def _fitting(notices: list[Message]) -> list[Message]:
 
 
 def _to_review(store: Store, team: Team, caller: Caller) -> list[str]:
-    """The tasks that wait for the caller's review."""
+    """Return the ids of the first few tasks that wait for the caller's review."""
     in_review = list(tasks.labelled(store, team.name, IN_REVIEW))
     if not in_review:
         return []
@@ -239,7 +244,9 @@ def _to_review(store: Store, team: Team, caller: Caller) -> list[str]:
 
 
 def _since(store: Store, team: Team, caller: Caller, agent: Agent, once_told: OnceTold) -> Document:
-    """The tasks that others ended since the caller last looked, and the number of other changes; noted as seen."""
+    """Return the tasks that others ended since the caller last looked, and the number of other changes. They are
+    recorded as seen once the answer was shown.
+    """
     name = caller.name
     entries = list(store.history(team.name, agent.looked_to or 0))
     if entries and name != HUMAN and team.member(name):
@@ -264,7 +271,9 @@ def _since(store: Store, team: Team, caller: Caller, agent: Agent, once_told: On
 
 
 def _ended(entry: Document) -> Document:
-    """The task that ended, its owner, and the evidence for it."""
+    """Return a document about the task that ended, from an *entry* of the history: its owner, its status, and whether a
+    review or a check confirmed it.
+    """
     by = entry.get("actor")
     document = {"id": entry.get("task"), "by": entry.get("owner", by), "status": _ENDS[str(entry["what"])]}
     accepted = {"acceptedBy": by} if entry.get("owner", by) != by else {}
@@ -272,6 +281,8 @@ def _ended(entry: Document) -> Document:
 
 
 def _note_looked(store: Store, team: str, name: str, position: int) -> None:
-    """Note how far the caller has seen the history. If that can't be written, it will see the same again."""
+    """Record that the caller has seen the history up to *position*. If that can't be written, the caller will see the
+    same entries again.
+    """
     with suppress(errors.TeamsError):
         upsert(store, team, presence.AGENT.also_closed, name, Agent(agent=name), lambda a: a.having(looked_to=position))

@@ -44,11 +44,12 @@ _HELD = "held"
 
 
 class Wanted:
-    """The events that end a wait.
+    """Which events end a wait.
 
-    *needed*: what went well is reported with the next thing that asks for something, or when the time is over (see
-    `work.can_wait`). *claims_ready*: a ready task is reported even if it was before. *for_work*: mail that asks for
-    nothing waits until there is a task. *completed*: that so many tasks are completed ends the wait too.
+    With *needed*, good news does not end the wait. It is reported with the next event that asks for something, or when
+    the wait times out (see `work.can_wait`). With *claims_ready*, a ready task is reported even if it was before. With
+    *for_work*, mail that asks for nothing is reported only together with a task. *completed* is a number of completed
+    tasks at which the wait ends, too.
     """
 
     def __init__(
@@ -74,15 +75,14 @@ def wait(
     again: str = steps.WAIT,
     tend: Callable[[Alarm], object] | None = None,
 ) -> Document:
-    """Block until something concerns the caller of which it was not told yet. Return all that does then, with the next
-    step.
+    """Block until there is something new that concerns the caller. Return all of it, with the next command.
 
-    Messages are shown in full, and marked read *once told*. A caller in no team waits until there is one to join. If
-    several wait for work, each is told of another task. *tend* is called before each look, for changes that no topic
-    announces.
+    Messages are shown in full, and marked as read *once told*. A caller in no team waits until there is one to join. If
+    several agents wait for work, each is offered another task. *tend* is called before each look, for changes that no
+    topic announces.
 
     Raises:
-        WaitRanOut: Nothing did within *timeout* seconds.
+        WaitRanOut: Nothing happened within *timeout* seconds.
         WrongState: The team is closed.
     """
     lookout = Lookout(store, team, caller, once_told, wanted, waits=True)
@@ -115,7 +115,7 @@ def wait(
 class Lookout:
     """Looks for the facts and messages that concern the caller and that are *wanted*.
 
-    If it *waits*, the others are told that it waits for work, as soon as no mail ends the wait.
+    With *waits*, the record of the caller says that it waits for work, from the moment at which no mail ends the wait.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Lookout:
         """Unread messages for which the answer had no room."""
 
     def _announce_wait(self, facts: Facts) -> None:
-        """Tell the others once that the caller waits for work, if it may claim tasks and has none."""
+        """Record once, for other agents, that the caller waits for work, if it may claim tasks and has none."""
         if not self._must_announce_wait:
             return
         self._must_announce_wait = False
@@ -153,14 +153,14 @@ class Lookout:
                 self._has_announced_wait = True
 
     def end(self) -> None:
-        """Tell the others that the caller no longer waits."""
+        """Record, for other agents, that the caller no longer waits."""
         if self._has_announced_wait:
             with suppress(errors.TeamsError):
                 self._note_agent(waiting=None)
                 self._has_announced_wait = False
 
     def _note_agent(self, **fields: Any) -> None:
-        """Change fields of the caller's record."""
+        """Change *fields* of the caller's record."""
         name, place = self.caller.name, presence.AGENT.also_closed
         upsert(self.store, self.team, place, name, presence.Agent(agent=name), lambda agent: agent.having(**fields))
 
@@ -168,9 +168,11 @@ class Lookout:
         return Facts(self.store, team, self.caller, self.alarm, self.queue, kinds)
 
     def before_sleep(self, say: Callable[[str], None] | None) -> None:
-        """Before the first sleep, tell the agent whose answer the caller waits for, and a leader that nobody is there.
+        """Before the first sleep, notify the agents whose answer the caller waits for, and let a leader know if there
+        is no other member.
 
-        Also load what the end of the sleep needs, since another version may be installed meanwhile.
+        This also loads the modules that the end of the sleep needs, because another version may be installed in the
+        meantime.
         """
         from teams_cli.tasks import overviews  # noqa: F401
         from teams_cli.views import standing
@@ -243,7 +245,7 @@ class Lookout:
             overviews.refuse_closed(self.store, team)
 
     def _news(self, team: Team, agent: presence.Agent, kinds: Collection[str]) -> tuple[list[Document], list[Document]]:
-        """The facts that were not reported, and the mail."""
+        """Return the facts that were not reported yet, and the mail."""
         facts, mailbox = self._facts(team, kinds), self._mailbox()
         if not mailbox.unread(quiet=True):
             self._announce_wait(facts)
@@ -262,10 +264,11 @@ class Lookout:
         return happened, messages
 
     def look_at_the_rest(self, waited: float) -> Document:
-        """When the time is over, return the news that did not end the wait, and the state of the work.
+        """When the wait has timed out, return the news that did not end it, with a description of the state of the
+        work.
 
         Raises:
-            WaitRanOut: There are none, or the caller *waited* no time.
+            WaitRanOut: There is no such news, or the caller *waited* no time.
         """
         what = "nothing for you" if self.wanted.needed else "nothing"
         ran_out = errors.WaitRanOut(f"{what} happened within {length(waited)}")
@@ -285,10 +288,10 @@ class Lookout:
     def _mail(
         self, team: Team, mailbox: inboxes.Mailbox, reported: set[str], agent: presence.Agent, is_busy: bool
     ) -> list[Document]:
-        """The unread messages in full, as many as are shown at a time.
+        """Return the unread messages in full, as many as are shown at a time.
 
-        A message is left out if a *reported* fact says the same, or if it asks for nothing and another answer showed it
-        whole.
+        A message is left out if it is outdated, if a *reported* fact says the same, or if it asks for nothing and
+        another answer showed it whole.
         """
         name, numbers = self.caller.name, mailbox.unread(quiet=True)[:_MOST]
         if not numbers:
@@ -318,19 +321,18 @@ class Lookout:
         return shown
 
     def _step(self, team: Team, message: Message) -> str | None:
-        """The next step for a message."""
         subject = mail.subject_of(self.store, self.team, message.about or "")
         return steps.after_message(message.to_document(), team.leader, subject)
 
     def _can_wait(self, team: Team, messages: list[Message], expects_ends: bool, is_busy: bool) -> bool:
-        """Whether none of the messages is worth the end of the wait."""
+        """Whether none of the messages is a reason to end the wait."""
         asking = [message for message in messages if not mail.is_for_later(self.store, self.team, message)]
         if self.wanted.for_work and not is_busy:  # a broadcast may ask for something in any words
             asking = [m for m in asking if (not m.fyi if m.type == "broadcast" else self._step(team, m) is not None)]
         return not asking or (self.wanted.needed and work.can_wait(asking, expects_ends))
 
     def _unreported(self, facts: Facts, agent: presence.Agent, has_mail: bool) -> list[Document]:
-        """The present facts that were not reported since they became true."""
+        """Return the facts that hold now and were not reported since they became true."""
         told = facts.still_told(agent, but_ready=self.wanted.claims_ready)
         present = self._present(facts, told, agent) | self._held(facts, told, has_mail)
         unreported = {key: shown for key, shown in present.items() if key not in told and shown}
@@ -349,7 +351,7 @@ class Lookout:
         return list({shown["id"]: shown for shown in unreported.values()}.values())
 
     def _present(self, facts: Facts, told: set[str], agent: presence.Agent) -> FactsByKey:
-        """The present facts, in the order of the answer."""
+        """Return the facts that hold now, in the order of the answer."""
         if not (facts.leads or self.caller.is_human or self.wanted.completed):
             return facts.overdue(agent) | facts.ready(told) | facts.done(told)
         from teams_cli.views.leading import Leading  # loads what members never hear of
@@ -359,8 +361,10 @@ class Lookout:
         return completed | facts.ready(told) | facts.done(told) | leading.present(told)
 
     def _held(self, facts: Facts, told: set[str], has_mail: bool) -> FactsByKey:
-        """The task that the caller has although it wants to claim one. It is reported once, as the caller may wait for
-        something that nobody knows of; and not beside mail, which may be what it waits for.
+        """Return the fact that the caller has a task in progress although it wants to claim one.
+
+        The fact is reported once, because the caller may wait for something that nobody knows of. It is not reported
+        with mail, which may be what the caller waits for.
         """
         reported: FactsByKey = {key: None for key in told if key.startswith(work.HELD)}
         if not self.wanted.claims_ready or has_mail or not (facts.works and facts.held()):
@@ -369,8 +373,8 @@ class Lookout:
         return reported if held is None else {held.key: fact(_HELD, held.task.id, held.text, held.step)}
 
     def _note_told(self, keys: list[str], offer: str | None) -> None:
-        """Note which facts the agent was told, in place of those before; of the messages that it was shown whole the
-        newest stay.
+        """Record the facts that the agent was shown, in place of earlier ones, and the *offer* of a ready task. Of the
+        messages that it was shown whole, the newest stay recorded.
         """
         offered: Document = {"ready_at": teams.now(self.store)} if offer else {"offered": None, "offered_at": None}
         name, fresh = self.caller.name, presence.Agent(agent=self.caller.name)
@@ -382,7 +386,9 @@ class Lookout:
         upsert(self.store, self.team, presence.AGENT, name, fresh, change)
 
     def _pages(self) -> list[Document]:
-        """The pages that others changed since the caller looked, a line each."""
+        """Return a fact for each page that others changed since the caller looked. If there are many, the last fact
+        gives the number of the others.
+        """
         from teams_cli.teams import pages
 
         changed = pages.untold(self.store, self.team, self.caller.name, self._notes.append)
@@ -393,6 +399,8 @@ class Lookout:
 
 
 def _with_next(happened: list[Document], messages: list[Document], otherwise: Callable[[], str]) -> Document:
-    """The news, with the first step that it names, or the step *otherwise*."""
+    """Return the news with the first next command that a message or fact names, else with the one that *otherwise*
+    returns.
+    """
     named = [each["next"] for each in [*messages, *happened] if each["next"]]
     return {"happened": happened, "messages": messages, "next": named[0] if named else otherwise()}

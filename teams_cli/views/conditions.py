@@ -37,10 +37,10 @@ _REQUEST = 30.0
 class Condition:
     """A condition to wait for.
 
-    *look* returns a document once the condition holds, else None, and sets the alarm for when time alone may fulfil it.
-    *topics* are the topics of changes that may fulfil it. *name* is its key in JSON. *what* is its wording in text,
-    empty for a condition that the caller did not ask for. *stands* describes the situation when the wait times out, and
-    *in_vain* the advice then.
+    *look* returns a document if the condition holds, else None. It also sets the alarm for the time at which the
+    condition may come true without a change. *topics* are the topics of changes after which it may hold. *name* is its
+    key in JSON. *what* is its wording in text, empty for a condition that the caller did not ask for. *stands*
+    describes the situation when the wait times out, and *in_vain* is the advice then.
     """
 
     def __init__(
@@ -67,7 +67,8 @@ def wait(
     timeout: float | None,
     say: Callable[[str], None] | None = None,
 ) -> Document:
-    """Block until one of the conditions holds, and return its document. With several, `because` names those that hold.
+    """Block until one of the conditions holds, and return its document. If the caller asked for several, `because`
+    names those that hold.
 
     Raises:
         WaitRanOut: None held within *timeout* seconds.
@@ -97,7 +98,9 @@ def wait(
 
 
 def _in_vain(conditions: Sequence[Condition]) -> str:
-    """The state of what was waited for, as far as that can be read, and the next step."""
+    """Describe, for a wait that timed out, the state of what was waited for, as far as that can be read, and the next
+    step.
+    """
     sentences = []
     for condition in conditions:
         with suppress(errors.TeamsError):
@@ -107,9 +110,9 @@ def _in_vain(conditions: Sequence[Condition]) -> str:
 
 
 def count_as_read(store: Store, team: str, agent: str, news: Document) -> None:
-    """Mark notices as read that say no more than the result of a wait, the *news*, which the agent has got.
+    """Mark notices as read that say no more than *news*, the result of a wait that the agent was shown.
 
-    If that fails, the agent is told twice.
+    If that fails, the agent is shown the same twice.
     """
     kinds: list[Kind[Any]] = [TASK, PLAN]
     if "landing" in news:
@@ -128,7 +131,9 @@ def count_as_read(store: Store, team: str, agent: str, news: Document) -> None:
 
 
 def _while_open(store: Store, team: str) -> Callable[[Look], Look]:
-    """Decorate a look, so that it raises WrongState if the condition does not hold and the team is closed."""
+    """Return a decorator for functions that look whether a condition holds. The decorated function raises WrongState if
+    the condition does not hold and the team is closed.
+    """
 
     def decorate(look: Look) -> Look:
         def look_in_time(alarm: Alarm) -> Document | None:
@@ -143,7 +148,7 @@ def _while_open(store: Store, team: str) -> Callable[[Look], Look]:
 
 
 def team_there(store: Store, team: str, again: str) -> Condition:
-    """There is a team of that name. *again* is the command that waits longer."""
+    """Return the condition that the team exists. *again* is the command that waits longer."""
 
     def look(alarm: Alarm) -> Document | None:
         try:
@@ -157,9 +162,8 @@ def team_there(store: Store, team: str, again: str) -> Condition:
 
 
 def task_finished(store: Store, team: str, key: str) -> Condition:
-    """The task is completed, failed or cancelled.
-
-    This and the following raise WrongState if the team is closed before.
+    """Return the condition that the task is completed, failed or cancelled. Looking raises WrongState if the team is
+    closed before.
     """
     task_id = tasks.get(store, team, key).id
 
@@ -175,8 +179,10 @@ def task_finished(store: Store, team: str, key: str) -> Condition:
 
 
 def landing_over(store: Store, team: str, key: str, go_on: Callable[[], object]) -> Condition:
-    """The landing has ended, and its task has the outcome, so that the owner finds the task in its hands again; or its
-    pull request was opened meanwhile. *go_on* starts the lander, which may have been killed.
+    """Return the condition that the landing has ended and its task has the outcome, or that the pull request of the
+    landing was opened since the wait began.
+
+    *go_on* starts the lander, which may have been killed.
     """
     from teams_cli.tasks import landings
 
@@ -201,7 +207,9 @@ def landing_over(store: Store, team: str, key: str, go_on: Callable[[], object])
 
 
 def all_settled(store: Store, team: str) -> Condition:
-    """No task is in progress, and every pending one is blocked by one that failed or was cancelled."""
+    """Return the condition that no task is in progress, and that every pending task is blocked by one that failed or
+    was cancelled.
+    """
 
     @_while_open(store, team)
     def look(alarm: Alarm) -> Document | None:
@@ -214,7 +222,7 @@ def all_settled(store: Store, team: str) -> Condition:
 
 
 def plan_decided(store: Store, team: str, key: str) -> Condition:
-    """The plan is approved or rejected."""
+    """Return the condition that the plan is approved or rejected."""
     plan_id = plans.get(store, team, key).id
 
     @_while_open(store, team)
@@ -227,7 +235,7 @@ def plan_decided(store: Store, team: str, key: str) -> Condition:
 
 
 def message_there(store: Store, team: str, agent: str) -> Condition:
-    """The agent has a message that it has not read."""
+    """Return the condition that the agent has an unread message."""
 
     @_while_open(store, team)
     def look(alarm: Alarm) -> Document | None:
@@ -238,7 +246,7 @@ def message_there(store: Store, team: str, agent: str) -> Condition:
 
 
 def task_ready(store: Store, team: str, caller: Caller) -> Condition:
-    """There is a task that the caller can claim."""
+    """Return the condition that there is a task which the caller can claim."""
 
     @_while_open(store, team)
     def look(alarm: Alarm) -> Document | None:
@@ -251,7 +259,9 @@ def task_ready(store: Store, team: str, caller: Caller) -> Condition:
 
 
 def nothing_left(store: Store, team: str, caller: Caller, once_told: OnceTold) -> Condition:
-    """All tasks are settled, for a member that was not told so: it is done, whatever it waits for."""
+    """Return the condition that all tasks are settled, for a member that was not notified of this. The member is then
+    done, whatever else it waits for.
+    """
     from teams_cli.views.facts import settled_key
 
     def look(alarm: Alarm) -> Document | None:
@@ -268,7 +278,7 @@ def nothing_left(store: Store, team: str, caller: Caller, once_told: OnceTold) -
 
 
 def agent_done(store: Store, team: str, name: str) -> Condition:
-    """The agent has no task in progress, or is no longer a member; if `teams` started it, its session has ended."""
+    """Return the condition that the agent has no task in progress and, if `teams` started it, its session has ended."""
     from teams_cli.agents import ending, sessions
 
     if sessions.find(store, team, name) is None:
@@ -287,8 +297,8 @@ def agent_done(store: Store, team: str, name: str) -> Condition:
 
 
 def after_waiting(store: Store, team: str, caller: Caller, again: str) -> tuple[str, str]:
-    """The state of the work after a wait without a result; and the same with the command to wait longer, unless nothing
-    is left to do.
+    """Return two texts for a wait without a result: the state of the work, and the same with the command *again*, which
+    waits longer. If nothing is left to do, both say only that.
     """
     state = ""
     with suppress(errors.TeamsError):  # the end of the wait is reported all the same

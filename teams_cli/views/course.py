@@ -31,7 +31,7 @@ class Graph:
             if task.status not in FINISHED
         }
         self.waiting: dict[str, list[str]] = {}
-        """By blocker: the unfinished tasks that wait for it themselves."""
+        """For each blocker, the unfinished tasks that are directly blocked by it."""
         for key, blockers in self.open_blockers.items():
             for blocker in blockers:
                 self.waiting.setdefault(blocker, []).append(key)
@@ -40,12 +40,12 @@ class Graph:
         """The tasks that nobody can begin: a blocker failed, was cancelled, or does not exist."""
 
     def is_dead_end(self, key: str) -> bool:
-        """Whether that task will never be completed."""
+        """Whether the task *key* can never be completed: it failed, was cancelled, or does not exist."""
         task = self.tasks.get(key)
         return task is None or task.status in ("failed", "cancelled")
 
     def behind(self, *keys: str) -> set[str]:
-        """All tasks that wait for one of these, directly or through others."""
+        """Return the ids of all tasks that wait for one of the tasks *keys*, directly or through other tasks."""
         reached: set[str] = set()
         ahead = list(keys)
         while ahead:
@@ -55,9 +55,10 @@ class Graph:
         return reached
 
     def waiting_counts(self) -> dict[str, int]:
-        """The number of tasks that wait for each task, directly or through others; for all in one pass.
+        """Return for each task that others wait for how many do so, directly or through other tasks.
 
-        Sets are numbers with a bit for each task: in a team of thousands, that takes a hundredth of the time.
+        Sets of tasks are integers with a bit for each task. In a team of thousands of tasks, that takes a hundredth of
+        the time.
         """
         order = self._in_order({*self.open_blockers, *self.dead_ends})
         bits = {key: 1 << place for place, key in enumerate(reversed(order))}
@@ -71,16 +72,18 @@ class Graph:
         return {key: sets[key].bit_count() for key in self.waiting}
 
     def is_ready(self, task: Task) -> bool:
-        """Whether it may be claimed now."""
+        """Whether the task is pending and all its blockers are completed."""
         return task.status == "pending" and not self.open_blockers[task.id]
 
     @property
     def ahead(self) -> list[str]:
-        """The unfinished tasks that can still be completed."""
+        """The ids of the unfinished tasks that can still be completed."""
         return [key for key in self.open_blockers if key not in self.held_up]
 
     def critical_path(self) -> list[str]:
-        """The longest chain of unfinished tasks, first to last: more agents don't make it shorter."""
+        """Return the ids of the longest chain of unfinished tasks, first to last. More agents cannot shorten the work
+        below that chain. Empty if no task waits for another.
+        """
         longest: dict[str, int] = {}
         following: dict[str, str] = {}
         for key in reversed(self._in_order(self.ahead)):
@@ -96,7 +99,9 @@ class Graph:
         return path if len(path) > 1 else []
 
     def _in_order(self, keys: Collection[str]) -> list[str]:
-        """The tasks in dependency order. Tasks in or behind a cycle are left out."""
+        """Return the tasks *keys* in an order in which each comes after its blockers. Tasks in a cycle, or behind one,
+        are left out.
+        """
         missing = {key: 0 for key in keys}
         for key in keys:
             missing[key] = sum(blocker in missing for blocker in self.open_blockers.get(key, ()))
@@ -111,10 +116,11 @@ class Graph:
 
 
 def course(all_tasks: list[Task], now: datetime) -> dict[str, Any]:
-    """The progress of the work: the share done, the tasks by status, the pace, and an estimate of the end.
+    """Return the progress of the work as a document: the share done, the tasks by status, the pace, and an estimate of
+    the end.
 
-    `heldUp` counts what waits, also through others, for what failed or was cancelled. `pace` and `estimate` are None
-    where there is no basis, and `noEstimate` says why.
+    `heldUp` is the number of tasks that wait, directly or through others, for one that failed, was cancelled or is
+    missing. `pace` is None if too few tasks were completed. If `estimate` is None, `noEstimate` says why.
     """
     graph = Graph(all_tasks)
     count = dict.fromkeys(STATUSES, 0)
@@ -140,7 +146,7 @@ def course(all_tasks: list[Task], now: datetime) -> dict[str, Any]:
 
 
 def _outlook(graph: Graph, path: list[str], now: datetime) -> dict[str, Any]:
-    """The pace, and the estimate for the rest, or the reason why there is none."""
+    """Return the fields `pace`, `estimate` and `noEstimate` of the progress. *path* is the critical path."""
     ends = sorted(_ends(graph, now))[:_RECENT]
     pace = _pace(ends)
     document: dict[str, Any] = {"pace": pace, "estimate": None, "noEstimate": None}
@@ -160,20 +166,24 @@ def _outlook(graph: Graph, path: list[str], now: datetime) -> dict[str, Any]:
 
 
 def _is_over(ends: list[float], graph: Graph) -> bool:
-    """Whether the pace is outdated: the last completion is much longer ago than the usual interval between two."""
+    """Whether the last completion is so long ago, compared with the usual interval between two, that the pace is
+    outdated. *ends* has the seconds since each recent completion, the latest first.
+    """
     interval = (ends[-1] - ends[0]) / (len(ends) - 1)
     return ends[0] > max(_PATIENCE, _SILENCE * interval, 3 * _usual_length(graph))
 
 
 def _ends(graph: Graph, now: datetime) -> list[float]:
-    """The seconds since each task was completed."""
+    """Return for each task that was completed within the last day the seconds since its completion."""
     moments = (t.completed_at for t in graph.tasks.values() if t.status == "completed" and t.completed_at)
     ages = (max(0.0, (now - parse_rfc3339(moment)).total_seconds()) for moment in moments)
     return [age for age in ages if age <= _LONGEST]
 
 
 def _pace(ends: list[float]) -> dict[str, Any] | None:
-    """The pace at which tasks were completed recently; None if there were too few."""
+    """Return the pace of the recent completions, or None if they are too few. *ends* has the seconds since each, the
+    latest first.
+    """
     if len(ends) < _LEAST:
         return None
     within = max(ends[-1], 1.0)
@@ -181,7 +191,9 @@ def _pace(ends: list[float]) -> dict[str, Any] | None:
 
 
 def _estimate(graph: Graph, pace: dict[str, Any], left: int, path: list[str]) -> dict[str, Any]:
-    """The time until the rest may be done, at least that of the longest chain, with its statistical error."""
+    """Estimate the time until the *left* tasks are done, with its statistical error. It is at least the time for the
+    critical path.
+    """
     seconds = left * pace["withinSeconds"] / pace["completed"]
     seconds = max(seconds, len(path) * _usual_length(graph))
     error = pace["completed"] ** -0.5
@@ -194,7 +206,7 @@ def _estimate(graph: Graph, pace: dict[str, Any], left: int, path: list[str]) ->
 
 
 def _usual_length(graph: Graph) -> float:
-    """The median number of seconds from a claim to the completion."""
+    """Return the median time in seconds from the claim of a task to its completion, or 0 if no task was completed."""
     lengths = sorted(
         (parse_rfc3339(task.completed_at) - parse_rfc3339(task.claimed_at)).total_seconds()
         for task in graph.tasks.values()

@@ -48,20 +48,21 @@ _TO_LEAVE = 1.0
 
 
 def fact(what: str, about: str, text: str, step: str) -> Document:
-    """A fact as an answer has it: its kind, the id of its subject, a sentence, and the next step."""
+    """Return a fact as answers show it: its kind *what*, the id of its subject, a sentence, and the next step."""
     return {"what": what, "id": about, "text": text, "next": step}
 
 
 def settled_key(counts: dict[str, int]) -> str:
-    """The key of the fact that all tasks are settled, with these counts by status."""
+    """Return the key of the fact that all tasks are settled, with these *counts* by status."""
     return f"settled:{'-'.join(map(str, counts.values()))}"
 
 
 class Facts:
-    """The present facts that concern the caller. The alarm is set for facts that time alone may make true.
+    """Finds the facts that hold now and concern the caller. It sets the *alarm* for facts that become true only because
+    time passes.
 
-    *queue* has the time from which the caller may be told of a task that was left to agents before it. *kinds* are
-    kinds of records that the team has.
+    *queue* has, for each ready task that was left to other agents first, the time from which the caller may be offered
+    it. *kinds* are kinds of records that the team has.
     """
 
     def __init__(
@@ -90,7 +91,9 @@ class Facts:
         self._waiting: list[str] = []
 
     def overdue(self, agent: Agent) -> FactsByKey:
-        """Messages of the caller, the *agent*, that were not acknowledged in time."""
+        """Return a fact for each message of the caller that was not acknowledged in time. *agent* is the caller's
+        record.
+        """
         if not agent.awaits:
             return {}
         from teams_cli.messages import receipts
@@ -106,13 +109,15 @@ class Facts:
         }
 
     def held(self) -> list[str]:
-        """The tasks that the caller has in progress."""
+        """Return the ids of the tasks that the caller has in progress."""
         in_progress = tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS)
         return [task.id for task in in_progress if task.owner == self.caller.name]
 
     def still_told(self, agent: Agent, but_ready: bool = False) -> set[str]:
-        """The facts that need not be reported again. Ready tasks are reported again once the agent may have taken one,
-        and after many changes; with *but_ready*, always.
+        """Return the keys of the facts that need not be reported to the agent again.
+
+        Ready tasks are reported again once the agent may have claimed one, and after many changes; with *but_ready*,
+        always.
         """
         ready = {key for key in agent.told if key.startswith(work.READY)}
         if ready and (but_ready or self._may_have_taken_one(ready, agent.ready_at or "")):
@@ -120,7 +125,9 @@ class Facts:
         return set(agent.told)
 
     def _may_have_taken_one(self, told: set[str], since: str) -> bool:
-        """Whether the caller has claimed one of the tasks of which it was told, or, by the history, any task since."""
+        """Whether the caller may have become the owner of a task since the time *since*, at which the ready tasks with
+        the keys *told* were reported to it.
+        """
         gone = told - {work.ready_key(task) for task in self._in_sight()}
         if any(self._has_claimed(work.task_of_key(key), since) for key in gone if not key.startswith(_BEYOND)):
             return True
@@ -137,7 +144,9 @@ class Facts:
         return any(note.what == "claimed" and note.by == self.caller.name and note.at > since for note in notes)
 
     def _gives_a_task(self, entry: Document) -> bool:
-        """Whether a change may have made the caller the owner of a task: by a claim, or by another agent."""
+        """Whether the change in an *entry* of the history may have made the caller the owner of a task, through a claim
+        or through another agent.
+        """
         name, what, actor = self.caller.name, entry.get("what"), entry.get("actor")
         if what == "task handed over":  # older versions did not say to whom
             return bool(entry.get("to", name) == name)
@@ -147,7 +156,7 @@ class Facts:
         return is_given or (what == "task claimed" and actor == name)
 
     def _in_sight(self, most: int = _IN_SIGHT) -> list[Task]:
-        """The best *most* tasks that the caller can claim, and another one if there are more."""
+        """Return the best *most* tasks that the caller can claim, and one more if there are more."""
         if self._unread_ready is None:
             self._unread_ready = claims.ready_for(self.store, self.team, self.caller, self.alarm)
         while len(self._ready) <= most and (task := next(self._unread_ready, None)):
@@ -155,7 +164,7 @@ class Facts:
         return self._ready[: most + 1]
 
     def ready(self, told: set[str]) -> FactsByKey:
-        """The tasks that the caller can claim; all new ones are reported as one."""
+        """Return facts about the tasks that the caller can claim. All that are not in *told* are reported as one."""
         if not self.works or not self._in_sight() or self._is_asked_to_end():
             return {}
         facts, is_left = self._ready_among(_IN_SIGHT, told)
@@ -166,7 +175,9 @@ class Facts:
         return self._ready_among(max(_IN_SIGHT + members, 2 * members), told)[0]
 
     def _ready_among(self, most: int, told: set[str]) -> tuple[FactsByKey, bool]:
-        """The facts on the best *most* ready tasks; and whether all new ones are left to others, and more are ready."""
+        """Return the facts about the best *most* ready tasks. Also return whether to look at more tasks: there are
+        more, and all new ones among the best are left to other agents.
+        """
         ready = self._in_sight(most)
         has_more = len(ready) > most
         beyond = next((key for key in told if key.startswith(_BEYOND)), "") if has_more else ""
@@ -184,7 +195,7 @@ class Facts:
         return facts, has_more and bool(new) and not fresh
 
     def done(self, told: set[str]) -> FactsByKey:
-        """The fact for a member that nothing is left to do; `leading` has the one for the leader."""
+        """Return the fact that no work is left, for a member that does not lead."""
         if self.leads or not self.team.member(self.caller.name):
             return {}
         from teams_cli.tasks import overviews
@@ -210,7 +221,9 @@ class Facts:
         return fact("ready", task.id, text, steps.CLAIM)
 
     def _order(self, task: Task) -> tuple[int, int]:
-        """The sort key for ready tasks in the order of claims, without regard to what others have in progress."""
+        """Return a sort key that puts ready tasks in the order of claims, apart from conflicts with tasks in
+        progress.
+        """
         rank = 0 if task.assignee == self.caller.name else 1 + tasks.PRIORITIES.index(task.priority)
         return rank, tasks.TASK.number_in(task.id)
 
@@ -218,7 +231,9 @@ class Facts:
         return f"{_BEYOND}{'-'.join(map(str, self._order(task)))}"
 
     def _not_offered(self, ready: list[Task]) -> list[Task]:
-        """The tasks that were not just offered to another idle agent. For the others the alarm is set."""
+        """Return the tasks in *ready* that the caller may be offered, because no other idle agent was just offered
+        them. The alarm is set for the end of the other offers.
+        """
         if self._idle is None:
             self._idle = work.idle(self.store, self.team, self.caller.name)
         offers = {agent.offered: left for agent in self._idle if (left := work.offer_left(self.store, agent)) > 0}
@@ -232,8 +247,10 @@ class Facts:
         return self._in_turn(free, sum(name < self.caller.name for name in self._waiting))
 
     def _in_turn(self, free: list[Task], before: int) -> list[Task]:
-        """The tasks for the caller. The first ones are left to the waiting agents *before* it; what these do not take,
-        because they wait no more, is the caller's a moment later.
+        """Return the tasks in *free* that the caller may be offered now.
+
+        The first tasks are left to the agents that wait, of which *before* come before the caller. The caller gets
+        those that nobody claims a moment later.
         """
         left = free[:before]
         for place, task in enumerate(left):
@@ -243,10 +260,11 @@ class Facts:
         return [*free[before:], *late] if free[before:] else late
 
     def is_told_to_another(self) -> bool:
-        """Whether another agent is told of the offered task at the same time, which can happen on a busy machine.
+        """Whether another agent is offered the same task at the same time, so that the caller has to leave it. This can
+        happen on a busy machine.
 
-        Both note their offer before they look, so at least one sees the other. The first by name gets the task, once
-        the other has left it or a second is over.
+        Both record their offer before they look, so at least one sees the other. The agent whose name sorts first gets
+        the task, once the other has left it or a second has passed.
         """
         give_up, has_met = time.monotonic() + _TO_LEAVE, False
         while others := self._also_offered():
@@ -266,7 +284,7 @@ class Facts:
         return task.status == "pending" and work.ready_key(task) == self.offer
 
     def _also_offered(self) -> list[str]:
-        """The other waiting agents that are offered the same task as the caller."""
+        """Return the names of the other idle agents that are offered the same task as the caller."""
         if not self._waiting:
             return []
         others = work.idle(self.store, self.team, self.caller.name)
@@ -274,7 +292,9 @@ class Facts:
 
 
 def _position(beyond_key: str) -> tuple[int, int]:
-    """The position in a key of `_beyond_key`; behind all tasks if the key was edited by hand."""
+    """Return the position in a key that `_beyond_key` made. If the key was edited by hand, the position is behind all
+    tasks.
+    """
     try:
         rank, number = map(int, beyond_key.removeprefix(_BEYOND).split("-"))
     except ValueError:

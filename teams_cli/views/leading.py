@@ -46,8 +46,10 @@ _IDLE = 300.0
 
 
 class Leading:
-    """The present facts for a leader or the person, beside the *facts* for every member. The alarm is set for facts
-    that time alone may make true. *completed* is the number of completed tasks that the caller waits for.
+    """Finds the facts for a leader or the person, beside the *facts* for every member.
+
+    It sets the *alarm* for facts that become true only because time passes. *completed* is the number of completed
+    tasks that the caller waits for.
     """
 
     def __init__(self, facts: Facts, alarm: Alarm, completed: int | None) -> None:
@@ -59,7 +61,9 @@ class Leading:
         self.wanted = completed
 
     def present(self, told: set[str]) -> FactsByKey:
-        """All facts but `completed`."""
+        """Return all facts that hold now, except for `completed`. Those whose keys are in *told* were reported
+        before.
+        """
         facts: FactsByKey = {}
         if self.leads:
             overview = overviews.overview(self.store, self.team.name)
@@ -73,7 +77,7 @@ class Leading:
         return facts
 
     def completed(self, told: set[str]) -> FactsByKey:
-        """The fact that as many tasks are completed as the leader asked for."""
+        """Return the fact that as many tasks are completed as the caller waits for; empty if fewer are."""
         if self.wanted is None:
             return {}
         counts = overviews.overview(self.store, self.team.name).counts
@@ -100,7 +104,9 @@ class Leading:
         return {key: fact("settled", self.team.name, text, steps.after_all(settled["stuck"]))}
 
     def _unread(self, others: list[str]) -> str:
-        """A phrase that names the others with unread mail, as something may be left to do; empty if there are none."""
+        """Return a phrase that names those of the *others* that have unread mail, because that may mean more work; ""
+        if nobody has any.
+        """
         try:
             counts = inboxes.unread_counts(self.store, self.team.name, others)
         except errors.TeamsError:  # the doctor says what is wrong
@@ -109,8 +115,8 @@ class Leading:
         return f"; unread mail: {listed(unread, _NAMED)}" if unread else ""
 
     def _lost(self, told: set[str]) -> FactsByKey:
-        """Silent members without a task. The loss of a task is reported by a message, and agents that `teams` started
-        by their supervisors.
+        """Return a fact for each silent member without a task. Others are left out: a message reports the loss of a
+        task, and the supervisor of an agent reports its end.
         """
         facts: FactsByKey = {}
         busy = {task.owner for task in self._in_progress()}
@@ -132,7 +138,9 @@ class Leading:
         return False
 
     def _loss(self, member: Member, since: str) -> Document | None:
-        """The fact that a member is silent; None if it lost a task by that."""
+        """Return the fact that the member is silent. None if it lost a task because of that, which a message
+        reports.
+        """
         name = member.agent_id
         for task in tasks.all_of(self.store, self.team.name, []):
             if any(note.what == "expired" and note.owner == name and note.at >= since for note in task.notes):
@@ -141,8 +149,8 @@ class Leading:
         return fact("lost", name, text, steps.WAIT_TO_LEAD)
 
     def _silent(self, told: set[str]) -> FactsByKey:
-        """Silent owners for whose tasks others wait. A leader that waits for completed tasks hears only of those whose
-        lease is about to end.
+        """Return a fact for each silent owner for whose task others wait. A leader that waits for completed tasks is
+        shown only owners whose lease is about to end.
         """
         silences = _Silences(self.store, self.team, self.caller, self.alarm, is_patient=self.wanted is not None)
         return {
@@ -160,7 +168,9 @@ class Leading:
         return [member for member in free if not presence.is_silent(self.store, self.team, member.agent_id)]
 
     def _kept_for_absent(self, told: set[str], overview: Overview) -> FactsByKey:
-        """The fact that all ready tasks are kept for members that have not joined, while others have nothing to do."""
+        """Return the fact that all ready tasks are assigned to agents that have not joined, while members have nothing
+        to do.
+        """
         ready = overview.ready
         kept = [task for task in ready if task.assignee and not self.team.find(task.assignee)]
         if not kept or len(kept) < len(ready) or overview.free:
@@ -222,10 +232,10 @@ class Leading:
 
 
 class _Silences:
-    """The owners that are silent while others wait for their tasks.
+    """Finds the owners that are silent while others wait for their tasks.
 
-    A silence is reported once for each claim, and again when the lease is about to end; if the leader *is_patient*,
-    only then. The alarm rings when there may be more to report.
+    A silence is reported once for each claim, and again when the lease is about to end. If the leader *is_patient*,
+    only the second report is made. The alarm rings when there may be more to report.
     """
 
     def __init__(self, store: Store, team: Team, caller: Caller, alarm: Alarm, is_patient: bool) -> None:
@@ -241,12 +251,16 @@ class _Silences:
                 alarm.ring_after(ahead[0])
 
     def _silence(self, task: Task) -> float:
-        """Seconds for which nothing was heard of the owner, without those for which it said that it would be silent."""
+        """Return for how many seconds nothing was heard of the owner of the task, without the time for which it had
+        announced its silence.
+        """
         lease = leases.lease_seconds(self.team)
         return min(standing.silence(self.store, self.team, task), lease - leases.left(self.store, task))
 
     def to_report(self, told: set[str]) -> dict[str, str | None]:
-        """The silences by the keys of their facts: a sentence, or None for one that was reported."""
+        """Return a sentence for each silence to report, by the key of its fact. The value is None for keys that need no
+        sentence, because they are in *told* or another key has the sentence.
+        """
         keys = {key: self._keys(task) for key, task in self.silent.items()}
         reported: dict[str, str | None] = {key: None for own in keys.values() for key in own if key in told}
         due = [key for key in self.silent if self.seconds[key] >= self.first and keys[key][-1] not in told]
@@ -264,13 +278,15 @@ class _Silences:
         return reported
 
     def _keys(self, task: Task) -> list[str]:
-        """The keys of a silence: one from its beginning, and another once it is late."""
+        """Return the keys of the silence of the task's owner: one from its beginning, and a second once it is late."""
         key = f"silent:{task.id}:{task.claim}"
         return [key, f"{key}:late"] if self.seconds[task.id] >= self.late > _LONG else [key]
 
     def _text(self, task: Task, overview: Overview, idle: list[str]) -> str:
-        """A sentence if others have nothing to do until the task is done, or if most tasks wait for it and its owner is
-        silent for most of a lease; else empty.
+        """Return a sentence about the silence of the task's owner if it holds up others, else "".
+
+        It does if members are *idle* until the task is done, or if most tasks wait for it and the owner has been silent
+        for most of a lease.
         """
         waiting = sorted(dependencies.waiting_for([task.id], overview.found), key=tasks.TASK.number_in)
         left = length(max(leases.left(self.store, task), 1.0))
@@ -286,7 +302,9 @@ class _Silences:
 
 
 def _without(task: Task, overview: Overview) -> str:
-    """The command to continue without a task whose owner is silent: unblock the task with the fewest blockers."""
+    """Return the command with which the team continues without a task whose owner is silent. It unblocks the waiting
+    task that has the fewest blockers.
+    """
     behind = [each for each in overview.found if each.status == "pending" and task.id in each.blocked_by]
     blockers = {each.id: [one.id for one in dependencies.open_blockers(each, overview.status_of)] for each in behind}
     first = min(behind, key=lambda each: (len(blockers[each.id]), tasks.TASK.number_in(each.id))).id

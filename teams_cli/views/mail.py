@@ -31,7 +31,9 @@ _WHOLE = 200
 
 
 class Reminder:
-    """The reminder as text, empty if nothing waits. *has_mail* says that it does not show all mail in full."""
+    """A text that reminds an agent of what waits for it, empty if nothing does. *has_mail* says that there is unread
+    mail which the text does not show in full.
+    """
 
     def __init__(self, text: str, has_mail: bool = False) -> None:
         self.text = text
@@ -39,9 +41,10 @@ class Reminder:
 
 
 def reminder(store: Store, team: Team, name: str, once_told: OnceTold, last: int | None = None) -> Reminder:
-    """Collect what waits for an agent and was not shown to it: unread mail, notices, and overdue messages of its own.
+    """Return a reminder of what waits for the agent *name* and was not shown to it yet: unread mail, notices, and its
+    own messages that are overdue.
 
-    *last* is the number of the last message, if the caller knows it.
+    *last* is the number of the last message in the team, if the caller knows it.
     """
     agent = presence.load(store, team.name, name)
     unread = _unread_mail(store, team, agent, once_told, store.last(team.name, MESSAGE) if last is None else last)
@@ -54,9 +57,10 @@ def reminder(store: Store, team: Team, name: str, once_told: OnceTold, last: int
 
 
 def losses(store: Store, team: str, agent: presence.Agent, once_told: OnceTold, last: int) -> str:
-    """Name the tasks that the agent lost and was not told of, once each; they come before everything else.
+    """Return sentences about the tasks that the agent lost, if it has not been shown them; each loss is reported once.
 
-    If very many messages have come, up to the *last*, the reminder says it with the mail.
+    *last* is the number of the last message in the team. If very many messages have come since the agent last looked,
+    the result is empty, and the reminder reports the losses with the other mail.
     """
     told_to, name = agent.told_to or 0, agent.agent
     if not 0 < last - told_to <= _NEAR:
@@ -71,7 +75,9 @@ def losses(store: Store, team: str, agent: presence.Agent, once_told: OnceTold, 
 
 
 def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_told: OnceTold, last: int) -> Reminder:
-    """The unread mail, with short messages whole, and the notices; empty if the agent was told of all of it."""
+    """Return a reminder of unread mail, with short messages in full, and of notices. It is empty if the agent was shown
+    all of that before.
+    """
     name, told_to = agent.agent, agent.told_to or 0
     is_near = last - told_to <= _NEAR
     # Most new messages are for others, or from the agent itself: then its inbox is neither read nor imported.
@@ -122,7 +128,7 @@ def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_told: Onc
 
 
 def _without_untrue(notices: list[Message]) -> list[str]:
-    """The texts of the notices, without parts that another of them makes untrue."""
+    """Return the texts of the notices, without the parts that another of the notices makes untrue."""
     if len(notices) < 2:
         return [notice.message for notice in notices]
     from teams_cli.tasks import leases
@@ -131,18 +137,20 @@ def _without_untrue(notices: list[Message]) -> list[str]:
 
 
 def was_told(agent: presence.Agent, message: Message) -> bool:
-    """Whether another answer showed the whole message to the agent."""
+    """Whether the answer to an earlier command showed the agent the whole message."""
     return message.id in agent.told
 
 
 def is_message(key: str) -> bool:
-    """Whether a key of what an agent was told means a message, and not a fact."""
+    """Whether *key*, an entry in the record of what an agent was shown, stands for a message and not for a fact."""
     return key.startswith("msg-")
 
 
 def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
-    """Whether a notice is no longer of use: the agent has taken its task since, or has it again; the task is no longer
-    kept for the agent; a wait has named it as ready; or the agent has given the answer that somebody waits for.
+    """Whether something that happened since makes a notice useless to the agent: for example, it has claimed the task,
+    the task is no longer assigned to it, or it has given the answer that somebody waited for.
+
+    Other messages than notices are never outdated.
     """
     if message.from_ != SYSTEM:
         return False
@@ -177,7 +185,9 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
 
 
 def is_for_later(store: Store, team: str, message: Message) -> bool:
-    """Whether a notice tells of an edit of a blocked task. The agent that claims the task is shown the whole text."""
+    """Whether the message is a notice about an edit of a task that is still blocked. It can wait, because the agent
+    that claims the task is shown the whole text.
+    """
     if events.of(message)[0] != events.TASK_EDITED:
         return False
     task = _task_of_notice(store, team, message)
@@ -185,7 +195,7 @@ def is_for_later(store: Store, team: str, message: Message) -> bool:
 
 
 def _is_offer_to_busy(store: Store, team: str, agent: str, message: Message) -> bool:
-    """Whether a notice assigns a task to an agent that has another in progress, after which it claims that task."""
+    """Whether a notice offers a task to the agent while another task of the agent is in progress."""
     if events.of(message)[0] not in (events.TASK_ASSIGNED, events.TASK_ASSIGNED_BLOCKED, events.TASK_READY):
         return False
     from teams_cli.tasks import tasks
@@ -200,7 +210,7 @@ def _is_blocked(store: Store, team: str, task: Task) -> bool:
 
 
 def _task_of_notice(store: Store, team: str, message: Message) -> Task | None:
-    """The task that a notice is about; None for other messages, and if the task can't be read."""
+    """Return the task that a notice is about; None for other messages, and if the task can't be read."""
     event, edited = events.of(message)
     about = edited if event == events.TASK_EDITED else message.about or ""
     if message.from_ != SYSTEM or message.type != "notice" or not about.startswith("task-"):
@@ -209,7 +219,7 @@ def _task_of_notice(store: Store, team: str, message: Message) -> Task | None:
 
 
 def _task(store: Store, team: str, key: str) -> Task | None:
-    """The task of that id; None if it can't be read."""
+    """Return the task with the id *key*, or None if the task can't be read."""
     from teams_cli.tasks import tasks
 
     try:
@@ -237,10 +247,10 @@ def _in_a_line(body: str) -> str:
 
 
 def _note_told(store: Store, team: str, name: str, number: int, whole: set[str]) -> None:
-    """Note the last message of which the agent was told, and the messages that it was shown whole, so that no wait ends
-    for them.
+    """Record that the agent was shown the messages up to *number*, and those with the ids *whole* in full. No wait ends
+    for these any more.
 
-    If that cannot be written, the agent is told again.
+    If that cannot be written, the agent is shown the same messages again.
     """
 
     def change(agent: presence.Agent) -> presence.Agent:
@@ -256,9 +266,10 @@ def _note_told(store: Store, team: str, name: str, number: int, whole: set[str])
 
 
 def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
-    """The plan or the task of that id, a plan with whether its task waits to be claimed (`isToClaim`).
+    """Return the plan or task with the id *about* as a document. In a plan, `isToClaim` says whether the task of the
+    plan is pending.
 
-    None for other ids, and if it can't be read: the doctor reports that, and the message is shown without it.
+    None for other ids, and if the record can't be read: the doctor reports that.
     """
     kind = about.partition("-")[0]
     if kind not in ("plan", "task"):
@@ -276,20 +287,21 @@ def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
 
 
 def is_settled(store: Store, team: str, message: Message) -> bool:
-    """Whether all tasks that a message names have ended since, so that it needs no answer."""
+    """Whether the message names tasks and all of them have ended since it was sent, so that it needs no answer."""
     named = _tasks_named(message)
     return bool(named) and all(_ended_at(store, team, key) >= message.timestamp for key in named)
 
 
 def close_settled(store: Store, team: str, agent: str) -> None:
-    """Close the messages that the agent has read, and whose tasks have ended since."""
+    """Close the messages that the agent has read and whose tasks have all ended since they were sent."""
     _close(store, team, agent, lambda message: is_settled(store, team, message))
 
 
 def close_carried_out(store: Store, team: Team, task: Task, agent: str) -> None:
-    """Close the messages that the agent has read and that the task which it ended has carried out.
+    """Close the messages that the agent has read and that asked only for the *task* which the agent has ended.
 
-    These name the task alone, or are from the leader or the person, came while the agent had the task, and name none.
+    These are the messages that name no other task, and those without a task that the leader or the person sent while
+    the agent had the task.
     """
 
     def is_carried_out(message: Message) -> bool:
@@ -313,7 +325,9 @@ def _close(store: Store, team: str, agent: str, is_done: Callable[[Message], boo
 
 
 def _tasks_named(message: Message) -> set[str]:
-    """The ids of the tasks in the text of a message that asks for no acknowledgement."""
+    """Return the ids of the tasks that the text of the message names. Notices, and messages that must be acknowledged,
+    count as naming none.
+    """
     if message.type not in ("plain", "broadcast") or message.ack_by:
         return set()
     words = (word.strip(".,:;()?!'\"`") for word in message.message.split())
@@ -321,7 +335,7 @@ def _tasks_named(message: Message) -> set[str]:
 
 
 def _ended_at(store: Store, team: str, key: str) -> str:
-    """The time at which the task ended; empty if it has not, or can't be read."""
+    """Return the time at which the task *key* ended, or "" if the task has not ended or can't be read."""
     from teams_cli.tasks.tasks import FINISHED
 
     task = _task(store, team, key)

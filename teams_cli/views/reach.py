@@ -26,7 +26,8 @@ _FURTHEST = 10_000
 
 
 def to_document(store: Store, team_name: str, key: str, reader: str) -> dict[str, Any]:
-    """The message as JSON, with its state for each recipient. *reader* is empty if it may see all messages.
+    """Return the message *key* as JSON, with its state for each recipient. If *reader* is not empty, only messages from
+    or to that agent are found.
 
     Raises:
         MessageNotFound: There is no such message, or it is neither from nor to the *reader*.
@@ -41,9 +42,9 @@ def to_document(store: Store, team_name: str, key: str, reader: str) -> dict[str
 
 
 def reached(store: Store, team: Team, message: Message, inboxes_read: dict[str, Inbox] | None = None) -> dict[str, Any]:
-    """The message as JSON, with its state for each recipient, and whether its acknowledgement is overdue.
+    """Return the message as JSON, with its state for each recipient, and whether its acknowledgement is overdue.
 
-    *inboxes_read* keeps inboxes between calls for several messages.
+    *inboxes_read* is a cache of inboxes for calls for several messages.
     """
     inboxes_read = {} if inboxes_read is None else inboxes_read
     document = {
@@ -56,8 +57,8 @@ def reached(store: Store, team: Team, message: Message, inboxes_read: dict[str, 
 
 
 def sent(store: Store, team: Team, sender: str, to: str, only_open: bool, most: int) -> list[dict[str, Any]]:
-    """The newest messages of the sender, oldest first, with their states; *only_open*: those that somebody has not
-    handled.
+    """Return the newest messages of the *sender*, at most *most*, oldest first, with their states. If *to* is not
+    empty, only messages to that agent count; with *only_open*, only those that some recipient has not handled.
     """
     newest: list[dict[str, Any]] = []
     inboxes_read: dict[str, Inbox] = {}
@@ -73,9 +74,8 @@ def sent(store: Store, team: Team, sender: str, to: str, only_open: bool, most: 
 
 
 def states_of(store: Store, team: Team, sender: str, window: int) -> list[dict[str, Any]]:
-    """The states, without the texts, of the sender's messages and of those that must be acknowledged, among the newest.
-
-    *window* is the number of messages that are searched.
+    """Search the newest messages, as many as *window*, for those that the *sender* wrote or that must be acknowledged.
+    Return their states, without the texts.
     """
     inboxes_read: dict[str, Inbox] = {}
     wanted = (m for m in _newest_first(store, team.name, window) if m.from_ == sender or m.ack_by)
@@ -118,7 +118,7 @@ def _state(store: Store, team: Team, message: Message, name: str, times: dict[st
 
 
 def _is_gone(store: Store, team: Team, name: str) -> bool:
-    """Whether nobody reads the mail of that name any more; an agent that has yet to join will."""
+    """Whether nobody will read the mail of the agent *name* any more. False for an agent that has not joined yet."""
     if name == HUMAN:
         return False
     member = team.find(name)

@@ -27,7 +27,9 @@ _AROUND = 70
 
 
 class Wanted:
-    """A search: beginnings of words, all of which the text must have, the author, and the earliest time."""
+    """The conditions of a search. A text matches if each word of *query* is the beginning of a word in it, *sender*
+    wrote it, and it is not older than *since*.
+    """
 
     def __init__(self, query: str, sender: str | None = None, since: datetime | None = None) -> None:
         import re  # slow to import, and `brief` is declared beside `search`
@@ -38,7 +40,7 @@ class Wanted:
         self._each = [re.compile(rf"(?<![^\W_]){word}") for word in self.words]
 
     def excerpt(self, text: str) -> str | None:
-        """The text around the first of the words, on one line; None if one of them is missing."""
+        """Return the part of the text around its first match, on one line; None if one of the words is missing."""
         folded = text.lower()
         matches = [pattern.search(folded) for pattern in self._each]
         if not all(matches):
@@ -51,7 +53,7 @@ class Wanted:
         return f"{'…' if start else ''}{cut}{'…' if end < len(text) else ''}"
 
     def admits(self, sender: str | None, at: str | None) -> bool:
-        """Whether the search wants texts of that sender and time."""
+        """Whether a text that *sender* wrote at the time *at* meets the conditions on the author and the time."""
         if self.sender is not None and sender != self.sender:
             return False
         return self.since is None or (at is not None and parse_rfc3339(at) >= self.since)
@@ -60,8 +62,8 @@ class Wanted:
 def search(
     store: Store, team: str, wanted: Wanted, places: Sequence[str], limit: int, problems: list[errors.TeamsError]
 ) -> list[Hit]:
-    """Search texts that have all the words, the newest first, at most *limit*. Without *places*, search everywhere but
-    in the history.
+    """Return the texts that meet the conditions *wanted*, the newest first, at most *limit*. Without *places*,
+    everything but the history is searched.
 
     Raises:
         InvalidValue: The query has no letter or digit.

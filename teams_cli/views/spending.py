@@ -21,9 +21,9 @@ _MAIL = "(mail)"
 
 
 def spent(store: Store, team: Team, by: str, problems: list[errors.TeamsError]) -> dict[str, Any]:
-    """Sum up the usage: `rows` by agent, task or model, the total, and the share of coordination.
+    """Sum up the usage of tokens and time: `rows` by agent, task or model, the total, and the share of coordination.
 
-    Counts are tokens: `input` includes those from a cache, `cached` is their number, and `output`. They are null if no
+    `input` and `output` count tokens, and `cached` the part of the input that came from a cache. They are null if no
     turn was counted; `uncounted` is the number of turns whose client did not report tokens. The tokens of a turn for
     several tasks are divided evenly. `coordination` is the share of tokens in turns for mail alone, from 0 to 1.
     """
@@ -47,7 +47,7 @@ def spent(store: Store, team: Team, by: str, problems: list[errors.TeamsError]) 
 
 
 class _Row:
-    """The use of several turns together."""
+    """The usage of several turns, added up."""
 
     def __init__(self) -> None:
         self.turns = self.uncounted = 0
@@ -71,7 +71,9 @@ class _Row:
 
 
 def _parts(by: str, agent: str, turn: TurnUsage) -> Iterator[Part]:
-    """The rows that a turn counts for, each with its share of the turn."""
+    """Yield the names of the rows that the turn belongs to, each with the share of the turn that counts for the row,
+    and the turn.
+    """
     if by == "agent":
         yield agent, 1.0, turn
     elif by == "task":
@@ -84,7 +86,7 @@ def _parts(by: str, agent: str, turn: TurnUsage) -> Iterator[Part]:
 
 
 def _of_model(turn: TurnUsage, model: str) -> TurnUsage:
-    """The turn with the tokens of one model alone."""
+    """Return the turn with only the tokens of the given model."""
     if turn.tokens is None:
         return turn
     return turn.having(tokens=[each for each in turn.tokens if (each.model or "unknown") == model])
@@ -95,6 +97,6 @@ def _most_first(named: tuple[str, _Row]) -> tuple[float, str]:
 
 
 def _coordination(turns: list[TurnUsage]) -> float | None:
-    """The share of the counted tokens in turns that were for no task; None where nothing was counted."""
+    """Return the share of the counted tokens in turns that were for no task; None if nothing was counted."""
     counted = budgets.total_tokens(turns)
     return round(budgets.total_tokens(turn for turn in turns if not turn.tasks) / counted, 3) if counted else None

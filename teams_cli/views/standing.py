@@ -27,7 +27,9 @@ _NOBODY = "no member has joined yet (teams join-team, or teams run-agent)"
 
 
 def in_words(store: Store, team_name: str, caller: Caller) -> str:
-    """Say what others work on and who of them is silent; to a leader also what is ready, and who is idle."""
+    """Describe what the others work on and who of them is silent; to a leader also what is ready, and who is idle. The
+    text is empty if that can't be read.
+    """
     try:
         team = teams.get(store, team_name)
         standing = standing_of(team, caller)
@@ -37,7 +39,9 @@ def in_words(store: Store, team_name: str, caller: Caller) -> str:
 
 
 def of_nobody(store: Store, team_name: str, caller: Caller) -> str:
-    """Tell the leader that there is no other member to wait for; empty if there is one."""
+    """Return a hint for a leader that there is no other member to wait for. It is empty if there is one, and for other
+    callers.
+    """
     try:
         team = teams.get(store, team_name)
     except errors.TeamsError:  # the wait itself says what is wrong
@@ -47,12 +51,14 @@ def of_nobody(store: Store, team_name: str, caller: Caller) -> str:
 
 
 def of_all(store: Store, team_name: str) -> str:
-    """Say what all work on, who is silent, what is ready, and whether nothing goes on."""
+    """Describe what all work on, who is silent, what is ready, and whether nobody works."""
     return _work(store, teams.get(store, team_name), "", leads=True)
 
 
 def _work(store: Store, team: Team, but: str, leads: bool) -> str:
-    """Return who works on what, and more for a leader, as one text; the agent *but* is left out."""
+    """Describe who works on what, without the agent *but*. If *leads* is set, the text also says what is ready and who
+    is idle.
+    """
     in_progress = [task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS) if task.owner != but]
     overview = overviews.overview(store, team.name)
     if leads:
@@ -71,7 +77,7 @@ def _in_progress(store: Store, team: Team, in_progress: list[Task], others: Sequ
 
 
 def of_task(store: Store, team_name: str, task_id: str) -> str:
-    """Say who has the task, and since when; without an owner, what it waits for."""
+    """Describe who has the task, and since when; if it has no owner, what it waits for."""
     team = teams.get(store, team_name)
     task = leases.current(store, team, tasks.get(store, team_name, task_id))
     if task.status == tasks.IN_PROGRESS:
@@ -91,7 +97,7 @@ def _blocker(store: Store, team: Team, blocker: dependencies.Blocker) -> str:
 
 
 def of_plan(store: Store, team_name: str, plan_id: str) -> str:
-    """Say how long the plan has waited, and when the leader was last heard of."""
+    """Describe how long the plan has waited, and when the leader was last heard of."""
     team, plan = teams.get(store, team_name), plans.get(store, team_name, plan_id)
     waits = f"{plan.id} has waited {length(seconds_since(plan.created_at, store.now()))} for {team.leader}"
     seen = presence.load(store, team.name, team.leader or "").last_seen
@@ -99,7 +105,7 @@ def of_plan(store: Store, team_name: str, plan_id: str) -> str:
 
 
 def of_agent(store: Store, team_name: str, name: str) -> str:
-    """Say what the agent works on, and the state of its session if `teams` started it."""
+    """Describe what the agent works on, and the state of its session if `teams` started it."""
     from teams_cli.agents import sessions
 
     session = sessions.find(store, team_name, name)
@@ -109,13 +115,15 @@ def of_agent(store: Store, team_name: str, name: str) -> str:
 
 
 def silence(store: Store, team: Team, task: Task) -> float:
-    """Seconds for which nothing was heard of the owner."""
+    """Return for how many seconds nothing was heard of the owner of the task."""
     last_seen = presence.load(store, team.name, task.owner or "").last_seen
     return seconds_since(max(last_seen or "", task.claimed_at or ""), store.now())
 
 
 def _named(store: Store, task: Task, silent: float, others: Sequence[Task] = ()) -> str:
-    """The task with its owner, since when, how long that is silent, and how many of the *others* wait for it."""
+    """Return the id of the task with its owner, the time since the claim, how long the owner is *silent*, and how many
+    of the *others* are blocked by the task.
+    """
     since = length(seconds_since(task.claimed_at, store.now())) if task.claimed_at else ""
     behind = len(dependencies.waiting_for([task.id], others))
     blocked = f"{behind} blocked by it" if behind else ""
@@ -127,8 +135,8 @@ def _silent_for(silent: float) -> str:
 
 
 def _left(store: Store, team: Team, but: str, in_progress: list[Task], overview: Overview) -> str:
-    """The number of ready tasks, and the idle members. If nobody works, also the number of blocked tasks, and the
-    member that was last heard of.
+    """Describe the number of ready tasks, and the idle members. If nobody works, also the number of blocked tasks, and
+    the member that was last heard of.
     """
     ready = len(overview.ready) + overview.free
     if in_progress:
@@ -146,7 +154,9 @@ def _left(store: Store, team: Team, but: str, in_progress: list[Task], overview:
 
 
 def _idle(store: Store, team: Team, but: str, in_progress: list[Task]) -> str:
-    """The other members without a task, with long silences."""
+    """Return the members other than *but* that have no task, each with its silence if that is long; "" if there are
+    none.
+    """
     busy = {team.leader, *(task.owner for task in in_progress)}
     named = []
     for member in _others(team, but):

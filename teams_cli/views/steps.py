@@ -45,7 +45,7 @@ LOOK_AT_BLOCKED = "teams get-tasks --blocked"
 
 
 def after_message(message: Document, leader: str | None, subject: Document | None = None) -> str | None:
-    """The next step for a message, by its kind; None if it only had to be read.
+    """Return the next command for a message, by its kind; None if the message only had to be read.
 
     *subject* is the plan or the task that the message is about, as it is now.
     """
@@ -71,8 +71,10 @@ def after_message(message: Document, leader: str | None, subject: Document | Non
 
 
 def expects_answer(message: Document, leader: str | None) -> bool:
-    """Whether somebody waits for an answer to a message: its text asks for one, its sender wants a receipt, or it is an
-    order of the leader or of the person. An answer rarely wants another.
+    """Whether somebody waits for an answer to a message: its text asks for one, it must be acknowledged, or the leader
+    or the person sent it.
+
+    Nobody waits for an answer to a notice, to an answer, or to a message that is marked as mere information.
     """
     if message["from"] == SYSTEM or message["type"] != "plain" or message.get("fyi") or "replyTo" in message:
         return False
@@ -87,8 +89,8 @@ def asks(body: str) -> bool:
 def after_reading(
     messages: list[Document], leader: str | None, subject_of: Callable[[Document], Document | None]
 ) -> str:
-    """Return the next step for the first new message that asks for anything, decisions first. If several want an
-    answer, it also says how to close them all.
+    """Return the next command for the first new message that asks for anything, decisions first. If several messages
+    want an answer, the result also names the command that closes them all.
 
     Messages that were read before are listed with their own commands.
     """
@@ -104,38 +106,40 @@ def after_reading(
 
 
 def reply(message: str) -> str:
-    """The command that handles a message."""
+    """Return the command that answers the message."""
     return f"teams reply {message} TEXT"
 
 
 def is_reply(step: str) -> bool:
-    """Whether the step answers a message."""
+    """Whether the command answers a message."""
     return step.startswith("teams reply ")
 
 
 def answer(question: str) -> str:
-    """The command that answers a question."""
+    """Return the command that answers the question."""
     return f"teams answer {question} TEXT"
 
 
 def decide(plan: str) -> str:
-    """The commands that decide a plan."""
+    """Return the commands that decide the plan."""
     approve = f"teams approve-plan {plan}"
     return f"{approve}, or {approve} --note TEXT, or teams reject-plan {plan} --feedback WHY"
 
 
 def propose(task: str) -> str:
-    """The command that proposes a plan for a task."""
+    """Return the command that proposes a plan for the task."""
     return f"teams propose-plan TEXT --task {task} {_PATIENTLY}"
 
 
 def revise(plan: str, task: str | None) -> str:
-    """The command that proposes a better plan instead of a rejected one."""
+    """Return the command that proposes a better plan in place of the rejected one."""
     return f"teams propose-plan TEXT{f' --task {task}' if task else ''} --revises {plan} {_PATIENTLY}"
 
 
 def after_decision(plan: Document) -> str | None:
-    """The next step of the author of a decided plan: a better plan, the claim of its task, or the work."""
+    """Return the next command for the author of a plan that was decided: to propose a better plan, to claim its task,
+    or to complete it. None if an approved plan has no task.
+    """
     if plan["status"] == "rejected":
         return revise(plan["id"], plan.get("task"))
     if plan["isToClaim"]:
@@ -144,27 +148,30 @@ def after_decision(plan: Document) -> str | None:
 
 
 def end(shutdown: str) -> str:
-    """The commands that answer a request to shut down."""
+    """Return the commands that answer a request to shut down."""
     return f"teams approve-shutdown {shutdown}, or teams reject-shutdown {shutdown} WHY"
 
 
 def after_shutdown(agent: str) -> str:
-    """The text for an agent that agreed to end."""
+    """Return the text for an agent that agreed to shut down."""
     return f"{agent} was shut down: you are done"
 
 
 def read_page(key: str) -> str:
-    """The command that shows a page."""
     return f"teams shared {key}"
 
 
 def review(task: str) -> str:
-    """The commands that end the review of a task."""
+    """Return the commands that end the review of the task."""
     return f"teams review-task {task} --accept, or teams review-task {task} --reject WHY"
 
 
 def after_landing(landing: Document, agent: str, lands_by_itself: bool) -> str:
-    """The command with which the owner lands a task again after fixing a red or conflicting landing."""
+    """Return the command with which the owner lands a task again after a failed check or a conflict; "" if the agent is
+    not the owner, or the landing did not fail.
+
+    If *lands_by_itself* is set, completing the task lands it.
+    """
     if landing["state"] not in ("red", "conflict") or landing.get("owner") != agent:
         return ""
     task = landing["task"]
@@ -174,30 +181,35 @@ def after_landing(landing: Document, agent: str, lands_by_itself: bool) -> str:
 
 
 def complete(task: str) -> str:
-    """The command that completes a task and claims the next one as soon as there is one."""
+    """Return the command that completes the task and claims the next one as soon as there is one."""
     return f"teams update-task {task} --status completed --result RESULT --next {_PATIENTLY}"
 
 
 def when_idle(works: bool) -> str:
-    """The command with which a member waits for work; one that works claims the next task."""
+    """Return the command with which a member waits for work. If *works* is set, the command also claims the next
+    task.
+    """
     return WAIT_TO_WORK if works else WAIT
 
 
 def after_all(stuck: list[str]) -> str:
-    """The next step of a leader when no task is left, or none that can be done."""
+    """Return the next command for a leader when no task can be done any more: to look at the tasks that are *stuck*,
+    else to close the team.
+    """
     return LOOK_AT_BLOCKED if stuck else CLOSE
 
 
 def join(team: str, name: str, claim: bool = True) -> str:
-    """The command that joins a team and claims a task, without options that are not needed."""
+    """Return the command that joins the team, and claims a task if *claim* is set."""
     words = [team, f"--as {name}" if name else "", "--claim" if claim else "", _PATIENTLY]
     return " ".join(["teams join-team", *filter(None, words)])
 
 
 def outside(team: str, teams: list[str], name: str, own: Sequence[str] = ()) -> str:
-    """The next step of an agent that is in no team, or in several and named none: its *own*.
+    """Return the next command for an agent that is in no team, or that is in several, *own*, and named none.
 
-    It joins the *team* that it named, or creates that; else the only one of the *teams*. The human is in all of them.
+    The agent joins or creates the *team* that it named, or joins the only one of the *teams*. The human is in all
+    teams, and only has to name one.
     """
     if own or (name == HUMAN and teams and not team):
         return f"teams brief --team NAME --as {name}"
@@ -208,7 +220,9 @@ def outside(team: str, teams: list[str], name: str, own: Sequence[str] = ()) -> 
 
 
 def following(brief: Document, works: bool) -> str:
-    """Choose the next command for the reader of this brief, who may claim tasks if it *works*; empty if it is done."""
+    """Return the next command for the reader of the brief, who may claim tasks if *works* is set; "" if nothing is left
+    to do.
+    """
     step: str | None = None
     if "closed" in brief:
         step = f"teams show-team {brief['team']}" if brief["leads"] else None
@@ -243,7 +257,9 @@ def following(brief: Document, works: bool) -> str:
 
 
 def work(brief: Document) -> str | None:
-    """The next step for the first of its tasks that waits for no other, else to wait for that; None without a task."""
+    """Return the next command for the first task in `myTasks` that waits for no other task. If all wait, return the
+    command that waits for the first blocker; without tasks, None.
+    """
     waiting = [task for task in brief["myTasks"] if task["waitsFor"]]
     for task in [task for task in brief["myTasks"] if not task["waitsFor"]][:1]:
         if task["plan"] == "proposed":
@@ -257,5 +273,5 @@ def work(brief: Document) -> str | None:
 
 
 def is_wait(step: str) -> bool:
-    """Whether a step only waits."""
+    """Whether the command only waits."""
     return step == WAIT or step.startswith(f"{WAIT} ")

@@ -47,12 +47,16 @@ _BACK = 50
 
 
 def held_by(store: Store, team: str, name: str) -> list[Task]:
-    """The tasks that the agent has in progress."""
+    """Return the tasks that the agent *name* has in progress."""
     return [task for task in tasks.labelled(store, team, IN_PROGRESS) if task.owner == name]
 
 
 def rows_of(store: Store, team: Team, held: list[Task], proposed: list[Plan]) -> list[Document]:
-    """The first few tasks of an owner, as rows: the time left, what each waits for, and the state of its plan."""
+    """Return rows for the first few of the tasks *held* by an agent: the time left, the blockers that the task waits
+    for, and the state of its plan.
+
+    *proposed* are the plans of the team.
+    """
     by_id = {task.id: task for task in held[:SHOWN]}
     for key in {key for task in held[:SHOWN] for key in task.blocked_by}:
         try:
@@ -85,9 +89,10 @@ def _row(store: Store, team: Team, task: Task, by_id: dict[str, Task], proposed:
 
 
 def plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:
-    """The status and id of the owner's newest plan for the task, or `required`.
+    """Return the status and the id of the owner's newest plan for the task.
 
-    A plan that was approved for an owner before still counts.
+    Without a plan, the status is `required` if the task needs one; else both are None. A plan that was approved for an
+    earlier owner counts as well. *proposed* are the plans of the team.
     """
     own = [plan for plan in proposed if plan.task == task.id and plan.from_ == task.owner]
     if own:
@@ -103,16 +108,18 @@ def plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:
 
 
 def next_step(store: Store, team: Team, caller: Caller) -> str:
-    """The next step of a caller that has ended something: go on with a task that it has, or wait for another."""
+    """Return the next command for a caller that has just finished something: it continues a task that the caller has,
+    or waits for another.
+    """
     held = held_by(store, team.name, caller.name)
     rows = rows_of(store, team, held, plans.all_of(store, team.name, [])) if held else []
     return steps.work({"myTasks": rows}) or when_idle(store, team, caller)
 
 
 def when_idle(store: Store, team: Team, caller: Caller) -> str:
-    """The step of a caller that has nothing to do: it waits, or the work is over.
+    """Return the next command for a caller without a task: to wait, or "" if no work is left.
 
-    The leader then closes the team, once the members that it asked to end did, and no task is left.
+    A leader closes the team, once no task is left and the members that it asked to shut down have answered.
     """
     from teams_cli.tasks import overviews
 
@@ -126,30 +133,34 @@ def when_idle(store: Store, team: Team, caller: Caller) -> str:
 
 
 def idle(store: Store, team: Team, name: str) -> list[Agent]:
-    """The other members that showed themselves, are not silent, and have no task."""
+    """Return the agents other than *name* that have no task and are not silent."""
     busy = {task.owner for task in tasks.labelled(store, team.name, IN_PROGRESS)}
     others = (agent for agent, _ in store.scan(team.name, presence.AGENT, []) if agent.agent not in (name, *busy))
     return [agent for agent in others if presence.is_around(store, team, agent)]
 
 
 def ready_key(task: Task) -> str:
-    """The key of the fact that the task is ready, until somebody claims it."""
+    """Return the key of the fact that the task is ready. Once somebody claims the task, the key is another."""
     return f"{READY}{task.id}:{task.claim}"
 
 
 def task_of_key(key: str) -> str:
-    """The id of the task in a key of `ready_key`."""
+    """Return the id of the task in a key that `ready_key` made."""
     return key.removeprefix(READY).partition(":")[0]
 
 
 def offer_left(store: Store, agent: Agent) -> float:
-    """Seconds for which the task that the agent was told of is left to it; 0 if its time is in the future."""
+    """Return for how many seconds the task that was offered to the agent is still left to it. 0 if there is no offer,
+    or if the time of the offer is in the future.
+    """
     left = _TO_TAKE_IT - seconds_since(agent.offered_at, store.now()) if agent.offered_at else 0.0
     return left if 0 < left <= _TO_TAKE_IT else 0.0
 
 
 class Held:
-    """A task in progress that its owner can go on with: the key of that fact, the reason, a sentence, the next step."""
+    """A task in progress that its owner can continue. Has the key of this fact, the reason, a sentence for the owner,
+    and the next command.
+    """
 
     def __init__(self, task: Task, row: Document, step: str) -> None:
         self.task = task
@@ -161,10 +172,10 @@ class Held:
 
 
 def held_task(store: Store, team: Team, name: str) -> Held | None:
-    """The first task of the agent, if it can go on with it.
+    """Return the first task of the agent *name* if the agent can continue it, else None.
 
-    None while it waits for the decision on a plan, for a blocker, or for an answer to what it asked since it has the
-    task; and while it is asked to end.
+    The agent can't while it waits for a blocker, for the decision on a plan, or for an answer to something that it
+    asked since the claim. It need not once it was asked to shut down.
     """
     held = held_by(store, team.name, name)[:1]
     if not held:
@@ -181,7 +192,9 @@ def held_task(store: Store, team: Team, name: str) -> Held | None:
 
 
 def unanswered(store: Store, team: str, name: str, since: str) -> Message | None:
-    """The last message in which the agent asked something since then, if nobody has written to it after that."""
+    """Return the last message since the time *since* in which the agent *name* asked for something. None if there is
+    none, or if somebody has written to the agent after it.
+    """
     last = store.last(team, MESSAGE)
     asked: Message | None = None
     for message in store.read(team, MESSAGE, None, max(0, last - _BACK), []):
@@ -194,7 +207,10 @@ def unanswered(store: Store, team: str, name: str, since: str) -> Message | None
 
 
 def tell_blocked(store: Store, team: str, name: str, only_with_task: bool = True) -> None:
-    """Tell the agents whose answer the agent waits for that it can't go on; once for each message."""
+    """Notify the agents whose answer the agent *name* waits for that it is blocked, once for each message.
+
+    With *only_with_task*, this is done only if the agent has a task in progress.
+    """
     held = held_by(store, team, name)
     if only_with_task and not held:
         return
@@ -219,10 +235,10 @@ def can_wait(news: list[Message], expects_ends: bool) -> bool:
 
 
 def expects_ends(store: Store, team_name: str, name: str) -> bool:
-    """Whether members that the agent asked to end have not answered yet.
+    """Whether members that the agent *name* asked to shut down have not answered yet.
 
-    The team is read after the requests. If a request is answered by then, the team still owes the answer, or it is in
-    the mail that is read after this.
+    The requests are read before the team. An answer that arrives in between is either still to be delivered by the
+    team, or in the mail, which is read later.
     """
     asked = [request for request, _ in store.scan(team_name, shutdowns.SHUTDOWN, []) if request.requested_by == name]
     team = teams.get(store, team_name)
