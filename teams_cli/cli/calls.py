@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 def make_call(
     values: dict[str, Any], environ: Mapping[str, str], approve: AtTerminal, say: Any, for_person: bool = False
 ) -> Call:
-    """Make the call that flags and environment describe. Take the flags of every command out of *values*. The caller of
-    a command *for_person* is the human if a person types it at a terminal and no other name is given.
+    """Return the call that flags and environment describe. The flags of every command are taken out of *values*.
+
+    If no name is given, and a person types a command *for_person* at a terminal, the caller is the human.
     """
     said_store = values.pop("store", None)
     root, root_source = root_directory(values.pop("root", None), environ)
@@ -68,7 +69,9 @@ def make_call(
 
 
 def _around(root: str, environ: Mapping[str, str], is_named: bool) -> Binding | None:
-    """The agent to whom this terminal belongs. Most machines have no such terminal; then nothing is loaded."""
+    """Return the member to whom this terminal belongs, or None. Most machines have no such terminal; then no module is
+    loaded for it.
+    """
     if not os.path.isdir(terminals_directory(root)):
         return None
     from teams_cli.agents.seats import bindings
@@ -100,7 +103,7 @@ def _is_typed_by_person(environ: Mapping[str, str]) -> bool:
 
 
 def _directory() -> str:
-    """The current directory; empty if it was removed: only some commands need it."""
+    """Return the current directory, or "" if it was removed. Only some commands need it."""
     try:
         return os.getcwd()
     except OSError:
@@ -108,6 +111,8 @@ def _directory() -> str:
 
 
 def _approve(call: Call, at_terminal: AtTerminal, operation: str, about: str) -> bool:
-    """Ask the person who sits at this terminal, else whoever answers the team's questions."""
+    """Ask the person at this terminal to allow the operation. If nobody is there, ask whoever answers the team's
+    questions.
+    """
     said = at_terminal(operation, about)
     return call.ask_human(operation, about) if said is None else said

@@ -29,7 +29,9 @@ _TITLE = 50
 
 
 def answer(environ: Mapping[str, str]) -> tuple[str, int] | None:
-    """The text for the shell that asks, and the exit status; None for a shell that Typer answers."""
+    """Return the text for the shell that asks for completions, and the exit status; None for a shell that Typer
+    answers.
+    """
     shell = environ[VARIABLE]
     if shell == "complete_bash":
         words = _split(environ.get("COMP_WORDS", ""))
@@ -50,20 +52,20 @@ def answer(environ: Mapping[str, str]) -> tuple[str, int] | None:
 
 
 def _zsh(found: Offers) -> str:
-    """The offers as a command that zsh evaluates."""
+    """Return the completions in *found* as a command that zsh evaluates."""
     if not found:
         return "_files"
 
     def quoted(text: str) -> str:
-        said = "".join(f"\\{letter}" if letter in '\\"$`' else letter for letter in text.replace("'", ""))
-        return said.replace(":", "\\\\:")
+        escaped = "".join(f"\\{letter}" if letter in '\\"$`' else letter for letter in text.replace("'", ""))
+        return escaped.replace(":", "\\\\:")
 
     rows = "\n".join(f'"{quoted(value)}"' + (f':"{quoted(help)}"' if help else "") for value, help in found)
     return f"_arguments '*: :(({rows}))'"
 
 
 def _split(line: str) -> list[str]:
-    """The words of an unfinished line, in which a quote may be open."""
+    """Split an unfinished command line, in which a quote may be open, into words."""
     if line.isascii() and not _QUOTING.intersection(line):
         return line.split()
     import shlex
@@ -77,7 +79,7 @@ def _split(line: str) -> list[str]:
 
 
 def offers(before: list[str], begun: str, environ: Mapping[str, str]) -> Offers:
-    """The words that may follow *before* and begin with *begun*, each with its help."""
+    """Return the words that may follow *before* and that begin with *begun*, each with its help."""
     command = next((named for word in before if (named := commands.find(word))), None)
     found = _of_command(command, before, begun, environ) if command else [(name, "") for name in commands.names()]
     return [(value, help) for value, help in found if value.startswith(begun)][:_MOST]
@@ -91,7 +93,9 @@ def _of_command(command: Command, before: list[str], begun: str, environ: Mappin
 
 
 def _wanted(command: Command, words: list[str], begun: str) -> Parameter | None:
-    """The parameter to complete; None if it is the name of an option, which begins with a dash."""
+    """Return the parameter whose value is to be completed. None if there is none, so that the names of options are
+    offered.
+    """
     by_flag = command.options
     if words and (named := by_flag.get(words[-1])) and not named.flag:
         return named
@@ -114,15 +118,15 @@ def _values(command: Command, parameter: Parameter, before: list[str], environ: 
         return []
     from teams_cli.cli.calls import make_call
 
-    said = {_GLOBAL[word]: value for word, value in pairwise(before) if word in _GLOBAL}
+    flags = {_GLOBAL[word]: value for word, value in pairwise(before) if word in _GLOBAL}
     try:
-        return kind(make_call(said, environ, lambda operation, about: None, lambda line: None))
+        return kind(make_call(flags, environ, lambda operation, about: None, lambda line: None))
     except errors.TeamsError:
         return []
 
 
 def _kind(command: Command, parameter: Parameter) -> Callable[[Call], Offers] | None:
-    """The function that offers the values of a parameter; None if there is none."""
+    """Return the function that offers the values of a parameter; None if there is none."""
     if parameter.name in ("team", "team_name") or (command.name, parameter.name) in (
         ("here", "name"),
         ("copy-team", "name"),
@@ -146,7 +150,7 @@ def _agents(call: Call) -> Offers:
 
 
 def _tasks(call: Call) -> Offers:
-    """The tasks that are neither completed nor cancelled; of many, the newest."""
+    """Return the tasks that are neither completed nor cancelled; if there are many, the newest."""
     from teams_cli.tasks import tasks
 
     found = [task for task in tasks.all_of(call.store, call.team, []) if task.status not in ("completed", "cancelled")]

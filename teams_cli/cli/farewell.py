@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _LONGEST = 2
-"""Seconds to say it; after that the process ends without a word."""
+"""Seconds for the report; after that the process ends without one."""
 
 
 def around_sleep(asleep: bool) -> None:
-    """Let SIGTERM wake a sleeping command that it would end; restore its default after the sleep."""
+    """While the command is *asleep*, let SIGTERM wake it instead of ending it at once. After the sleep, restore the
+    default.
+    """
     if asleep and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _wake)
     elif not asleep and signal.getsignal(signal.SIGTERM) is _wake:
@@ -34,7 +36,7 @@ def _wake(number: int, _frame: FrameType | None) -> None:
 
 
 def take_leave(ended: Ended, as_json: bool, talk: Callable[[str], object]) -> int:
-    """Say how to continue, and end as if killed by the signal."""
+    """Report how to continue the wait, and end the process as if SIGTERM had killed it."""
     error = errors.WaitRanOut("the wait was interrupted", ended.hint)
     talk(output.refusal(error, as_json, error.code).removesuffix("\n"))
     return _die()

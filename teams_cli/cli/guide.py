@@ -23,7 +23,7 @@ _QUESTIONS = "Questions"
 
 
 def guide(off: Collection[str] = ()) -> str:
-    """The everyday commands as text, without the groups that are *off* in the team."""
+    """Return the help with the everyday commands. The groups of commands that are *off* in the team are left out."""
     lines = [f"  {each.whole_usage}: {each.want}" for each in of_every_day(off)]
     return "\n".join([_ABOUT, "", *lines, "", MORE, ""])
 
@@ -33,7 +33,9 @@ def of_every_day(off: Collection[str]) -> list[Command]:
 
 
 def all_commands(off: Collection[str] = ()) -> str:
-    """All commands as text, one per line in their groups. The heading of a group says if it is *off* in the team."""
+    """Return the help with all commands, one per line in their groups. The heading of a group says if the group is
+    *off* in the team.
+    """
     lines = [_ABOUT]
     for group, members in commands.groups().items():
         lines += ["", titled(group, off), *(f"  {each.whole_usage}: {first_sentence(each)}" for each in members)]
@@ -45,12 +47,14 @@ def titled(group: str, off: Collection[str]) -> str:
 
 
 def first_sentence(command: Command) -> str:
-    """The first sentence of the help of a command."""
+    """Return the first sentence of the help of a command."""
     return told_of(command)[0][0].partition(". ")[0].rstrip(".")
 
 
 def off_in_team(call: Call | None) -> set[str]:
-    """The groups of commands that are off in the team of the call; without a call, those that are off by default."""
+    """Return the groups of commands that are off in the team of the call; without a call, those that are off by
+    default.
+    """
     from teams_cli.teams import settings
 
     try:
@@ -61,7 +65,9 @@ def off_in_team(call: Call | None) -> set[str]:
 
 
 def of_command(command: Command) -> str:
-    """One command: its usage, its docstring, its own parameters, an example, and its exit statuses."""
+    """Return the help of one command: its usage, its docstring, its own parameters, an example, and its exit
+    statuses.
+    """
     paragraphs, refusals = told_of(command)
     usage = f"Usage: teams {command.whole_usage}"
     return "\n".join(
@@ -77,8 +83,8 @@ def of_command(command: Command) -> str:
 
 
 def told_of(command: Command) -> tuple[list[str], list[str]]:
-    """The paragraphs and items of a command's docstring, with the options as they are written; and a line for each exit
-    status but 0.
+    """Return two lists from a command's docstring: its paragraphs and items, with options as users write them, and a
+    line for each exit status but 0.
     """
     said = inspect.cleandoc(command.doc)
     for parameter in command.own:
@@ -88,12 +94,14 @@ def told_of(command: Command) -> tuple[list[str], list[str]]:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """The paragraphs of a text, and its items, which begin with a star; each on one line."""
+    """Return the paragraphs of a text, and its items, which begin with a star. Each is on one line."""
     return [" ".join(part.split()) for part in re.split(r"\n\n|\n(?=\* )", text.strip())]
 
 
 def _refusals(raises: str) -> list[str]:
-    """The reasons for each exit status, in the order of the statuses."""
+    """Return a line for each exit status with its reasons, in the order of the statuses. *raises* is the `Raises`
+    section of a docstring.
+    """
     found: list[tuple[int, str]] = []
     for line in textwrap.dedent(raises).strip().splitlines():
         name, colon, why = line.strip().partition(": ")
@@ -129,7 +137,7 @@ _OTHERS = {0: "Done.", 1: "Another expected failure.", 3: "A bug; the message na
 
 
 def page() -> str:
-    """The manual page in roff."""
+    """Return the manual page in roff."""
     lines = [
         f'.TH TEAMS 1 "" "teams {__version__}" "User Commands"',
         *_section("NAME", [_NAME]),
@@ -155,7 +163,7 @@ def _section(name: str, lines: list[str]) -> list[str]:
 
 
 def _command(command: Command) -> list[str]:
-    """A command in roff: usage, meaning, parameters, exit statuses and an example."""
+    """Return a command in roff: usage, meaning, parameters, exit statuses and an example."""
     paragraphs, refusals = told_of(command)
     lines = [f'.SS "{_escaped(f"teams {command.whole_usage}")}"', *_in_roff(paragraphs)]
     for parameter in command.own:
@@ -180,7 +188,7 @@ def _in_roff(paragraphs: list[str]) -> list[str]:
 
 
 def _statuses() -> list[tuple[int, str]]:
-    """Each exit status with its meaning, from the docstrings of the errors."""
+    """Return each exit status with its meaning, from the docstrings of the errors."""
     kinds = reversed(errors.kinds().values())  # the first kind that declares a status describes it
     told = {kind.status: (kind.__doc__ or "").partition("\n")[0] for kind in kinds}
     return sorted({**told, **_OTHERS}.items())

@@ -33,7 +33,9 @@ _HELP_OUTPUT = ("q or Esc back", "j k scroll", "G follow")
 
 
 class LiveScreen:
-    """The newest frame as it is shown: scrolled, with an agent chosen, its output open, or an answer typed."""
+    """The state of the live view: the newest frame, how far it is scrolled, the chosen agent, whether its output is
+    open, and the answer that is being typed.
+    """
 
     def __init__(self, output_of: Callable[[str], list[Any]], answer: Callable[[str, str], str] | None = None) -> None:
         self.frame: Frame | None = None
@@ -48,7 +50,7 @@ class LiveScreen:
         self.told = ""
 
     def press(self, key: str, height: int) -> bool:
-        """Handle the key. Return whether to continue."""
+        """Handle the key. Return False if the person quits."""
         self.told = ""
         if self.asked:
             self._type(key)
@@ -67,14 +69,14 @@ class LiveScreen:
         return True
 
     def _take_question(self) -> None:
-        """Begin to answer the first question that waits."""
+        """Begin to answer the first question that waits for the person."""
         rows = self.frame["waiting"] if self.frame else []
         self.asked = next((row["id"] for row in rows if row["kind"] == "question"), "")
         self.typed = ""
         self.told = "" if self.asked else "no question waits for you"
 
     def _type(self, key: str) -> None:
-        """Add to the answer, send it, or leave it."""
+        """Handle a key while an answer is typed: add to the answer, send it, or give it up."""
         if key in ("\r", "\n"):
             assert self._answer
             self.told, self.asked = self._answer(self.asked, self.typed.strip()), ""
@@ -86,7 +88,7 @@ class LiveScreen:
             self.typed += key
 
     def _back(self, key: str) -> bool:
-        """Leave the output of an agent, or by `q` all."""
+        """Close the output of an agent if it is open. Return False if it was not and the key is `q`, which quits."""
         was, self.opened, self.offset = self.opened, "", 0
         return bool(was) or key != "q"
 
@@ -103,7 +105,7 @@ class LiveScreen:
         self.follows = key == "G" or (self.follows and key not in by)
 
     def lines(self, width: int, height: int) -> list[Text]:
-        """The lines of the whole terminal."""
+        """Return the lines that fill the whole terminal."""
         if self.frame is None:
             return [Text("…")]
         top, body = picture.head(self.frame, width), picture.body(self.frame, width, self.chosen)
@@ -117,7 +119,7 @@ class LiveScreen:
         return [*top, *shown, *[Text()] * (room - len(shown)), foot]
 
     def _foot(self, help: str, width: int) -> Text:
-        """The help for the keys; while an answer is typed, its end."""
+        """Return the last line: the help for the keys or, while an answer is typed, the end of the answer."""
         if not self.asked:
             foot = Text(safe(self.told) or help, style="bold" if self.told else "dim")
             foot.truncate(width, overflow="ellipsis")
@@ -127,25 +129,27 @@ class LiveScreen:
         return Text(f"{label}{safe(self.typed)[-room:]}█", style="bold magenta")
 
     def _output(self, width: int) -> list[Text]:
-        """The output of the agent, or its entries of the history, wrapped."""
+        """Return the output of the opened agent as wrapped lines. If `teams` did not start the agent, return its
+        entries of the history instead.
+        """
         found = self._output_of(self.opened)
         is_history = found and not isinstance(found[0], str)
         title = "What {} did; teams did not start it, and has no output" if is_history else "Output of {}"
         lines = [Text(title.format(safe(self.opened)), style="bold")]
-        for said in found or ["Nothing was printed yet."]:
-            text = safe(said if isinstance(said, str) else picture.entry(said)).expandtabs()
+        for part in found or ["Nothing was printed yet."]:
+            text = safe(part if isinstance(part, str) else picture.entry(part)).expandtabs()
             lines += [Text(text[at : at + width]) for at in range(0, max(1, len(text)), width)]
         return lines
 
 
 def _fitting(parts: tuple[str, ...], width: int) -> str:
-    said = ""
+    fitting = ""
     for part in parts:
-        longer = f"{said} · {part}" if said else part
+        longer = f"{fitting} · {part}" if fitting else part
         if len(longer) > width:
             break
-        said = longer
-    return said
+        fitting = longer
+    return fitting
 
 
 def show(
@@ -199,19 +203,21 @@ class _Reading:
             os.write(self._bell, b".")
 
     def take(self) -> Frame | None:
-        """The newest frame."""
+        """Return the newest frame, after the pipe announced one."""
         os.read(self.pipe, 4096)
         return self._newest
 
     def check(self) -> None:
-        """Raise the error that ended the frames."""
+        """Raise the error that ended the frames, if there was one."""
         if self._error is not None:
             raise self._error
 
 
 @contextmanager
 def _keys() -> Iterator[list[int]]:
-    """The terminal's keyboard without line buffering; empty if there is none."""
+    """Turn off the line buffering of the terminal for the length of a `with` block. Yields the file descriptor of the
+    keyboard in a list, which is empty if there is no keyboard.
+    """
     try:
         keyboard = sys.stdin.fileno()
         before = termios.tcgetattr(keyboard)
@@ -226,12 +232,12 @@ def _keys() -> Iterator[list[int]]:
 
 
 def _pressed(keyboard: int) -> list[str]:
-    """The pressed keys; empty if the keyboard is gone."""
+    """Return the keys that were pressed; empty if the keyboard is gone."""
     try:
-        said = os.read(keyboard, 256).decode(errors="replace")
+        typed = os.read(keyboard, 256).decode(errors="replace")
     except OSError:
         return []
-    first, *rest = said.split("\x1b")
+    first, *rest = typed.split("\x1b")
     keys = list(first)
     for part in rest:
         known = next((word for word in _ARROWS if part.startswith(word)), "")

@@ -62,7 +62,7 @@ def run(words: list[str]) -> int:
 
 
 def _command_first(words: list[str]) -> list[str]:
-    """The words, with global options that stand before the command moved behind it."""
+    """Return the words of a command line, with global options that stand before the command moved behind it."""
     place = 0
     while place < len(words) and words[place].startswith("-"):
         flag, equals, _ = words[place].partition("=")
@@ -76,9 +76,9 @@ def _run(words: list[str]) -> int:
     if "_TEAMS_COMPLETE" in os.environ:
         from teams_cli.cli import completing
 
-        if said := completing.answer(os.environ):
-            streams.written(lambda: print(said[0]))
-            return said[1]
+        if completed := completing.answer(os.environ):
+            streams.written(lambda: print(completed[0]))
+            return completed[1]
         from teams_cli.cli import typer_app
 
         return typer_app.run(words)
@@ -110,23 +110,25 @@ def _run(words: list[str]) -> int:
 
 
 def _note_alive(words: list[str]) -> Call | None:
-    """Count help and mistakes as signs of life of the agent, too. Return the call; None if it can't be made."""
+    """Record help and mistakes as signs of life of the agent, too. Return the call that the command line describes, or
+    None if it can't be made.
+    """
     from teams_cli.environment import look_up
 
-    said = {key: "" for key in _WITH_VALUE}
+    given = {key: "" for key in _WITH_VALUE}
     for flag, following in zip(words, [*words[1:], ""], strict=False):
         name, _, value = flag.partition("=")
-        if name in said:
-            said[name] = value or following
-    is_named = bool(look_up("agent", said["--as"], os.environ)[0])
+        if name in given:
+            given[name] = value or following
+    is_named = bool(look_up("agent", given["--as"], os.environ)[0])
     if not (is_named or _HELP.intersection(words) or not words):
         return None
     from teams_cli.cli import calls
 
-    values: dict[str, Any] = {"agent": said["--as"], "team": said["--team"] or said["-t"]}
+    values: dict[str, Any] = {"agent": given["--as"], "team": given["--team"] or given["-t"]}
     try:
         call = calls.make_call(
-            values | {"root": said["--root"], "store": said["--store"]}, os.environ, _ask_person, _talk
+            values | {"root": given["--root"], "store": given["--store"]}, os.environ, _ask_person, _talk
         )
         call.said_team = call.said_team or call.only_team()
         if is_named:
@@ -137,7 +139,9 @@ def _note_alive(words: list[str]) -> Call | None:
 
 
 def _help(words: list[str]) -> int:
-    """Show the help of a command, of the most used, or of all with `--all`: in boxes to people."""
+    """Show the help of a command, of the everyday commands, or with `--all` of all commands; on a terminal, draw it in
+    boxes. Return the exit status.
+    """
     from teams_cli import commands
     from teams_cli.cli import guide
 
@@ -281,7 +285,9 @@ def _ask_person(operation: str, about: str) -> bool | None:
 
 
 def _apart() -> str:
-    """Return a line break if both outputs are read apart. Tools that join them drop the last one of the first."""
+    """Return a line break if standard output and standard error are captured separately, else "". Tools that join the
+    two afterwards drop the last line break of standard output.
+    """
     try:
         is_one = os.path.samestat(os.fstat(sys.stdout.fileno()), os.fstat(sys.stderr.fileno()))
         return "" if is_one or sys.stderr.isatty() else "\n"
@@ -311,7 +317,7 @@ def serve(call: Call, service: Service) -> int:
     """Run the server until it ends, and return the exit status.
 
     Raises:
-        ExtensionMissing: The extra that brings what it needs is missing.
+        ExtensionMissing: A Python package that the server needs is not installed.
     """
     gc.set_threshold(700, 10, 10)
     try:

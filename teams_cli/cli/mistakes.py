@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 def unknown(word: str, rest: Sequence[str] = ()) -> errors.WrongUsage:
-    """The refusal of an unknown command. It shows the command that does this, with the given words in their places;
-    else the most similar command.
+    """Return the refusal of an unknown command. It shows the command that was meant, with the words *rest* in their
+    places, or else the most similar command.
     """
     known = _meant()
     found = _in_two_words(word, rest, known) or _called(word, rest, known)
@@ -40,14 +40,16 @@ def unknown(word: str, rest: Sequence[str] = ()) -> errors.WrongUsage:
 
 
 def _meant() -> dict[str, str]:
-    """The usage of each command, by its name and its synonyms."""
+    """Return how to write each command, by its name and by its synonyms."""
     every = commands.every()
     called = {also: how for command in every.values() for also, how in command.also.items()}
     return {**{name: command.whole_usage for name, command in every.items()}, **called}
 
 
 def _in_two_words(word: str, rest: Sequence[str], known: Mapping[str, str]) -> str:
-    """The command for a noun and a verb in either order, as `task list` or `claim task 3`; empty if there is none."""
+    """Return the command that a noun and a verb in either order mean, as in `task list` or `claim task 3`; "" if there
+    is none.
+    """
     if not rest:
         return ""
     second, *others = rest
@@ -58,8 +60,10 @@ def _in_two_words(word: str, rest: Sequence[str], known: Mapping[str, str]) -> s
 
 
 def _called(name: str, rest: Sequence[str], known: Mapping[str, str]) -> str:
-    """The command of that name as it is written; empty if there is none. Some names mean another with a task or an
-    agent behind them."""
+    """Return the command with the name or synonym *name*, with the words *rest* in their places; "" if there is none.
+
+    Some synonyms mean another command if a task or an agent follows.
+    """
     narrower = (
         f"{name}/ID" if rest and _is_task(rest[0]) else f"{name}/TO" if len(rest) > 1 and is_name(rest[0]) else name
     )
@@ -72,8 +76,8 @@ def _is_task(word: str) -> bool:
 
 
 def _written(how: str, rest: Sequence[str]) -> str:
-    """The command with the given words in the places of its capitals. A text takes all remaining words; options come
-    last.
+    """Return the command *how* with the words *rest* in the places of its capitals. A text takes all remaining words,
+    and options come last.
     """
     cut = next((index for index, word in enumerate(rest) if word.startswith("-")), len(rest))
     said, options = list(rest[:cut]), list(rest[cut:])
@@ -90,7 +94,7 @@ def _written(how: str, rest: Sequence[str]) -> str:
 
 
 def _without(words: list[str], options: Sequence[str]) -> list[str]:
-    """The words of the command without options that were given, and their values."""
+    """Return the words of a command without the given *options* and their values."""
     return [
         word
         for before, word in zip(["", *words], words, strict=False)
@@ -99,13 +103,15 @@ def _without(words: list[str], options: Sequence[str]) -> list[str]:
 
 
 def _room_for(said: list[str], name: str) -> list[str]:
-    """The remaining words, if the command takes any."""
+    """Return the remaining words if the command takes any arguments, else nothing."""
     command = commands.find(name)
     return said if command and command.places else []
 
 
 def _near(word: str, known: Mapping[str, str]) -> str:
-    """The name that is spelt nearly so, else a command that begins with the word; empty if there is none."""
+    """Return the name in *known* that is spelt almost like *word*, else a command that begins with it; "" if there is
+    none.
+    """
     every = commands.every()
     found = get_close_matches(word, [name for name in known if "/" not in name], 1, _CALLED_ALIKE)
     found = found or get_close_matches(word, every, 1, _ALIKE)
@@ -114,8 +120,8 @@ def _near(word: str, known: Mapping[str, str]) -> str:
 
 
 def no_option(command: Command, flag: str, words: list[str]) -> errors.WrongUsage:
-    """The refusal of an option that the command does not have. It names the option or argument that was meant, or says
-    how to write a text that begins with a dash, or lists the options of the command.
+    """Return the refusal of an option that the command does not have. It names what was probably meant, says how to
+    write a text that begins with a dash, or lists the options of the command.
     """
     word = next(each for each in words if each.startswith(flag))
     if any(place.text for place in command.places) and (" " in word or not word.startswith("--")):
@@ -137,7 +143,7 @@ def no_option(command: Command, flag: str, words: list[str]) -> errors.WrongUsag
 
 
 def _dashed(command: Command, word: str) -> errors.WrongUsage:
-    """The refusal of what looks like an option, where it can be the text that the command takes."""
+    """Return the refusal of a word that looks like an option, but may be the text that the command takes."""
     shown = f'"{word}"' if " " in word else word
     near = _beginning_with(f"-{word}", command) if len(word) == 2 else []
     meant = f"Did you mean {near[0]}? " if near else ""
@@ -148,7 +154,9 @@ def _dashed(command: Command, word: str) -> errors.WrongUsage:
 
 
 def _beginning_with(word: str, command: Command) -> list[str]:
-    """The only option of the command itself that begins with the word."""
+    """Return a list with the option of the command itself that begins with *word*. It is empty if there are several, or
+    none.
+    """
     options = [parameter.flags[0] for parameter in command.own if parameter.flags[0].startswith(word)]
     return options if len(options) == 1 else []
 
@@ -158,7 +166,7 @@ _PLACES = {
     "TEXT": ("message", "body", "content"),
     "TO": ("agent", "recipient"),
 }
-"""The options that some words of a command are taken for."""
+"""For some arguments of commands, the names of options that are mistaken for them."""
 _OPTIONS = {
     "--status completed": "done complete completed finish finished",
     "--result": "comment note notes summary output",
@@ -173,17 +181,17 @@ _OPTIONS = {
 
 
 def not_alone(flag: str) -> errors.WrongUsage:
-    """The refusal of a switch with a value."""
+    """Return the refusal of an option that takes no value but was given one."""
     return errors.WrongUsage(f"{flag} takes no value", f"Write: {flag}")
 
 
 def without_value(parameter: Parameter) -> errors.WrongUsage:
-    """The refusal of an option without its value."""
+    """Return the refusal of an option whose value is missing."""
     return errors.WrongUsage(f"{parameter.flags[0]} needs {parameter.metavar}", f"Write: {_written_with(parameter)}")
 
 
 def _written_with(parameter: Parameter) -> str:
-    """The option with its value: an example of a number, or the values that are allowed."""
+    """Return how to write the option with a value: an example of a number, or the values that are allowed."""
     flag = parameter.flags[0]
     if parameter.choices:
         return f"{flag}{parameter.placeholder}, which is one of: {', '.join(parameter.choices)}"
@@ -193,7 +201,9 @@ def _written_with(parameter: Parameter) -> str:
 
 
 def wrong_value(parameter: Parameter, value: str) -> errors.WrongUsage:
-    """The refusal of a value that is not a number, or not one of the choices. It names the choice that was meant."""
+    """Return the refusal of a value that is not a number, or not one of the choices. It names the choice that was
+    meant.
+    """
     if not parameter.choices:
         how = "Give a number." if parameter.positional else f"Write: {_written_with(parameter)}"
         return errors.WrongUsage(f"{parameter.flags[0]} takes a number, not {value!r}", how)
@@ -204,7 +214,9 @@ def wrong_value(parameter: Parameter, value: str) -> errors.WrongUsage:
 
 
 def too_many(command: Command, values: Mapping[str, Any], rest: str) -> errors.WrongUsage:
-    """The refusal of too many words. A text may lack its quotes; one word may be meant for an option, or the team."""
+    """Return the refusal of too many words. It helps if a text lacks its quotes, or if a word was meant for an option
+    or as the team.
+    """
     if command.places and command.places[-1].text:
         return _unquoted(command, values, rest)
     option = _option_for(command, rest)
@@ -227,7 +239,7 @@ def _unquoted(command: Command, values: Mapping[str, Any], rest: str) -> errors.
 
 
 def _option_for(command: Command, word: str) -> str:
-    """The option of the command that the word was meant for, as it is written; empty if there is none."""
+    """Return the option of the command that the word was meant for, as users write it; "" if there is none."""
     if option := command.options.get(f"--{word}"):
         return f" {option.flags[0]}{option.placeholder}"
     for option in command.own:
@@ -250,10 +262,10 @@ _SAME = {
     "normal": "medium med default p2",
     "low": "lowest minor p3",
 }
-"""The names of some values in other tools."""
+"""For some values, the names that other tools use for them."""
 
 
 def _same(parameter: Parameter, value: str) -> list[str]:
-    """The choices that have this name, here or in other tools."""
+    """Return the choices of the parameter that *value* means, by their own names or by those of other tools."""
     word = value.lower()
     return [choice for choice in parameter.choices if word == choice.lower() or word in _SAME.get(choice, "").split()]

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: Words | None = None) -> None:
-    """Print the document that a command answers with; for a person by other *words* than usual, if given."""
+    """Print the document with which a command answers. If *words* is given, that function makes the text, instead of
+    the one that the command declares.
+    """
     if as_json:
         out.write(dumps(document) + "\n")
         return
@@ -43,8 +45,8 @@ _MOST = 20_000
 
 
 def _bounded(command: Command, document: Any, words: Words | None) -> list[str]:
-    """The lines of the answer. If they are more than a client keeps, texts of others are cut, with the command that
-    shows them whole. A table loses its last rows, a list of lines its first.
+    """Return the lines of the answer. If they are more than a client keeps, long texts are cut, and the command that
+    shows them whole is added. A table that is still too long loses its last rows, and a list of lines its first.
     """
     lines, is_table = _lines(command, document, words)
     if size(lines) <= _MOST or command.whole:
@@ -74,7 +76,7 @@ _ROOM = 200
 
 
 def _lines(command: Command, document: Any, words: Words | None) -> tuple[list[str], bool]:
-    """The answer in plain lines, and whether it has a table."""
+    """Return the answer as plain lines, and whether it has a table."""
     shown = _parts(command, document, words)
     if all(isinstance(part, str) for part in shown):
         return list(shown), False
@@ -98,7 +100,7 @@ def _tell(lines: list[str], out: TextIO) -> None:
 
 
 def refusal(error: errors.TeamsError, as_json: bool, code: str) -> str:
-    """The text of a refused command for standard error."""
+    """Return the text with which a command is refused on standard error. As JSON, it has the *code*."""
     if as_json:
         return dumps({"error": {"code": code, "message": error.message, "hint": error.hint}}) + "\n"
     message, hint = (clipped(one_part(words), MOST_LETTER) for words in (error.message, error.hint or ""))
@@ -106,12 +108,12 @@ def refusal(error: errors.TeamsError, as_json: bool, code: str) -> str:
 
 
 def is_json_wanted(words: Sequence[str]) -> bool:
-    """Whether a command line asks for JSON; behind `--` it would be a text."""
+    """Whether a command line asks for JSON. Words behind `--` do not count, because they are texts."""
     return "--json" in (words[: words.index("--")] if "--" in words else words)
 
 
 def is_fancy(out: TextIO) -> bool:
-    """Whether tables and colour may go there."""
+    """Whether tables and colours may be written to *out*."""
     return out.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
@@ -119,21 +121,25 @@ _SHOWN_BY = {"task": "show-task", "plan": "show-plan", "ask": "show-question", "
 
 
 def mark(owner: dict[str, Any], missing: int) -> str:
-    """The mark at the end of a cut text of this object."""
+    """Return the mark at the end of a text that was cut by *missing* characters. It names the command that shows
+    *owner*, the object with the text, if there is one.
+    """
     command = _showing(owner)
     return f"[cut; all of it: {command}]" if command else f"[cut: {missing} more characters]"
 
 
 def rest_of(command: Command, document: Any) -> str:
-    """The command that shows the whole of a cut answer; or a mark, if there is no such command."""
+    """Return a line with the command that shows the whole of a cut answer. If there is no such command, the line only
+    says that the answer was cut.
+    """
     shows = _showing(document) if isinstance(document, dict) else ""
     again = f"teams {command.name} … --json >FILE" if command.reads else ""
     return f"all of it: {shows or again}" if shows or again else "[cut: the answer was too long]"
 
 
 def _showing(document: dict[str, Any]) -> str:
-    """The command or the file that shows the object whole; empty if there is none. A message is never too long for an
-    answer.
+    """Return the command that shows the object whole, or the file that has it; "" if there is neither. A message needs
+    no file, because an answer always has room for it.
     """
     key = str(document.get("id") or document.get("requestId") or "")
     command = _SHOWN_BY.get(key.partition("-")[0]) if key.partition("-")[2].isdigit() else None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def parse(words: list[str]) -> tuple[Command, dict[str, Any]]:
-    """The command and the values of all its parameters.
+    """Return the command in a command line, and the values of all its parameters.
 
     Raises:
         WrongUsage: There is no such command, or it does not take these words. The error shows how to write it.
@@ -32,7 +32,7 @@ def parse(words: list[str]) -> tuple[Command, dict[str, Any]]:
 
 
 def _options(command: Command, words: list[str], values: dict[str, Any]) -> list[str]:
-    """Take the options into *values*; the other words."""
+    """Put the values of the options in *words* into *values*. Return the other words."""
     flags = command.options
     places: list[str] = []
     room = len(command.places)
@@ -91,7 +91,7 @@ def _put(values: dict[str, Any], parameter: Parameter, word: str) -> None:
 
 
 def _mistakes() -> ModuleType:
-    """The module of the refusals, which only mistakes load."""
+    """Return the module that makes the refusals. It is loaded only when there is a mistake."""
     from teams_cli.cli import mistakes
 
     return mistakes

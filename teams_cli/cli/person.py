@@ -19,7 +19,7 @@ _SECONDS = "  • You have {:.0f} seconds to respond"
 
 
 class PersonTerminal:
-    """Standard input and output as the console uses them."""
+    """The terminal of this process, at which a person is asked questions."""
 
     def __init__(self) -> None:
         self._lines = _Lines()
@@ -37,7 +37,9 @@ class PersonTerminal:
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """In a `with` block, write to standard error, beside the output of the command."""
+        """In a `with` block, write to standard error instead of standard output, which is for the answer of the
+        command.
+        """
         self._out = sys.stderr
         try:
             yield
@@ -45,7 +47,10 @@ class PersonTerminal:
             self._out = sys.stdout
 
     def ask(self, asker: str, question: str, left: Callable[[], float], open: Callable[[], bool]) -> str | None:
-        """Show a question and read the answer; blank for a skip, None if the time ran out first."""
+        """Show a question and return the answer: "" if the person skips it, None if the time ran out first.
+
+        *left* returns the seconds left, and *open* whether the question still waits for an answer.
+        """
         if self._progress:
             self._progress.pause()
         try:
@@ -66,7 +71,7 @@ class PersonTerminal:
         return None
 
     def agrees(self, question: str) -> bool:
-        """Ask for a yes; False if nobody sits at a terminal."""
+        """Ask a question, and return whether the answer is yes. False if nobody is at a terminal."""
         if not is_person_there():
             return False
         from teams_cli.commands.console import Gone
@@ -80,7 +85,6 @@ class PersonTerminal:
             return False
 
     def tell(self, line: str) -> None:
-        """Show a line."""
         from teams_cli.text import safe
 
         self._write(safe(line) + "\n")
@@ -90,7 +94,7 @@ class PersonTerminal:
         self._out.flush()
 
     def progress(self) -> Progress:
-        """Show the progress of a run, for the length of a `with` block."""
+        """Return what shows the progress of a run, as a context manager. Questions interrupt it."""
         from teams_cli.cli.progress import for_this_process
 
         self._progress = for_this_process()
@@ -104,7 +108,7 @@ class PersonTerminal:
         self._write("Your response (or Enter to skip): ")
 
     def _count_down(self, left: float) -> None:
-        """Rewrite the line with the seconds, leaving what is being typed where it is."""
+        """Rewrite the line with the seconds left. What the person is typing stays where it is."""
         if self._out.isatty():
             self._write(f"\x1b7\x1b[2A\r\x1b[2K{_SECONDS.format(max(left, 0))}\x1b8")
 
@@ -115,7 +119,7 @@ def is_person_there() -> bool:
 
 
 class _Lines:
-    """The lines of standard input, read without a buffer that could hold lines back."""
+    """Reads lines from standard input, without a buffer that could hold lines back."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -130,7 +134,8 @@ class _Lines:
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
     def next(self, patience: float | None) -> str | None:
-        """The next line, if it comes within *patience* seconds; None waits as long as it takes.
+        """Return the next line, or None if none comes within *patience* seconds. If *patience* is None, wait as long as
+        it takes.
 
         Raises:
             Gone: Standard input is closed.

@@ -47,7 +47,7 @@ _STATES = {
 
 
 def head(frame: Frame, width: int) -> list[Line]:
-    """The team, its leader and the progress of its work."""
+    """Return the lines with the team, its leader and the progress of its work."""
     course = frame["course"]
     title = Text(f"{safe(frame['team'])} ", style="bold")
     title.append(f"led by {safe(frame['leader'] or 'nobody')}", style="dim")
@@ -63,7 +63,7 @@ def head(frame: Frame, width: int) -> list[Line]:
 
 
 def _progress(course: dict[str, Any], width: int) -> Line:
-    """The bar, and the number of tasks in each state."""
+    """Return a line with the bar and the number of tasks in each state."""
     size = 10 if width < 100 else 24
     done = size * course["percent"] // 100
     line = Text("█" * done + "░" * (size - done), style="green")
@@ -75,27 +75,27 @@ def _progress(course: dict[str, Any], width: int) -> Line:
 
 
 def _failures(course: dict[str, Any]) -> str:
-    """The number of failed tasks and of tasks that they block; empty if there are none."""
+    """Return the number of failed tasks and of tasks that they block, as text; "" if there are none."""
     held = f", holding up {course['heldUp']}" if course["heldUp"] else ""
     return f"{course['failed']} failed{held}" if course["failed"] or held else ""
 
 
 def outlook(course: dict[str, Any]) -> str:
-    """The pace of the work and its estimated end, or the reason why there is no estimate."""
+    """Return the pace of the work and its estimated end, or the reason why there is no estimate, as text."""
     pace, estimate = course["pace"], course["estimate"]
-    said = []
+    parts = []
     if pace:
         hourly = pace["perHour"]
-        said.append(f"{hourly / 60:.1f} a minute lately" if hourly >= 60 else f"{hourly:.1f} an hour lately")
+        parts.append(f"{hourly / 60:.1f} a minute lately" if hourly >= 60 else f"{hourly:.1f} an hour lately")
     if estimate:
-        said.append(f"about {length(estimate['fromSeconds'])} to {length(estimate['toSeconds'])} left")
+        parts.append(f"about {length(estimate['fromSeconds'])} to {length(estimate['toSeconds'])} left")
     else:
-        said.append(f"no estimate: {course['noEstimate']}")
-    return " · ".join(said)
+        parts.append(f"no estimate: {course['noEstimate']}")
+    return " · ".join(parts)
 
 
 def body(frame: Frame, width: int, chosen: str = "") -> list[Line]:
-    """All lines below the head; the *chosen* agent is marked."""
+    """Return all lines below the head. The *chosen* agent is marked."""
     if width < _TWO_COLUMNS:
         parts = (_waiting, _failed, _agents, _tasks, _messages)
         return [line for part in parts for line in part(frame, width, chosen, 1)]
@@ -123,8 +123,8 @@ def _waiting(frame: Frame, width: int, _: str, most: int) -> list[Line]:
     ids = max(len(row["id"]) for row in rows[:8])
     for row in rows[:8]:
         verb = "asked, but no longer waits:" if row.get("leftAlone") else _SAYS[row["kind"]]
-        said = f"{row['from']} {verb} {_flat(row['text'])}"
-        lines += _hung(Text(f"{row['id']:<{ids}}  "), said, width, most)
+        text = f"{row['from']} {verb} {_flat(row['text'])}"
+        lines += _hung(Text(f"{row['id']:<{ids}}  "), text, width, most)
     return [*lines, *_more(rows, 8)]
 
 
@@ -136,8 +136,8 @@ def _failed(frame: Frame, width: int, _: str, most: int) -> list[Line]:
     for row in rows[:6]:
         what = "cancelled" if row["status"] == "cancelled" else "failed"
         held = f", holds up {row['waiting']}" if row["waiting"] else ""
-        said = f"{what}{held}: {_flat(row['reason'])}"
-        lines += _hung(Text(f"{row['id']:<8} ", style="red"), said, width, most, "red")
+        text = f"{what}{held}: {_flat(row['reason'])}"
+        lines += _hung(Text(f"{row['id']:<8} ", style="red"), text, width, most, "red")
     return [*lines, *_more(rows, 6)]
 
 
@@ -192,7 +192,7 @@ def _tasks(frame: Frame, width: int, _: str, most: int) -> list[Line]:
 
 
 def _status(row: dict[str, Any]) -> str:
-    """The status; a pending task is ready or blocked."""
+    """Return the status of a task; that of a pending task is `ready` or `blocked`."""
     if row["status"] == "pending":
         return "blocked" if row["blocked"] else "ready"
     return str(row["status"])
@@ -204,16 +204,16 @@ def _messages(frame: Frame, width: int, _: str, most: int) -> list[Line]:
     for row in rows:
         whom = safe(f"{row['from']} → {row['to']}{reach_in_short(row)}: ")
         head = Text(f"  {local_time(row['timestamp'])}  ", style="dim")
-        said = _hung(head, f"{whom}{_flat(row['message'])}", width, _LINES)
-        said[0].stylize("cyan", head.cell_len, head.cell_len + len(whom))
-        lines += said
+        wrapped = _hung(head, f"{whom}{_flat(row['message'])}", width, _LINES)
+        wrapped[0].stylize("cyan", head.cell_len, head.cell_len + len(whom))
+        lines += wrapped
     return lines
 
 
-def _hung(head: Line, said: str, width: int, most: int, style: str = "default") -> list[Line]:
-    """The text behind its head, on at most *most* lines, all indented like the first."""
+def _hung(head: Line, text: str, width: int, most: int, style: str = "default") -> list[Line]:
+    """Return the text behind its head, on at most *most* lines, all indented like the first."""
     room = max(20, width - head.cell_len)
-    parts = textwrap.wrap(safe(said), room, break_on_hyphens=False) if most > 1 else [safe(said)]
+    parts = textwrap.wrap(safe(text), room, break_on_hyphens=False) if most > 1 else [safe(text)]
     if len(parts) > most:
         parts[most - 1 :] = [" ".join(parts[most - 1 :])]
     first, *rest = parts or [""]
@@ -222,22 +222,21 @@ def _hung(head: Line, said: str, width: int, most: int, style: str = "default") 
 
 
 def entry(found: dict[str, Any]) -> str:
-    """An entry of the history with its time of the day."""
+    """Return an entry of the history as text, with its time of day."""
     return f"{local_time(found['at'])}  {' '.join(history.line(found).split(': ', 1)[1:])}"
 
 
 def local_time(at: str) -> str:
-    """The time of the day in the time zone of this machine."""
+    """Return the time of day of a timestamp, in the time zone of this machine."""
     return datetime.fromisoformat(at.replace("Z", "+00:00")).astimezone().strftime("%H:%M")
 
 
 def _flat(text: str) -> str:
-    """The text on one line."""
     return " ".join(text.split())
 
 
 def _padded(word: str, width: int, style: str) -> Line:
-    """The word, as wide as its column."""
+    """Return the word, padded or cut to the width of its column."""
     cell = Text(word, style=style)
     cell.truncate(width, overflow="ellipsis")
     return cell.append(" " * (width - cell.cell_len))

@@ -22,7 +22,7 @@ _FINISHED = ("completed", "failed", "cancelled")
 
 
 class Progress:
-    """Shows a run in lines."""
+    """Shows the progress of a run as lines on standard error."""
 
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
@@ -42,13 +42,13 @@ class Progress:
             signal.signal(number, handler)
 
     def pause(self) -> None:
-        """Leave the terminal to a question."""
+        """Leave the terminal to a question, until `go_on` is called."""
 
     def go_on(self) -> None:
-        """Take the terminal back."""
+        """Continue to show the progress after a question."""
 
     def begins(self, team: str) -> None:
-        """The run begins, in that team."""
+        """Call `on_begin`, if it is set, with the name of the team in which the run begins."""
         if self.on_begin:
             self.on_begin(team)
 
@@ -60,7 +60,9 @@ class Progress:
                 sys.stderr.flush()
 
     def update(self, found: list[Task], living: list[str]) -> None:
-        """Say what changed since the last time."""
+        """Show what changed since the last update. *found* are the tasks of the run, and *living* the names of the
+        workers that are running.
+        """
         for task in found:
             if self._known.get(task.id, "pending") != task.status:
                 self._known[task.id] = task.status
@@ -135,7 +137,9 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def for_this_process() -> Progress:
-    """The progress for standard error; silent if the answer is JSON."""
+    """Return the progress for standard error: a bar on a terminal, elsewhere lines; nothing is shown if the answer is
+    JSON.
+    """
     if output.is_json_wanted(sys.argv):
         return Progress(quiet=True)
     return Screen() if output.is_fancy(sys.stderr) else Progress()

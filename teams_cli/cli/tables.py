@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def aligned(table: Table) -> Iterable[str]:
-    """The rows as plain lines, their columns under each other and under their headings."""
+    """Return the table as plain lines with aligned columns under headings. An empty table has one line at most."""
     if not table.rows:
         return [table.empty] if table.empty else []
     rows = [[column.upper() for column in table.columns], *map(_bounded, map(_lines, table.rows))]
@@ -23,12 +23,16 @@ def aligned(table: Table) -> Iterable[str]:
 
 
 def _bounded(row: list[str]) -> list[str]:
-    """The cells, all but the last clipped, since the widest cell widens every row."""
+    """Return the cells of a row. If one of them is very long, all but the last are cut, because the widest cell widens
+    every row.
+    """
     return row if max(map(len, row[:-1]), default=0) <= _WIDEST else [clipped(c, _WIDEST) for c in row[:-1]] + row[-1:]
 
 
 def _lines(row: list[str]) -> list[str]:
-    """The cells with whitespace collapsed. Nearly all rows need nothing, so a whole row is checked at once."""
+    """Return the cells of a row with whitespace collapsed. Nearly all rows need no change, so a whole row is checked at
+    once.
+    """
     whole = f" {' | '.join(row)} "
     return row if whole.isprintable() and "  " not in whole and "" not in row else list(map(_line, row))
 
@@ -49,8 +53,8 @@ def draw(table: Table, out: TextIO) -> None:
 
 
 def _drawn(table: Table, width: int) -> Any:
-    """The table as rich draws it at that width. Only the last column is wrapped. If it does not fit, empty columns are
-    left out; if it still does not, each row is a paragraph.
+    """Return the table as rich draws it at that width. Only the last column is wrapped. If the table does not fit,
+    empty columns are left out; if it still does not, each row becomes a paragraph.
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
@@ -74,7 +78,7 @@ def _drawn(table: Table, width: int) -> Any:
 
 
 def _fits(columns: list[str], rows: list[list[str]], width: int) -> bool:
-    """Whether all columns but the last can be drawn whole, and the last so that it can be read."""
+    """Whether there is room to draw all columns but the last whole, and the last wide enough to be read."""
     from rich.cells import cell_len
 
     widest = [max(map(cell_len, each)) for each in zip(columns, *rows, strict=True)]
@@ -83,15 +87,15 @@ def _fits(columns: list[str], rows: list[list[str]], width: int) -> bool:
 
 
 def _paragraphs(columns: list[str], rows: list[list[str]]) -> Any:
-    """Each row as its first cell, with the other cells below it."""
+    """Return each row as a paragraph: its first cell, with the other cells below it."""
     from rich.console import Group
     from rich.padding import Padding
     from rich.text import Text
 
     shown: list[Any] = []
     for first, *others in rows:
-        said = [f"{name}: {cell}" for name, cell in zip(columns[1:], others, strict=True) if cell not in ("", "-")]
-        shown += [Text(first, style="bold"), Padding(Text("; ".join(said)), (0, 0, 0, 2))]
+        named = [f"{name}: {cell}" for name, cell in zip(columns[1:], others, strict=True) if cell not in ("", "-")]
+        shown += [Text(first, style="bold"), Padding(Text("; ".join(named)), (0, 0, 0, 2))]
     return Group(*shown)
 
 

@@ -26,7 +26,9 @@ Say who you are with --as or TEAMS_AGENT_ID, and where with --team or TEAMS_TEAM
 
 
 def run(words: list[str]) -> int:
-    """Let Typer install or show completion, or answer the shell whose question is in the environment."""
+    """Let Typer install or show the completion for a shell, or answer a shell that asks for completions through the
+    environment.
+    """
     app = _app()
     for command in commands.every().values():
         app.command(command.name, help=escape(guide.first_sentence(command)))(_function(command))
@@ -34,7 +36,9 @@ def run(words: list[str]) -> int:
 
 
 def show_help(command: Command | None, off: Collection[str], whole: bool) -> int:
-    """Draw the help of a command, of the most used, or of the *whole* program; *off* are groups that are off."""
+    """Draw the help of a command; without a command, of those for every day, or of the *whole* program. *off* are the
+    groups of commands that are off in the team. Return the exit status.
+    """
     if command:
         app = _app()
         app.command(command.name, help=escape(_help(command)))(_function(command))
@@ -61,17 +65,17 @@ def _main(
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
     man: Annotated[bool, typer.Option("--man", help="Print the manual page, for `man -l -`.")] = False,
 ) -> None:
-    """The options without a command, which are answered before Typer is loaded."""
+    """Declare the options that stand without a command, for the help. They are answered before Typer is loaded."""
 
 
 def _help(command: Command) -> str:
-    """The docstring of a command, its exit statuses, and an example."""
+    """Return the docstring of a command, its exit statuses, and an example, as text."""
     paragraphs, refusals = guide.told_of(command)
     return "\n\n".join([*paragraphs, *refusals, f"Example: teams {command.example}"])
 
 
 def _function(command: Command) -> Callable[..., None]:
-    """A function with the signature from which Typer reads the parameters of the command."""
+    """Return a function whose signature tells Typer the parameters of the command."""
 
     def run() -> None: ...
 
