@@ -37,13 +37,13 @@ class Progress(Protocol):
     """Shows the progress of a run."""
 
     def begins(self, team: str) -> None:
-        """The run begins, in that team."""
+        """Show that the run begins in the team."""
 
     def say(self, line: str) -> None:
         """Show an event in a line."""
 
     def update(self, all_tasks: list[Task], living: list[str]) -> None:
-        """Show the tasks as they are now, and the workers that run."""
+        """Show the tasks as they are now, and the workers that are running."""
 
 
 _LEAVE_TAKING = 5.0
@@ -71,7 +71,9 @@ class Leader:
         self.troubles: list[str] = []
 
     def lead(self) -> Ended:
-        """Carry the run on to its end. If that fails, all workers end, and the run can be resumed."""
+        """Lead the run to its end, and return the outcome. If that fails, all workers are ended, and the run can be
+        resumed.
+        """
         try:
             for name, role in self.run.workflow.roles.items():
                 own: dict[str, Any] = {"skills" if key == "skill" else key: value for key, value in role.items()}
@@ -121,7 +123,7 @@ class Leader:
         return set(self.crew.living()) <= set(joined)
 
     def _look(self) -> bool:
-        """Show the progress, and do what is due. Return whether the run is over."""
+        """Show the progress, and do what is due. Return whether the work of the run has ended."""
         self._note_fallen()
         if self.run.store.host and not self.run.leader.is_human:  # for other machines, which see that the run is led
             presence.saw(self.run.store, self.run.team, self.run.leader.name, every=_SEEN_EVERY)
@@ -137,7 +139,7 @@ class Leader:
         return not self._can_go_on(all_tasks, living)
 
     def _give_up_tasks(self, all_tasks: list[Task]) -> bool:
-        """Fail the tasks that came back too often, or that nobody claims. Return whether there were any."""
+        """Mark tasks as failed that were tried too often, or that nobody claims. Return whether there were any."""
         reasons = {
             task.id: f"nobody claimed it, although all suitable agents were called {crew.CALLS} times"
             for task in self.crew.untaken(all_tasks)
@@ -159,7 +161,7 @@ class Leader:
             self.progress.say(trouble)
 
     def _can_go_on(self, all_tasks: list[Task], living: list[str]) -> bool:
-        """Whether a living worker could do any of the tasks, now or later."""
+        """Whether one of the *living* workers could do any of the pending tasks, now or later."""
         pending = [task for task in all_tasks if task.status == "pending"]
         user_roles = self.run.leader.config.agent if self.run.leader.config else {}
         roles = {**user_roles, **self.run.workflow.roles}
@@ -226,15 +228,15 @@ class LiveRun:
 
     @property
     def about(self) -> str:
-        """The description of the workflow, in a line."""
+        """The description of the workflow, on one line."""
         return " ".join(self.workflow.description.split())
 
     def load_team(self) -> Team:
-        """The team, as it is now."""
+        """Return the team as it is stored now."""
         return teams.get(self.store, self.team)
 
     def environment_of(self, agent: str, kind: str) -> dict[str, str]:
-        """The environment of that agent's processes, with the tag by which all of them can be found."""
+        """Return the environment for the processes of the agent, with the tag by which all of them can be found."""
         return self.surroundings.of_agent(self.store, self.team, agent, kind, self.record.tag_of(agent))
 
 
@@ -282,7 +284,7 @@ def start(store: Store, caller: Caller, request: RunRequest, surroundings: Surro
 
 
 def drafted(request: RunRequest, values: dict[str, str], caller: Caller) -> Run:
-    """The record of the requested run, before anything is changed.
+    """Return the record of the requested run. Nothing is changed yet.
 
     Raises:
         InvalidValue: The agents are too few.
@@ -305,7 +307,7 @@ def drafted(request: RunRequest, values: dict[str, str], caller: Caller) -> Run:
 
 
 def _spawn(store: Store, caller: Caller, request: RunRequest) -> str:
-    """Create a team with the requested name, else with the name of the workflow and the first free number."""
+    """Create a team and return its name: the requested one, else that of the workflow with the first free number."""
     description = " ".join(request.workflow.description.split())
     if request.team:
         joining.spawn_team(store, request.team, caller, description)
@@ -331,9 +333,9 @@ def resume(
     progress: Progress,
     report: str = "",
 ) -> Ended:
-    """Finish a run that was interrupted, killed, or had tasks that failed: these are tried again.
+    """Finish a run that was interrupted or killed, or in which tasks failed. Failed tasks are tried again.
 
-    Completed tasks stay completed; variables, agents and leader are those of the start.
+    Completed tasks stay completed. The variables, agents and leader are those with which the run began.
 
     Raises:
         NotFound: No run made the team.
@@ -358,7 +360,8 @@ def resume(
 class Surroundings:
     """The environment, directory and Python of the process that starts a run.
 
-    Shell commands get *environ*, without identities. Agents get those *inherited* variables that their clients keep.
+    The attribute `inherited` is that environment; of it, agents get the variables that their clients keep. The
+    attribute `environ` is for shell commands, and lacks the variables that identify an agent.
     """
 
     def __init__(self, environ: Mapping[str, str], directory: str, python: str) -> None:
@@ -368,14 +371,14 @@ class Surroundings:
         self.python = python
 
     def path(self, path: str) -> str:
-        """The absolute path. It expands `~`, which a shell leaves alone in `--var repo=~/x`."""
+        """Return the absolute path. A leading `~` is expanded, because a shell leaves it alone in `--var repo=~/x`."""
         home = self.environ.get("HOME", "")
         if home and (path == "~" or path.startswith("~/")):
             path = home + path[1:]
         return os.path.abspath(os.path.join(self.directory, path))
 
     def of_agent(self, store: Store, team: str, agent: str, type: str, tag: str) -> dict[str, str]:
-        """The environment of that agent's processes. All of them can be found by the *tag*."""
+        """Return the environment for the processes of the agent, which can all be found by the *tag*."""
         return {
             **self.environ,
             **store.variables,

@@ -45,12 +45,12 @@ Messages to you come along with your work; answer with teams reply ID TEXT. When
 will be called when there is more.
 """
 CALLS = 3
-"""The number of times that an agent is told of the same task."""
+"""How often an agent is called for the same task, at most."""
 _MORE = "Tasks are ready: teams claim-task --next"
 
 
 class AgentCrew:
-    """The agents of a run with a model, each started with its harness."""
+    """The agents of a run that have a model. Each is started with its harness."""
 
     def __init__(self, run: LiveRun) -> None:
         self.run = run
@@ -60,7 +60,7 @@ class AgentCrew:
         self._calls: dict[tuple[str, str], int] = {}
 
     def start(self) -> None:
-        """Start all agents. Those of an earlier attempt are called when there is work for them."""
+        """Start all agents that have no session. Those of an earlier attempt are called when there is work for them."""
         for assigned in self.ours:
             if sessions.find(self.run.store, self.run.team, assigned.name) is None:
                 starting.run_agent(self.run.store, self.run.team, self.run.leader, self._request(assigned))
@@ -95,11 +95,13 @@ class AgentCrew:
         return {name: ending.current(self.run.store, self.run.team, name) for name in self.names}
 
     def living(self) -> list[str]:
-        """The names of the agents that work or can be called."""
+        """Return the names of the agents that work or can be called."""
         return [name for name, session in self._sessions().items() if session and not _is_lost(session)]
 
     def fallen(self) -> list[str]:
-        """The agents that failed or were lost since the last call, each with its end."""
+        """Return a line for each agent that failed or was lost since the last call of this method. The line has the
+        agent's name and the reason.
+        """
         fallen = []
         for name, session in self._sessions().items():
             if (session is None or _is_lost(session)) and name not in self._missed:
@@ -109,7 +111,9 @@ class AgentCrew:
         return fallen
 
     def call(self, all_tasks: Iterable[Task]) -> None:
-        """Resume the agents that are idle while a task is ready for them; for each such task a few times at most."""
+        """Resume the idle agents for which a task is ready. An agent is called for the same task a few times at
+        most.
+        """
         ready = self._ready(all_tasks)
         team = self.run.load_team()
         for name, session in self._sessions().items():
@@ -120,7 +124,7 @@ class AgentCrew:
                 messages.send(self.run.store, self.run.team, self.run.leader, name, _MORE)
 
     def untaken(self, all_tasks: Iterable[Task]) -> list[Task]:
-        """Ready tasks that nobody will claim: all suitable agents are idle, and were called often enough."""
+        """Return the ready tasks that nobody will claim: all suitable agents are idle, and were called often enough."""
         team = self.run.load_team()
         current = self._sessions()
         left = []
@@ -143,7 +147,7 @@ class AgentCrew:
         return member is not None and roles.skills_of(member, team, self.run.leader.config).issuperset(task.require)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until all agents have ended their turns, at most so long. Return whether they have."""
+        """Wait until all agents have ended their turns, but no longer than *seconds*. Return whether they have."""
 
         def have_ended() -> bool:
             return all(session is None or session.ended for session in self._sessions().values())
@@ -151,7 +155,7 @@ class AgentCrew:
         return pace.sleep_until(self.run.store, self.run.team, have_ended, seconds)
 
     def stop(self) -> None:
-        """End the agents that still work."""
+        """Stop the agents that still work."""
         for name, session in self._sessions().items():
             if session and not session.ended:
                 try:
@@ -169,7 +173,7 @@ _KILL = (("KILL", 2.0),)
 
 
 class WorkerProcess:
-    """One worker process, in a session of its own, so that Ctrl-C does not reach it."""
+    """A worker process, in a session of its own, so that Ctrl-C does not reach it."""
 
     def __init__(self, run: LiveRun, assigned: Assigned) -> None:
         self.name = assigned.name
@@ -190,7 +194,7 @@ class WorkerProcess:
         return self.process.poll() is None
 
     def how_it_ended(self) -> str:
-        """The exit status or signal, and the last line of the log."""
+        """Return the exit status or the signal that ended the process, and the last line of its log."""
         status = self.process.returncode
         how = f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
         try:
@@ -202,7 +206,7 @@ class WorkerProcess:
 
 
 class WorkerCrew:
-    """The workers of a run."""
+    """The worker processes of a run."""
 
     def __init__(self, run: LiveRun) -> None:
         self.run = run
@@ -217,11 +221,13 @@ class WorkerCrew:
                 self.workers.append(WorkerProcess(self.run, assigned))
 
     def living(self) -> list[str]:
-        """The names of the workers whose processes run."""
+        """Return the names of the workers whose processes are running."""
         return [worker.name for worker in self.workers if worker.runs()]
 
     def fallen(self) -> list[str]:
-        """The workers that failed since the last call, each with its end. Processes that they left are ended."""
+        """Return a line for each worker that failed since the last call of this method, with the worker's name and the
+        reason. Processes that these workers left behind are ended.
+        """
         fallen = [w for w in self.workers if not w.runs() and w.process.returncode and w.name not in self._missed]
         for worker in fallen:
             self._missed.add(worker.name)
@@ -229,7 +235,7 @@ class WorkerCrew:
         return [f"{worker.name} died ({worker.how_it_ended()})" for worker in fallen]
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end of all workers, at most so long. Return whether they have ended."""
+        """Wait until all workers have ended, but no longer than *seconds*. Return whether they have."""
         give_up = time.monotonic() + seconds
         for worker in self.workers:
             try:
@@ -239,7 +245,9 @@ class WorkerCrew:
         return True
 
     def stop(self) -> None:
-        """End all workers and their processes: asked first, by force after a grace period or a second Ctrl-C."""
+        """End all workers and their processes. They are asked first, and killed after a grace period or a second
+        Ctrl-C.
+        """
         for worker in self.workers:
             if worker.runs():
                 worker.process.send_signal(signal.SIGTERM)
@@ -254,7 +262,7 @@ class WorkerCrew:
 
 
 def reap(run: Run) -> None:
-    """End the processes of an earlier attempt at the run that was killed."""
+    """End the processes that an earlier attempt at the run left behind when it was killed."""
     for name in [*(assigned.name for assigned in run.agents), run.leader]:
         processes.end_tagged(run.tag_of(name), _KILL)
 
@@ -267,32 +275,36 @@ class Crew:
         self.agents = AgentCrew(run)
 
     def start(self) -> None:
-        """Start all of them."""
+        """Start all workers and agents."""
         self.workers.start()
         self.agents.start()
 
     def living(self) -> list[str]:
-        """The names of those that work or can be called."""
+        """Return the names of the workers and agents that work or can be called."""
         return [*self.workers.living(), *self.agents.living()]
 
     def call(self, all_tasks: list[Task]) -> None:
-        """Call the idle agents if there is work for them."""
+        """Call the idle agents for which there is work."""
         self.agents.call(all_tasks)
 
     def untaken(self, all_tasks: list[Task]) -> list[Task]:
-        """Ready tasks that nobody will claim; none while there are workers, which claim by themselves."""
+        """Return the ready tasks that nobody will claim. There are none while a worker is running, because workers
+        claim by themselves.
+        """
         return [] if self.workers.living() else self.agents.untaken(all_tasks)
 
     def fallen(self) -> list[str]:
-        """The workers and agents that failed since the last call, each with its end."""
+        """Return a line for each worker or agent that failed since the last call of this method, with its name and the
+        reason.
+        """
         return [*self.workers.fallen(), *self.agents.fallen()]
 
     def wait(self, seconds: float) -> bool:
-        """Wait until all have ended, at most so long. Return whether they have."""
+        """Wait until all workers and agents have ended, but no longer than *seconds*. Return whether they have."""
         return self.workers.wait(seconds) and self.agents.wait(seconds)
 
     def stop(self) -> None:
-        """End all that still work."""
+        """End all workers and agents that still work."""
         try:
             self.workers.stop()
         finally:
@@ -306,7 +318,7 @@ def refuse_missing(run: Run, config: Config | None, surroundings: Surroundings) 
     """Refuse a run if a client is missing, can't start, or does not take its model, permissions or directory.
 
     Raises:
-        InvalidValue: That is so, or there is no such harness.
+        InvalidValue: The run is refused, or there is no such harness.
     """
     for name in run.harnesses:
         profile = profiles.get(name, config)
@@ -319,7 +331,7 @@ def refuse_unfit(run: Run, config: Config | None) -> None:
     """Refuse a run if a client does not take its agent's model or permissions, or the directory does not exist.
 
     Raises:
-        InvalidValue: That is so; names the agent.
+        InvalidValue: The run is refused. The error names the agent.
     """
     for agent in run.agents:
         profile = profiles.get(run.harness_of(agent), config)
@@ -338,7 +350,7 @@ def refuse_unfit(run: Run, config: Config | None) -> None:
 
 
 def _refuse_idle(agent: Assigned) -> None:
-    """Raises InvalidValue: The agent only runs commands, and the workflow gives it a key that changes nothing."""
+    """Refuse an agent that only runs commands if the workflow gives it a key that has no effect on such an agent."""
     for key, value in (("model", agent.model), ("permissions", agent.permissions), ("worktree", agent.worktree)):
         if value:
             raise errors.InvalidValue(
@@ -348,7 +360,7 @@ def _refuse_idle(agent: Assigned) -> None:
 
 
 def _refuse_unable(profile: Profile, surroundings: Surroundings) -> None:
-    """Raises InvalidValue: The client is missing, or does not start."""
+    """Refuse a client that is not installed, or does not start."""
     name = profile.program
     program = which(name, path=surroundings.environ.get("PATH"))
     if program is None:

@@ -42,10 +42,10 @@ _HINT = "Give the directory: --var repo=PATH"
 
 
 def checkout(path: str, environ: Mapping[str, str]) -> str:
-    """The top directory of the git checkout that *path* is in.
+    """Return the top directory of the git checkout that contains *path*.
 
     Raises:
-        InvalidValue: It is in none, git does not trust it, or there is no git.
+        InvalidValue: *path* is in no checkout, git does not trust the checkout, or git is not installed.
     """
     try:
         done = subprocess.run(
@@ -63,10 +63,10 @@ def checkout(path: str, environ: Mapping[str, str]) -> str:
 
 
 def variables(workflow: Workflow, given: Mapping[str, str], surroundings: Surroundings) -> dict[str, str]:
-    """The values of all variables: those *given*, else the defaults.
+    """Return the values of all variables of the workflow: those *given*, else the defaults.
 
     Raises:
-        InvalidValue: One is unknown, missing or wrong; `repo` is no directory, or is no checkout if one is needed.
+        InvalidValue: A variable is unknown, missing or wrong; `repo` is no directory, or no checkout where one is needed.
     """
     names = sorted({REPO, *workflow.variables})
     for name in given:
@@ -114,7 +114,8 @@ def refuse_impossible(
 def items(
     workflow: Workflow, values: dict[str, str], surroundings: Surroundings, say: Callable[[str], None]
 ) -> dict[str, list[str]]:
-    """The items of each task with `each`. Warnings of the commands that list them go to *say*.
+    """Return the items of each task with `each`, by the id of the task. Warnings of the commands that list the items go
+    to *say*.
 
     Raises:
         TaskFailed: A command that lists items failed.
@@ -151,7 +152,7 @@ def _items(
 
 
 def settings(workflow: Workflow, caller: Caller) -> dict[str, str]:
-    """The settings of the team, from the workflow.
+    """Return the settings that the workflow gives the team.
 
     Raises:
         InvalidValue: There is no such setting, or no such value of it.
@@ -164,10 +165,11 @@ def settings(workflow: Workflow, caller: Caller) -> dict[str, str]:
 
 
 def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> list[Assigned]:
-    """The workers: as many as the workflow says, or *count*, of its kinds of agents in turn.
+    """Return the workers of the run, as many as the workflow says. If there is a *count*, return that many, taken from
+    the workflow's kinds of agents in turn.
 
     Raises:
-        InvalidValue: They are too many, or lack a skill.
+        InvalidValue: The workers are too many, or none has a skill that a task requires.
     """
     kinds = [agent for agent in workflow.agents for _ in range(agent.count)]
     if count is not None:
@@ -228,7 +230,9 @@ _MAX_TITLE = 500
 
 
 class Step:
-    """A task to create. Its *key* is the id in the workflow, followed by a number if it is one of several by `each`."""
+    """A task to create. Its *key* is the id in the workflow, followed by a number if `each` makes several tasks of
+    it.
+    """
 
     def __init__(
         self, key: str, template: TaskTemplate, item: str | None, values: dict[str, str], attempts: int
@@ -240,7 +244,9 @@ class Step:
         self.values = values if item is None else {**values, ITEM: item}
 
     def draft(self, team: str, blockers: list[str]) -> Task:
-        """The task, with its key and item."""
+        """Return the task to create, with its placeholders filled. *blockers* are the ids of the tasks that block
+        it.
+        """
         template = self.template
         return creating.of_template(team, template, "").having(
             title=one_line(model.fill(template.title, self.values)),
@@ -256,13 +262,13 @@ class Step:
 
 
 def one_line(body: str) -> str:
-    """The text as a title: one line, printable, of limited length."""
+    """Return the text as a title: on one line, printable, and cut to a limited length."""
     line = "".join(c if c.isprintable() else " " for c in body).strip() or "-"
     return text.clipped(line, _MAX_TITLE)
 
 
 def expand(workflow: Workflow, variables: dict[str, str], items: Mapping[str, list[str]]) -> list[Step]:
-    """All steps, each after its blockers. *items* has the items of each task with `each`."""
+    """Return all steps of the workflow, each after its blockers. *items* has the items of each task with `each`."""
     steps = []
     for template in workflow.ordered():
         if template.each is None:
@@ -277,12 +283,10 @@ def expand(workflow: Workflow, variables: dict[str, str], items: Mapping[str, li
 
 
 def create_missing(store: Store, team: str, leader: Caller, steps: list[Step], thinking: bool = False) -> None:
-    """Create the tasks that do not exist yet: all of them, or after a crash the rest.
+    """Create the tasks that do not exist yet: all of them, or the rest after a crash.
 
-    If the run's agents have a model (*thinking*), the result of an earlier task is not put into a text. The command
-    that shows it is named instead.
-
-    For agents that are *thinking*, texts name the commands that show the results of earlier tasks.
+    *thinking* says that the run has agents with a model. A placeholder for the result of an earlier task is then
+    replaced by the command that shows the result.
     """
     ids = {key: task.id for key, task in by_key(store, team).items()}
     of_template: dict[str, list[str]] = {}
@@ -304,12 +308,14 @@ def create_missing(store: Store, team: str, leader: Caller, steps: list[Step], t
 
 
 def by_key(store: Store, team: str) -> dict[str, Task]:
-    """The tasks of the run, by their key in the workflow; tasks that were added by hand go by their id."""
+    """Return the tasks of the run by their key in the workflow. Tasks that were added by hand are listed by their
+    id.
+    """
     return {runs.key_of(task): task for task in tasks.all_of(store, team, [])}
 
 
 def reopen_failed(store: Store, team: str) -> list[str]:
-    """Open all failed tasks again as the human, and return their ids."""
+    """Set all failed tasks to pending, in the name of the human, and return their ids."""
     failed = [task for task in tasks.all_of(store, team, []) if task.status == "failed"]
     again = changes.Edit(status="pending", reason="the run is resumed")
     for task in failed:
@@ -318,7 +324,9 @@ def reopen_failed(store: Store, team: str) -> list[str]:
 
 
 def fill_results(body: str, results: Mapping[str, str]) -> str:
-    """The text with each placeholder replaced by the result of its step; the results of a repeated task are joined."""
+    """Return the text with each placeholder replaced by the result of its step. The results of a repeated task are
+    joined.
+    """
     merged: dict[str, list[str]] = {}
     for key, result in results.items():
         merged.setdefault(key, []).append(result)

@@ -42,10 +42,10 @@ def markdown(
     left: list[str],
     spent: dict[str, Any],
 ) -> str:
-    """Return the whole report: the outcome first, then the course.
+    """Return the whole report: first the outcome, then how the run went.
 
-    *synthesis* is the leader's text, or None for a section with the result of each task. *left* lists worktrees with
-    work, *spent* is the usage of the agents' clients.
+    *synthesis* is the leader's text, or None for a section with the result of each task. *left* lists the worktrees
+    that still have work. *spent* is the usage of the agents' clients.
     """
     only_answer = run.status == runs.FAILED and all(task.status == "completed" for task in all_tasks)
     headline = "" if run.status == runs.COMPLETED and synthesis is not None else _HEADLINES[run.status]
@@ -75,7 +75,7 @@ def _run(run: Run, team: str) -> str:
 
 
 def _agent(run: Run, agent: Assigned) -> str:
-    """The agent, with its harness and model if it is no worker."""
+    """Return the name of the agent. If the agent has a model, the harness and the model are added."""
     harness = run.harness_of(agent)
     model = agent.model or run.model
     return agent.name if harness == runs.SHELL else f"{agent.name} ({harness}{f', {model}' if model else ''})"
@@ -91,7 +91,7 @@ def _results(tasks: list[Task]) -> str:
 
 
 def _again(run: Run, team: str, only_answer: bool) -> str:
-    """Return the command that goes on with the run; empty if it is completed."""
+    """Return a line with the command that continues the run; "" if the run is completed."""
     if run.status == runs.COMPLETED:
         return ""
     what = "the leader's answer" if only_answer else "the failed tasks unchanged"
@@ -134,7 +134,7 @@ def _table(tasks: list[Task]) -> str:
 
 
 def _usage(spent: dict[str, Any]) -> str:
-    """The usage by model; empty if no client uses tokens."""
+    """Return a table of the usage by model; "" if no client reported tokens."""
     if not spent["total"]["turns"] - spent["total"]["uncounted"]:
         return ""
     rows = [
@@ -161,7 +161,7 @@ def _took(task: Task) -> str:
 
 
 def fenced(text: str) -> str:
-    """The text as a fenced block, with a fence that the text does not have."""
+    """Return the text as a fenced block. The fence is longer than any in the text."""
     fence = "```"
     while fence in text:
         fence += "`"
@@ -169,7 +169,7 @@ def fenced(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """The text as code within a line."""
+    """Return the text as code within a line."""
     line = " ".join(text.split())
     ticks = "`"
     while ticks in line:
@@ -178,25 +178,26 @@ def code(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text with escaped marks."""
+    """Return the text with the special characters of Markdown escaped."""
     return "".join(f"\\{c}" if c in "\\`*_[]<>|#~&" else c for c in text)
 
 
 def cell(text: str) -> str:
-    """The text as a cell of a table."""
+    """Return the text as a cell of a table."""
     return escaped(" ".join(text.split()))
 
 
 def printable(text: str) -> str:
-    """The text with control characters spelt out."""
+    """Return the text with control characters spelt out."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in text)
 
 
 def report_of(store: Store, team: str) -> dict[str, Any]:
-    """The run that made the team, with its report as it was written. Without one, the report is made without the
-    leader's text; while the run goes on, it is None.
+    """Return the run that made the team, with its report as it was written.
+
+    If the report can't be read, it is made anew, without the leader's text. While the run goes on, it is None.
 
     Raises:
         NotFound: No run made the team.
@@ -212,7 +213,7 @@ def report_of(store: Store, team: str) -> dict[str, Any]:
 
 
 def _written(path: str) -> str | None:
-    """The content of the file; None if it is missing, too large, or no text."""
+    """Return the content of the file at *path*; None if it is missing, too large, or not text."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(_LONGEST + 1)

@@ -41,8 +41,10 @@ _PATIENCE = 60.0
 def up(
     store: Store, caller: Caller | None, path: str, config: Config, environ: Mapping[str, str], name: str = ""
 ) -> dict[str, Any]:
-    """Make or resume the team that the roster says: members with a harness are started, the others are expected. What
-    is there already stays as it is. It takes several steps: broken off, it goes on when it is repeated.
+    """Bring up the team of the roster in the file *path*, or resume it. Members with a harness are started, and the
+    others are expected.
+
+    What exists already stays as it is. If this is interrupted, repeating it does the rest.
 
     Raises:
         InvalidValue: The file is not valid; names everything that is wrong.
@@ -58,7 +60,9 @@ def up(
 
 @contextmanager
 def _alone(store: Store, team: str) -> Iterator[None]:
-    """Wait until no other process of this machine brings up the team, as two would make everything twice."""
+    """Keep other processes of this machine from bringing up the team during a `with` block, because two would create
+    everything twice. If another one is at it, wait for its end.
+    """
     disk.make_directories(f"{store.root}/rosters", store.root)
     lock = FileLock(f"{store.root}/rosters/{team}.lock", _PATIENCE, mode=0o600)
     try:
@@ -143,7 +147,9 @@ class _Rise:
         return [task.id for task in made]
 
     def _member(self, member: MemberTemplate) -> dict[str, Any]:
-        """Start, resume or expect a member, and return its state. It keeps its role; the roster's is `said`."""
+        """Start, resume or expect a member, and return its state. The member keeps the role that it has; if the roster
+        names another, that is in `said`.
+        """
         role = roles.known_role(member.role, teams.get(self.store, self.team), self.caller.config)
         state = self._state(member, role)
         present = teams.get(self.store, self.team).member(member.name)
@@ -170,7 +176,7 @@ class _Rise:
         return "here" if there else "expected"
 
     def _about(self, member: MemberTemplate) -> str:
-        """The sentence about the member's purpose; empty if no agent's file has it."""
+        """Return the sentence about the member's purpose; "" if no agent's file describes it."""
         purpose = self.descriptions.get(member.name) or self.descriptions.get(member.role)
         return f"{_FOR}{purpose}" if purpose else ""
 
@@ -193,7 +199,9 @@ class _Rise:
         )
 
     def _resumed(self, session: Session, model: str | None) -> str:
-        """Resume an agent that `down` stopped, with the *model* of the roster. Mail resumes an agent that is done."""
+        """Resume an agent that `down` stopped, with the *model* of the roster, and return its state. An agent that is
+        done is left alone, because mail resumes it.
+        """
         if session.outcome == "completed":
             return "done"
 
@@ -209,8 +217,10 @@ class _Rise:
 def down(
     store: Store, caller: Caller | None, path: str, config: Config, environ: Mapping[str, str], name: str = ""
 ) -> dict[str, Any]:
-    """End the team of this repository: its agents are stopped, their tasks are free, the team is closed. Nothing is
-    lost: `teams up` goes on with it. Clients that were opened with --detach end, unless somebody looks at them.
+    """End the team of the roster: its agents are stopped, their tasks are released, and the team is closed.
+
+    Nothing is lost: `teams up` continues with the team. Clients that were opened with --detach end, unless somebody
+    looks at them.
 
     Raises:
         TeamNotFound: The team was never started.

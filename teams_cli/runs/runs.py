@@ -26,7 +26,7 @@ INCOMPLETE = "incomplete"
 
 
 class Assigned(Record):
-    """One worker of a run."""
+    """A worker of a run, or an agent with a model, with what the workflow says about it."""
 
     name: Name
     role: Name
@@ -40,7 +40,7 @@ class Assigned(Record):
 
 
 class Run(Record):
-    """One run of a workflow, in a team of its own. Its tasks are those of the team with a `step`."""
+    """A run of a workflow, in a team of its own. The tasks of the run are those of the team that have a `step`."""
 
     nested = {"agents": Assigned}  # noqa: RUF012
 
@@ -66,7 +66,7 @@ class Run(Record):
     pid_boot: Word | None = None
 
     def harness_of(self, assigned: Assigned) -> str:
-        """The harness of that agent."""
+        """Return the harness of the agent: its own, else that of the run."""
         return assigned.harness or self.harness
 
     @property
@@ -80,11 +80,13 @@ class Run(Record):
         return next((name for name in self.harnesses if name != SHELL), "")
 
     def tag_of(self, agent: str) -> str:
-        """The tag by which the processes of that agent are found."""
+        """Return the tag by which the processes of the agent are found."""
         return f"{self.mark}.{agent}"
 
     def led_by_us(self, host: str = "") -> Run:
-        """The run, led by this process on the machine *host*."""
+        """Return the record with this process as the leader of the run. *host* is the name of this machine, or "" if no
+        other machine uses the store.
+        """
         pid = os.getpid()
         started, place = processes.process_started(pid), processes.pid_scope(host) if host else boot_id()
         return self.having(status=RUNNING, ended_at=None, pid=pid, pid_started=started, pid_boot=place)
@@ -94,7 +96,9 @@ RUN: Kind[Run] = Kind("run", Run, numbered=True)
 
 
 def is_led(store: Store, team: str, run: Run) -> bool:
-    """Whether the process that leads the run still runs, or, on another machine, was heard of lately."""
+    """Whether the process that leads the run is alive. If that can't be seen from this machine, whether its agent was
+    heard of lately.
+    """
     if run.status != RUNNING or run.pid is None:
         return False
     if not processes.host_of(run.pid_boot):
@@ -107,7 +111,7 @@ def is_led(store: Store, team: str, run: Run) -> bool:
 
 
 def get(store: Store, team: str) -> Run:
-    """The last run of the team."""
+    """Return the last run of the team."""
     run = _last(store, team)
     if run is None:
         raise errors.NotFound(f"team {team} was not created by `teams run`", "Start a run: teams run WORKFLOW")
@@ -119,7 +123,9 @@ def _last(store: Store, team: str) -> Run | None:
 
 
 def unfinished(store: Store, workflow: str = "") -> list[str]:
-    """The teams whose run is not completed and has no leader now."""
+    """Return the teams whose last run is not completed and is led by no living process. If *workflow* is not empty,
+    only runs of that workflow count.
+    """
     names = []
     for team in store.teams():
         run = _last(store, team)
@@ -129,7 +135,7 @@ def unfinished(store: Store, workflow: str = "") -> list[str]:
 
 
 def take(store: Store, team: str, run: Run) -> Run:
-    """Make this process the leader of the run."""
+    """Make this process the leader of the run, and return the changed record."""
 
     def change(run: Run) -> Run:
         if is_led(store, team, run) and run.pid != os.getpid():
@@ -142,7 +148,7 @@ def take(store: Store, team: str, run: Run) -> Run:
 
 
 def settle(store: Store, team: str, run: Run, status: str, verdict: str | None = None) -> Run:
-    """Note the status and the verdict with which the run ended."""
+    """Record the status and the verdict with which the run ended, and return the changed record."""
 
     def change(run: Run) -> Run:
         return run.having(status=status, ended_at=teams.now(store), verdict=verdict)
@@ -153,12 +159,14 @@ def settle(store: Store, team: str, run: Run, status: str, verdict: str | None =
 
 
 def key_of(task: Task) -> str:
-    """The key of the workflow's step that the task was made of; the id of a task that was added by hand."""
+    """Return the key of the step in the workflow for which the task was made, or the id of a task that was added by
+    hand.
+    """
     return task.step or task.id
 
 
 def directory(root: str, team: str, *parts: str) -> str:
-    """Return a directory of the run, and make it if need be."""
+    """Return a directory of the run. It is made if it does not exist."""
     path = os.path.join(root, "runs", team, *parts)
     try:
         os.makedirs(path, 0o700, exist_ok=True)
@@ -170,7 +178,9 @@ def directory(root: str, team: str, *parts: str) -> str:
 
 
 def give(root: str, team: str, agent: str, tasks: list[Task]) -> str:
-    """Write the results of the tasks, and their index, to files for a command of the agent; return the directory."""
+    """Write the results of the tasks, and an index of them, to files for a command of the agent. Return the directory
+    of the files.
+    """
     take_back(root, team, agent)
     place = directory(root, team, "given", agent)
     rows = [

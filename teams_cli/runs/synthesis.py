@@ -41,7 +41,7 @@ Your last answer had no verdict: a part of it must match the regular expression 
 
 @dataclass
 class LeaderAnswer:
-    """The leader's answer: the text, None without one; the problem, if any; the verdict."""
+    """The leader's answer: its text, or None if there is none; the problem, or ""; and the verdict, or None."""
 
     text: str | None
     problem: str = ""
@@ -49,7 +49,7 @@ class LeaderAnswer:
 
 
 class LeaderTurn:
-    """The leader's last turn in a run."""
+    """The leader's last turn in a run, which makes the answer from the results."""
 
     def __init__(self, run: LiveRun) -> None:
         self.run = run
@@ -57,14 +57,15 @@ class LeaderTurn:
 
     @property
     def wanted(self) -> bool:
-        """Whether the workflow says how to make an answer of the results of these agents.
+        """Whether the workflow says how to make an answer from the results: a prompt if agents have a model, else a
+        script.
 
-        A script understands the output of commands, and not the words of models.
+        A script understands the output of commands, but not the words of models.
         """
         return bool(self.how.prompt if self.run.record.thinks else self.how.run)
 
     def answer(self, all_tasks: list[Task]) -> LeaderAnswer:
-        """Make the answer of all tasks."""
+        """Make the leader's answer from the results of the tasks."""
         root, team, leader = self.run.store.root, self.run.team, self.run.leader.name
         given = runs.give(root, team, leader, all_tasks)
         try:
@@ -86,7 +87,9 @@ class LeaderTurn:
         return LeaderAnswer(done.output, "", self._verdict(done.output))
 
     def _thought(self, given: str, all_tasks: list[Task]) -> LeaderAnswer:
-        """A turn with a model, and another one if the answer lacks the verdict that the workflow wants."""
+        """Return the answer of a turn with a model. If it lacks the verdict that the workflow wants, a second turn is
+        made.
+        """
         prompt = self._prompt(given, all_tasks)
         text = ""
         for _ in range(_TRIES):
@@ -152,7 +155,7 @@ class LeaderTurn:
         )
 
     def _verdict(self, text: str) -> str | None:
-        """The last verdict in the text; None without one, or if the workflow wants none."""
+        """Return the last verdict in the text. None if there is none, or if the workflow wants none."""
         if not self.how.verdict:
             return None
         matches = list(re.finditer(self.how.verdict.pattern, text))
@@ -160,7 +163,7 @@ class LeaderTurn:
 
 
 def _outcome(task: Task) -> str:
-    """The outcome of a task for the leader's prompt."""
+    """Return a paragraph about the outcome of the task, for the leader's prompt."""
     head = f"{runs.key_of(task)} ({task.title}), {task.status}, by {task.owner or 'nobody'}:"
     notes = [note.reason for note in task.notes if note.what == "failed" and note.reason]
     outcome = task.result or (notes[-1] if notes else "no result")

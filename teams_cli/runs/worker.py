@@ -37,11 +37,11 @@ _KILL = (("KILL", 1.0),)
 
 
 class _Stopped(BaseException):
-    """The run has ended for this worker: it was stopped, or its parent is gone."""
+    """Raised when the worker has to end, because it was stopped or its parent is gone."""
 
 
 class Worker:
-    """One worker of a run."""
+    """A process of a run, without a model, that runs the commands of tasks."""
 
     def __init__(self, environ: Mapping[str, str], run: str, parent: int) -> None:
         self.environ = environ
@@ -63,7 +63,7 @@ class Worker:
         joining.leave(self.store, self.team, self.caller)
 
     def stop(self) -> None:
-        """Release the tasks, and leave. The running command has ended before."""
+        """Release the worker's tasks, and leave the team. The running command has ended before."""
         self._reap()
         with suppress(errors.TeamsError):
             team = teams.get(self.store, self.team)
@@ -71,7 +71,7 @@ class Worker:
             joining.leave(self.store, self.team, self.caller)
 
     def _next(self) -> Task | None:
-        """The next task, once one is ready; None if none is left to wait for."""
+        """Wait until a task is ready, and claim it. Return None if no task is left to wait for."""
         claimed: list[Task] = []
 
         def ready() -> bool:
@@ -89,7 +89,9 @@ class Worker:
         return claimed[0] if claimed else None
 
     def _wanted(self, task: Task) -> bool:
-        """Whether a worker should do the task. If there are agents with a model, tasks without a command are theirs."""
+        """Whether a worker should do the task. In a run with agents that have a model, tasks without a command are left
+        to them.
+        """
         return bool(task.run) or not self.run.thinks
 
     def _do(self, task: Task) -> None:
@@ -179,7 +181,7 @@ class Worker:
                 insist(lambda: messages.send(self.store, self.team, self.caller, self.run.leader, body, uid))
 
     def _fail(self, task: Task, result: str | None, reason: str) -> None:
-        """Fail the task, which notifies the leader."""
+        """Mark the task as failed, which notifies the leader."""
         changes = task_changes.Edit(status="failed", result=result, reason=reason[:4000], claim=task.claim)
         self._finish(task, changes)
 
@@ -197,7 +199,7 @@ class Worker:
             raise _Stopped
 
     def _reap(self) -> None:
-        """End processes that a command left outside its group."""
+        """End processes that a command left behind outside its process group."""
         processes.end_descendants(self.environ["TEAMS_RUN_ID"], _KILL)
 
 
@@ -208,7 +210,7 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
 
 
 def main(words: list[str], environ: Mapping[str, str]) -> int:
-    """Work, and return the exit status."""
+    """Work until no task is left to wait for, and return the exit status."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     worker = None
