@@ -66,7 +66,7 @@ def variables(workflow: Workflow, given: Mapping[str, str], surroundings: Surrou
     """Return the values of all variables of the workflow: those *given*, else the defaults.
 
     Raises:
-        InvalidValue: A variable is unknown, missing or wrong; `repo` is no directory, or no checkout where one is needed.
+        InvalidValue: A variable is unknown, missing or wrong, or `repo` is no directory, or not the needed checkout.
     """
     names = sorted({REPO, *workflow.variables})
     for name in given:
