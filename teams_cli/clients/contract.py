@@ -21,8 +21,10 @@ _HOLDS = 900
 
 
 class SettingsPlace:
-    """A settings file: its path below a project, and below the user's directory of the client. With *beside* it is
-    below the user's home itself.
+    """The place of a settings file, and its *form*.
+
+    *of_project* is the path below a project. *of_user* is the path below the user's directory of the client or, with
+    *beside*, below the user's home.
     """
 
     def __init__(self, of_project: str, of_user: str, form: Form, beside: bool = False) -> None:
@@ -44,10 +46,12 @@ class Home:
 
 
 class PluginCommands:
-    """The commands that install and remove a plugin: words of the command `plugin` of *program*, or of the command
-    *noun*, which takes the folder of the plugin instead of a catalogue. The keys *beside* are left in the client's
-    settings, whose file below the user's home is *settings* if the client has no others. *form* is how entries of ours
-    are put into the first settings file, too.
+    """The commands with which a client installs and removes our plugin.
+
+    *install* and *uninstall* are words of the command `plugin` of *program*. If the command is another *noun*, it takes
+    the folder of the plugin instead of a catalogue. *beside* are the keys that the client leaves in its settings
+    afterwards. *settings* is the path of these settings below the user's home, for a client without other settings
+    files. *form* says how entries of ours are put into the first settings file as well.
     """
 
     def __init__(
@@ -99,7 +103,7 @@ class Client:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the client."""
         return str(self.profile["name"])
 
     def hook_entry(self, command: str) -> dict[str, Any]:
@@ -110,7 +114,7 @@ class Client:
         return {"hooks": [hook]}
 
     def agent_entries(self, command: str) -> dict[str, dict[str, Any]]:
-        """Return our hooks for a client without a person, by event."""
+        """Return our hooks for a client that runs without a person, by event."""
         entries = {event: self.hook_entry(command) for event in self.events}
         for event in self.holding:
             entries[event]["hooks"][0] |= {"command": f"{command} {own_entries.HOLD}", "timeout": _HOLDS}
@@ -120,7 +124,7 @@ class Client:
         return entries
 
     def hook_entries(self, command: str) -> dict[str, dict[str, Any]]:
-        """Return all our hooks, by event, those for clients in terminals included."""
+        """Return all our hooks by event, including those for clients in terminals."""
         entries = self.agent_entries(command)
         entries |= {event: self.hook_entry(command) for event in self.sitting}
         for event in self.waiting:
@@ -135,25 +139,27 @@ class Client:
         return {"command": words[0], "args": words[1:]}
 
     def hook_words(self, python: str, level: str | None = None) -> list[str]:
-        """Return the options by which its command line gets our hooks, whatever the user's settings say, at that
-        permission level. Empty for a client without such options: it needs `teams install`.
+        """Return the options that give the client our hooks at the permission *level*, whatever the user's settings
+        say. Empty for a client without such options, which needs `teams install`.
         """
         return []
 
     def server_words(self, python: str, variables: Iterable[str]) -> list[str]:
-        """Return the options by which its command line gets our MCP server; *variables* are the names of environment
-        variables that it is started with. Empty for a client without such options.
+        """Return the options that give the client our MCP server. *variables* are the names of the environment
+        variables with which the client is started. Empty for a client without such options.
         """
         return []
 
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-        """Return options and environment variables that give one run in a terminal our hooks and our server, without a
-        change of the user's settings. Files that this needs are written to *directory*.
+        """Return options and environment variables that give a single run in a terminal our hooks and our server. The
+        user's settings stay as they are; files that are needed for this are written to *directory*.
         """
         return [], {}
 
     def terminal_words(self, environ: Mapping[str, str]) -> list[str]:
-        """What its command line needs so that the variables it is started with reach its hooks."""
+        """Return the options that a client in a terminal needs, so that its hooks get the variables with which it was
+        started.
+        """
         return []
 
     def settings_once(self, python: str) -> dict[str, Any]:
@@ -165,7 +171,7 @@ class Client:
         return settings
 
     def hook_command(self, python: str) -> str:
-        """Return the shell command that answers its hooks."""
+        """Return the shell command that the client runs as a hook."""
         return own_entries.hook_command(python, self.name)
 
     def server_command(self, python: str) -> list[str]:
@@ -174,9 +180,10 @@ class Client:
 
 
 class ToolGuard:
-    """The event at which a client asks before it uses a tool that changes something, the tools that write files
-    (*writers*), and those that run commands (*shells*). If it *tells*, its model gets the answer before the tool runs,
-    else after it.
+    """The event at which a client asks before it uses a tool that changes something.
+
+    *writers* are the tools that write files, and *shells* those that run commands. If *tells* is set, the model gets
+    the answer before the tool runs, else after it.
     """
 
     def __init__(self, event: str, writers: tuple[str, ...], shells: tuple[str, ...], tells: bool = True) -> None:
@@ -187,14 +194,15 @@ class ToolGuard:
 
     @property
     def matcher(self) -> str:
-        """The pattern for these tools in the client's settings."""
+        """The pattern for the guarded tools in the client's settings."""
         return f"^({'|'.join((*self.writers, *self.shells))})$"
 
 
 class Dialect:
-    """The words of a client's hooks: its names of the moments at which it asks, and the answer that keeps it from
-    stopping. If it *joins*, it puts what it said before a refused end before its final answer. With a *guard*, it asks
-    before it writes.
+    """The terms of a client's hooks: its names of the events, and the answer *block*, which keeps it from stopping.
+
+    If *joins* is set, the client puts its text from before a refused end into its final answer. With a *guard*, it asks
+    before it uses a tool that changes something.
     """
 
     def __init__(
@@ -214,16 +222,18 @@ class Dialect:
         self.guard = guard
 
     def moment(self, event: dict[str, Any]) -> str:
-        """Return the moment of the event: `start`, `prompt`, `tools` or `stop`; empty for any other event."""
+        """Return which of four moments the event reports: `start`, `prompt`, `tools` or `stop`; "" for any other
+        event.
+        """
         return self.moments.get(str(event.get("hook_event_name")), "")
 
     def context(self, event: dict[str, Any], text: str) -> dict[str, Any]:
-        """Return the answer that puts the text before its model."""
+        """Return the answer that shows the text to the client's model."""
         name = event["hook_event_name"]
         return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": safe(text)}}
 
     def denial(self, event: dict[str, Any], reason: str) -> dict[str, Any]:
-        """Return the answer that forbids the tool of the event."""
+        """Return the answer that forbids the use of the tool in the event."""
         reason = safe(reason)
         if self.block == "deny":
             return {"decision": "deny", "reason": reason}

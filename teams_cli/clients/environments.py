@@ -44,7 +44,10 @@ def clean(
     inherited: Mapping[str, str], strip: Iterable[str] = (*OURS, *OF_CLIENTS), keep: Iterable[str] = SETTINGS
 ) -> dict[str, str]:
     """Return the environment for another agent, without identities, tokens and sessions of clients, and without git's
-    variables of a repository. Names that match *strip* are removed unless they match *keep*; ours are always removed.
+    variables of a repository.
+
+    Variables whose names match *strip* are removed unless they match *keep*. Our variables and those of git are always
+    removed.
     """
     strip, keep = tuple(strip), tuple(keep)
     return {
@@ -55,7 +58,9 @@ def clean(
 
 
 def unnamed(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for a process of ours that starts agents: each gets what its profile keeps."""
+    """Return the environment for a process of ours that starts agents. It lacks only our own variables and git's,
+    because the profile of each agent decides what else the agent gets.
+    """
     return clean(inherited, strip=())
 
 

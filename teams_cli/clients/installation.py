@@ -25,8 +25,8 @@ _PATIENCE = 30.0
 
 @dataclass
 class FileChange:
-    """The planned change of one file: its bytes *before* and *after*, and its *original* bytes without anything of
-    ours; None means no file.
+    """The planned change of a settings file: its bytes *before* and *after*, and its *original* bytes, which lack our
+    entries. None stands for a file that does not exist.
     """
 
     place: SettingsFile
@@ -36,7 +36,7 @@ class FileChange:
 
     @property
     def diff(self) -> str:
-        """The change as a unified diff; empty if there is none."""
+        """The change as a unified diff; "" if nothing changes."""
         from difflib import unified_diff
 
         before, after = _lines(self.before), _lines(self.after)
@@ -63,8 +63,8 @@ def install(store: Store, place: SettingsFile, ours: Ours) -> FileChange:
 
 
 def uninstall(store: Store, place: SettingsFile) -> FileChange:
-    """Return the change that removes our entries. If nobody else changed the file since, it becomes byte for byte what
-    it was.
+    """Return the change that removes our entries. If nobody else has changed the file since they were installed, it
+    gets its former bytes back exactly.
 
     Raises:
         DamagedRecord, NotAllowed: As for `install`.
@@ -85,7 +85,7 @@ def one_at_a_time(store: Store) -> Lock:
 
 
 def apply(store: Store, change: FileChange) -> None:
-    """Write the file, after storing a copy of what it was."""
+    """Write the changed file. A copy of the original is stored before, and removed again with our last entry."""
     path = os.path.realpath(change.place.path)
     kept = _kept(store, change.place)
     if change.before == change.after:
@@ -145,7 +145,7 @@ def _backup(store: Store, place: SettingsFile) -> str:
 
 
 def backup_of(store: Store, place: SettingsFile) -> str:
-    """Return the path of the stored copy; empty if there is none."""
+    """Return the path of the stored copy of the original file; "" if there is none."""
     return path if os.path.exists(path := _backup(store, place)) else ""
 
 
@@ -163,7 +163,7 @@ def _keep(store: Store, change: FileChange, made: list[str]) -> None:
 
 
 def _kept(store: Store, place: SettingsFile) -> dict[str, Any]:
-    """Return what was stored at the last change; empty if nothing was."""
+    """Return what was stored about the file when we last changed it; empty if nothing was."""
     path = _backup(store, place)
     try:
         kept = json.loads(disk.read_file(path))
@@ -188,7 +188,9 @@ def _bytes(text: str | None) -> bytes | None:
 
 
 def _without(store: Store, place: SettingsFile, data: bytes | None) -> bytes | None:
-    """Return the file without our entries: what it was before, if it still is what we made of it."""
+    """Return the file without our entries, or None if there is no file. If it still is what our last change left, it
+    gets its former content back; else only our entries are taken out.
+    """
     if data is None:
         return None
     kept = _kept(store, place)

@@ -35,8 +35,8 @@ def has_comments(text: str) -> bool:
 
 
 def with_member(text: str, path: Path, value: Any) -> str:
-    """Return the text with a value added at the path. Missing objects on the way are made. A number at the end of the
-    path adds to a list.
+    """Return the text with *value* added at the path, where no value is yet. Missing objects on the way are made. A
+    number at the end of the path adds to a list.
     """
     bare = without_comments(text)
     start = _blank(bare, 0)
@@ -52,7 +52,7 @@ def with_member(text: str, path: Path, value: Any) -> str:
 
 
 def without_member(text: str, path: Path) -> str:
-    """Return the text without the value at that path, which exists."""
+    """Return the text without the value at the path, which must exist."""
     bare = without_comments(text)
     start = _blank(bare, 0)
     for key in path[:-1]:
@@ -77,7 +77,7 @@ def without_member(text: str, path: Path) -> str:
 
 
 class _Child:
-    """A value in an object or a list: where it starts with its key, where the value starts, and where it ends."""
+    """A value in an object or a list: its key, where the entry starts, where the value starts, and where it ends."""
 
     def __init__(self, key: str | int, start: int, value: int, end: int) -> None:
         self.key = key
@@ -113,7 +113,7 @@ class _Container:
         return next((child for child in self.children if child.key == key), None)
 
     def place(self, key: str | int) -> _Child:
-        """Return the value under that key, which exists."""
+        """Return the value under the key, which must exist."""
         child = self.child(key)
         assert child is not None
         return child
@@ -162,7 +162,7 @@ def _unit(text: str) -> str:
 
 
 def _indent_of(text: str, place: int) -> str:
-    """Return the blanks at the beginning of the line of that place."""
+    """Return the blanks at the beginning of the line that contains *place*."""
     line = text[text.rfind("\n", 0, place) + 1 : place]
     return line[: len(line) - len(line.lstrip())]
 

@@ -22,14 +22,16 @@ def is_preset(profile: Profile) -> bool:
 
 
 def session_id_in(profile: Profile, printed: str) -> str | None:
-    """Return the session id that the client printed, if it makes one itself."""
+    """Return the session id that the client made and printed. None if it printed none, or uses the id that it was
+    given.
+    """
     if is_preset(profile):
         return None
     return next(_found(profile.session_id, printed), None)
 
 
 def output_in(profile: Profile, printed: str) -> str:
-    """Return the answer in the output."""
+    """Return the client's answer in what it *printed*; "" if there is none."""
     if profile.output.get("from", "stdout") == "stdout":
         return printed
     answers = list(_found(profile.output, printed))
@@ -37,7 +39,9 @@ def output_in(profile: Profile, printed: str) -> str:
 
 
 def said_in(profile: Profile, printed: str) -> str:
-    """Return everything that the client has said in an unfinished turn, if it prints that as it comes."""
+    """Return all text that the client has printed so far in an unfinished turn; "" if it prints its text only at the
+    end.
+    """
     where = profile.output.get("from", "stdout")
     return printed if where == "stdout" else "\n".join(_found(profile.output, printed)) if where == "lines" else ""
 
@@ -56,8 +60,8 @@ def has_failed(profile: Profile, status: int, printed: str) -> bool:
 
 
 def failure_in(profile: Profile, printed: str) -> str:
-    """Return what the client reports about its failed turn: of a stream of JSON the documents about a failure and lines
-    that are not JSON, else its whole output.
+    """Return what the client reports about its failed turn. In a stream of JSON, these are the documents about a
+    failure and the lines that are not JSON; else it is the whole output.
     """
     where = profile.failed
     if "items" in where:
@@ -70,7 +74,7 @@ def failure_in(profile: Profile, printed: str) -> str:
 
 
 def matching(where: Mapping[str, Any], printed: str) -> Iterator[Any]:
-    """Yield the documents in the output that match."""
+    """Yield the documents in the output that meet the conditions in *where*."""
     for document in _documents(where["from"], printed):
         if _matches(document, where.get("match", {})):
             yield document
@@ -84,7 +88,9 @@ def _found(where: Mapping[str, Any], printed: str) -> Iterator[str]:
 
 
 def _documents(form: str, printed: str) -> Iterator[Any]:
-    """Yield the JSON documents in the output: the whole, the items of the whole, or one for each line."""
+    """Yield the JSON documents in the output. By *form*, these are the whole output, the items of a list in it, or its
+    lines.
+    """
     if form == "lines":
         for line in printed.splitlines():
             yield from _parsed(line)
@@ -112,7 +118,9 @@ def at(document: Any, path: str) -> Any:
 
 
 class Tokens(Record):
-    """The tokens of one model: all that it read, the part of these that came from a cache, and those that it wrote."""
+    """The tokens that one model used: those that it read, the part of them that came from a cache, and those that it
+    wrote.
+    """
 
     model: Text | None = None
     input: Count = 0
@@ -125,13 +133,15 @@ class Tokens(Record):
         return self.input + self.output
 
     def plus(self, other: Tokens) -> Tokens:
-        """Return the sum of both, for this model."""
+        """Return the sum of this count and the *other*, for this model."""
         return self.having(
             input=self.input + other.input, cached=self.cached + other.cached, output=self.output + other.output
         )
 
     def minus(self, earlier: Tokens) -> Tokens:
-        """Return the tokens since *earlier*. If the count is smaller than before, the client began to count anew."""
+        """Return the tokens since the *earlier* count. If that count is larger, the client has begun to count anew, and
+        this whole count is returned.
+        """
         if earlier.total > self.total:
             return self
         return self.having(
@@ -142,13 +152,13 @@ class Tokens(Record):
 
 
 def grows(profile: Profile) -> bool:
-    """Whether the client counts since the beginning of its session, not for each turn."""
+    """Whether the client counts tokens from the beginning of its session, and not for each turn."""
     return bool(profile.usage.get("grows"))
 
 
 def of_turn_in(profile: Profile, printed: str) -> Tokens | None:
-    """Return the tokens of the turn alone, if the client prints them beside a count that may cover its whole
-    session.
+    """Return the tokens of the turn alone, if the client prints them beside a count that may cover its whole session;
+    else None.
     """
     if "turn" not in profile.usage:
         return None
@@ -170,7 +180,7 @@ def tokens_in(profile: Profile, printed: str, model: str | None = None) -> list[
 
 
 def summed(counts: Sequence[Tokens]) -> list[Tokens]:
-    """Return one sum for each model."""
+    """Add up the counts to one for each model."""
     together: dict[str | None, Tokens] = {}
     for each in counts:
         together[each.model] = together[each.model].plus(each) if each.model in together else each
@@ -178,7 +188,9 @@ def summed(counts: Sequence[Tokens]) -> list[Tokens]:
 
 
 def _counted(where: Mapping[str, Any], document: Any, model: str | None) -> Iterator[Tokens]:
-    """Yield the counts in one document: one for each model if they stand under names, else one in all."""
+    """Yield the counts in one document: one for each model if they stand under the names of models, else a single one
+    for *model*.
+    """
     if "each" not in where:
         parts = {model: document}
     else:
@@ -192,7 +204,7 @@ def _counted(where: Mapping[str, Any], document: Any, model: str | None) -> Iter
 
 
 def _sum(part: Any, paths: Sequence[str]) -> int | None:
-    """Return the sum of the numbers at these paths; None if there is none."""
+    """Return the sum of the numbers at these *paths*; None if there is no number."""
     values = [at(part, path) for path in paths]
     numbers = [int(each) for each in values if isinstance(each, int | float) and each >= 0]
     return sum(numbers) if numbers else None
@@ -213,8 +225,10 @@ _UNKNOWN = 15 * 60.0
 
 
 def limited_until(printed: str, now: datetime) -> datetime | None:
-    """Return when the provider accepts requests again, from what a failed client printed; None if it failed for another
-    reason. A time of day is the next one, in the zone that is named, else in that of *now*.
+    """Return when the provider accepts requests again, from what a failed client *printed*; None if the client failed
+    for another reason.
+
+    A time of day stands for the next such time, in the time zone that is named, else in that of *now*.
     """
     import re
 

@@ -14,15 +14,15 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__fil
 
 
 def program(python: str, *words: str) -> list[str]:
-    """Return the words that run one of our commands in the fastest way: `-m` and most console scripts take half as long
-    again.
+    """Return the command line that runs a command of ours in the fastest way: `-m` and most console scripts take half
+    as long again.
     """
     return [*of_module(python, "teams_cli.__main__"), *words]
 
 
 def of_module(python: str, module: str) -> list[str]:
-    """Return the words that run `main` of one of our modules. `-P` prevents imports from the directory that the client
-    works in.
+    """Return the command line that runs the function `main` of one of our modules. `-P` prevents imports from the
+    directory in which the client works.
     """
     installed = os.path.basename(_PACKAGE) in ("site-packages", "dist-packages")
     where = "" if installed else f"import sys; sys.path.append({_PACKAGE!r}); "
@@ -37,7 +37,7 @@ def hook_command(python: str, client: str) -> str:
 
 
 def is_our_hook(shell_command: object) -> bool:
-    """Whether this version or an earlier one installed that command."""
+    """Whether the shell command is a hook that this version or an earlier one installed."""
     if not isinstance(shell_command, str):
         return False
     words = shell_command.removesuffix(f" {WAIT}").removesuffix(f" {HOLD}").split()
@@ -86,7 +86,7 @@ def server_command(python: str) -> list[str]:
 
 
 def is_our_server(entry: object) -> bool:
-    """Whether this version or an earlier one installed that entry."""
+    """Whether the entry is an MCP server that this version or an earlier one installed."""
     if not isinstance(entry, dict):
         return False
     command, more = entry.get("command"), entry.get("args", [])

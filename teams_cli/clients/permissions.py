@@ -25,7 +25,7 @@ HELP = "What it may do without asking: ask (nothing), edit or all."
 
 
 class Mode:
-    """The words on a client's command line, and the variables to *set*, that hold it to one level."""
+    """How a client is held to a level: by words on its command line, and by variables to *set*."""
 
     def __init__(self, words: list[str], set: Mapping[str, str]) -> None:
         self.words = words
@@ -33,11 +33,11 @@ class Mode:
 
 
 def choose(profile: Profile, asked: Permissions | None, team: Team, environ: Mapping[str, str]) -> Permissions | None:
-    """Return the level at which to start a client: what was asked for, else what its profile says, else the team's
-    setting. None for a client without levels, which may do what its command line allows.
+    """Return the level at which to start a client: the one that was *asked* for, else that of its profile, else the
+    team's setting. None for a client without levels, which may do whatever its command line allows.
 
     Raises:
-        InvalidValue: The client can't be held to that level; says why.
+        InvalidValue: The client can't be held to that level; the error says why.
         NotAllowed: The caller itself may do less.
     """
     if asked:
@@ -62,15 +62,17 @@ def refuse_missing(profile: Profile, level: str) -> None:
 
 
 def held_to(profile: Profile, level: str | None) -> str | None:
-    """Return the level of a client that was started at *level*; earlier versions recorded none."""
+    """Return the level to which a client that was started at *level* is held; None if its profile has no levels.
+    Earlier versions recorded no level: these clients may edit.
+    """
     return (level or _BEFORE) if profile.modes else None
 
 
 def mode(profile: Profile, level: str | None) -> Mode:
-    """Return how the client is held to that level; without words for a client without levels.
+    """Return how the client is held to the level. For a client without levels, the result is empty.
 
     Raises:
-        InvalidValue: It can't be held to it; says why.
+        InvalidValue: The client can't be held to the level; the error says why.
     """
     level = held_to(profile, level)
     if level is None:
@@ -89,7 +91,8 @@ def mode(profile: Profile, level: str | None) -> Mode:
 
 
 def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
-    """Refuse to do for a client what it may not do itself.
+    """Refuse a caller that is an agent, if it asks for more than it may do itself. *to_do* says in the error what it
+    asked for.
 
     Raises:
         NotAllowed: The environment is that of a client held to less than *level*, or of one below such a client.
@@ -100,7 +103,9 @@ def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
 
 
 def not_allowed(level: str, to_do: str, instead: str = "") -> errors.NotAllowed:
-    """Return the refusal of what an agent of that level may not do; *instead* says what it can do itself."""
+    """Return the refusal of something that an agent at that level may not do, *to_do*. *instead* says what it can do
+    itself.
+    """
     return errors.NotAllowed(
         f"an agent with permissions {level} may not {to_do}: `teams` grants only what its client does",
         f"{instead}{' Or ask' if instead else 'Ask'} the person to do it, at their own terminal: "
@@ -109,7 +114,7 @@ def not_allowed(level: str, to_do: str, instead: str = "") -> errors.NotAllowed:
 
 
 def as_text(input: Any) -> str:
-    """Return what a tool would be given, for the human to judge: a command as it is, anything else as JSON."""
+    """Return the input of a tool as a text that a person can judge: a command as it is, anything else as JSON."""
     import json
 
     if isinstance(input, dict) and isinstance(input.get("command"), str):

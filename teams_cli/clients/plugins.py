@@ -27,7 +27,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def commands(plugin: PluginCommands, is_wanted: bool) -> list[tuple[str, ...]]:
-    """Return the client's commands that install the plugin, or remove it."""
+    """Return the commands of the client that install the plugin, or, unless *is_wanted*, those that remove it."""
     if plugin.noun != "plugin":
         words = (plugin.install, f"{directory()}/plugins/{_NAME}", "--consent")
         return [(plugin.program, plugin.noun, *(words if is_wanted else (plugin.uninstall, _NAME)))]
@@ -49,12 +49,13 @@ def is_installed(root: str, client: str) -> bool:
 
 
 def is_current(root: str, client: str) -> bool:
-    """Whether the plugin of this version of the program is installed. Some clients keep a copy of it."""
+    """Whether the plugin of this version of the program is installed. Some clients keep a copy of the plugin."""
     return is_installed(root, client) and _read_record(root, client).get("version") == __version__
 
 
 def install(root: str, client: str, plugin: PluginCommands, files: Iterable[str], environ: Mapping[str, str]) -> None:
-    """Have the client install the plugin, and store the texts of its settings *files* from before.
+    """Have the client install the plugin. The texts of its settings *files* are stored before, so that `uninstall` can
+    restore them.
 
     Raises:
         StorageFailed: A command of the client failed, or the client does not list the plugin afterwards. What the
@@ -78,17 +79,19 @@ def install(root: str, client: str, plugin: PluginCommands, files: Iterable[str]
 
 
 def uninstall(root: str, client: str, plugin: PluginCommands, environ: Mapping[str, str]) -> None:
-    """Have the client remove the plugin, and restore its settings files if they have the same content as before."""
+    """Have the client remove the plugin. Its settings files get their former text back, if the content is the same."""
     _run(commands(plugin, False), environ)
     _put_back(_read_record(root, client)["files"], plugin)
     disk.discard(_record(root, client))
 
 
 def _put_back(texts: dict[str, str | None], plugin: PluginCommands) -> None:
-    """Write the former texts of settings files, byte for byte, where the content is the same; None is no file."""
+    """Write the former *texts* of settings files again, byte for byte, where the content is the same. None stands for a
+    file that did not exist.
+    """
     for path, before in texts.items():
         now = _text(path)
-        if now is None or now == before or _said(now, plugin.beside) != _said(before or "", ()):
+        if now is None or now == before or _content(now, plugin.beside) != _content(before or "", ()):
             continue
         if before is None:
             disk.discard(path)
@@ -98,7 +101,9 @@ def _put_back(texts: dict[str, str | None], plugin: PluginCommands) -> None:
 
 
 def _read_record(root: str, client: str) -> dict[str, Any]:
-    """Return `files`, the texts of the settings files before the installation, and `version` since 0.3."""
+    """Return the record of the installation: `files` has the former texts of the settings files, and `version` is there
+    since 0.3.
+    """
     record: dict[str, Any] = json.loads(disk.read_file(_record(root, client)))
     return record
 
@@ -121,8 +126,8 @@ def _run(wanted: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> str:
     return output
 
 
-def _said(text: str, beside: tuple[str, ...]) -> Any:
-    """Return the content of the settings, without their version, and without keys in *beside* that hold nothing but
+def _content(text: str, beside: tuple[str, ...]) -> Any:
+    """Return the content of settings, to compare it. It lacks the version, and keys in *beside* that hold nothing but
     the removed plugin.
     """
     try:

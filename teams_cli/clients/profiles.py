@@ -39,19 +39,21 @@ class Profile(Record):
     * in *fork* only: `{session_file}`, the newest file that matches the glob *session_file* (with the client's
       variables, `{session_id}`, and `{session_id:.8}` for its beginning); `{profiles}`, the directory of known clients
 
-    *input* is what it reads on standard input: the prompt, or the messages of a resumed turn as JSON. If *introduced*,
-    because it may have none of our hooks, its first prompt also says who it is and who else is there.
+    *input* is what the client reads on standard input: the prompt, or the messages of a resumed turn as JSON. If
+    *introduced* is set, the client may have none of our hooks, so its first prompt also says who the agent is and who
+    else is there.
 
-    *session_id* and *output* say where these are: `preset`, `stdout`, or a `path` in a JSON document (`json`), in one
-    of its items (`items`), or in a line of JSON (`lines`); the last one that matches `match` counts. *usage* finds
-    counts of tokens in the same way: `input`, `cached` and `output` are paths of numbers to add; `each` is the path of
-    an object with counts for each model; `grows` means that it counts since the beginning of its session. If only some
-    versions do, `turn` has the paths for the turn alone: a smaller growth shows that the turn alone was counted.
+    *session_id* and *output* say where the session id and the answer are in the output: `preset`, `stdout`, or a
+    `path` in a JSON document (`json`), in one of its items (`items`), or in a line of JSON (`lines`). The last one that
+    matches `match` counts. *usage* finds counts of tokens in the same way: `input`, `cached` and `output` are paths of
+    numbers to add, and `each` is the path of an object with counts for each model. `grows` means that the client
+    counts from the beginning of its session. If only some of its versions do, `turn` has the paths for the turn alone:
+    a smaller growth then shows that only the turn was counted.
 
-    *once* is the client that gives hooks and server by settings of ours for one run, if the command line can't.
-    A failed turn of a client with a *provider* may be a limit of that provider. *modes* says how the client is held
-    to each level, `ask`, `edit` and `all`: by words, or by `words` and variables to `set`; a text says why it can't
-    be. *permissions* is the default level; without it, the team's setting is.
+    *once* names the client whose settings of ours give a single run the hooks and the server, if options can't. A
+    failed turn of a client with a *provider* may be due to a limit of that provider. *modes* says how the client is
+    held to each level, `ask`, `edit` and `all`: by words, or by `words` and variables to `set`; a text says why this is
+    impossible. *permissions* is the default level; without it, the team's setting applies.
     """
 
     name: Name
@@ -86,24 +88,26 @@ class Profile(Record):
 
     @property
     def has_provider(self) -> bool:
-        """Whether its client can meet a limit of a provider: a shell that runs the prompt can't."""
+        """Whether the client can meet a limit of a provider. A shell that runs the prompt can't."""
         command = self.start[self.start.index("{prompt}") - 1] if "{prompt}" in self.start else ""
         runs_prompt = command.startswith("-") and command.endswith("c") and os.path.basename(self.start[0]) in _SHELLS
         return self.provider and not runs_prompt
 
     def environment(self, inherited: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment for the client: the inherited one without the identity of others, and *own*."""
+        """Return the environment for the client: the *inherited* one without variables that identify another agent, and
+        *own* variables.
+        """
         kept = environments.clean(inherited, self.strip, self.keep)
         return {**kept, **{key: str(value) for key, value in self.set.items()}, **own}
 
 
 def get(name: str, config: Config | None, command: str | None = None) -> Profile:
-    """Return the profile of that name; the user's own come before ours. *command* is the client's command for one
-    agent.
+    """Return the profile with that name; the user's own profiles come before ours. *command* is the client's command
+    for this agent, if the harness needs one.
 
     Raises:
         InvalidValue: There is no such profile, or it takes no command.
-        DamagedRecord: The user's own has the wrong shape.
+        DamagedRecord: The user's own profile has the wrong shape.
     """
     own = config.harness if config else {}
     if name in own:
@@ -121,7 +125,9 @@ def get(name: str, config: Config | None, command: str | None = None) -> Profile
 
 
 def _extended(name: str, own: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return our profile of that name, if there is one and the user's own does not say how to start."""
+    """Return the document of our profile that the user's *own* profile extends. Empty if there is none, or if *own*
+    says how to start the client.
+    """
     own = own or {}
     client = known.find(name) or (known.find("acp") if "acp" in own else None)
     return {**client.profile, "name": name} if client and "start" not in own else {}
@@ -140,8 +146,8 @@ def _commanded(profile: Profile, command: str) -> Profile:
 
 
 def refuse_missing(profile: Profile, config: Config | None, environ: Mapping[str, str]) -> None:
-    """Refuse one of our profiles if its program is not installed, or one that needs the client's command for each agent
-    if that was not given.
+    """Refuse a profile of ours whose program is not installed, and any profile that needs the client's command but was
+    not given one.
 
     Raises:
         NotInstalled: The program is not on the PATH.
@@ -184,8 +190,8 @@ def of_model(profile: Profile, model: str | None) -> list[str]:
 
 
 def brought(profile: Profile, python: str, variables: Iterable[str], level: str | None = None) -> dict[str, list[str]]:
-    """Return the words for `{acp}`, `{hooks}`, `{mcp}` and `{permissions}` in a command line; *variables* are the names
-    of its environment variables.
+    """Return the words for `{acp}`, `{hooks}`, `{mcp}` and `{permissions}` in a command line. *variables* are the names
+    of the client's environment variables.
     """
     hooks, server = known.find(profile.hooks), known.find(profile.mcp)
     return {
@@ -197,8 +203,10 @@ def brought(profile: Profile, python: str, variables: Iterable[str], level: str 
 
 
 def fill(words: list[str], values: Mapping[str, str], brought: Mapping[str, Sequence[str]] | None = None) -> list[str]:
-    """Return the command line with known names in each word replaced, and `{acp}`, `{hooks}`, `{mcp}` and
-    `{permissions}` replaced by the words in *brought*. No shell reads it.
+    """Return the command line with its placeholders replaced: names in *values* within each word, and `{acp}`,
+    `{hooks}`, `{mcp}`, `{model}` and `{permissions}` by the words in *brought*.
+
+    No shell reads the result.
     """
     filled: list[str] = []
     given = brought or {}
@@ -219,13 +227,16 @@ def fill(words: list[str], values: Mapping[str, str], brought: Mapping[str, Sequ
 
 
 def of_place(root: str, variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the values for the place of the teams; *variables* lead our commands there."""
+    """Return the values of `{root}` and `{network}`, which depend on where the teams are stored. *variables* make our
+    commands use that place.
+    """
     in_database = variables.get("TEAMS_STORE", FILES) != FILES
     return {"root": root, "network": "true" if in_database else "false"}
 
 
 def session_file(profile: Profile, session_id: str, variables: Mapping[str, str]) -> str | None:
-    """Return the file in which the client keeps the session; None if it does not exist. *variables* is its environment.
+    """Return the file in which the client keeps the session; None if there is none. *variables* are the client's
+    environment.
 
     Raises:
         InvalidValue: The pattern of the profile names a value that is missing.
@@ -245,7 +256,8 @@ _PATIENCE = 30
 
 
 class Versions:
-    """The *oldest* version that was tried, and the first *other* one that needs something else, if there is one.
+    """The *oldest* version of a client that was tried and, if there is one, the first *other* version that needs
+    something else.
 
     *differs* says what is different from *other* on, and *remedy* what to do about it.
     """
@@ -258,7 +270,7 @@ class Versions:
 
 
 def version_of(program: str, environ: Mapping[str, str]) -> str:
-    """Return what the program says about its version."""
+    """Return what the program prints about its version."""
     import subprocess
 
     try:
@@ -272,7 +284,9 @@ def version_of(program: str, environ: Mapping[str, str]) -> str:
 
 
 def version_trouble(client: Client, printed: str) -> tuple[str, str]:
-    """Return what is wrong with that version of the client, and what to do about it; both empty if nothing is."""
+    """Return what is wrong with the version that the client *printed*, and what to do about it; both are "" if nothing
+    is wrong.
+    """
     version, tried = _version_in(printed), client.versions
     if not version or not tried:
         return "", ""
@@ -284,7 +298,7 @@ def version_trouble(client: Client, printed: str) -> tuple[str, str]:
 
 
 def is_at_least(printed: str, version: str) -> bool:
-    """Whether a program that printed this as its version has that version or a later one."""
+    """Whether a program that *printed* this about its version has the given version or a later one."""
     numbers = [[int(part) for part in each.split(".") if part] for each in (_version_in(printed), version)]
     return numbers[0] >= numbers[1]
 

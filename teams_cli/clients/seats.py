@@ -49,9 +49,11 @@ _LONGEST = 200
 
 
 class Socket:
-    """A client's own socket. Its hooks find its address and token in the environment variables of these names. With one
-    of the words in *holds* in its command line, the client asks its person about messages from it. If *framed*, each
-    line states the version of the protocol.
+    """The socket of a client, which takes messages for it.
+
+    *address* and *token* are the names of the environment variables in which the client's hooks find these. With one of
+    the words in *holds* in its command line, the client asks its person about messages from the socket. If *framed* is
+    set, each line states the version of the protocol.
     """
 
     def __init__(self, address: str, token: str, *, holds: str = "", framed: bool = False) -> None:
@@ -62,9 +64,10 @@ class Socket:
 
 
 class Daemon:
-    """The daemon that runs the tools and hooks of all terminals of a client, in its own process and environment. *word*
-    in its command line tells it from terminals. Its socket is at *path* in the directory that the variable *home*
-    names, else in *directory* below HOME.
+    """The daemon that runs the tools and hooks of all terminals of a client, in its own process and environment.
+
+    *word* in its command line distinguishes it from terminals. Its socket is at *path* below the directory that the
+    variable *home* names, else below *directory* in HOME.
     """
 
     def __init__(self, word: str, *, home: str, directory: str, path: str) -> None:
@@ -74,20 +77,22 @@ class Daemon:
         self._path = path
 
     def address(self, environ: Mapping[str, str]) -> str:
-        """Return the path of its socket, in that environment."""
+        """Return the path of the daemon's socket in the environment *environ*."""
         top = environ.get(self._home) or f"{environ.get('HOME', '')}/{self._directory}"
         return f"{top}/{self._path}"
 
 
 class Seat:
-    """The properties of a client in a terminal. Runs with one of the words in *headless* have no person. It is woken by
-    the first of *ways* that works, and interrupted by those in *stops*. *resume* are the options that open one of its
-    sessions, *first* those that begin one with a prompt, and *set* variables for it. *titles* maps a character in the
-    title of its window to a state.
+    """The properties of a client in a terminal.
 
-    If it *begins_silently*, it calls no hook when it begins a turn that it was woken for: its state is known again at
-    its next tool call or the end of the turn. *serves* is the variable with the password of a client that listens where
-    its options `--port` and `--hostname` say.
+    A run with one of the words in *headless* has no person. The client is woken by the first of *ways* that works, and
+    interrupted by one of *stops*. *resume* are the options that open one of its sessions, *first* those that begin one
+    with a prompt, and *set* has variables for the client. *titles* maps characters in the title of its window to
+    states.
+
+    If *begins_silently* is set, the client calls no hook when it begins a turn for which it was woken. Its state is
+    known again at its next tool call or at the end of the turn. *serves* is the variable with the password of a client
+    that listens at the address in its options `--port` and `--hostname`.
     """
 
     def __init__(
@@ -118,7 +123,7 @@ class Seat:
         self.set = set or {}
 
     def is_headless(self, words: Sequence[str]) -> bool:
-        """Whether a run with that command line takes a single turn, or serves programs."""
+        """Whether a run with that command line has no person: it takes a single turn, or serves programs."""
         return not self.headless.isdisjoint(words[1:])
 
 
@@ -134,7 +139,7 @@ def state_said(event: Mapping[str, Any]) -> TerminalState | None:
 
 
 def permission_for(event: Mapping[str, Any]) -> str | None:
-    """Return in a line what the client asks its person to permit; None if the event does not say."""
+    """Return on one line what the client asks its person to permit; None if the event does not say."""
     given = event.get("tool_input") or event.get("details")
     wish = given if isinstance(given, dict) else {}
     named = (wish.get(key) for key in ("command", "file_path", "filePath", "path"))

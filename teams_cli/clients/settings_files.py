@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Place = tuple[str | int, ...]
 
     class Form(Protocol):
-        """A form of settings: how ours is put in and taken out, and which commands of ours are in it."""
+        """A form of settings files. It puts our entries in, takes them out, and finds our commands among the hooks."""
 
         def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None: ...
 
@@ -47,8 +47,9 @@ class Ours:
 
 
 class Settings:
-    """Settings as JSON. With *hooks*, our hooks are in it; *servers* is the key with the MCP servers; *allowed* are
-    rules by which our commands and tools need no permission. With *comments*, the file may have some.
+    """Settings as JSON. With *hooks*, the file has our hooks, and with *comments* it may have comments.
+
+    *servers* is the key of the MCP servers. *allowed* are the rules by which our commands and tools need no permission.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Settings:
         return data if text == whole else _bytes(text) if document or json_edits.has_comments(text) else None
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
-        """Return the file, which has none of our entries, with them.
+        """Return the file with our entries. It must have none of them yet.
 
         Raises:
             DamagedRecord: The client could not read the file either.
@@ -102,7 +103,7 @@ class Settings:
             yield (self.servers, NAME), ours.client.server_entry(ours.server)
 
     def hook_commands(self, data: bytes) -> list[str]:
-        """Return our commands among its hooks."""
+        """Return our commands among the hooks in the file."""
         document = self._read("", data)[1]
         return [_at(document, place)["command"] for place in _hooks_of_ours(document)]
 
@@ -116,7 +117,7 @@ class Settings:
         return text, document
 
     def _next_of_ours(self, document: dict[str, Any], earlier: dict[str, Any]) -> Place:
-        """Return the place of an entry of ours, the last one first; empty if there is none."""
+        """Return the place of the last entry of ours that is not in *earlier*; empty if there is none."""
         for place in reversed(list(_hooks_of_ours(document)) if self.hooks else []):
             return place if len(_at(document, place[:-1])) > 1 else place[:3]
         rules, kept = _at(document, _ALLOWED), _at(earlier, _ALLOWED)
@@ -146,7 +147,7 @@ def _at(document: Any, place: Place) -> Any:
 
 
 def _bytes(text: str) -> bytes:
-    """Encode settings. Half a surrogate pair, which programs leave that cut texts, is written as an escape."""
+    """Encode settings. Half of a surrogate pair, as it is left by programs that cut texts, is written as an escape."""
     return text.encode(errors="backslashreplace")
 
 
@@ -161,7 +162,7 @@ class Plugin:
         return None if data.startswith(self._lines()[0].encode()) else data
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
-        """Return the plugin.
+        """Return the plugin with our command in it.
 
         Raises:
             InvalidValue: There is another file of that name.
@@ -172,7 +173,7 @@ class Plugin:
         return "".join(command_line if line.startswith(_COMMAND) else line for line in self._lines()).encode()
 
     def hook_commands(self, data: bytes) -> list[str]:
-        """Return the command of ours that the file calls."""
+        """Return a list with the command of ours that the file calls."""
         lines = data.decode(errors="replace").splitlines()
         return [json.loads(line.removeprefix(_COMMAND)) for line in lines if line.startswith(_COMMAND)][:1]
 
@@ -186,7 +187,7 @@ _BLOCK_THERE = re.compile(rf"\n?^{_BLOCK[0]}$.*?^{_BLOCK[1]}$\n?", re.MULTILINE 
 
 
 class Instructions:
-    """Instructions for agents as Markdown, such as AGENTS.md: ours are a block between two invisible lines."""
+    """Instructions for agents as Markdown, such as AGENTS.md. Ours are a block between two invisible lines."""
 
     def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
         """Return the file without our block; None if nothing is left."""
@@ -205,7 +206,7 @@ class Instructions:
         return _BLOCK[0].encode() in data
 
     def hook_commands(self, data: bytes) -> list[str]:
-        """Return nothing: these are words for a model."""
+        """Return an empty list, because instructions have no hooks."""
         return []
 
 
@@ -215,12 +216,12 @@ def taken(path: str) -> errors.InvalidValue:
 
 
 def kept_once(path: str, document: dict[str, Any]) -> str:
-    """Write settings for runs that `teams` opens; returns the path."""
+    """Write settings for runs that `teams` opens, and return the path."""
     return written_once(path, json.dumps(document, indent=2).encode())
 
 
 def written_once(path: str, data: bytes) -> str:
-    """Write a file for runs that `teams` opens, readable by its owner only; returns the path."""
+    """Write a file for runs that `teams` opens, readable only by its owner, and return the path."""
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     temp = f"{path}.{os.getpid()}"
     descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

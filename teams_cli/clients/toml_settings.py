@@ -32,7 +32,7 @@ class Toml:
         does text that only looks like the block.
 
         Raises:
-            DamagedRecord: It is not valid TOML, or our server was moved to a place where it can't be candidate.
+            DamagedRecord: It is not valid TOML, or our server was moved to a place where it can't be found.
         """
         document = _read(path, data)
         if not own_entries.is_our_server(_servers(document).get(own_entries.NAME)):
@@ -73,12 +73,12 @@ class Toml:
         return whole
 
     def hook_commands(self, data: bytes) -> list[str]:
-        """Return nothing: the hooks are in another file."""
+        """Return an empty list, because the hooks are in another file."""
         return []
 
     def without_traces(self, path: str, data: bytes) -> bytes | None:
-        """Return the file without the client's notes that its user trusts hooks which are gone; None if nothing is
-        left.
+        """Return the file without the notes by which the client knows that its user trusts hooks which are gone. None
+        if nothing is left.
         """
         document = _read(path, data)
         noted = document.get("hooks", {}).get("state", {}) if isinstance(document.get("hooks"), dict) else {}
@@ -158,8 +158,10 @@ def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def _candidates(text: str) -> Iterator[str]:
-    """Yield texts that may be the file without our server: without one of the blocks, or without one of its tables.
-    Other lines in the block stay. A block inside a string is tried too; without it, the document differs.
+    """Yield texts that may be the file without our server: each lacks one of our blocks, or one of the tables with our
+    server. Other lines in a block stay.
+
+    A block inside a string is tried, too. Without it the document differs, so the caller rejects that text.
     """
     for begin in _BEGINNING.finditer(text):
         end = _ENDING.search(text, begin.end())
@@ -171,7 +173,7 @@ def _candidates(text: str) -> Iterator[str]:
 
 
 def _has_hook(path: str, key: str) -> bool:
-    """Whether the file has a hook at that place that is not ours."""
+    """Whether the file has a hook that is not ours at the place that *key* names."""
     event, entry, number = key.rsplit(":", 3)[1:]
     try:
         with open(path, "rb") as file:

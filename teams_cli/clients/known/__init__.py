@@ -46,7 +46,7 @@ def get(name: str) -> Client:
 
 
 def unknown(name: str) -> errors.InvalidValue:
-    """Return the error for a name that is unknown, or of a client without settings."""
+    """Return the error for a client that is unknown, or that has no settings."""
     return errors.InvalidValue(f"there is no client {name!r}", f"Clients: {', '.join(installable())}.")
 
 

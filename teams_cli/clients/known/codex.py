@@ -127,7 +127,9 @@ class Codex(Client):
 
 
 def _trusted(hooks: Mapping[str, list[dict[str, Any]]]) -> list[str]:
-    """Return the options that give it these hooks, by event, without a question whether its user trusts them."""
+    """Return the options that give Codex these hooks, by event. Codex then does not ask its user whether to trust
+    them.
+    """
     settings = [f"hooks.{event}=[{', '.join(map(inline, entries))}]" for event, entries in hooks.items()]
     return ["--dangerously-bypass-hook-trust", *(word for setting in settings for word in ("-c", setting))]
 

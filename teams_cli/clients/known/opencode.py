@@ -28,7 +28,7 @@ EDIT = {
 
 
 class OpenCode(Client):
-    """OpenCode. Our plugin in it calls our hooks, and has the forms of its versions 1 and 2."""
+    """OpenCode. It calls our hooks through a plugin of ours, which works in its versions 1 and 2."""
 
     profile: Mapping[str, Any] = {
         "name": "opencode",
