@@ -21,8 +21,10 @@ Roles = dict[str, RoleDefinition]
 
 
 def problems(workflow: Workflow, known_ids: set[str], user_roles: Roles) -> list[Problem]:
-    """All problems, each with its place. *known_ids* are the ids of all tasks, also of those whose form is wrong;
-    *user_roles* are the roles of the user's configuration.
+    """Return all problems of the workflow, each with its place.
+
+    *known_ids* are the ids of all tasks, including those whose form is wrong. *user_roles* are the roles of the user's
+    configuration.
     """
     roles = {**user_roles, **workflow.roles}
     wrong = [*_ids(workflow), *_blockers(workflow, known_ids), *_roles(workflow, roles), *_agents(workflow, roles)]
@@ -86,7 +88,7 @@ def _roles(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
 
 
 def _lineage(role: str, roles: Roles) -> list[str]:
-    """The role and those that it extends; the last is empty if they form a cycle."""
+    """Return the role and those that it extends, one after the other. The last is "" if they form a cycle."""
     line = [ALIASES.get(role, role)]
     while line[-1] in roles:
         parent = roles[line[-1]]["extends"]
@@ -109,7 +111,7 @@ def _agents(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
 
 
 def _directories(workflow: Workflow) -> Iterator[Problem]:
-    """Directories of agents that are not below the repository."""
+    """Yield a problem for each directory of an agent that is not below the repository."""
     for index, agent in enumerate(workflow.agents):
         place = os.path.normpath(agent.cwd or "")
         if os.path.isabs(place) or place.split(os.sep)[0] == os.pardir:
@@ -117,7 +119,7 @@ def _directories(workflow: Workflow) -> Iterator[Problem]:
 
 
 def skills_of(role: str, specialty: str | None, roles: Roles) -> set[str]:
-    """The skills of a worker of that role and specialty."""
+    """Return the skills of a worker with that role and specialty."""
     skills = {specialty} if specialty else set()
     for name in _lineage(role, roles):
         skills.update(roles[name].get("skill", ()) if name in roles else ())
@@ -137,7 +139,9 @@ def _skills(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
 
 
 def required(task: TaskTemplate) -> list[list[str]]:
-    """The required skills of each task that the template creates, as far as its items are known."""
+    """Return the required skills of each task that the template creates, as far as the items of the template are
+    known.
+    """
     items = (task.each.items or []) if task.each else [""]
     return [[model.fill(skill, {"item": item}) for skill in task.require] for item in items]
 
@@ -164,7 +168,7 @@ def _scripts(workflow: Workflow) -> Iterator[tuple[Place, str]]:
 
 
 def _places(workflow: Workflow) -> Iterator[Problem]:
-    """Placeholders without a value."""
+    """Yield a problem for each placeholder that nothing fills."""
     variables = {REPO, *workflow.variables}
     for place, text, also in _texts(workflow):
         for name in model.places(text):
@@ -174,7 +178,9 @@ def _places(workflow: Workflow) -> Iterator[Problem]:
 
 
 def _texts(workflow: Workflow) -> Iterator[tuple[Place, str, set[str]]]:
-    """All texts with placeholders, and the names that these may have besides variables and results."""
+    """Yield all texts with placeholders, each with its place, and with the names that it may use besides variables and
+    results.
+    """
     for index, task in enumerate(workflow.tasks):
         also = {"item"} if task.each else set()
         for key in ("title", "description", "prompt"):

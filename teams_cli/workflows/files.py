@@ -44,7 +44,7 @@ def is_of_massgen(document: Any) -> bool:
 
 
 def massgen_keys(document: dict[str, Any]) -> Iterator[Problem]:
-    """Each key of a configuration of MassGen, with its counterpart in a workflow."""
+    """Yield each key of a configuration of MassGen, with what to write in a workflow instead."""
     agents = document.get("agents")
     for index, row in enumerate(agents if isinstance(agents, list) else []):
         for place, value in _leaves(row, ()):
@@ -65,7 +65,7 @@ _MASSGEN_HINT = "Write it as a workflow, with tasks that say what is to be done:
 
 
 def _leaves(part: Any, place: Place) -> Iterator[tuple[Place, Any]]:
-    """The values in the part, each with its place."""
+    """Yield the values in the part, each with its place. *place* is the place of the part itself."""
     if isinstance(part, dict):
         for key, value in part.items():
             yield from _leaves(value, (*place, str(key)))
@@ -87,14 +87,14 @@ _THEIRS = {
 
 
 class TooManyValues(yaml.YAMLError):
-    """The document is too large, counting all that its aliases repeat."""
+    """Raised for a document that is too large, counting all that its aliases repeat."""
 
 
 def content_of(path: str) -> str:
-    """The content of a file, as text.
+    """Return the content of a file, as text.
 
     Raises:
-        InvalidValue: It can't be read, is too long, or is not UTF-8.
+        InvalidValue: The file can't be read, is too long, or is not UTF-8.
     """
     try:
         data = disk.read_named(path, MAX_FILE + 1)
@@ -108,7 +108,7 @@ def content_of(path: str) -> str:
 
 
 def front_matter(content: str) -> str | None:
-    """The text between the first two fences; None if the content does not begin with a fence."""
+    """Return the text between the first two fences; None if the content does not begin with a fence."""
     lines = content.removeprefix("\ufeff").splitlines()
     if lines and lines[0].rstrip() == FENCE:
         for index, line in enumerate(lines[1:], 1):
@@ -118,10 +118,10 @@ def front_matter(content: str) -> str | None:
 
 
 def parsed(text: str, what: str, hint: str) -> Any:
-    """The document of the YAML text. A refusal calls it *what*, and has the *hint*.
+    """Return the document in a YAML text. An error calls the text *what*, and has the *hint*.
 
     Raises:
-        InvalidValue: It is not valid, or too large.
+        InvalidValue: The text is not valid, or too large.
     """
     try:
         node, document = loaded(text)
@@ -137,11 +137,11 @@ def parsed(text: str, what: str, hint: str) -> Any:
 
 
 def loaded(text: str) -> tuple[yaml.Node | None, Any]:
-    """The YAML text as its node and its document; None for both if it is empty.
+    """Return the node and the document in a YAML text; None for both if the text is empty.
 
     Raises:
-        YAMLError, ValueError, RecursionError: It is not valid.
-        TooManyValues: It has too many values, or contains itself.
+        YAMLError, ValueError, RecursionError: The text is not valid.
+        TooManyValues: The document has too many values, or contains itself.
     """
     loader = yaml.SafeLoader(text)
     try:
@@ -155,7 +155,9 @@ def loaded(text: str) -> tuple[yaml.Node | None, Any]:
 
 
 def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
-    """The number of values of the node, counting all that its aliases repeat."""
+    """Return the number of values in the node, counting all that its aliases repeat. *sizes* has the numbers of nodes
+    that were counted before.
+    """
     size = sizes.get(id(node))
     if size is None:
         sizes[id(node)] = MAX_NODES  # a node that is met again on the way down contains itself
@@ -169,7 +171,7 @@ def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
 
 
 def in_words(error: Any) -> str:
-    """The problem of a value, in our words."""
+    """Return the message of a validation error, in our words."""
     what: str = _WORDS.get(error["type"]) or error["msg"].removeprefix("Value error, ")
     for words, ours in _THEIRS.items():
         what = what.replace(words, ours)
@@ -185,10 +187,11 @@ class WorkflowNotFound(errors.NotFound):
 
 
 def path_of(workflow: str, directory: str) -> str:
-    """The file of a workflow: a path, or the name of a shipped one, else of one in ./workflows.
+    """Return the file of a workflow. *workflow* is a path, the name of a shipped workflow, or else the name of one in
+    ./workflows.
 
     Raises:
-        WorkflowNotFound: There is none; the hint names all.
+        WorkflowNotFound: There is no such workflow; the hint names all that there are.
     """
     if os.sep in workflow or "." in workflow:  # names have neither
         places = [os.path.join(directory, workflow)]
@@ -206,10 +209,10 @@ def path_of(workflow: str, directory: str) -> str:
 
 
 def read(path: str, roles: Roles | None = None) -> Workflow:
-    """The workflow in a file; *roles* are those that the user's configuration defines.
+    """Return the workflow in a file. *roles* are those that the user's configuration defines.
 
     Raises:
-        InvalidValue: It has problems; the message names all, each with its line and field.
+        InvalidValue: The workflow has problems; the message names all, each with its line and field.
     """
     content = content_of(path)
     text = front_matter(content)
@@ -230,7 +233,9 @@ def read(path: str, roles: Roles | None = None) -> Workflow:
 
 
 def _unknown_workflows(workflow: Workflow, directory: str) -> Iterator[Problem]:
-    """Workflows of roles that don't exist, neither by name nor beside this one."""
+    """Yield a problem for each workflow that a role names and that does not exist, neither by name nor beside this
+    workflow.
+    """
     for name, definition in workflow.roles.items():
         if followed := definition.get("workflow"):
             try:
@@ -240,7 +245,7 @@ def _unknown_workflows(workflow: Workflow, directory: str) -> Iterator[Problem]:
 
 
 def refuse_massgen(path: str, text: str) -> None:
-    """Raises InvalidValue: The text is a configuration of MassGen; the message has our word for each of its keys."""
+    """Refuse a text that is a configuration of MassGen. The message says for each of its keys what to write instead."""
     try:
         document, lines, _ = _parse(text, path)
     except errors.InvalidValue:
@@ -258,7 +263,7 @@ def _listed(path: str, problems: list[tuple[int, str]], what: str) -> str:
 
 
 def _parse(text: str, path: str) -> tuple[Any, dict[Place, int], list[Problem]]:
-    """The YAML document, the line of each place, and the keys that are given twice."""
+    """Return the YAML document, the line of each place in it, and a problem for each key that is given twice."""
     try:
         node, document = loaded(text)
         lines: dict[Place, int] = {}
@@ -291,7 +296,9 @@ def _walk(node: yaml.Node, place: Place, lines: dict[Place, int]) -> Iterator[Pr
 
 
 def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Problem]]:
-    """The workflow and its problems. Parts of the wrong form are left out, so that the others are checked."""
+    """Return the workflow, or None, and its problems. Parts of the wrong form are left out, so that the others are
+    checked.
+    """
     rows = document.get("tasks") if isinstance(document, dict) else None
     ids = {row["id"] for row in rows or () if isinstance(row, dict) and isinstance(row.get("id"), str)}
     problems: list[Problem] = []
@@ -310,7 +317,7 @@ def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Proble
 
 
 def _without(document: Any, places: list[Place]) -> Any:
-    """The document without the innermost parts at these places."""
+    """Return the document without the innermost parts at these places."""
     doomed = {_reached(document, place) for place in places}
 
     def copy(part: Any, place: Place) -> Any:
@@ -355,7 +362,7 @@ def _field(place: Place) -> str:
 
 
 def describe(path: str, problems: list[errors.TeamsError]) -> dict[str, Any] | None:
-    """The row of a workflow in a list; None, and one more of *problems*, if it can't be read."""
+    """Return the row of a workflow in a list. If it can't be read, return None, and add the error to *problems*."""
     try:
         workflow = read(path)
     except errors.TeamsError as problem:

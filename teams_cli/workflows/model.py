@@ -38,7 +38,7 @@ TAKEN_VARIABLES = frozenset({"item", "result"})
 
 
 def _as_text(value: object) -> object:
-    """The text of a scalar: YAML reads `yes`, `3` and `1.5` as other types, and variables and settings are text."""
+    """Return a scalar as text. YAML reads `yes`, `3` and `1.5` as other types, but variables and settings are text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value) if isinstance(value, int | float) else value
@@ -115,7 +115,7 @@ Script = Annotated[Prose, Field(max_length=MAX_SCRIPT)]
 
 
 class Form(BaseModel):
-    """A part of the front matter; it refuses unknown keys."""
+    """A part of the front matter. Unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -128,9 +128,9 @@ class Variable(Form):
 
 
 class Each(Form):
-    """The items for each of which a task is created: a list, or a command that prints one a line.
+    """The items for which tasks are created, one for each: a list, or a command that prints one item per line.
 
-    Output with NUL characters is split at these instead, for names with line breaks.
+    If the output has NUL characters, it is split at these instead, so that items may have line breaks.
     """
 
     items: list[Value] | None = None
@@ -144,7 +144,7 @@ class Each(Form):
 
 
 class TaskTemplate(Form):
-    """A task of the workflow, or with `each` many of them."""
+    """A task of the workflow. With `each`, it is a template for many tasks."""
 
     id: Name
     title: Title
@@ -164,7 +164,9 @@ class TaskTemplate(Form):
 
 
 class AgentTemplate(Form):
-    """A kind of worker, and their number. Harness, model and permissions are those of the run, unless given here."""
+    """A kind of worker, and how many there are of it. Harness, model and permissions are those of the run, unless given
+    here.
+    """
 
     name: Name | None = None
     role: Name = MEMBER
@@ -179,13 +181,15 @@ class AgentTemplate(Form):
 
 
 class Verdict(Form):
-    """The pattern of the verdict in the leader's answer: its first group, or the whole match."""
+    """The pattern by which the verdict is found in the leader's answer. The verdict is its first group, or the whole
+    match.
+    """
 
     pattern: Annotated[Prose, AfterValidator(_pattern)]
 
 
 class Synthesis(Form):
-    """The script or the prompt by which the leader makes one answer of all results."""
+    """The script or the prompt with which the leader makes one answer from all results."""
 
     run: Script | None = None
     prompt: Prose | None = None
@@ -217,16 +221,16 @@ class Workflow(Form):
     synthesize: Synthesis = Synthesis()
 
     def template(self, task_id: str) -> TaskTemplate:
-        """The task of that id."""
+        """Return the task with that id."""
         return next(task for task in self.tasks if task.id == task_id)
 
     def ordered(self) -> list[TaskTemplate]:
-        """The tasks, each after its blockers, which must not form a cycle."""
+        """Return the tasks, each after its blockers, which must not form a cycle."""
         by_id = {task.id: task for task in self.tasks}
         return [by_id[key] for key in ordering.in_order({key: task.blocked_by for key, task in by_id.items()})]
 
     def to_json(self) -> dict[str, Any]:
-        """The front matter as it can be read again."""
+        """Return the front matter as JSON, from which it can be read again."""
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
@@ -235,21 +239,23 @@ RESULT = "result."
 
 
 def instance(template: str, number: int) -> str:
-    """The key of the task that `each` creates from the template for the item of that number, from 1."""
+    """Return the key of the task that `each` creates from the template for the item with this number. The first item
+    has number 1.
+    """
     return f"{template}-{number}"
 
 
 def made_of(key: str) -> str:
-    """The template from which `each` created the task with that key; empty if none did."""
+    """Return the id of the template from which `each` created the task with this key; "" if none did."""
     template, _, number = key.rpartition("-")
     return template if number.isdigit() else ""
 
 
 def places(text: str) -> list[str]:
-    """The names in the placeholders of *text*, in order."""
+    """Return the names in the placeholders of *text*, in order."""
     return _PLACE.findall(text)
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """The text with values in place of placeholders; a placeholder without a value stays."""
+    """Return the text with values in place of placeholders. A placeholder without a value stays."""
     return _PLACE.sub(lambda place: values.get(place[1], place[0]), text)

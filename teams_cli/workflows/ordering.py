@@ -8,10 +8,10 @@ from graphlib import CycleError, TopologicalSorter
 
 
 def in_order(waits: Mapping[str, Collection[str]]) -> list[str]:
-    """The keys, each after those that it *waits* for, else in their given order.
+    """Return the keys, each after those that it *waits* for, and otherwise in their given order.
 
     Raises:
-        CycleError: Some wait for each other.
+        CycleError: Some keys wait for each other.
     """
     place = {key: number for number, key in enumerate(waits)}
     sorter = TopologicalSorter({key: [each for each in wanted if each in place] for key, wanted in waits.items()})
@@ -26,7 +26,9 @@ def in_order(waits: Mapping[str, Collection[str]]) -> list[str]:
 
 
 def circle(waits: Mapping[str, Collection[str]]) -> list[str]:
-    """A cycle of keys that wait for each other, from the one given first back to itself; empty if there is none."""
+    """Return a cycle of keys that wait for each other, from the key that was given first back to itself; empty if there
+    is none.
+    """
     try:
         TopologicalSorter(waits).prepare()
     except CycleError as error:

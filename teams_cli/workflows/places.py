@@ -8,7 +8,7 @@ LOCAL = "workflows"
 
 
 def paths(directory: str) -> list[str]:
-    """The files of the shipped workflows, then of those in ./workflows."""
+    """Return the files of the shipped workflows, then of those in ./workflows."""
     files: list[str] = []
     for place in directories(directory):
         names = sorted(os.listdir(place)) if os.path.isdir(place) else []
@@ -17,7 +17,7 @@ def paths(directory: str) -> list[str]:
 
 
 def directories(directory: str) -> list[str]:
-    """The directories of workflows: shipped ones first, so that a checkout can't replace them."""
+    """Return the directories with workflows. The shipped ones come first, so that a checkout can't replace them."""
     here = os.path.dirname(os.path.abspath(__file__))
     shipped, local = os.path.join(here, "shipped"), os.path.join(directory, LOCAL)
     if not os.path.isdir(shipped):  # the program runs from a checkout

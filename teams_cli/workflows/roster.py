@@ -33,8 +33,9 @@ _OF_RUNS = {"prompt", "attempts", "each"}
 
 
 class ListedTask(TaskTemplate):
-    """A task of a list, which can be reserved *for* a member, and completed *after* others. In a workflow it can't, as
-    there are no members yet, and tasks end with their commands.
+    """A task in a list. It can be kept for a member, and completed only after others.
+
+    Tasks of a workflow lack both: there are no members yet, and tasks end with their commands.
     """
 
     keep_for: Name | None = Field(default=None, alias="for")
@@ -46,10 +47,11 @@ _LIST_HINT = f"Give a list of {{{', '.join(_KEYS)}}}, as the `tasks` of a workfl
 
 
 def read_task_list(content: str, form: type[T]) -> list[T]:
-    """The tasks that the text lists in YAML or JSON. The id of a task without one is its number in the list, from 1.
+    """Return the tasks that the text lists in YAML or JSON. A task without an id gets its number in the list, from 1,
+    as its id.
 
     Raises:
-        InvalidValue: It is no such list; names the problems.
+        InvalidValue: The text is no list of tasks; the error names the problems.
     """
     document = files.parsed(files.front_matter(content) or content, "the list of tasks", _LIST_HINT)
     listed = _validated(document.get("tasks") if isinstance(document, dict) else document, form)
@@ -75,12 +77,12 @@ def _validated(rows: Any, form: type[T]) -> list[T]:
 
 
 def _in_words(place: int | str, *keys: int | str, what: str) -> str:
-    """The problem of a task, which is counted from 1, or of one of its keys."""
+    """Return a phrase with the task, counted from 1, the keys that lead to the problem, and *what* is wrong."""
     return " ".join([f"task {int(place) + 1}:", *map(str, keys), what])
 
 
 def _with_ids(rows: list[Any]) -> list[Any]:
-    """The tasks, each with an id: its own, else its number in the list. A title alone is a task."""
+    """Return the tasks, each with an id: its own, else its number in the list. A title alone is a task."""
     listed = []
     for place, row in enumerate(rows, 1):
         given = {"title": row} if isinstance(row, str) else row
@@ -108,7 +110,7 @@ def _lines(value: object) -> object:
 
 
 def _known_by_title(rows: object) -> object:
-    """The tasks; the id of a task without one is made of its title, so that it is the same each time."""
+    """Return the tasks, each with an id. A missing id is made from the title, so that it is the same each time."""
     if not isinstance(rows, list):
         return rows
     taken = {task.get("id") for task in rows if isinstance(task, dict)}
@@ -125,7 +127,7 @@ def _known_by_title(rows: object) -> object:
 
 
 class MemberTemplate(Form):
-    """A member of the team; with a harness, it is started."""
+    """A member of the team. A member with a harness is started."""
 
     name: Name
     role: Name = MEMBER
@@ -137,7 +139,7 @@ class MemberTemplate(Form):
 
 
 class Roster(Form):
-    """The members of the team of a repository, and its rules, pages and tasks from the start."""
+    """The team of a repository: its members, and the rules, pages and tasks with which it begins."""
 
     name: Name
     members: list[MemberTemplate] = Field(default=[], max_length=MAX_AGENTS)
@@ -172,7 +174,7 @@ class Roster(Form):
 
 
 def place(directory: str) -> str:
-    """The nearest `teams.yaml`, in the directory or one above it, up to the top of the repository."""
+    """Return the nearest `teams.yaml`, in the directory or one above it, up to the top of the repository."""
     top = os.path.abspath(directory)
     last = environment.checkout_around(top)
     while not os.path.isfile(f"{top}/{FILE}"):
@@ -184,10 +186,10 @@ def place(directory: str) -> str:
 
 
 def read(path: str) -> Roster:
-    """The roster in that file.
+    """Return the roster in the file.
 
     Raises:
-        InvalidValue: It is no roster; names all problems.
+        InvalidValue: The file is no roster; the error names all problems.
     """
     content = files.content_of(path)
     document = files.parsed(content, path, _HINT)
@@ -209,11 +211,12 @@ def read(path: str) -> Roster:
 
 
 def tasks_of(roster: Roster, path: str) -> list[TaskTemplate]:
-    """The tasks of the roster, or of the workflow that it names: a file beside it, or the name of a workflow.
+    """Return the tasks of the roster, or those of the workflow that it names: a file beside the roster, or the name of
+    a workflow.
 
     Raises:
         InvalidValue: The file is no workflow, or its tasks have `each`, which works only in a run.
-        WorkflowNotFound: There is none.
+        WorkflowNotFound: There is no such workflow.
     """
     if roster.workflow is None:
         return [*roster.tasks]
@@ -221,7 +224,9 @@ def tasks_of(roster: Roster, path: str) -> list[TaskTemplate]:
 
 
 def descriptions(path: str) -> dict[str, str]:
-    """The descriptions of agents in the files `.claude/agents/*.md` beside the roster, by name."""
+    """Return the descriptions of agents in the files `.claude/agents/*.md` beside the roster, by the names of the
+    agents.
+    """
     by_name: dict[str, str] = {}
     directory = f"{os.path.dirname(path)}/{_AGENTS}"
     for name in sorted(os.listdir(directory)) if os.path.isdir(directory) else ():
