@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def offered() -> list[Command]:
-    """The commands that programs may request, in the order of the help."""
+    """Return the commands that programs may request, in the order of the help."""
     return [command for command in commands.every().values() if not command.at_shell]
 
 
@@ -41,52 +41,54 @@ _OF_ALL = {"--as": AS, "--team": TEAM}
 
 
 def in_calls(text: str, written: Callable[[Command, Arguments], str]) -> str:
-    """The text with every command and its arguments replaced as *written* for programs; of a command in a sentence only
-    the name.
+    """Return the text with every command and its arguments replaced by the result of *written*. Of a command in a
+    sentence, only the name is replaced.
     """
 
     def call(found: re.Match[str]) -> str:
         command = commands.get(found[1])
-        said = _arguments(command, found[2]) if _ENDS.match(text, found.end()) else None
-        return written(command, ()) + found[2] if said is None else written(command, said)
+        arguments = _arguments(command, found[2]) if _ENDS.match(text, found.end()) else None
+        return written(command, ()) + found[2] if arguments is None else written(command, arguments)
 
     return _COMMAND.sub(call, text)
 
 
 def _arguments(command: Command, words: str) -> Arguments | None:
-    """The parameters that the words behind a command give, each with its value; None if the words are not arguments."""
-    places, said, tokens = command.places, [], _WORD.findall(words)
+    """Return the parameters that the words behind a command give, each with its value. None if the words are no
+    arguments.
+    """
+    places, arguments, tokens = command.places, [], _WORD.findall(words)
     while tokens:
         token = tokens.pop(0)
         if not token.startswith("--"):
             if not places:
                 return None
-            said.append((places.pop(0), token))
+            arguments.append((places.pop(0), token))
         elif (option := command.options.get(token, _OF_ALL.get(token))) and (option.flag or tokens):
-            said.append((option, "true" if option.flag else tokens.pop(0)))
+            arguments.append((option, "true" if option.flag else tokens.pop(0)))
         else:
             return None
-    return said
+    return arguments
 
 
 def parameters(command: Command) -> list[Parameter]:
-    """The parameters that a request of the command may have."""
+    """Return the parameters that a request of the command may have."""
     return [parameter for parameter in command.own if not parameter.at_shell]
 
 
 def snake_case(key: str) -> str:
-    """`blocked_by`, as tools and functions are called."""
+    """Return the key unchanged, as in `blocked_by`: the spelling of tools and functions."""
     return key
 
 
 def camel_case(key: str) -> str:
-    """`blockedBy`, as in the files."""
+    """Return the key in the spelling of files: `blockedBy` for `blocked_by`."""
     first, *rest = key.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
 
 def schema(name: str, spelling: Spelling) -> dict[str, Any]:
-    """The JSON Schema of a request of the command."""
+    """Return the JSON Schema for a request of the command."""
     derived = _model(name, spelling).model_json_schema()
     properties = derived.get("properties", {})
     for field in properties.values():
@@ -97,7 +99,7 @@ def schema(name: str, spelling: Spelling) -> dict[str, Any]:
 
 
 def _without_null(field: dict[str, Any]) -> None:
-    """Remove null and its default from optional fields: models read the schema with every call."""
+    """Remove null and its default from an optional field, because models read the schema with every call."""
     field.pop("default", None) if field.get("default", ...) in (None, False, []) else None
     options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
     if len(options) == 1:
@@ -106,13 +108,13 @@ def _without_null(field: dict[str, Any]) -> None:
 
 
 def values(name: str, given: object, spelling: Spelling) -> dict[str, Any]:
-    """The values of the command's own parameters, from a request's JSON.
+    """Return the values of the command's own parameters, from the JSON of a request, *given*.
 
     Raises:
         InvalidValue: A field is missing, unknown, or not of its type; the message names it.
     """
     if given == {} and not _needs_something(name):
-        return dict(_unsaid(name))
+        return dict(_defaults(name))
     from pydantic import ValidationError
 
     from teams_cli.records.validation import first_problem
@@ -127,32 +129,32 @@ def values(name: str, given: object, spelling: Spelling) -> dict[str, Any]:
         known = ", ".join(spelling(parameter.key) for parameter in parameters(command))
         called = name.replace("-", "_") if spelling is snake_case else name
         raise errors.InvalidValue(first_problem(error), f"{called} takes {known or 'nothing'}.") from None
-    return _unsaid(name) | {
+    return _defaults(name) | {
         key: value for key, value in checked if key in checked.model_fields_set and value is not None
     }
 
 
 @cache
 def _in_files(name: str) -> dict[str, str]:
-    """The names of the parameters in requests, by their names in files."""
+    """Return the names of the parameters in requests, by their names in files."""
     return {camel_case(key): key for parameter in parameters(commands.get(name)) for key in parameter.spellings}
 
 
 @cache
 def _needs_something(name: str) -> bool:
-    """Whether a request of the command needs any value."""
+    """Whether a request of the command must have any value."""
     return any(parameter.required or parameter.needed for parameter in parameters(commands.get(name)))
 
 
 @cache
-def _unsaid(name: str) -> dict[str, Any]:
-    """The defaults of the command's own parameters."""
+def _defaults(name: str) -> dict[str, Any]:
+    """Return the defaults of the command's own parameters."""
     return {parameter.name: parameter.default for parameter in commands.get(name).own}
 
 
 @cache
 def _model(name: str, spelling: Spelling) -> type[BaseModel]:
-    """The pydantic model of a request, derived from the declaration of its command."""
+    """Return the pydantic model of a request, derived from the declaration of its command."""
     from pydantic import ConfigDict, create_model
 
     fields: Any = {parameter.name: _field(parameter, spelling) for parameter in parameters(commands.get(name))}
@@ -180,15 +182,16 @@ def _field(parameter: Parameter, spelling: Spelling) -> tuple[Any, Any]:
 
 
 def _several(value: Any) -> Any:
-    """One text alone is as good as a list of it."""
+    """Return a single text as a list of one; any other value is returned unchanged."""
     return [value] if isinstance(value, str) else value
 
 
 class Sender:
-    """The team and the caller that a request names itself, as other systems do."""
+    """The team and the caller, if the request itself names them, as requests of other systems do."""
 
     def __init__(self, command: Command, given: Mapping[str, Any]) -> None:
-        """Take team and caller out of the values *given*; *rest* has those of the command.
+        """Take team and caller out of the values *given*. The attribute `rest` has the remaining values, for the
+        command.
 
         Raises:
             InvalidValue: Team or caller are not valid.
@@ -200,17 +203,17 @@ class Sender:
         info = _INFO.get(command.name, "")
         about = self._taken(info) if info else ""
         known = about if isinstance(about, dict) else {"": about} if about else {}
-        said = {camel_case(key): value for key, value in known.items()}
-        if said.keys() - set(_OF_INFO):
+        named = {camel_case(key): value for key, value in known.items()}
+        if named.keys() - set(_OF_INFO):
             raise errors.InvalidValue(f"{camel_case(info)} must be an object", f"It has {', '.join(_OF_INFO)}.")
-        self.agent, self.display, self.type = (_word(key, said.get(key, "")) for key in _OF_INFO)
+        self.agent, self.display, self.type = (_word(key, named.get(key, "")) for key in _OF_INFO)
 
     def _taken(self, key: str) -> Any:
         found = [self.rest.pop(each, None) for each in (key, camel_case(key))]
         return next((value for value in found if value is not None), "")
 
     def known_as(self, agent: str) -> str:
-        """The name of the sender, who is *agent* by other signs.
+        """Return the name of the sender. *agent* is the name that the server knows by other means, or "".
 
         Raises:
             InvalidValue: The request names another sender, or none.
@@ -233,8 +236,8 @@ def _word(key: str, value: Any) -> str:
 
 
 def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sender | None = None) -> Call:
-    """The call of one request by that agent, with the server's store and configuration, and its team by default. If a
-    rule says `ask`, the human is asked.
+    """Return the call of one request by that agent. It has the store and the configuration of the server, *base*, and
+    by default its team. If a rule says `ask`, the human is asked.
     """
     team = team or base.said_team
     caller = None
@@ -249,16 +252,16 @@ def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sen
 
 
 def _source(base: Call, key: str, value: str) -> tuple[str, str]:
-    """The value and where it came from: the request, unless the server was started with it."""
+    """Return the value and where it came from: the request, unless the server was started with the same value."""
     known = base.sources.get(key, ("", "unset"))
     return known if value == known[0] else (value, "request")
 
 
 def answer(call: Call, name: str, given: Mapping[str, Any], spelling: Spelling = snake_case) -> Any:
-    """Run the command with the values of a request; its document.
+    """Run the command with the values of a request, and return its document.
 
     Raises:
-        TeamsError: It is refused.
+        TeamsError: The command is refused.
     """
     command = commands.get(name)
     document = command.answer(call, values(name, given, spelling))

@@ -23,7 +23,7 @@ _IDLE_ROUNDS = 30
 
 
 class Watchers:
-    """The watchers of a server, by team."""
+    """Watches teams for the requests of a server, with one thread per team."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -48,7 +48,7 @@ class Watchers:
             self._listeners.get(team, {}).pop(listener, None)
 
     def close(self) -> None:
-        """End all threads and wake all waiting requests."""
+        """End all threads, and wake all requests that wait."""
         self.closed = True
         for team in list(self._listeners):
             self._tell(team, EVERY_TOPIC)
@@ -101,11 +101,11 @@ class Watchers:
 
 
 class Departed(Exception):
-    """The client is gone, or the server ends: nobody waits for the answer any more."""
+    """Raised when nobody waits for the answer, because the client is gone or the server ends."""
 
 
 class Requester:
-    """Whether the client of a request is still there; wakes what waits for it when it is not."""
+    """Knows whether the client of a request is still there, and wakes what waits for the client when it is gone."""
 
     def __init__(self) -> None:
         self.is_gone = False
@@ -117,13 +117,13 @@ class Requester:
         return bool(self._wake)
 
     def leave(self) -> None:
-        """End every wait on the client's behalf."""
+        """End every wait of the request, because its client is gone."""
         self.is_gone = True
         for event in list(self._wake):
             event.set()
 
     def wait(self, event: threading.Event, timeout: float) -> bool:
-        """Wait for the event.
+        """Wait for the event, at most *timeout* seconds. Return whether it happened.
 
         Raises:
             Departed: The client is gone.
@@ -137,7 +137,7 @@ class Requester:
 
 
 class SharedWatch:
-    """A watch for one request, woken by the team's watcher."""
+    """A watch of a team for one request, woken by the watcher of the team."""
 
     slow = ""
     heard = EVERY_TOPIC
@@ -150,14 +150,14 @@ class SharedWatch:
         watchers.listen(team, self._event.set, topics)
 
     def wait(self, timeout: float) -> bool:
-        """Block until anything may have changed since the last call; False when *timeout* seconds ran out."""
+        """Block until anything may have changed since the last call. Return False if *timeout* seconds passed first."""
         happened = self._client.wait(self._event, timeout)
         if happened:  # otherwise what happens right now is for the next time
             self._event.clear()
         return happened
 
     def fileno(self) -> None:
-        """There is nothing to select on."""
+        """Return None: there is no file descriptor to select on."""
 
     def close(self) -> None:
         """Stop watching."""
@@ -175,5 +175,5 @@ class WatchedStore:
         return getattr(self._watchers.store, name)
 
     def watch(self, team: str, topics: Topics = None) -> Watch:
-        """Watch the team for changes."""
+        """Return a watch of the team, whose waits end when the client is gone."""
         return SharedWatch(self._watchers, team, topics, self._client)
