@@ -37,7 +37,7 @@ _TEAM, _AGENT = "probe", "probe"
 def examine(
     client: str, root: str, config: Config | None, environ: Mapping[str, str], directory: str, turn: bool
 ) -> Iterator[Finding]:
-    """Test everything that the client's hooks need; with *turn*, also a real turn.
+    """Test everything that the client's hooks need; with *turn*, also have the client take a turn.
 
     A finding of the level `good` says that something is right.
     """
@@ -70,7 +70,7 @@ def examine(
 
 
 def _scratch(top: str) -> FileStore:
-    """A temporary team in which the probe has mail."""
+    """Create a temporary team below *top*, in which the agent of the test has mail. Return its store."""
     store = FileStore(f"{top}/root")
     joining.spawn_team(store, _TEAM, Caller("lead"))
     joining.join(store, _TEAM, Caller(_AGENT))
@@ -83,7 +83,7 @@ def _environment(store: FileStore) -> dict[str, str]:
 
 
 def _try_command(client: Client, command: str, environ: Mapping[str, str]) -> Finding:
-    """Run the hook as the client would, after a tool call, with mail waiting."""
+    """Run the hook *command* as the client would after a tool call, with mail waiting. Return what was found."""
     speaks = known.get(command.split()[-1]).dialect or COMMON
     given = json.dumps({"hook_event_name": speaks.after_tool})
     with TemporaryDirectory() as top:
@@ -139,13 +139,13 @@ _VARIABLES = ("TEAMS_HOME", "XDG_CONFIG_HOME")
 
 
 def roots_apart(root: str, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """A finding for each client whose settings name another root."""
+    """Yield a finding for each client whose settings name another root for the teams."""
     for client in known.all_clients():
         for place in settings_files.of_user(client.name, environ.get("HOME") or "/", environ) if client.home else ():
-            for said in _environments(_document(place.path)):
+            for variables in _environments(_document(place.path)):
                 where = f"{client.name}: {place.path}"
                 try:
-                    theirs = environment.root_directory(None, {**environ, **said})[0]
+                    theirs = environment.root_directory(None, {**environ, **variables})[0]
                 except errors.TeamsError as error:
                     yield finding(where, "warning", error.message, error.hint)
                     continue
@@ -155,7 +155,7 @@ def roots_apart(root: str, environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _document(path: str) -> Any:
-    """The parsed settings; None if they can't be read, which another finding says."""
+    """Return the settings in the file at *path*; None if they can't be read, which another finding reports."""
     import json
     import tomllib
 
@@ -168,7 +168,7 @@ def _document(path: str) -> Any:
 
 
 def _environments(document: Any) -> Iterator[dict[str, str]]:
-    """The variables of `teams` that the settings give to processes of the client."""
+    """Yield the variables of `teams` that the settings give to processes of the client."""
     if isinstance(document, dict):
         own = {key: document[key] for key in _VARIABLES if isinstance(document.get(key), str) and document[key]}
         if own and not any("{" in value for value in own.values()):  # which the client fills in

@@ -37,10 +37,10 @@ def examine(
     environ: Mapping[str, str] | None = None,
     directory: str = "",
 ) -> list[Finding]:
-    """Examine all teams, or *only* one, and the user's rules, also those in OpenCode's own directory. With *fix*, make
-    the repairs that lose nothing.
+    """Examine all teams, or *only* one, and the user's rules, including those in OpenCode's own directory, *opencode*.
+    With *fix*, make the repairs that lose nothing.
 
-    Each finding has a level (`problem`, `warning`, `fixed`), where, what, and what to do about it.
+    Each finding has a level (`problem`, `warning` or `fixed`), where and what the problem is, and what to do about it.
     """
     if only and only not in store.teams():
         teams.get(store, only)
@@ -62,7 +62,7 @@ def examine(
 
 
 def _rules(config: Config, defined: set[str], directory: str) -> Iterator[Finding]:
-    """Rules without effect, as those of a misspelt command: they forbid nothing."""
+    """Yield a finding for each rule that has no effect, such as one for a misspelt command, which forbids nothing."""
     for operation, by_role in config.permission.get("tool", {}).items():
         place = f"permission.tool.{operation}"
         yield from _unknown_operations(place, [operation] if operation != "*" else [])
@@ -70,18 +70,18 @@ def _rules(config: Config, defined: set[str], directory: str) -> Iterator[Findin
             yield _idle_rule(f"{place}.{role}", f"there is no role {role!r}", "`teams define-role` makes one.")
     for name, definition in config.agent.items():
         yield from _unknown_operations(f"agent.{name}", definition.get("allow", []) + definition.get("deny", []))
-        if said := definition.get("workflow"):
+        if workflow := definition.get("workflow"):
             from teams_cli.workflows import files
 
             try:
-                files.path_of(said, directory)
+                files.path_of(workflow, directory)
             except files.WorkflowNotFound as missing:
                 what = f"{missing.message}, which the role {name} is to follow"
                 yield {"level": "problem", "where": f"config.json: agent.{name}", "what": what, "remedy": missing.hint}
 
 
-def _unknown_operations(place: str, said: list[str]) -> Iterator[Finding]:
-    for name in said:
+def _unknown_operations(place: str, names: list[str]) -> Iterator[Finding]:
+    for name in names:
         if name not in roles.operations():
             remedy = f"Operations: {', '.join(roles.operations())}."
             yield _idle_rule(place, f"there is no operation {name!r}", remedy)
@@ -96,7 +96,9 @@ def _changes_nothing(where: str, why: str, remedy: str) -> Finding:
 
 
 def _keepers(store: Store, team: Team) -> Iterator[Finding]:
-    """Suspended keepers of this machine: their agents neither work nor end."""
+    """Yield a finding for each supervisor on this machine that is suspended, so that its agent neither works nor
+    ends.
+    """
     for session, _ in store.scan(team.name, SESSION, []):
         if not session.ended and (pid := ending.frozen_keeper(session)):
             what = f"the keeper of {session.agent}, process {pid}, is stopped"
@@ -119,7 +121,7 @@ def _team(store: Store, team: Team, fix: bool) -> Iterator[Finding]:
 
 
 def _lost_roles(team: Team, config: Config) -> Iterator[Finding]:
-    """Members whose role was removed from `config.json`: they may change nothing."""
+    """Yield a finding for each member whose role was removed from `config.json`. Such a member may change nothing."""
     for member in team.roster():
         if member.active and roles.role_for(member.role, team, config) is None:
             what = f"{member.agent_id} may change nothing, as its role {member.role} is defined nowhere"
@@ -128,7 +130,9 @@ def _lost_roles(team: Team, config: Config) -> Iterator[Finding]:
 
 
 def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Detached clients in a closed team, which were watched when it was closed, or never ended."""
+    """Yield a finding for each detached client that still runs in a closed team. Either somebody watched it when the
+    team was closed, or it did not end. With *fix*, end these clients.
+    """
     there = sitting.unattended_agents(store, team.name, environ)
     left = sitting.end_all_unattended(store, team.name, environ) if fix else there
     for name in there:
@@ -138,7 +142,7 @@ def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str])
 
 
 def _worktrees(store: Store, team: Team) -> Iterator[Finding]:
-    """Worktrees in a closed team: nobody works in them, and their branches stay for ever."""
+    """Yield a finding for each worktree of a closed team. Nobody works in it, and its branch would stay for ever."""
     for tree in worktrees.all_of(store, team.name) if team.state == "closed" else []:
         done = "remove" if tree.state == "empty" else "merge"
         what = f"{tree.agent} has left a worktree, {tree.path}, on {tree.branch}"
@@ -146,7 +150,9 @@ def _worktrees(store: Store, team: Team) -> Iterator[Finding]:
 
 
 def _isolation(store: Store, team: Team) -> Iterator[Finding]:
-    """Agents that do not have what is to be theirs alone: a tree that git knows, their branch in it, their ports."""
+    """Yield a finding for each agent that lacks what should be its own: a worktree that git knows, its branch in the
+    worktree, or its ports.
+    """
     every = [session for session, _ in store.scan(team.name, SESSION, [])]
     for session, what in isolation.broken(every):
         remedy = f"Stop it and look: teams stop-agent {session.agent}; teams worktree list --team {team.name}"
@@ -154,7 +160,9 @@ def _isolation(store: Store, team: Team) -> Iterator[Finding]:
 
 
 def _readers(store: Store, team: str, fix: bool) -> Iterator[Finding]:
-    """Inboxes that have read beyond the end of the log, as after messages were deleted by hand."""
+    """Yield a finding for each inbox that was read beyond the last message, which happens when messages are deleted by
+    hand. With *fix*, correct the inbox.
+    """
     for inbox, _ in store.scan(team, INBOX, []):
         if inbox.furthest() > (last := store.last(team, MESSAGE)):
             if fix:
@@ -177,7 +185,7 @@ def _blockers(team: str, known: dict[str, Task]) -> Iterator[Finding]:
 
 
 def _held_up(team: str, graph: course.Graph) -> Iterator[Finding]:
-    """Failed and cancelled blockers, each once, with the tasks that they block."""
+    """Yield a finding for each failed or cancelled task that blocks others, with the tasks that it blocks."""
     for row in agents.failures(graph):
         if held := sorted(graph.behind(row["id"]), key=TASK.number_in):
             why = " ".join(row["reason"].split())[:_REASON] if row["status"] == "failed" else ""
@@ -189,7 +197,7 @@ def _held_up(team: str, graph: course.Graph) -> Iterator[Finding]:
 
 
 def _in_circles(known: dict[str, Task]) -> set[str]:
-    """The tasks that block themselves through others."""
+    """Return the ids of the tasks that block themselves through others."""
     circles = set()
     for start in known if ordering.circle({key: task.waits_for for key, task in known.items()}) else ():
         ahead, seen = list(known[start].waits_for), set[str]()
