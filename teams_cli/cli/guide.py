@@ -195,6 +195,6 @@ def _statuses() -> list[tuple[int, str]]:
 
 
 def _escaped(text: str) -> str:
-    """The text escaped for roff."""
+    """Return the text escaped for roff."""
     said = text.replace("\\", r"\e").replace("-", r"\-")
     return rf"\&{said}" if said.startswith((".", "'")) else said

@@ -94,7 +94,7 @@ class PersonTerminal:
         self._out.flush()
 
     def progress(self) -> Progress:
-        """Return what shows the progress of a run, as a context manager. Questions interrupt it."""
+        """Return the progress display of a run, which is used as a context manager. Questions interrupt it."""
         from teams_cli.cli.progress import for_this_process
 
         self._progress = for_this_process()

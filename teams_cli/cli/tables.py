@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def aligned(table: Table) -> Iterable[str]:
-    """Return the table as plain lines with aligned columns under headings. An empty table has one line at most."""
+    """Return the table as plain lines with aligned columns under headings. Of a table without rows, return the text for
+    an empty one, if there is one.
+    """
     if not table.rows:
         return [table.empty] if table.empty else []
     rows = [[column.upper() for column in table.columns], *map(_bounded, map(_lines, table.rows))]

@@ -36,8 +36,8 @@ def run(words: list[str]) -> int:
 
 
 def show_help(command: Command | None, off: Collection[str], whole: bool) -> int:
-    """Draw the help of a command; without a command, of those for every day, or of the *whole* program. *off* are the
-    groups of commands that are off in the team. Return the exit status.
+    """Draw the help of a command, or without a command the help for every day or, if *whole* is set, for all commands.
+    *off* are the groups of commands that are off in the team. Return the exit status.
     """
     if command:
         app = _app()

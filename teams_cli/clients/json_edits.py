@@ -87,7 +87,7 @@ class _Child:
 
 
 class _Container:
-    """The object or list that begins at *start*."""
+    """The object or list that begins at *start* in *bare*, a text without comments."""
 
     def __init__(self, bare: str, start: int) -> None:
         self.start = start

@@ -91,8 +91,8 @@ def mode(profile: Profile, level: str | None) -> Mode:
 
 
 def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
-    """Refuse a caller that is an agent, if it asks for more than it may do itself. *to_do* says in the error what it
-    asked for.
+    """Refuse an agent that is held to less than *level*: it may not have others do what it may not do itself. *to_do*
+    says in the error what it wanted.
 
     Raises:
         NotAllowed: The environment is that of a client held to less than *level*, or of one below such a client.

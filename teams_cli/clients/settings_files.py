@@ -211,7 +211,7 @@ class Instructions:
 
 
 def taken(path: str) -> errors.InvalidValue:
-    """Return the error for another server with our name."""
+    """Return the error for a file that has another server with our name."""
     return errors.InvalidValue(f"{path} has another server called {NAME!r}", "Rename that server first.")
 
 

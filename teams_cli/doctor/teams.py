@@ -150,8 +150,8 @@ def _worktrees(store: Store, team: Team) -> Iterator[Finding]:
 
 
 def _isolation(store: Store, team: Team) -> Iterator[Finding]:
-    """Yield a finding for each agent that lacks what should be its own: a worktree that git knows, its branch in the
-    worktree, or its ports.
+    """Yield a finding for each running agent that shares its ports or worktree with another, or whose worktree has
+    another branch checked out.
     """
     every = [session for session, _ in store.scan(team.name, SESSION, [])]
     for session, what in isolation.broken(every):

@@ -360,7 +360,7 @@ def resume(
 class Surroundings:
     """The environment, directory and Python of the process that starts a run.
 
-    The attribute `inherited` is that environment; of it, agents get the variables that their clients keep. The
+    The attribute `inherited` is the whole environment. Agents get those of its variables that their clients keep. The
     attribute `environ` is for shell commands, and lacks the variables that identify an agent.
     """
 

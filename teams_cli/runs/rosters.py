@@ -61,7 +61,7 @@ def up(
 @contextmanager
 def _alone(store: Store, team: str) -> Iterator[None]:
     """Keep other processes of this machine from bringing up the team during a `with` block, because two would create
-    everything twice. If another one is at it, wait for its end.
+    everything twice. If another process is doing it, wait until it has finished.
     """
     disk.make_directories(f"{store.root}/rosters", store.root)
     lock = FileLock(f"{store.root}/rosters/{team}.lock", _PATIENCE, mode=0o600)

@@ -44,7 +44,7 @@ _HELD = "held"
 
 
 class Wanted:
-    """Which events end a wait.
+    """The events that end a wait.
 
     With *needed*, good news does not end the wait. It is reported with the next event that asks for something, or when
     the wait times out (see `work.can_wait`). With *claims_ready*, a ready task is reported even if it was before. With
@@ -115,7 +115,8 @@ def wait(
 class Lookout:
     """Looks for the facts and messages that concern the caller and that are *wanted*.
 
-    With *waits*, the record of the caller says that it waits for work, from the moment at which no mail ends the wait.
+    If *waits* is set, the caller's record says, for other agents, that the caller waits for work. It does so only if no
+    mail ends the wait at once.
     """
 
     def __init__(
@@ -186,7 +187,7 @@ class Lookout:
             say(f"teams: {nobody}")
 
     def topics(self) -> frozenset[str]:
-        """The topics of changes that may concern the caller."""
+        """Return the topics of changes that may concern the caller."""
         name = self.caller.name
         topics = {"team", "page", f"message/{name}"}
         try:

@@ -162,8 +162,8 @@ def team_there(store: Store, team: str, again: str) -> Condition:
 
 
 def task_finished(store: Store, team: str, key: str) -> Condition:
-    """Return the condition that the task is completed, failed or cancelled. Looking raises WrongState if the team is
-    closed before.
+    """Return the condition that the task is completed, failed or cancelled. If the team is closed before, looking at
+    the condition raises WrongState.
     """
     task_id = tasks.get(store, team, key).id
 

@@ -249,8 +249,8 @@ class Facts:
     def _in_turn(self, free: list[Task], before: int) -> list[Task]:
         """Return the tasks in *free* that the caller may be offered now.
 
-        The first tasks are left to the agents that wait, of which *before* come before the caller. The caller gets
-        those that nobody claims a moment later.
+        The first *before* tasks are left to the agents that wait and come before the caller. If these do not claim
+        them, the caller is offered them a moment later.
         """
         left = free[:before]
         for place, task in enumerate(left):

@@ -251,8 +251,8 @@ class _Silences:
                 alarm.ring_after(ahead[0])
 
     def _silence(self, task: Task) -> float:
-        """Return for how many seconds nothing was heard of the owner of the task, without the time for which it had
-        announced its silence.
+        """Return for how many seconds nothing was heard of the owner of the task. Time for which the owner had
+        announced its silence is not counted.
         """
         lease = leases.lease_seconds(self.team)
         return min(standing.silence(self.store, self.team, task), lease - leases.left(self.store, task))
@@ -283,10 +283,10 @@ class _Silences:
         return [key, f"{key}:late"] if self.seconds[task.id] >= self.late > _LONG else [key]
 
     def _text(self, task: Task, overview: Overview, idle: list[str]) -> str:
-        """Return a sentence about the silence of the task's owner if it holds up others, else "".
+        """Return a sentence about the silence of the task's owner if the silence holds up others, else "".
 
-        It does if members are *idle* until the task is done, or if most tasks wait for it and the owner has been silent
-        for most of a lease.
+        It does so if members are *idle* until the task is done, or if most tasks wait for the task and the owner has
+        been silent for most of a lease.
         """
         waiting = sorted(dependencies.waiting_for([task.id], overview.found), key=tasks.TASK.number_in)
         left = length(max(leases.left(self.store, task), 1.0))

@@ -300,8 +300,8 @@ def close_settled(store: Store, team: str, agent: str) -> None:
 def close_carried_out(store: Store, team: Team, task: Task, agent: str) -> None:
     """Close the messages that the agent has read and that asked only for the *task* which the agent has ended.
 
-    These are the messages that name no other task, and those without a task that the leader or the person sent while
-    the agent had the task.
+    These are the messages that name this task and no other. Messages of the leader or the person that name no task are
+    closed, too, if they were sent while the agent had the task.
     """
 
     def is_carried_out(message: Message) -> bool:

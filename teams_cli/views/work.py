@@ -140,7 +140,7 @@ def idle(store: Store, team: Team, name: str) -> list[Agent]:
 
 
 def ready_key(task: Task) -> str:
-    """Return the key of the fact that the task is ready. Once somebody claims the task, the key is another."""
+    """Return the key of the fact that the task is ready. The key changes when somebody claims the task."""
     return f"{READY}{task.id}:{task.claim}"
 
 
@@ -158,8 +158,8 @@ def offer_left(store: Store, agent: Agent) -> float:
 
 
 class Held:
-    """A task in progress that its owner can continue. Has the key of this fact, the reason, a sentence for the owner,
-    and the next command.
+    """A task in progress that its owner can continue. It has the key of this fact, the reason, a sentence for the
+    owner, and the next command.
     """
 
     def __init__(self, task: Task, row: Document, step: str) -> None:
@@ -174,8 +174,8 @@ class Held:
 def held_task(store: Store, team: Team, name: str) -> Held | None:
     """Return the first task of the agent *name* if the agent can continue it, else None.
 
-    The agent can't while it waits for a blocker, for the decision on a plan, or for an answer to something that it
-    asked since the claim. It need not once it was asked to shut down.
+    The agent can't continue while it waits for a blocker, for the decision on a plan, or for an answer to something
+    that it asked since the claim. None is also returned once the agent was asked to shut down.
     """
     held = held_by(store, team.name, name)[:1]
     if not held:

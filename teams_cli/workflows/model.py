@@ -181,8 +181,8 @@ class AgentTemplate(Form):
 
 
 class Verdict(Form):
-    """The pattern by which the verdict is found in the leader's answer. The verdict is its first group, or the whole
-    match.
+    """The pattern by which the verdict is found in the leader's answer. The verdict is the first group of the match, or
+    the whole match.
     """
 
     pattern: Annotated[Prose, AfterValidator(_pattern)]

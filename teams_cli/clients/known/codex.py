@@ -29,7 +29,7 @@ _CALL_SECONDS = 24 * 60 * 60
 
 
 class Codex(Client):
-    """Codex. It skips hooks that nobody trusted, and keeps its environment from servers."""
+    """Codex. It skips hooks that its user has not trusted, and keeps its environment from servers."""
 
     profile: Mapping[str, Any] = {
         "name": "codex",

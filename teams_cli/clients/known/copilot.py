@@ -15,7 +15,7 @@ _TURN = ("copilot", "--output-format", "json", "--no-ask-user", "{model}", "{per
 
 
 class _TopLevel(Dialect):
-    """Like Claude Code, except that text for its model is at the top level of the answer."""
+    """The dialect of Claude Code, except that the text for the model is at the top level of the answer."""
 
     def context(self, event: dict[str, Any], text: str) -> dict[str, Any]:
         return {"additionalContext": text}

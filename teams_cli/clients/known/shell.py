@@ -9,7 +9,7 @@ from teams_cli.clients.contract import Client
 
 
 class Shell(Client):
-    """The prompt is a shell command; its standard output is the answer."""
+    """A shell in place of a client. The prompt is a shell command, and its standard output is the answer."""
 
     profile: Mapping[str, Any] = {
         "name": "shell",
