@@ -48,14 +48,14 @@ BROUGHT_BY = {
     "export": "exchange",
     "schema": "exchange",
 }
-"""The extensions that commands of this version belong to, so that one that is missing can be named."""
+"""The extension that each of these commands belongs to, so that an error can name an extension that is missing."""
 _EXTRAS = ("mcp", "postgres", "review")
-"""The extensions that pip installs more for; the others need no more than the core."""
+"""The extensions for which pip installs further packages; the others need only what the core needs."""
 _present: dict[str, Extension] = {}
 
 
 def every() -> Mapping[str, Extension]:
-    """The tables of all extensions that are here, by name."""
+    """Return the tables of all extensions that are installed, by the name of the extension."""
     if not _present:
         here = sorted(entry.name for entry in os.scandir(__path__[0]) if os.path.exists(f"{entry.path}/__init__.py"))
         _present.update({name: _named(f"{name}:EXTENSION", "") for name in here})
@@ -63,30 +63,34 @@ def every() -> Mapping[str, Extension]:
 
 
 def commands() -> Iterator[tuple[str, str]]:
-    """The commands that extensions bring, each with the module that declares it."""
+    """Yield each command that an extension brings, with the name of the module that declares the command."""
     for name, extension in every().items():
         for command, module in extension.commands.items():
             yield command, f"{__name__}.{name}.{module}"
 
 
 def refuse_missing(command: str) -> None:
-    """Raises ExtensionMissing: The command belongs to an extension of this version that is not here."""
+    """Refuse the command if it belongs to an extension that is not installed; otherwise do nothing.
+
+    Raises:
+        ExtensionMissing: The extension of the command is missing.
+    """
     if command in BROUGHT_BY:
         raise _missing(f"`teams {command}`", BROUGHT_BY[command])
 
 
 def kinds() -> list[Any]:
-    """The kinds of record that extensions keep in a team."""
+    """Return the kinds of record that extensions keep in a team."""
     return [_named(place, f"{name}.") for name, extension in every().items() for place in extension.kinds]
 
 
 def clients() -> list[str]:
-    """The names of the clients that extensions can start."""
+    """Return the names of the clients that extensions can start."""
     return [name for extension in every().values() for name in extension.clients]
 
 
 def client(name: str) -> Any | None:
-    """The client of that name; None if no extension that is here can start it."""
+    """Return the client called *name*, or None if no installed extension can start it."""
     for folder, extension in every().items():
         if place := extension.clients.get(name):
             return _named(place, f"{folder}.")
@@ -94,7 +98,7 @@ def client(name: str) -> Any | None:
 
 
 def provided(function: str) -> Callable[..., Any] | None:
-    """The function of that name, if an extension is here that provides it."""
+    """Return the function called *function*, or None if no installed extension provides it."""
     for name, extension in every().items():
         if place := extension.provides.get(function):
             found: Callable[..., Any] = _named(place, f"{name}.")
@@ -103,7 +107,7 @@ def provided(function: str) -> Callable[..., Any] | None:
 
 
 def needed(function: str, what: str, extension: str) -> Callable[..., Any]:
-    """The function of that name.
+    """Return the function called *function*. The error names *what*, the thing that needs the function.
 
     Raises:
         ExtensionMissing: The extension that provides it is not here; *what* is what needs it.
@@ -122,6 +126,6 @@ def _missing(what: str, extension: str) -> errors.ExtensionMissing:
 
 
 def _named(place: str, package: str) -> Any:
-    """What `module:name` means in a package below this one."""
+    """Return what *place*, written as `module:name`, means in the subpackage whose prefix is *package*."""
     module, _, name = place.partition(":")
     return getattr(__import__(f"{__name__}.{package}{module}", fromlist=[name]), name)

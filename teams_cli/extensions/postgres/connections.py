@@ -1,8 +1,8 @@
-"""Connections to a PostgreSQL server: made when needed, lent to one user at a time, replaced when they break.
+"""Connections to a PostgreSQL server: made when needed, lent to one user at a time, and replaced when they break.
 
-Every change writes a row of its own into `changes`. If a connection breaks while a change may have been committed,
-another connection looks for that row. If the row is missing, it writes one under the same id that names no team: then
-the change was not made and can no longer be committed, so it is made again. Later looks find that row.
+Every change also writes a row with its id into `changes`. If a connection breaks while a change may have been
+committed, another connection looks for that row. If the row is missing, a row with the same id but no team is written
+in its place: then the change can no longer be committed, and it is safe to make it again.
 """
 
 from __future__ import annotations
@@ -64,41 +64,43 @@ SOCKET = {
 
 
 class Lost(Exception):
-    """The connection broke during a statement."""
+    """Raised when the connection breaks during a statement."""
 
 
 class Again(Exception):
-    """The server undid the statement for a temporary reason; nothing was changed."""
+    """Raised when the server undid the statement for a temporary reason, so that nothing was changed."""
 
 
 class Missing(Exception):
-    """The tables do not exist."""
+    """Raised when the tables do not exist."""
 
 
 class Taken(Exception):
-    """A unique value is in use."""
+    """Raised when a value that must be unique is already in use."""
 
 
 def number_taken(kind: str) -> errors.StorageFailed:
-    """The error for a number that is in use."""
+    """Return the error for a next number that is already in use."""
     return errors.StorageFailed(f"the next number of {kind} is taken", "Check the table counters.")
 
 
 class Connection:
-    """One connection, in a transaction only between `begin` and `commit`."""
+    """One connection to the server. Only between `begin` and `commit` does a transaction stay open."""
 
     def __init__(self, link: Any, schema: str, lock_timeout: float) -> None:
         self.link = link
         self.used_at = 0.0
         self.sharer = 0
-        """The id of the thread that listens on it while that thread uses it for other statements; else 0."""
+        """The id of the thread that listens on this connection and now also uses it for other statements; 0 if there is
+        none.
+        """
         link.autocommit = True
         self._path = f'SET LOCAL search_path TO "{schema}";'
         self._limits = f"{self._path} SET LOCAL lock_timeout TO {int(lock_timeout * 1000)};"
         self._also_closed = f"{self._limits} SET LOCAL teams.also_closed TO on;"
 
     def rows(self, sql: str, values: Any = (), begin: str = "") -> list[tuple[Any, ...]]:
-        """The rows of the last statement in *sql*.
+        """Return the rows of the last statement in *sql*. The statements *begin* run before it.
 
         Raises:
             Lost, Again, Missing, Taken: See these classes.
@@ -112,20 +114,24 @@ class Connection:
             raise self._meaning(error) from None
 
     def look(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
-        """The rows of a reading statement."""
+        """Return the rows of a statement that only reads."""
         return self.rows(sql, values, self._path)
 
     def change(self, sql: str, values: Any = (), also_closed: bool = False) -> list[tuple[Any, ...]]:
-        """The rows of a statement that is a transaction of its own; *also_closed*: it may change a closed team."""
+        """Run a statement as a transaction of its own, and return its rows. With *also_closed* it may change a closed
+        team.
+        """
         return self.rows(sql, values, self._also_closed if also_closed else self._limits)
 
     def begin(self, sql: str, values: Any = (), also_closed: bool = False) -> list[tuple[Any, ...]]:
-        """Begin a transaction with a statement. If this process dies in it, the server ends it after five seconds."""
+        """Begin a transaction with a statement, and return its rows. If this process then dies, the server ends the
+        transaction after five seconds.
+        """
         limits = f"BEGIN ISOLATION LEVEL READ COMMITTED; {self._also_closed if also_closed else self._limits}"
         return self.rows(sql, values, f"{limits} SET LOCAL idle_in_transaction_session_timeout TO 5000;")
 
     def commit(self, sql: str, values: Any = ()) -> None:
-        """End the transaction with a statement."""
+        """Run a last statement, and commit the transaction."""
         self.rows(f"{sql}; COMMIT", values)
 
     def roll_back(self) -> None:
@@ -163,12 +169,12 @@ class Connection:
 
 
 class Server:
-    """One store in one database. After *patience* seconds without success an operation fails as `Busy`."""
+    """The database of one store. An operation that has not succeeded after *patience* seconds fails as `Busy`."""
 
     def __init__(self, address: str, patience: float, lock_timeout: float) -> None:
         self.schema, self.options, self._elsewhere = _parse(address)
         self.reached: tuple[str, ...] = ()
-        """Host, port and database of the last connection."""
+        """The host, the port and the database of the last connection; empty before the first one."""
         self.patience = patience
         self.lock_timeout = lock_timeout
         self.version = 0
@@ -177,7 +183,7 @@ class Server:
 
     @property
     def name(self) -> str:
-        """The address without its password."""
+        """The address of the store without its password."""
         options = self.options
         user = f"{options['user']}@" if "user" in options else ""
         port = f":{options['port']}" if "port" in options else ""
@@ -186,11 +192,11 @@ class Server:
 
     @property
     def listens_elsewhere(self) -> bool:
-        """Whether the address is that of a pooler, and `listen=` names the server itself."""
+        """Whether the address leads to a pooler, and its `listen=` names the server itself."""
         return bool(self._elsewhere)
 
     def direct(self) -> Server:
-        """The server itself, to listen to."""
+        """Return a copy for listening, whose connections lead to the server itself and not to a pooler."""
         import copy
 
         server = copy.copy(self)
@@ -199,20 +205,22 @@ class Server:
         return server
 
     def whereabouts(self) -> tuple[str, ...]:
-        """The identity of the store: host, port, database, schema, and the place to listen to."""
+        """Return the identity of the store: host, port, database, schema, and the place to listen to."""
         if not self.reached:
             self.do(lambda connection: None)
         return (*self.reached, self.schema, *map(str, self._elsewhere.values()))
 
     def look(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
-        """The rows of a reading statement; none if the tables do not exist."""
+        """Return the rows of a statement that only reads; no rows if the tables do not exist."""
         try:
             return self.do(lambda connection: connection.look(sql, values))
         except Missing:
             return []
 
     def do(self, job: Callable[[Connection], T]) -> T:
-        """Run a repeatable *job*, on another connection if one breaks."""
+        """Run *job* on a connection, and return its result. If the connection breaks, run the job again on another
+        one.
+        """
         give_up = time.monotonic() + self.patience
         while True:
             connection = self._own() or self._lend(give_up)
@@ -224,7 +232,10 @@ class Server:
                 self.give_back(connection)
 
     def do_once(self, job: Callable[[Connection, str, Callable[[T], None]], T]) -> T:
-        """Make a change, exactly once however often the connection breaks.
+        """Make a change exactly once, however often the connection breaks, and return the answer of *job*.
+
+        *job* gets a connection, the id to commit with the change, and a function. It calls that function with its
+        answer just before the statement that may commit the change.
 
         *job* gets a connection, the id to commit with the change, and a function to call with its answer just before
         the statement that may commit it.
@@ -265,7 +276,7 @@ class Server:
         time.sleep(0.02 + jitter(0.1))
 
     def _lend(self, give_up: float) -> Connection:
-        """An idle connection, or a new one."""
+        """Return an idle connection, or a new one."""
         while True:
             try:
                 return self._idle.pop()
@@ -277,14 +288,16 @@ class Server:
                 self._pause(give_up, str(problem))
 
     def share(self, connection: Connection | None) -> None:
-        """Use the connection on which this thread listens for all its statements; None ends that."""
+        """Let this thread run all its statements on *connection*, on which it also listens. None ends that."""
         if connection is None:
             self._shared.pop(get_ident(), None)
         else:
             self._shared.setdefault(get_ident(), connection)
 
     def _own(self) -> Connection | None:
-        """The shared connection of this thread, unless it is in use or broken."""
+        """Return the connection that this thread shares, or None if it has none or the connection is in use or
+        broken.
+        """
         connection = self._shared.pop(get_ident(), None)
         if connection is None or connection.link.closed:
             return None
@@ -292,7 +305,9 @@ class Server:
         return connection
 
     def borrow(self, job: Callable[[Connection], T]) -> tuple[Connection, T]:
-        """A connection on which *job* was run, and its result; the caller gives the connection back."""
+        """Run *job* on a connection. Return the connection, which the caller must give back, and the result of the
+        job.
+        """
         give_up = time.monotonic() + self.patience
         while True:
             connection = self._lend(give_up)
@@ -303,7 +318,7 @@ class Server:
                 self._pause(give_up, str(problem))
 
     def give_back(self, connection: Connection) -> None:
-        """Keep the connection for the next user; an open transaction is undone."""
+        """Undo a transaction that is still open, and keep the connection for the next user."""
         try:
             connection.roll_back()
         except Exception:
@@ -318,7 +333,9 @@ class Server:
             self._idle.append(connection)
 
     def rest(self) -> None:
-        """Close connections that were idle for some seconds, so that long waits leave them to others."""
+        """Close connections that were idle for some seconds, so that a process that waits long leaves them to
+        others.
+        """
         for _ in range(len(self._idle)):
             try:
                 connection = self._idle.pop(0)
@@ -351,7 +368,8 @@ class Server:
 
 
 def _was_made(connection: Connection, change_id: str) -> bool:
-    """Whether the change of that id is committed; if not, prevent it, by a row of that id that names no team.
+    """Return whether the change with that id is committed. If it is not, make sure that it never will be, by storing a
+    row with the same id but no team.
 
     The insertion waits for a commit of the same id that is in progress.
     """
@@ -363,7 +381,9 @@ def _was_made(connection: Connection, change_id: str) -> bool:
 
 
 def _parse(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """The schema, the options of the client library, and the server to listen to."""
+    """Return the schema, the options for the client library, and the address for listening, from the address of a
+    store.
+    """
     rest, _, query = address.partition("?")
     schema, others, elsewhere = SCHEMA, [], {}
     for part in query.split("&") if query else ():
@@ -385,7 +405,7 @@ def _parse(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
 
 
 def _elsewhere(place: str) -> dict[str, Any]:
-    """Host and port of the server itself, and its database if the pooler has another name for it.
+    """Return the host and the port in *place*, and the server's own name of the database if *place* has one.
 
     Raises:
         InvalidValue: The value has no host and port.

@@ -1,4 +1,4 @@
-"""The engine for many machines: records in PostgreSQL as jsonb to read with SQL, beside their exact text.
+"""The engine for many machines: keeps records in PostgreSQL as exact text, and as jsonb for reading with SQL.
 
 Each operation is one transaction. Numbers are given under the lock of a row of the team, so they are in the order of
 the commits. A revision is the id of the transaction that wrote the record. The time is the server's. No transaction
@@ -60,7 +60,7 @@ _ALL, _PAGE = 1 << 62, 500
 _INDEXED_SINCE = 12
 """The first version of the tables that has an index of words."""
 _FIRST = 64
-"""The number of keys in the first page."""
+"""The number of keys that the first query reads; most callers need no more."""
 _LABELLED = """SELECT key FROM records WHERE team = %s AND kind = %s AND label = ANY (%s)
     AND (length(key), key) > (%s, %s) ORDER BY length(key), key LIMIT %s"""
 _BY_LABEL = """SELECT coalesce(label, ''), array_agg(key) FROM records WHERE team = %s AND kind = %s
@@ -73,10 +73,11 @@ _LABEL = """UPDATE records SET label = new.label
 
 
 class PostgresStore(Store):
-    """Records in the database at *address*; *root* has the files of this machine, whose name is *host*.
+    """Keeps records in the database at *address*. The files of this machine are in *root*; *host* is the machine's
+    name.
 
-    A change waits at most *lock_timeout* seconds for locks, and every operation *patience* seconds for the server. With
-    the environment *environ* it may start the watcher of this machine.
+    A change waits at most *lock_timeout* seconds for locks, and every operation waits at most *patience* seconds for
+    the server. *environ* is the environment for the watcher of this machine; without it no watcher is started.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class PostgresStore(Store):
         self.clock = clock or self.session.clock
         self.environ = environ or {}
         self.place: Place | None = None
-        """The place of this machine's watcher, once it is needed."""
+        """The place of this machine's watcher; None until it is first needed."""
 
     @property
     def changed(self) -> int:  # type: ignore[override]  # the session counts them
@@ -124,7 +125,9 @@ class PostgresStore(Store):
     def _numbered(
         self, team: str, kind: Kind[R], record: R, message: tuple[Sequence[str], str] | None
     ) -> tuple[R, str]:
-        """Create a record, or append a message, under the next number of its kind."""
+        """Store a record under the next number of its kind. If *message* is given, append it as a message; *message*
+        holds the recipients and the uid.
+        """
 
         def job(connection: Connection, change_id: str, sending: Callable[[tuple[R, str]], None]) -> tuple[R, str]:
             bump = f"{TAKE}, pg_current_xact_id()::xid::text"
@@ -208,7 +211,7 @@ class PostgresStore(Store):
         return dict(self._look(_BY_LABEL, [_checked(team), kind.name]))
 
     def mark_anew(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
-        """Write the labels that records of an older version lack."""
+        """Write the labels that records of an older version lack; do nothing if this login may not."""
         records = list(self.scan(team, kind, [], keys)) if kind.label else []
         if not records or kind.label is None:
             return
@@ -262,7 +265,7 @@ class PostgresStore(Store):
         self.session.changed += 1
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
-        """Do nothing: a server shows only durable changes, unless its settings say otherwise."""
+        """Do nothing, because a server shows only durable changes, unless its settings say otherwise."""
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
         check_addressees(to, uid)
@@ -291,7 +294,9 @@ class PostgresStore(Store):
     def news(
         self, team: str, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
     ) -> tuple[list[R], int]:
-        """See the contract. One statement reads both at the same moment."""
+        """Return the new messages and the last number, as the contract says. One statement reads them at the same
+        moment.
+        """
         rows = self._look(_NEWS, [after, agent, _checked(team), kind.name])
         last = max([after, *(int(row[0]) for row in rows[:1])])
         messages = [(number, body) for _, number, body in rows if number is not None]
@@ -330,13 +335,17 @@ class PostgresStore(Store):
                 problems.append(problem)
 
     def _wanted(self, words: Sequence[str]) -> str | None:
-        """The words in the form of the index; None if none is left, or if the tables are older than the index."""
+        """Return *words* in the form of the index, or None if no word is left or the tables are older than the
+        index.
+        """
         if schema.check(self.server) < _INDEXED_SINCE:
             return None
         return self._look("SELECT wanted(%s)::text", [list(words)])[0][0] or None
 
     def _having_records(self, team: str, kind: Kind[R], wanted: str | None) -> Iterator[tuple[str, str]]:
-        """The keys and texts of the records that may match, the newest first."""
+        """Yield the key and the text of each record that may match, the newest first. If *wanted* is None, yield
+        all.
+        """
         sql, values = "SELECT key, body FROM records WHERE team = %s AND kind = %s", [team, kind.name]
         if wanted is not None:
             sql += " AND key = ANY (ARRAY (SELECT found_records(%s, %s, %s::tsquery)))"
@@ -344,7 +353,9 @@ class PostgresStore(Store):
         yield from sorted(self._look(sql, values), key=lambda row: (kind.number_in(row[0]), row[0]), reverse=True)
 
     def _having_messages(self, team: str, kind: Kind[R], wanted: str | None) -> Iterator[tuple[str, str]]:
-        """The keys and texts of the messages that may match, the newest first, page by page."""
+        """Yield the key and the text of each message that may match, the newest first. If *wanted* is None, yield
+        all.
+        """
         sql, before = "SELECT number, body FROM messages WHERE team = %s AND number < %s", _ALL
         if wanted is not None:
             sql += " AND number = ANY (ARRAY (SELECT found_messages(%s, %s, %s::tsquery)))"
@@ -377,7 +388,7 @@ class PostgresStore(Store):
         whole_team.drop(self.session, _checked(team), kind, revision)
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
-        """Add the entry; its change is made already, so a refusal of the server is ignored."""
+        """Add the entry to the history. Its change is already made, so a refusal of the server is ignored."""
         try:
             self.put_history(team, [entry])
         except (errors.TeamsError, Taken):
@@ -421,7 +432,7 @@ class PostgresStore(Store):
 
 
 def _host(name: str) -> str:
-    """The name, limited to what a record can hold."""
+    """Return the name with only the characters and the length that a record can hold."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in name)[:64]
 
 
@@ -430,7 +441,7 @@ def _label(kind: Kind[R], record: R) -> str | None:
 
 
 def _columns(kind: Kind[R], records: Sequence[R]) -> tuple[list[str], list[str | None], list[str], frozenset[str]]:
-    """The keys, the labels and the texts of records, and the topics of their changes."""
+    """Return the keys, the labels and the texts of records as lists, and the topics of their changes."""
     keys = [getattr(record, kind.key) for record in records]
     labels = [_label(kind, record) for record in records]
     topics = frozenset().union(*(topics_of(kind, key, label) for key, label in zip(keys, labels, strict=True)))
@@ -438,10 +449,10 @@ def _columns(kind: Kind[R], records: Sequence[R]) -> tuple[list[str], list[str |
 
 
 def _checked(name: str) -> str:
-    """The name.
+    """Return the name unchanged if it is valid.
 
     Raises:
-        NotFound: It is not a valid name.
+        NotFound: The name is not valid.
     """
     if not is_name(name):
         raise errors.NotFound(f"there is nothing called {name!r}")

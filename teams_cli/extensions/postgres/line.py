@@ -31,7 +31,9 @@ _FORM = 1
 """The version of this protocol; a watcher of another version has another socket."""
 _PATIENCE = 1.0
 _FOR_THE_SERVER = ("PG", "LC_", "LANG", "PATH", "HOME", "USER", "TMPDIR", "TZ", "KRB5", "SSL", "LD_", "PYTHON")
-"""Beginnings of the variables that a connection may need; those with the identity of an agent are not passed on."""
+"""The beginnings of the variables that a connection may need. Variables that name an agent are not passed on to the
+watcher.
+"""
 _STARTED_IN = 3.0
 LISTENS, COUNTS = b"listens\n", b"counts \n"
 """The first answer of the watcher: the server notifies it of changes, or it counts them from time to time. Both
@@ -45,12 +47,12 @@ POOLED = f"{LATE}: a pooler passes none of them on. Add listen=HOST:PORT, the se
 
 
 def name_of(whereabouts: Sequence[str]) -> str:
-    """The name of the watcher for the identity of a store."""
+    """Return the name of the watcher for a store whose identity is *whereabouts*: see `Server.whereabouts`."""
     return md5(repr((_FORM, *whereabouts)).encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 class Place:
-    """The place of a store's watcher on this machine."""
+    """The place of a store's watcher on this machine: its directory, its socket and its log."""
 
     def __init__(self, root: str, name: str, variables: Mapping[str, str], environ: Mapping[str, str]):
         self.directory = f"{root}/watchers"
@@ -64,11 +66,11 @@ class Place:
 
     @property
     def log(self) -> str:
-        """The log of the watcher."""
+        """The path of the watcher's log."""
         return f"{self.directory}/{self.name}.log"
 
     def attach(self, team: str, channels: Sequence[str], topics: Collection[str] | None) -> AttachedWatch | None:
-        """Return a watch that the watcher serves; None if there is no watcher, or it does not answer."""
+        """Return a watch that the watcher serves, or None if there is no watcher or it does not answer."""
         line = None
         try:
             line = self.connect()
@@ -85,7 +87,7 @@ class Place:
         return AttachedWatch(line, warning)
 
     def connect(self) -> socket.socket:
-        """A line to the watcher.
+        """Return a connected socket to the watcher.
 
         Raises:
             OSError: There is no watcher, or it belongs to another user.
@@ -103,7 +105,7 @@ class Place:
         return line
 
     def start(self) -> None:
-        """Start the watcher, unless another process has just done so, or we are in a sandbox."""
+        """Start the watcher, unless another process has just started one, or this process is in a sandbox."""
         if not self._may_start or not self._is_ours_to_start():
             return
         with suppress(OSError):
@@ -113,7 +115,7 @@ class Place:
             processes.start_own("teams_cli.extensions.postgres.watcher", [self.name], self._environ, self.log)
 
     def _is_ours_to_start(self) -> bool:
-        """Whether no other process starts the watcher; if so, note that we do."""
+        """Return whether this process may start the watcher. If so, note it, so that others do not start one too."""
         try:
             held = locks.hold(f"{self.directory}/{self.name}.start", self._root)
         except errors.StorageFailed:  # nothing can be written here
@@ -127,7 +129,9 @@ class Place:
         return is_ours
 
     def listen(self) -> socket.socket:
-        """Make the socket of the watcher, instead of one that was left behind. The caller holds the lock."""
+        """Make and return the socket of the watcher, and replace one that was left behind. The caller holds the
+        lock.
+        """
         made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         before = os.umask(0o177)
         try:
@@ -143,7 +147,7 @@ class Place:
 
 
 class _Short:
-    """A short path to a directory, since the path of a socket has at most 100 characters."""
+    """A context that gives a short path for a directory, because the path of a socket has at most 100 characters."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -161,7 +165,9 @@ class _Short:
 
 
 def is_of_this_user(line: socket.socket) -> bool:
-    """Whether the process at the other end is one of our user; without SO_PEERCRED the mode of the socket decides."""
+    """Return whether the process at the other end runs as our user. Where the system has no SO_PEERCRED, return True:
+    the mode of the socket already keeps other users out.
+    """
     if not hasattr(socket, "SO_PEERCRED"):
         return True
     credentials = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
@@ -169,7 +175,7 @@ def is_of_this_user(line: socket.socket) -> bool:
 
 
 class AttachedWatch:
-    """Woken by the watcher of this machine; it takes no connection to the server."""
+    """A watch that the watcher of this machine wakes, so that it needs no connection to the server."""
 
     heard: frozenset[str] = EVERY_TOPIC
 
@@ -183,7 +189,7 @@ class AttachedWatch:
         line.setblocking(False)
 
     def wait(self, timeout: float) -> bool:
-        """Block until a change is heard of, or the watcher is gone; False when time ran out."""
+        """Block until there is a change or the watcher is gone; return False if *timeout* seconds passed first."""
         give_up = time.monotonic() + timeout
         while not self._heard():
             if not select.select([self._line], [], [], max(give_up - time.monotonic(), 0))[0]:
@@ -191,7 +197,7 @@ class AttachedWatch:
         return True
 
     def _heard(self) -> bool:
-        """Whether complete lines have come; `heard` has their topics."""
+        """Store the topics of the complete lines that have arrived in `heard`; return whether there are any."""
         data = self._rest + self._received()
         lines, _, self._rest = data.rpartition(b"\n")
         if self.lost:
@@ -215,11 +221,11 @@ class AttachedWatch:
 
     @property
     def silent(self) -> float:
-        """Seconds since the last line of the watcher."""
+        """The seconds since the watcher last sent anything."""
         return time.monotonic() - self._heard_at
 
     def fileno(self) -> int | None:
-        """The descriptor for `select`; None once the watcher is gone."""
+        """Return the descriptor for `select`, or None once the watcher is gone."""
         return None if self.lost else self._line.fileno()
 
     def close(self) -> None:
@@ -228,7 +234,7 @@ class AttachedWatch:
 
 
 def asked(line: bytes) -> dict[str, Any]:
-    """The first line of a waiting process.
+    """Parse the first line that a waiting process sends: the team, the channels and the topics that it wants.
 
     Raises:
         ValueError: It is not such a line.

@@ -1,4 +1,4 @@
-"""The tables of the PostgreSQL engine: creates and updates them, and gives agents logins."""
+"""Creates and updates the tables of the PostgreSQL engine, and gives agents logins."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext(%s))"
 
 
 def check(server: Server) -> int:
-    """The version of the tables; 0 if there are none.
+    """Return the version of the tables, or 0 if there are none.
 
     Raises:
         StorageFailed: A newer version of the program made them.
@@ -34,7 +34,9 @@ def check(server: Server) -> int:
 
 
 def checked(server: Server, rows: Sequence[Sequence[Any]]) -> int:
-    """The version of the tables, from the last column of the row of `format`; raises as `check`."""
+    """Return the version of the tables from the *rows* of the table `format`, or 0 if there are none. Raises as `check`
+    does.
+    """
     version = int(rows[0][-1]) if rows else 0
     if version > VERSION:
         raise errors.StorageFailed(
@@ -45,7 +47,8 @@ def checked(server: Server, rows: Sequence[Sequence[Any]]) -> int:
 
 
 def prepare(server: Server) -> None:
-    """Bring the tables to the version that this program knows, in one transaction.
+    """Update the tables in one transaction to the version that this program knows. Now and then, also delete old
+    changes.
 
     Raises:
         StorageFailed: They are newer, or the database does not hold UTF-8.
@@ -67,7 +70,7 @@ _PRUNE = """WITH RECURSIVE of AS (SELECT min(team) AS team FROM changes
 
 
 def prune(server: Server) -> None:
-    """Delete the ids of old changes; a process asks for the outcome of its change for at most a day."""
+    """Delete the ids of changes older than three days. No process asks for the outcome of its change that late."""
     try:
         server.do(lambda connection: connection.change(_PRUNE))
     except (errors.TeamsError, Missing):  # an agent's own login may not
@@ -96,7 +99,7 @@ def _bring_up(connection: Connection, schema: str) -> None:
 
 
 def parts() -> dict[int, str]:
-    """The SQL that updates the tables to each version."""
+    """Return the SQL that updates the tables to each version, by version."""
     with open(f"{os.path.dirname(__file__)}/schema.sql", encoding="utf-8") as file:
         _, *texts = file.read().split("\n-- version ")
     return {int(text.partition("\n")[0]): text.partition("\n")[2] for text in texts}
@@ -106,12 +109,11 @@ _TABLES = ("records", "messages", "history", "counters", "changes", "format")
 
 
 def admit(server: Server, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
-    """Give each of the agents a login, and remove the logins of all others of the team; see the contract.
-
-    Returns the addresses of the new logins, with passwords.
+    """Give each of *agents* a login, and remove the access of all other logins of the team. Return the addresses of the
+    new logins, with their passwords.
 
     Raises:
-        NotAllowed: Our own login may not create roles.
+        NotAllowed: This program's own login may not create roles.
     """
     passwords = {name: secrets.token_urlsafe(24) for name in agents}
     tried: set[str] = set()
@@ -144,7 +146,7 @@ def admit(server: Server, team: str, agents: Mapping[str, str], kinds: Sequence[
 
 
 def _open(connection: Connection, kinds: Sequence[Kind[Any]]) -> None:
-    """Note for the server what logins may do with each kind."""
+    """Store in the database what the agents' logins may do with each kind."""
     for kind in kinds:
         if kind.logins:
             connection.rows(
@@ -155,7 +157,7 @@ def _open(connection: Connection, kinds: Sequence[Kind[Any]]) -> None:
 
 
 def login_of(database: str, schema: str, team: str, agent: str) -> str:
-    """The name of an agent's login: readable, with a digest that makes it unique on the server."""
+    """Return the name of an agent's login. It is readable, and ends in a digest that makes it unique on the server."""
     digest = md5(f"{database} {schema} {team} {agent}".encode(), usedforsecurity=False).hexdigest()[:8]
     return f"{schema[:16]}_{team[:16]}_{agent[:16]}_{digest}"
 
@@ -172,7 +174,7 @@ def _grant(connection: Connection, schema: str, login: str) -> None:
 
 
 def _address(server: Server, login: str, password: str) -> str:
-    """The address of the store for that login."""
+    """Return the address of the store with that login and its password."""
     query = {k: v for k, v in server.options.items() if k not in ("user", "password", "dbname") and k not in SOCKET}
     query["schema"] = server.schema
     name = quote(str(server.options.get("dbname", "")), safe="")

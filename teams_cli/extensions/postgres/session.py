@@ -1,4 +1,4 @@
-"""A session with one store in PostgreSQL: reading, changing, decoding, and the time of its server."""
+"""A session with one store in PostgreSQL: reads, changes and decodes records, and knows the server's time."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 _PUT = """INSERT INTO counters (team, kind, last) VALUES (%s, %s, %s)
     ON CONFLICT (team, kind) DO UPDATE SET last = """
 TAKE = f"{_PUT}counters.last + excluded.last RETURNING last"
-"""Takes numbers of a kind in a team; returns the last of them."""
+"""SQL that takes further numbers of a kind in a team, and returns the last of them."""
 PASS = f"{_PUT}greatest(counters.last, excluded.last)"
-"""Reserves the numbers of a kind in a team up to that one."""
+"""SQL that reserves all numbers of a kind in a team up to the given one."""
 _PAYLOAD = 7900
-"""Bytes; the server limits a notification to 8,000."""
+"""The most bytes of a notification's payload; the server limits it to 8,000."""
 _MADE = """WITH {before}made AS ({sql})
     INSERT INTO changes (id, team) SELECT %s, %s FROM made LIMIT 1 RETURNING xmin::text, {told}"""
 _TOLD = "pg_notify(%s, %s)"
 _ASK_AGAIN = 30.0
-"""Seconds."""
+"""Seconds after which the server is asked for its time again."""
 _TIME = "extract(epoch FROM clock_timestamp())::float8"
 
 
@@ -43,17 +43,17 @@ class Session:
         self.server = server
         self.clock = ServerClock(server)
         self.changed = 0
-        """The number of changes made."""
+        """The number of changes that this session made."""
         self._root = root
         self._made = False
 
     @property
     def address(self) -> str:
-        """The address without its password."""
+        """The address of the store without its password."""
         return self.server.name
 
     def prepared(self) -> Server:
-        """The server, with the tables of this version."""
+        """Return the server, after its tables are updated to this version."""
         if not self._made:
             disk.make_directories(f"{self._root}/tmp", self._root)
             schema.prepare(self.server)
@@ -61,13 +61,13 @@ class Session:
         return self.server
 
     def look(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a reading statement."""
+        """Return the rows of a statement that only reads."""
         if not self._made:
             self._made = self.clock.begin() == schema.VERSION
         return self.server.look(sql, values)
 
     def decode(self, team: str, kind: Kind[R], key: str, body: str) -> R:
-        """The record that a row holds."""
+        """Return the record whose text is *body*."""
         return documents.decode(body.encode(), kind, key, f"{self.address}: {team}/{kind.name}/{key}")
 
     def change(
@@ -79,7 +79,7 @@ class Session:
         before: str = "",
         topics: Collection[str] = EVERY_TOPIC,
     ) -> str | None:
-        """Run a statement that is the whole change; its revision, None if it changes nothing.
+        """Run a statement that is the whole change. Return the change's revision, or None if nothing was changed.
 
         *before* are further statements for its WITH, as `name AS (…), `.
         """
@@ -98,12 +98,14 @@ class Session:
     def as_change(
         self, sql: str, values: Sequence[object], change_id: str, team: str, topics: Collection[str], before: str = ""
     ) -> tuple[str, list[object]]:
-        """The statement that also writes the row of the change and notifies waiting processes; and its values."""
+        """Return a statement that makes the change, stores its *change_id* and notifies waiting processes, and the
+        statement's values.
+        """
         noted = [change_id, team, self.channel(team), told(topics)]
         return _MADE.format(before=before, sql=sql, told=_TOLD), [*values, *noted]
 
     def channel(self, team: str, suffix: str = "") -> str:
-        """The channel of a team's changes; with the suffix `h` that of its history."""
+        """Return the channel that announces a team's changes; with the suffix `h`, the channel of its history."""
         try:
             from _md5 import md5  # type: ignore[import-not-found]  # `hashlib` takes ten times as long to import
         except ImportError:
@@ -112,13 +114,13 @@ class Session:
 
 
 def told(topics: Collection[str]) -> str:
-    """The payload of a notification: the topics of a change, or `*` if they are too long."""
+    """Return the payload of a notification: the topics of a change, or `*` (every topic) if they are too long."""
     payload = " ".join(sorted(topics))
     return payload if len(payload) < _PAYLOAD else "*"
 
 
 class ServerClock:
-    """The server's clock: asked from time to time, and continued by this machine's monotonic clock."""
+    """The server's clock. The server is asked from time to time; in between, this machine's monotonic clock is used."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -128,16 +130,16 @@ class ServerClock:
         self._epoch = ""
 
     def begin(self) -> int:
-        """Ask for the time and the version of the tables in one round trip; see `schema.check`."""
+        """Read the time and the version of the tables in one round trip. Return the version, as `schema.check` does."""
         self._server.whereabouts()  # connects first, so that the measured time is only that of the question
         return schema.checked(self._server, self._ask(f"SELECT {_TIME}, store, version FROM format"))
 
     def now(self) -> datetime:
-        """The server's time, aware, UTC; exact to the time of a round trip."""
+        """Return the server's time in UTC. Its error is at most the time of a round trip."""
         return of_epoch(self.steady()[1])
 
     def steady(self) -> tuple[str, float]:
-        """The identity of the store, and the server's time, which is the same for all machines."""
+        """Return the identity of the store, and the server's time in seconds, which is the same on all machines."""
         seconds = self._local.steady()[1]
         if seconds - self._asked >= _ASK_AGAIN:
             self._ask(f"SELECT {_TIME}, store FROM format") or self._ask(f"SELECT {_TIME}, ''")

@@ -37,7 +37,7 @@ _MOST_LATE = 1 << 16
 
 
 class Waiter:
-    """A waiting process, at the other end of a line."""
+    """A waiting process, as the watcher sees it: what it waits for, and the data that has not been sent to it yet."""
 
     def __init__(self, line: socket.socket) -> None:
         self.line = line
@@ -49,10 +49,10 @@ class Waiter:
         self._late = b""
 
     def hear(self) -> bool:
-        """Read from the line; False if it has ended.
+        """Read what the process sent; return False if the process has left or sends too much.
 
         Raises:
-            ValueError: It is not the line of a waiting process.
+            ValueError: The data is not the request of a waiting process.
         """
         try:
             said = self.line.recv(65536)
@@ -69,13 +69,13 @@ class Waiter:
         return True
 
     def tell(self, topics: frozenset[str]) -> None:
-        """Send the topics of a change that the process asked for."""
+        """Send the topics of a change, if the process waits for any of them."""
         if self.is_served and topics and concerns(self.topics, topics):
             heard = topics if self.topics is None else topics & {*self.topics, *EVERY_TOPIC}
             self._send(" ".join(sorted(heard)).encode() + b"\n")
 
     def serve(self, word: bytes) -> None:
-        """Send the first word: from now on no change is missed."""
+        """Send *word* as the first answer: from now on the process misses no change."""
         self.is_served = True
         self._send(word)
 
@@ -85,14 +85,16 @@ class Waiter:
             self._send(b"\n")
 
     def _send(self, data: bytes) -> None:
-        """Send data after the waiting data; if too much waits, replace that by one line for every topic."""
+        """Send data after the data that is still unsent. If too much is unsent, replace it by one line that means every
+        topic.
+        """
         self._late += data
         if len(self._late) > _MOST_LATE:
             self._late = self._late[: self._late.index(b"\n") + 1] + b"*\n"
         self.catch_up()
 
     def catch_up(self) -> None:
-        """Send the waiting data, as far as the line takes it."""
+        """Send as much of the unsent data as the socket takes."""
         try:
             if self._late:
                 self._late = self._late[self.line.send(self._late) :]
@@ -103,7 +105,7 @@ class Waiter:
 
 
 class Watcher:
-    """Listens to one server, and tells the waiting processes of this machine."""
+    """Listens to one server, and notifies the waiting processes of this machine."""
 
     def __init__(self, server: Server, door: socket.socket) -> None:
         self._server = server
@@ -122,10 +124,10 @@ class Watcher:
         self.alone_since = time.monotonic()
 
     def connect(self) -> None:
-        """Listen to the server, or begin to count if only a pooler can be reached.
+        """Listen to the server. If only a pooler can be reached, count the changes instead.
 
         Raises:
-            Busy, StorageFailed: It can't be reached.
+            Busy, StorageFailed: The server can't be reached.
         """
         connection, direct = listen(self._server, [])
         if direct:
@@ -136,7 +138,7 @@ class Watcher:
             self._counts = Counts(self._server, [])
 
     def round(self) -> None:
-        """Wait for the next event, and do what is due."""
+        """Wait for the next event, then do everything that is due."""
         for key, _ in self._selector.select(_LONG_ROUND if self._connection and self._waiters else _ROUND):
             if key.fileobj is self._door:
                 self._open()
@@ -184,7 +186,7 @@ class Watcher:
             waiter.line.close()
 
     def _serve(self) -> None:
-        """Serve new processes, and listen to the channels that somebody waits for."""
+        """Serve new processes, and listen to exactly the channels that some process waits for."""
         new = [waiter for waiter in self._waiters.values() if waiter.channels and not waiter.is_served]
         wanted = {channel for waiter in self._waiters.values() for channel in waiter.channels}
         if self._counts:
@@ -199,7 +201,7 @@ class Watcher:
             waiter.serve(COUNTS if self._counts else LISTENS)
 
     def _pass_on(self) -> None:
-        """Tell the processes of changes that were heard or counted."""
+        """Notify the processes of changes that the server announced or that were counted."""
         if self._counts and time.monotonic() >= self._next:
             self._count(self._counts)
         if self._connection is None:
@@ -213,7 +215,7 @@ class Watcher:
             waiter.tell(frozenset().union(*(heard.get(channel, ()) for channel in waiter.channels)))
 
     def _count(self, counts: Counts) -> None:
-        """Tell the processes of teams that changed."""
+        """Count the changes, and notify the processes whose team changed."""
         self._next = time.monotonic() + _ROUND
         teams = {waiter.team for waiter in self._waiters.values() if waiter.channels}
         changed = counts.changed(sorted(teams)) if teams else ()
@@ -222,7 +224,7 @@ class Watcher:
                 waiter.tell(EVERY_TOPIC)
 
     def _lose(self, problem: Exception) -> None:
-        """The connection broke: make all processes look, and try to connect again."""
+        """Note that the connection broke: make all processes look for changes, and plan a new attempt to connect."""
         _say(f"the connection is lost: {problem or type(problem).__name__}")
         if self._connection:
             self._selector.unregister(self._descriptor)
@@ -232,7 +234,9 @@ class Watcher:
         self._tell_all()
 
     def _is_connected(self) -> bool:
-        """Whether there is a connection. After a new one all processes look: nobody heard of the commits before."""
+        """Return whether there is a connection, after an attempt to make one if it is due. After a new connection all
+        processes look for changes, because nobody was notified of earlier commits.
+        """
         if self._connection is None and self._counts is None:
             if time.monotonic() < self._next:
                 return False
@@ -251,7 +255,7 @@ class Watcher:
 
 
 class Tenancy:
-    """The place of the watcher, while it is ours."""
+    """Holds the watcher's socket as long as no other watcher has replaced it."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -261,7 +265,9 @@ class Tenancy:
         self._look_at = 0.0  # the monotonic time of the next look at it
 
     def holds(self) -> bool:
-        """Whether the socket at the watcher's path is ours."""
+        """Return whether the socket at the watcher's path is still ours. The path is looked at only every few
+        seconds.
+        """
         if time.monotonic() < self._look_at:
             return True
         self._look_at = time.monotonic() + _LONG_ROUND
@@ -271,7 +277,7 @@ class Tenancy:
             return False
 
     def end(self) -> None:
-        """Leave the place; a process that is about to connect finds it closed, and looks for another watcher."""
+        """Remove the socket. A process that is about to connect then looks for another watcher."""
         if self.holds():
             disk.discard(self._path)
         self.door.close()
@@ -283,7 +289,7 @@ def _say(what: str) -> None:
 
 
 def _allow_many() -> None:
-    """Raise the limit of open files, since each line is one."""
+    """Raise the limit of open files, since each waiting process needs one."""
     import resource
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -292,7 +298,9 @@ def _allow_many() -> None:
 
 
 def main() -> None:
-    """Serve until nobody has waited for some seconds, by default 30, or another watcher has the place."""
+    """Run the watcher until no process has waited for 30 seconds, or as many as the second argument says, or until
+    another watcher has taken the place.
+    """
     linger = float(sys.argv[2]) if len(sys.argv) > 2 else _LINGER
     store = opening.from_environment(os.environ, _PATIENCE)
     assert isinstance(store, PostgresStore)

@@ -34,7 +34,7 @@ _MOVE_AFTER = 300.0
 
 
 class Counts:
-    """Counts the changes of some teams in one query."""
+    """Counts the changes of some teams in one query, to find the teams that changed."""
 
     def __init__(self, server: Server, teams: Sequence[str]) -> None:
         self._server = server
@@ -44,15 +44,17 @@ class Counts:
         self._asked: set[str] = set()
         self._seen: dict[str, tuple[Any, ...]] = {}
         self.looks = 0
-        """The number of looks that saw a change."""
+        """The number of looks that found a change."""
 
     def look(self) -> int:
-        """Look again; the number of looks that saw a change."""
+        """Look again, and return the number of looks so far that found a change."""
         self.looks += bool(self.changed(self._teams))
         return self.looks
 
     def changed(self, teams: Sequence[str]) -> set[str]:
-        """The teams that changed since the last look, except teams that were not in it."""
+        """Return which of the *teams* changed since the last look. A team that was not part of the last look is left
+        out.
+        """
         since, began = self._since, time.monotonic()
         move = began - self._moved > _MOVE_AFTER
         if since == "-infinity":
@@ -73,7 +75,7 @@ _SHORT = 2.0
 """Seconds of waiting before a process starts a watcher."""
 _SOON, _SELDOM = 0.25, 60.0
 _ORPHANED = 3.0
-"""Seconds for which processes look for the next watcher after theirs was killed, before each connects by itself."""
+"""Seconds for which a process whose watcher was killed looks for a new one before it connects by itself."""
 _REST = 5.0
 _SILENT = 2.5 * BEAT
 _UNWATCHED = f"{LATE}: no watcher of this machine gets to the server that listen= names, as it says in"
@@ -81,7 +83,7 @@ _TRIES = 4
 
 
 def watch(session: Session, place: Place, team: str, topics: Collection[str] | None) -> HostWatch:
-    """A watch on changes; *place* is that of this machine's watcher."""
+    """Return a watch on changes of the team; *place* is the place of this machine's watcher."""
     channels = [session.channel(team)]
     if topics is None or "history" in topics:
         channels.append(session.channel(team, "h"))
@@ -109,7 +111,9 @@ class HostWatch:
         self._watch: Watch | None = self._attached() or self._own()
 
     def wait(self, timeout: float) -> bool:
-        """Block until anything may have changed since the last call; False when *timeout* seconds ran out."""
+        """Block until something may have changed since the last call; return False if *timeout* seconds passed
+        first.
+        """
         give_up = time.monotonic() + timeout
         while True:
             self._move()
@@ -121,7 +125,7 @@ class HostWatch:
                 return False
 
     def _waited(self, give_up: float) -> bool:
-        """Wait until there is news or something else is due; whether there was news."""
+        """Wait until there is news or another step is due; return whether there was news."""
         left = max(give_up - time.monotonic(), 0.0)
         watch = self._watch
         if watch is None:
@@ -135,7 +139,7 @@ class HostWatch:
         return woken
 
     def _seconds_to_next_step(self) -> float:
-        """Seconds until something else than waiting is due."""
+        """Return the seconds until the next step is due. After a long quiet time, also close idle connections."""
         now = time.monotonic()
         if not isinstance(self._watch, AttachedWatch):
             return max(self._move_at - now, 0.0)
@@ -145,7 +149,9 @@ class HostWatch:
         return _REST - (now - self._quiet_since)
 
     def _move(self) -> None:
-        """Change to the watcher if it is time to look for one; if there is none for long, connect by itself."""
+        """Attach to the watcher if it is time to look for one. If there has been none for long, connect to the
+        server.
+        """
         now = time.monotonic()
         if isinstance(self._watch, AttachedWatch) or now < self._move_at:
             return
@@ -162,7 +168,7 @@ class HostWatch:
         self._watch, self._woken, self.heard = watch, True, EVERY_TOPIC
 
     def _attached(self) -> Watch | None:
-        """A watch that the watcher serves, if there is a watcher."""
+        """Return a watch that the watcher serves, or None if there is no watcher."""
         if attached := self._place.attach(*self._wanted):
             self._pause, self._tries, self.slow = _SOON, 0, attached.slow
         return attached
@@ -189,7 +195,7 @@ class HostWatch:
         self._watch = None
 
     def fileno(self) -> int | None:
-        """The descriptor for `select`; None if there is none at the moment."""
+        """Return the descriptor for `select`, or None if there is none at the moment."""
         if self._watch is None:
             self._move()
         return self._watch.fileno() if self._watch else None
@@ -200,7 +206,9 @@ class HostWatch:
 
 
 def listen(server: Server, channels: list[str]) -> tuple[Connection, bool]:
-    """A connection that listens to the channels, and whether it leads to the server itself."""
+    """Return a connection that listens to the channels, and whether the connection leads to the server and not to a
+    pooler.
+    """
 
     def job(connection: Connection) -> bool:
         listening = "".join(f'LISTEN "{channel}"; ' for channel in channels)
@@ -211,17 +219,17 @@ def listen(server: Server, channels: list[str]) -> tuple[Connection, bool]:
 
 
 def is_direct(server: Server) -> bool:
-    """Whether connections lead to the server itself, and not to a pooler."""
+    """Return whether connections lead to the server itself and not to a pooler."""
     connection, direct = listen(server, [])
     server.give_back(connection)
     return direct
 
 
 class ListeningWatch:
-    """Woken by the server, within a millisecond. If the connection breaks, it wakes and listens on another one.
+    """A watch that the server wakes within a millisecond. If its connection breaks, it wakes and makes another one.
 
-    A thread that waits for some topics has one connection, not two: between two waits it also reads on this one. The
-    next wait hears notifications that came meanwhile; `select` does not.
+    A thread that waits for some topics uses this connection for its other statements too, so that it holds only one.
+    Notifications that arrive meanwhile wake the next `wait`, but not `select`.
     """
 
     slow = ""
@@ -237,7 +245,9 @@ class ListeningWatch:
         self._share()
 
     def wait(self, timeout: float) -> bool:
-        """Block until anything may have changed since the last call; False when *timeout* seconds ran out."""
+        """Block until something may have changed since the last call; return False if *timeout* seconds passed
+        first.
+        """
         if self._connection is None:
             self._connection = listen(self._server, self._channels)[0]
             self._share()
@@ -250,7 +260,7 @@ class ListeningWatch:
         return True
 
     def _heard(self, link: Any) -> bool:
-        """Take all notifications; whether a wanted one has come, or the connection is broken."""
+        """Take all notifications; return whether a wanted one has arrived or the connection is broken."""
         try:
             link.poll()
         except Exception:
@@ -266,7 +276,7 @@ class ListeningWatch:
             self._server.share(self._connection)
 
     def fileno(self) -> int | None:
-        """The descriptor for `select`; None while the connection is broken."""
+        """Return the descriptor for `select`, or None while the connection is broken."""
         return self._connection.link.fileno() if self._connection else None
 
     def close(self) -> None:

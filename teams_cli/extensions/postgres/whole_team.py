@@ -1,4 +1,6 @@
-"""Whole teams: reads them out of PostgreSQL and writes them into it, to the byte; drops and examines them."""
+"""Reads whole teams out of PostgreSQL and writes them into it, byte for byte; also deletes teams and examines a
+store.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ _PUT_MESSAGES = """INSERT INTO messages (team, number, uid, recipients, body)
 
 
 def pack(session: Session, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
-    """Yield the records of a kind, as they are stored: see `Store.pack`."""
+    """Yield the key and the stored bytes of each record of a kind: see `Store.pack`."""
     if kind.name == "message":
         yield from _pack_messages(session, team, kind)
         return
@@ -89,7 +91,7 @@ _DROP = f"""gone AS (DELETE FROM records WHERE team = %s AND kind = %s AND key =
 
 
 def drop(session: Session, team: str, kind: Kind[R], revision: str) -> None:
-    """Delete the team with its records if its own record still has that revision: see `Store.drop`."""
+    """Delete the team and its records, if the team's own record still has *revision*: see `Store.drop`."""
     where = [team, kind.name, team]
     values = [*where, revision, *[team] * _DROP.count("%s")][: _DROP.count("%s")]
     if session.change(team, kind, "SELECT 1 FROM gone", values, _DROP) is None:
@@ -117,7 +119,9 @@ _USED = """SELECT count(*), least(
 
 
 def examine(session: Session, store: Store, kinds: Sequence[Kind[Any]], only: str) -> Iterator[Finding]:
-    """Find dangerous settings of the server and damaged records, which a person has to fix."""
+    """Yield a finding for each dangerous setting of the server and for each damaged record. A person has to fix
+    them.
+    """
     for name, (level, what, remedy) in _SETTINGS.items():
         if session.server.look(f"SHOW {name}") == [("off",)]:
             yield _finding(level, session.address, f"{name} is off: {what}", remedy)
@@ -129,7 +133,7 @@ def examine(session: Session, store: Store, kinds: Sequence[Kind[Any]], only: st
 
 
 def _connections(session: Session) -> Iterator[Finding]:
-    """A warning if the server has few connections left."""
+    """Yield a warning if the server has few free connections."""
     used, most = session.server.look(_USED)[0]
     if most - used < max(_SPARE, most * _SHARE):
         what = f"{used} of the {most} available connections are in use; a command that gets none fails"
@@ -138,7 +142,7 @@ def _connections(session: Session) -> Iterator[Finding]:
 
 
 def _pooler(session: Session) -> Iterator[Finding]:
-    """A warning if processes that wait behind a pooler are woken late."""
+    """Yield a warning if processes that wait behind a pooler learn of changes late."""
     if session.server.listens_elsewhere:
         direct = session.server.direct()
         try:
