@@ -1,4 +1,4 @@
-"""The application: which address is answered by what."""
+"""The application: decides which function answers which address."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
 }
-"""Headers of every answer that does not set them itself."""
+"""Headers that every answer gets, unless the answer sets them itself."""
 PROOF = "/api/proof"
-"""Path where the server proves that it knows the token, for a client that has not sent it yet."""
+"""The path where the server proves that it knows the token, to a client that has not sent the token yet."""
 _API = ("/api/", "/openapi.json")
 
 
 class RequestGuard:
     """Refuses requests that are not meant for this server, and changes without the token.
 
-    Three things keep out pages of other sites: the name of the server in `Host`, their own site in `Origin` and
-    `Sec-Fetch-Site`, and the token, which they can't know.
+    Three things keep out pages of other sites: `Host` must have the name of the server, `Origin` and `Sec-Fetch-Site`
+    must not name another site, and the token is one that such pages can't know.
     """
 
     def __init__(self, app: ASGIApp, port: int, token: str, private: bool) -> None:
@@ -69,7 +69,7 @@ class RequestGuard:
         self.private = private
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse the request, or pass it on."""
+        """Refuse the request, or pass it on to the application."""
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -131,7 +131,7 @@ class Api:
         self.bodies = Bodies()
 
     def application(self, port: int, token: str, private: bool) -> ASGIApp:
-        """The ASGI application."""
+        """Return the ASGI application. If it is *private*, reading needs the *token* too."""
         api = [
             Route("/agents", _answering(self.agents)),
             Route("/agents/{name}/message", self.message, methods=["POST"]),
@@ -161,7 +161,7 @@ class Api:
         self.watchers.close()
 
     def _routes(self, command: Command) -> list[Route]:
-        """The addresses of a command: under its own name, and under those of OpenCode Teams."""
+        """Return the addresses of a command: its own name, and the names that OpenCode Teams uses."""
 
         async def handle(request: Request) -> Response:
             given = _query(request, command) if command.reads else await self.bodies.read(request)
@@ -208,13 +208,13 @@ class Api:
 
 
 async def _prove(request: Request, token: str) -> Response:
-    """Prove that this server has the token, to a page that was open while the server was away."""
+    """Prove that this server has the token, to a page that stayed open while the server was away."""
     nonce = request.query_params.get("nonce", "")
     return Document({"proof": hmac.new(token.encode(), nonce.encode(errors="replace"), "sha256").hexdigest()})
 
 
 def _query(request: Request, command: Command) -> dict[str, Any]:
-    """The values in the address, lists for parameters that take several."""
+    """Return the values in the request's address; a parameter that takes several values gets a list."""
     many = {requests.camel_case(p.key) for p in requests.parameters(command) if p.many}
     query = request.query_params
     keys = [key for key in query if key not in _ABOUT_REQUEST]
@@ -222,7 +222,7 @@ def _query(request: Request, command: Command) -> dict[str, Any]:
 
 
 def _answering(handle: Callable[[Request], Awaitable[Any]]) -> Handler:
-    """The handler with refusals as documents."""
+    """Return the handler, changed so that it answers an error with the document of a refusal."""
 
     async def answer(request: Request) -> Response:
         try:

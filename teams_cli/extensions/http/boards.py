@@ -1,4 +1,4 @@
-"""Boards: a page gets rows of a team, and then the rows that changed since the version that it has."""
+"""Boards: a page first gets all rows of a team, and then only the rows that changed since its version."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from teams_cli.views.board import Rows
 
 _BOARDS = 32
-"""Boards in memory; a page whose board was dropped gets all rows again."""
+"""The number of boards in memory. A page whose board was dropped gets all rows again."""
 _MESSAGES = 200
 
 
 class Board:
-    """The rows of a board, each with the version in which it changed last."""
+    """Keeps the rows of a board, each with the version in which it last changed."""
 
     def __init__(self) -> None:
         self._epoch = secrets.token_hex(4)
@@ -45,7 +45,9 @@ class Board:
         self._lock = threading.Lock()
 
     def take(self, tables: dict[str, Rows], after: str) -> dict[str, Any]:
-        """Take the present rows; returns those that changed since version *after*, with None for a removed row."""
+        """Store *tables* as the present rows. Return the rows that changed since the version *after*, with None for a
+        removed row.
+        """
         with self._lock:
             self._note(tables)
             epoch, _, number = after.partition("-")
@@ -61,7 +63,7 @@ class Board:
             return {"version": f"{self._epoch}-{self._version}", "whole": not is_known, "rows": changed}
 
     def _note(self, tables: dict[str, Rows]) -> None:
-        """Give the rows that changed the next version."""
+        """Give the next version to the rows that changed or were removed."""
         version = self._version + 1
         now = {(table, key): json.dumps(row) for table, rows in tables.items() for key, row in rows.items()}
         fresh = {place: text for place, text in now.items() if self._rows.get(place, (0, ""))[1] != text}
@@ -78,7 +80,7 @@ class Board:
 
 
 class Boards:
-    """The boards of a server, by team and number of finished tasks, and the other requests of a page."""
+    """Answers the requests of a page. It keeps a board for each team and number of finished tasks."""
 
     def __init__(self, operations: Operations, feeds: Feeds) -> None:
         self._operations = operations
@@ -87,7 +89,7 @@ class Boards:
         self._lock = threading.Lock()
 
     async def whole(self, request: Request) -> Response:
-        """The team at a glance."""
+        """Answer with the whole board of the team."""
 
         def look(call: Call) -> dict[str, Any]:
             position, team = self._position_and_team(call)
@@ -101,12 +103,16 @@ class Boards:
         return Document(await self._operations.call(request, look))
 
     def _position_and_team(self, call: Call) -> tuple[int, Team]:
-        """The end of the team's history, read before the team: the events from there on miss nothing."""
+        """Return the end position of the team's history, and the team. The position is read first, so that events after
+        it miss no change.
+        """
         position = self._feeds.end_of(call.load_team().name)
         return position, call.load_team()
 
     async def rows(self, request: Request) -> Response:
-        """The board as rows: those that changed since the version `after`, and the messages after number `messages`."""
+        """Answer with the rows of the board that changed since the version `after`, and the messages after number
+        `messages`.
+        """
         finished = _number(request, "finished", board.FINISHED, 100_000)
         seen = _number(request, "messages", 0)
         after = request.query_params.get("after", "")
@@ -126,7 +132,7 @@ class Boards:
         return Document(await self._operations.call(request, look))
 
     async def messages(self, request: Request) -> Response:
-        """The messages before the number `before`, as many as `limit` says; oldest first."""
+        """Answer with the last `limit` messages before the number `before`, the oldest first."""
         before, limit = _number(request, "before", 1 << 40), _number(request, "limit", _MESSAGES, 1000)
         whole = _number(request, "whole", 0, 1) == 1
 
@@ -138,13 +144,13 @@ class Boards:
         return Document(await self._operations.call(request, look))
 
     async def report(self, request: Request) -> Response:
-        """The run that made the team, and its report as Markdown, if it has one."""
+        """Answer with the run that made the team, and the run's report as Markdown, if it has one."""
         return Document(
             await self._operations.call(request, lambda call: reports.report_of(call.store, call.load_team().name))
         )
 
     async def teams(self, request: Request) -> Response:
-        """All teams, each with its state, its description, and the run that made it, if any."""
+        """Answer with all teams, each with its state, its description and the run that made it, if any."""
         return Document(await self._operations.call(request, lambda call: list(_teams(call))))
 
     def _board(self, team: str, finished: int) -> Board:
@@ -162,16 +168,16 @@ def _teams(call: Call) -> Iterator[dict[str, Any]]:
 
 
 def _run(call: Call, team: str) -> dict[str, Any] | None:
-    """The run that made the team, in short."""
+    """Return the workflow and the status of the run that made the team, or None if no run made it."""
     made = [run for run, _ in call.store.scan(team, RUN, call.problems)]
     return {"workflow": made[-1].workflow, "status": made[-1].status} if made else None
 
 
 def _number(request: Request, name: str, default: int, most: int = 1 << 40) -> int:
-    """The number that the request gives as *name*.
+    """Return the number that the request gives as *name*, or *default* if it gives none.
 
     Raises:
-        InvalidValue: It is not a number, or too large.
+        InvalidValue: The value is not a whole number, or is more than *most*.
     """
     value = request.query_params.get(name)
     if value is None:

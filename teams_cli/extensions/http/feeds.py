@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 _BATCH = 1 << 14
-"""Bytes that are sent at once."""
+"""The number of bytes that are sent at once."""
 
 
 class Feed:
-    """The events of one team; `position` is that of the newest.
+    """The events of one team; `position` is the position of the newest event.
 
-    Readers have no queues of their own. Each has a position, and takes the next events from memory or, if it is far
-    behind, from the history.
+    Readers have no queues of their own. Each reader has a position. It takes the next events from memory or, if it is
+    far behind, from the history.
     """
 
     def __init__(self, watchers: Watchers, team: str, loop: asyncio.AbstractEventLoop) -> None:
@@ -48,34 +48,36 @@ class Feed:
         self._looking = threading.Lock()
         self._seen = self._before = 0
         self.news = asyncio.Event()
-        """Set, and then replaced, when there are new events."""
+        """An event that is set, and then replaced by a new one, when the feed has new events."""
         self.position = 0
         self.cuts = 0
-        """The number of times that another history replaced the one that was read."""
+        """The number of times that another history replaced the one that was read, so that earlier positions mean
+        nothing.
+        """
 
     async def catch_up(self) -> None:
         """Read to the end of the history.
 
         Raises:
-            TeamsError: It can't be read.
+            TeamsError: The history can't be read.
         """
         await to_thread.run_sync(self.look)
 
     def join(self) -> None:
-        """Add a reader; the first starts the watch."""
+        """Add a reader. The first reader starts the watch on the team."""
         self._readers += 1
         if self._readers == 1:
             self._watchers.listen(self._team, self._look_quietly)
 
     def leave(self) -> None:
-        """Remove a reader; with the last one the watch ends."""
+        """Remove a reader. The watch ends when the last reader leaves."""
         self._readers -= 1
         if not self._readers:
             self._watchers.forget(self._team, self._look_quietly)
             self._kept.clear()
 
     async def after(self, position: int) -> list[tuple[int, bytes]]:
-        """The next events after that position, each with its own position."""
+        """Return the next events after *position*, each with its own position; an empty list if there are none yet."""
         if position >= self.position:
             return []
         if self._kept and position >= self._kept[0][0]:
@@ -93,10 +95,11 @@ class Feed:
             return
 
     def look(self) -> int:
-        """Read the new entries, and pass them to the readers' thread; the position of the end of the history.
+        """Read the new entries of the history, and pass them to the thread of the readers. Return the end position of
+        the history.
 
         Raises:
-            TeamsError: It can't be read.
+            TeamsError: The history can't be read.
         """
         with self._looking:
             cut, entries = self._read_on()
@@ -107,7 +110,7 @@ class Feed:
             return self._seen
 
     def _read_on(self) -> tuple[bool, deque[Entry]]:
-        """Whether the last entry that was seen is gone, and the new entries, at most as many as are kept."""
+        """Return whether the last entry that was seen is gone, and the new entries, at most as many as are kept."""
         entries = self._watchers.store.history(self._team, self._before)
         position, cut = self._before, False
         if self._seen:
@@ -134,7 +137,7 @@ class Feed:
 
 
 def _batch(events: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """The first of these, as many as are sent at once: a slow reader holds no more in memory."""
+    """Return the first of the events, as many as are sent at once, so that a slow reader holds no more in memory."""
     batch, size = [], 0
     for after, event in events:
         batch.append((after, event))
@@ -149,7 +152,7 @@ def _event(position: int, entry: dict[str, Any]) -> bytes:
 
 
 class Feeds:
-    """The feeds of a server, by team."""
+    """Keeps the feeds of a server, one for each team."""
 
     def __init__(self, watchers: Watchers) -> None:
         self._watchers = watchers
@@ -157,16 +160,17 @@ class Feeds:
         self._feeds: dict[str, Feed] = {}
 
     async def of(self, team: str) -> Feed:
-        """The feed of an existing team, at the end of its history."""
+        """Return the feed of an existing team, after the feed has read to the end of the team's history."""
         feed = self._of(team)
         await feed.catch_up()
         return feed
 
     def end_of(self, team: str) -> int:
-        """The position of the end of a team's history; for threads that may wait for the disk.
+        """Return the end position of a team's history. This may wait for the disk, so it must not run in the event
+        loop.
 
         Raises:
-            TeamsError: It can't be read.
+            TeamsError: The history can't be read.
         """
         return self._of(team).look()
 
@@ -185,7 +189,9 @@ UNKNOWN = -1
 
 
 def last_event(request: Request) -> int | None:
-    """The position that the client has seen; None for a new client, `UNKNOWN` for an impossible one."""
+    """Return the position that the client has seen; None for a new client, `UNKNOWN` if the position is not a
+    number.
+    """
     position = request.headers.get("last-event-id") or request.query_params.get("lastEventId")
     if position is None:
         return None
@@ -193,17 +199,17 @@ def last_event(request: Request) -> int | None:
 
 
 class Streams:
-    """The open event streams of a server."""
+    """Counts the open event streams of a server, and makes new ones."""
 
     def __init__(self) -> None:
         self.closing = False
         self.open = 0
 
     def stream(self, feed: Feed, seen: int | None) -> EventStream:
-        """A stream from that position on.
+        """Return a stream of the events after the position *seen*, or from now on if *seen* is None.
 
         Raises:
-            RequestRefused: Too many are open.
+            RequestRefused: Too many streams are open.
         """
         if self.open >= refusals.STREAMS:
             hint = "Close one, or read /api/board from time to time."
@@ -212,7 +218,7 @@ class Streams:
 
 
 class EventStream(StreamingResponse):
-    """One stream. A client that takes nothing for a while is dropped; it can come back."""
+    """One event stream. A client that takes no data for a while is dropped, and may connect again."""
 
     def __init__(self, streams: Streams, feed: Feed, seen: int | None) -> None:
         super().__init__(self._events(), headers={"x-accel-buffering": "no"}, media_type="text/event-stream")
@@ -223,7 +229,7 @@ class EventStream(StreamingResponse):
         self._position = feed.position if seen is None or self._unknown else seen
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send events until the client goes, takes nothing, or the server ends."""
+        """Send events until the client leaves or takes no data for a while, or the server ends."""
 
         async def send_in_time(message: Message) -> None:
             async with asyncio.timeout(refusals.SEND_SECONDS):
@@ -257,6 +263,6 @@ class EventStream(StreamingResponse):
                 self._position = self._feed.position
 
     def _reset(self) -> bytes:
-        """Tell the client to read everything again: its last event is not in the history."""
+        """Return an event that makes the client read everything again, because its last event is not in the history."""
         self._unknown, self._cuts, self._position = False, self._feed.cuts, self._feed.position
         return f'id: {self._position}\nevent: reset\ndata: {{"position": {self._position}}}\n\n'.encode()

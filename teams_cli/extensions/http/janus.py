@@ -1,4 +1,4 @@
-"""The two endpoints of the Janus system: who is there, and a message to one of them."""
+"""The endpoints of the Janus system: list the agents, send a message to one of them, and read an agent's log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _LINES = 100
 
 
 def agents(call: Call, team: str) -> list[dict[str, Any]]:
-    """The active agents of the team, or of all open teams, each with its team; `status` is `active` or `idle`."""
+    """Return the active agents of the team, or of all open teams if *team* is "". Each has its team, and the `status`
+    `active` or `idle`.
+    """
     named = [team] if team else call.open_teams()
     return [row for name in named or [call.team] for row in _of_team(call, teams.get(call.store, name))]
 
@@ -41,7 +43,9 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def send(call: Call, name: str, given: dict[str, Any], interrupt: str | None, team: str) -> Document:
-    """Deliver a message, in that *team* or in the one that both are in; the answer says whether it ended a turn."""
+    """Deliver a message to the agent *name*, in *team* or in the only team that has both agents. Return the answer,
+    which says whether the message ended a turn.
+    """
     body, sender = given.get("message"), given.get("sender")
     if not (isinstance(body, str) and isinstance(sender, str) and body.strip() and sender):
         return _undelivered(400, "Missing message or sender")
@@ -53,8 +57,8 @@ def send(call: Call, name: str, given: dict[str, Any], interrupt: str | None, te
 
 
 def _team_for(call: Call, name: str) -> str:
-    """Return the only team in which both the caller and the agent *name* are, else the only one with *name*. "" if
-    several have it.
+    """Return the only team that has both the caller and the agent *name*, else the only team that has *name*. Return ""
+    if several teams have *name*.
 
     Raises:
         AgentNotFound: There are several teams, and none has the recipient.
@@ -85,7 +89,7 @@ def _send(call: Call, name: str, body: str, uid: object, now: bool | None) -> Do
 
 
 def refused(error: Exception) -> Document:
-    """The answer to a message that was not delivered."""
+    """Return the answer to a message that was not delivered because of *error*."""
     refusal = refusals.refused(error)
     return _undelivered(refusal.status, refusal.message, refusal.headers, code=refusal.code, hint=refusal.hint)
 
@@ -107,10 +111,12 @@ def _interrupts(value: str | None) -> bool | None:
 
 
 def log(call: Call, name: str, lines: str | None) -> dict[str, Any]:
-    """The last lines that an agent printed, the newest last.
+    """Return the last lines that an agent printed, the newest last.
 
     Raises:
-        AgentNotFound: `teams` did not start such an agent.
+        AgentNotFound: `teams` did not start an agent of that name.
+
+    InvalidValue: *lines* is not a number from 1 to 10000.
     """
     wanted = lines if lines is not None else str(_LINES)
     if not (wanted.isascii() and wanted.isdigit() and 0 < int(wanted[:9]) <= 10_000):

@@ -33,7 +33,7 @@ def _ref(name: str) -> dict[str, Any]:
 
 
 def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
-    """An object with at least these keys."""
+    """Return the schema of an object that has at least the *required* keys."""
     return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
 
 
@@ -82,7 +82,7 @@ _SCHEMAS = {
     ),
     "Report": _object({"workflow": _STRING, "status": _STRING, "markdown": _TEXT_OR_NULL}),
 }
-"""The schemas of answers that are neither records nor lists of them."""
+"""The schemas of answers that are neither records nor lists of records."""
 
 
 def _answer(command: Command) -> dict[str, Any]:
@@ -96,12 +96,12 @@ def _answer(command: Command) -> dict[str, Any]:
 
 
 def _record_of(command: Command) -> Any:
-    """The kind of record in a command's answer; None if the answer has no records."""
+    """Return the kind of record in a command's answer, or None if the answer has no records."""
     return getattr(command.answers, "__args__", (command.answers,))[0]
 
 
 def _components() -> dict[str, Any]:
-    """All named schemas."""
+    """Return all named schemas."""
     schemas: dict[str, Any] = dict(_SCHEMAS)
     for record in filter(None, dict.fromkeys(map(_record_of, requests.offered()))):
         schema = schema_of(record)
@@ -111,7 +111,9 @@ def _components() -> dict[str, Any]:
 
 
 def _answered(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a record in an answer: it is stored, so it has a number, and all keys that have defaults."""
+    """Return the schema of a record in an answer. There it is stored, so it has an id or a number, and all keys that
+    have defaults.
+    """
     parts: dict[str, Any] = schema.get("properties", {})
     stored = [key for key in ("id", "number") if parts.get(key, {}).get("default") in ("", 0)]
     for part in parts.values():
@@ -158,7 +160,7 @@ _RETRY = {"Retry-After": {"schema": _STRING, "description": "With 503: seconds t
 
 @cache
 def document() -> dict[str, Any]:
-    """The OpenAPI document."""
+    """Return the OpenAPI document."""
     paths = _agents() | _board()
     for command in requests.offered():
         paths[f"/api/{command.name}"] = {"get" if command.reads else "post": _command(command)}
@@ -180,7 +182,7 @@ def document() -> dict[str, Any]:
 
 
 def _refusal(schema: dict[str, Any]) -> dict[str, Any]:
-    """The refusal of an operation, with the meaning of each status."""
+    """Return the description of an operation's refusal, with the meaning of each HTTP status."""
     rows = [f"| {status} | {what} |" for status, what in _REFUSALS.items()]
     description = "\n".join(["The request is refused, and changed nothing.", "", "| status | |", "|---|---|", *rows])
     return {"description": description, "headers": _RETRY, "content": _json(schema)}
@@ -217,7 +219,7 @@ def _command(command: Command) -> dict[str, Any]:
 
 
 def _operation(tag: str, name: str, doc: str, answer: dict[str, Any], changes: bool) -> dict[str, Any]:
-    """Describe an operation; the first paragraph of its docstring is the summary."""
+    """Return the description of an operation. The first paragraph of *doc*, its docstring, is the summary."""
     summary, rest = description(doc)
     done = {"description": "Done.", "content": _json(answer)}
     responses = {"200": done, "default": {"$ref": "#/components/responses/Refused"}}
@@ -236,7 +238,7 @@ def _get(
 
 
 def _agents() -> dict[str, Any]:
-    """The addresses of the Janus system."""
+    """Return the addresses of the Janus system."""
     sent = _operation(_AGENTS, "message", _doc(interrupting.deliver_interruptions), _ref("Delivered"), changes=True)
     # The refusals of the guard are those of every request.
     sent["responses"]["default"] = _refusal({"oneOf": [_ref("Undelivered"), _ref("Error")]})
@@ -256,7 +258,7 @@ def _agents() -> dict[str, Any]:
 
 
 def _board() -> dict[str, Any]:
-    """The addresses for a page that shows a team and follows its changes."""
+    """Return the addresses for a page that shows a team and follows its changes."""
     number = {**_INTEGER, "minimum": 0}
     team = _object({"name": _STRING, "state": _STRING, "description": _TEXT_OR_NULL, "run": _RUN})
     after = "Your latest version: the answer has only later changes, and null for a removed row."

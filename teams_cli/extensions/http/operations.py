@@ -1,4 +1,4 @@
-"""Runs commands for requests: in threads, since the store blocks, and only as long as the client waits."""
+"""Runs commands for requests. They run in threads, because the store blocks, and only while the client waits."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PATIENCE = 5.0
 
 
 class Operations:
-    """Runs the operations of a server that was started with *base*."""
+    """Runs the operations of a server; *base* is the call that started the server."""
 
     def __init__(self, base: Call, watchers: Watchers) -> None:
         self.base = base
@@ -49,12 +49,14 @@ class Operations:
         self._clients: set[Requester] = set()
 
     async def command(self, request: Request, command: Command, given: dict[str, Any]) -> tuple[Any, Call]:
-        """Run a command; its document, and its call, which has the damaged records.
+        """Run a command. Return its document and its call, which lists the damaged records.
 
         Raises:
             TeamsError: The command refuses.
-            RequestRefused: Too many others wait.
-            Departed: The client left.
+
+        RequestRefused: Too many other requests wait.
+
+        Departed: The client left.
         """
         sender = requests.Sender(command, given)
 
@@ -72,14 +74,16 @@ class Operations:
         agent: str = "",
         sender: requests.Sender | None = None,
     ) -> T:
-        """Run a function on the call of a request, in a thread, as *agent* or as the agent that the request names.
+        """Run a function in a thread, with a call for the request, as *agent* or else as the agent that the request
+        names.
 
-        A request that may take *long*, or that may ask the person for permission, takes no place from the person's own
-        requests, and ends when its client leaves.
+        A request that may take *long*, or that may ask the person for permission, takes no place that the person's own
+        requests need, and ends when its client leaves.
 
         Raises:
-            RequestRefused: Too many others wait.
-            Departed: The client left.
+            RequestRefused: Too many other requests wait.
+
+        Departed: The client left.
         """
         agent = agent or request.query_params.get("as") or HUMAN
         await self.receipts.settle(agent)
@@ -101,13 +105,13 @@ class Operations:
                 watch.cancel()
 
     async def team(self, request: Request) -> str:
-        """The name of the request's team."""
+        """Return the name of the request's team."""
         return await self.call(request, lambda call: call.load_team().name)
 
     def _run(
         self, run: Callable[[Call], T], request: Request, agent: str, client: Requester, sender: requests.Sender | None
     ) -> T:
-        """Run a function on the call of a request, under the user's rules as they are now."""
+        """Run a function with a call for the request, under the user's present configuration."""
         base = self.base
         store = cast("Store", WatchedStore(self.watchers, client))
         fresh = Call(
@@ -126,13 +130,13 @@ class Operations:
         return run(call)
 
     def close(self) -> None:
-        """End all waits."""
+        """End all requests that wait."""
         for client in list(self._clients):
             client.leave()
 
 
 async def _look_out(request: Request, client: Requester) -> None:
-    """Note that the client left; the body was read before."""
+    """Wait until the client leaves, and then note it. The body of the request must have been read before."""
     while True:
         message = await request.receive()
         if message["type"] == "http.disconnect":
@@ -150,19 +154,23 @@ async def _acquire(limiter: anyio.CapacityLimiter, client: Requester) -> None:
 
 
 class Receipts:
-    """The answers that are being sent, by agent. A call notes what it told the agent only after its answer is sent."""
+    """Keeps the answers that are being sent, by agent. A call notes what its agent was given only after the answer is
+    sent.
+    """
 
     def __init__(self) -> None:
         self._limiter = anyio.CapacityLimiter(refusals.QUICK)
         self._sending: dict[str, set[asyncio.Event]] = {}
 
     async def settle(self, agent: str) -> None:
-        """Wait until earlier answers to the agent are noted."""
+        """Wait until all earlier answers to the agent are sent and noted."""
         for sent in list(self._sending.get(agent, ())):
             await sent.wait()
 
     def expect(self, request: Request, response: Response, call: Call) -> Response:
-        """The response, which makes the call note its news once it is sent, unless the client left before."""
+        """Return a response that, once it is sent, makes the call note the news in it. If the client left before,
+        nothing is noted.
+        """
         if not call.has_to_note or call.caller is None:
             return response
         agent, sent = call.caller.name, asyncio.Event()

@@ -1,4 +1,6 @@
-"""Refusals as HTTP, with status and headers; hints in the words of requests; bodies, and the limits of the server."""
+"""Refusals over HTTP, with status and headers and hints that name requests; also bodies, and the limits of the
+server.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ _REFUSED = re.compile(r"^\s*([A-Z]\w+)(?:, \w+)*: (.*)$")
 
 
 def in_requests(text: str) -> str:
-    """The text with commands and options called as in requests."""
+    """Return the text with its commands and options written as requests and parameters."""
     for words_of_shell, words_of_request in _WORDS.items():
         text = text.replace(words_of_shell, words_of_request)
     text = requests.in_calls(text, _request)
@@ -45,7 +47,7 @@ def in_requests(text: str) -> str:
 
 
 def _request(command: Command, given: requests.Arguments) -> str:
-    """The request of the command with these arguments, in the query or in the JSON of its body."""
+    """Return the request that runs the command with the arguments, which are in the query or in a JSON body."""
     method, path = _METHODS[command.name], f"/api/{command.name}"
     own = {requests.camel_case(each.key): _value(each, word) for each, word in given if each in command.own}
     query = [f"{each.flags[0].lstrip('-')}={word}" for each, word in given if each not in command.own]
@@ -57,19 +59,21 @@ def _request(command: Command, given: requests.Arguments) -> str:
 
 
 def _value(parameter: Parameter, word: str) -> Any:
-    """The value of the word in JSON."""
+    """Return *word*, the value of an argument, as it is in JSON."""
     bare = word.strip('"')
     return True if parameter.flag else [bare] if parameter.many else bare
 
 
 def preferred(prefer: str) -> Callable[[str], str]:
-    """The words of hints, by the header `Prefer` of a request: commands with `hints=shell`, else requests."""
+    """Return the function that writes hints for a client whose header `Prefer` is *prefer*. With `hints=shell` hints
+    name commands, otherwise requests.
+    """
     asked = {part.strip().replace('"', "") for part in prefer.lower().split(",")}
     return str if "hints=shell" in asked else in_requests
 
 
 def description(doc: str) -> tuple[str, str]:
-    """The first paragraph of a docstring, and the rest as Markdown, with the status of each refusal."""
+    """Return the first paragraph of a docstring, and the rest as Markdown, with the HTTP status of each refusal."""
     explanation, _, raises = inspect.cleandoc(doc).partition("Raises:")
     summary, _, rest = explanation.strip().partition("\n\n")
     refused = [f"* {line}" for line in _refusals(raises)]
@@ -92,7 +96,7 @@ RETRY_AFTER = {"Retry-After": "1"}
 
 
 class RequestRefused(Exception):
-    """A request that is refused before its command."""
+    """Raised when a request is refused before its command runs."""
 
     def __init__(
         self, status: int, code: str, message: str, hint: str = "", headers: Mapping[str, str] | None = None
@@ -106,7 +110,7 @@ class RequestRefused(Exception):
 
 
 class Document(Response):
-    """A JSON document in ASCII, as the commands print it."""
+    """A response with a JSON document in ASCII, as the commands print it."""
 
     media_type = "application/json"
 
@@ -115,7 +119,9 @@ class Document(Response):
 
 
 def refused(error: Exception, worded: Callable[[str], str] = in_requests) -> RequestRefused:
-    """The refusal for an error, *worded* for the client; an unexpected error goes to the log of bugs."""
+    """Return the refusal for an error; *worded* writes its texts for the client. An unexpected error is also logged as
+    a bug.
+    """
     if isinstance(error, RequestRefused):
         return error
     if isinstance(error, errors.TeamsError):
@@ -127,7 +133,7 @@ def refused(error: Exception, worded: Callable[[str], str] = in_requests) -> Req
 
 
 def refusal_answer(error: Exception, worded: Callable[[str], str] = in_requests) -> Document:
-    """The answer to a request that is refused."""
+    """Return the answer to a request that failed with *error*; *worded* writes its texts for the client."""
     refusal = refused(error, worded)
     body = {"error": {"code": refusal.code, "message": refusal.message, "hint": refusal.hint}}
     return Document(body, refusal.status, refusal.headers)
@@ -135,40 +141,40 @@ def refusal_answer(error: Exception, worded: Callable[[str], str] = in_requests)
 
 CONNECTIONS = 512
 STREAMS = 300
-"""Open event streams; the other connections are for requests."""
+"""The most event streams that may be open; the other connections are for requests."""
 WAITING = 96
-"""Requests that may take long; each has a thread."""
+"""The most requests that may take long; each has a thread."""
 QUICK = 8
-"""Threads for the person's short requests, which never wait for others."""
+"""The number of threads for the person's short requests, which never wait for the requests of agents."""
 BODY = 8 << 20
-"""Holds the longest text, 1 MiB, with every character escaped."""
+"""The most bytes of a body; enough for the longest text, 1 MiB, with every character escaped."""
 BODIES = 64 << 20
-"""Bytes of all bodies that are being read."""
+"""The most bytes of all bodies together that are being read."""
 HEAD = 64 << 10
 HEAD_SECONDS = 10.0
 BODY_SECONDS = 20.0
 UNTAKEN = 256 << 10
-"""Bytes of an answer that the system keeps for a client that does not take it."""
+"""The number of bytes of an answer that the system keeps for a client that does not take them."""
 SEND_SECONDS = 20.0
 """Seconds for which a client may take nothing of an answer."""
 KEEP_ALIVE_SECONDS = 15
 BEAT_SECONDS = 15.0
 """Seconds without an event after which a stream gets a comment, which shows that both ends are there."""
 EVENTS = 1000
-"""Events in memory for each team; older ones are read from its history."""
+"""The number of events in memory for each team; older ones are read from the team's history."""
 
 
 class Bodies:
-    """Reads bodies, within a bound for one and for all together."""
+    """Reads the bodies of requests, with a limit for each body and for all bodies together."""
 
     def __init__(self) -> None:
         self._held = 0
 
     async def read(self, request: Request) -> dict[str, Any]:
-        """The JSON object in the body; an empty one for no body.
+        """Return the JSON object in the body, or an empty one if there is no body.
 
         Raises:
-            RequestRefused: It is too large, not a JSON object, of another type, or late.
+            RequestRefused: The body is too large, not a JSON object, of another type, or late.
         """
         length = request.headers.get("content-length", "0")
         if length.isascii() and length.isdigit() and int(length[:20]) > BODY:

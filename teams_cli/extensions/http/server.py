@@ -1,4 +1,4 @@
-"""The server, on this machine alone, until it is interrupted."""
+"""The HTTP server, which serves this machine alone until it is interrupted."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _FULL += b"Content-Length: %d\r\n\r\n%s" % (len(_BODY), _BODY)
 
 
 class HttpConnection(H11Protocol):
-    """One connection, with limits that uvicorn lacks: the head of a request and the taking of an answer have a time."""
+    """One connection, with time limits that uvicorn lacks: for the head of a request, and for taking an answer."""
 
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn declares it
-        """Take the connection, unless too many are open."""
+        """Take the connection, or answer that too many are open."""
         if len(self.connections) >= refusals.CONNECTIONS:
             transport.write(_FULL)
             transport.close()
@@ -64,7 +64,7 @@ class HttpConnection(H11Protocol):
             self._wait_for_head()
 
     def handle_events(self) -> None:
-        """Begin complete requests; the application may abort the connection."""
+        """Begin complete requests, and let the application abort the connection."""
         super().handle_events()
         if self.scope is not None:
             self.scope.setdefault("abort", self.transport.abort)  # type: ignore[typeddict-item]
@@ -106,11 +106,11 @@ INTERRUPTED = 130
 
 
 def run(call: Call, settings: Mapping[str, Any]) -> int:
-    """Serve until a signal. Return 0 after SIGTERM and 130 after an interrupt. With `browse`, if this root has a server
-    already, open its board and return 0 at once.
+    """Serve until a signal. Return 0 after SIGTERM and 130 after an interrupt. If *settings* has `browse` and this data
+    directory has a server already, open that server's board and return 0 at once.
 
     Raises:
-        Conflict: A server of this root is running, or no port is free.
+        Conflict: A server of this data directory is running, or no port is free.
     """
     if settings["browse"] and (running := _running(call.store.root)):
         import webbrowser
@@ -137,7 +137,9 @@ def _address(url: str, token: str) -> str:
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn's server, registered in the root while it runs; at its end it also ends streams and waits."""
+    """uvicorn's server. It is registered in the data directory while it runs, and ends its streams and waits when it
+    ends.
+    """
 
     def __init__(self, call: Call, listener: socket.socket, token: str, private: bool, browse: bool) -> None:
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
@@ -169,14 +171,14 @@ class HttpServer(uvicorn.Server):
         )
 
     async def _application(self, scope: Any, receive: Any, send: Any) -> None:
-        """The application, which is made inside the running loop."""
+        """Pass the request to the application, which is made inside the running event loop."""
         await self._made(scope, receive, send)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to serve, and print the address.
 
         Raises:
-            Conflict: A server of this root is running.
+            Conflict: A server of this data directory is running.
         """
         registered = self._register()
         self.api = Api(self._call)
@@ -197,7 +199,7 @@ class HttpServer(uvicorn.Server):
         kept is removed: while no server runs, another user could listen on its port and be given that token.
 
         Raises:
-            Conflict: A server of this root is running.
+            Conflict: A server of this data directory is running.
         """
         root, pid = self._call.store.root, os.getpid()
         disk.prepare_root(root)
@@ -219,19 +221,19 @@ class HttpServer(uvicorn.Server):
         return document
 
     def unregister(self) -> None:
-        """Remove the registration, if there is one."""
+        """Remove the registration, if this server is registered."""
         if self._lock is not None:
             disk.discard(_registration_of(self._call.store.root))
             os.close(self._lock)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End; waits and streams end first."""
+        """End the waits and the streams, and then the server."""
         if self.api:
             self.api.close()
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """Note the signal, and end."""
+        """Note whether the signal is an interrupt, and begin to end."""
         self.interrupted = self.interrupted or sig == signal.SIGINT
         super().handle_exit(sig, frame)
         self._captured_signals.clear()  # it must not be raised again: the exit status says it
@@ -246,12 +248,12 @@ def _lock_of(root: str) -> str:
 
 
 def _running(root: str) -> dict[str, Any]:
-    """The registration of the running server; empty if none runs."""
+    """Return the registration of the running server, or an empty dictionary if none runs."""
     return _registration(root) if is_locked(_lock_of(root)) else {}
 
 
 def _registration(root: str) -> dict[str, Any]:
-    """The registration in `server.json`; empty if it is missing or damaged."""
+    """Return the registration in `server.json`, or an empty dictionary if it is missing or damaged."""
     try:
         document = json.loads(disk.read_file(_registration_of(root), _LONGEST_REGISTRATION))
     except (FileNotFoundError, ValueError):
@@ -260,10 +262,12 @@ def _registration(root: str) -> dict[str, Any]:
 
 
 def _listen(call: Call, wanted: int) -> socket.socket:
-    """A socket on the port, or on the next free port.
+    """Return a socket that listens on the port *wanted*, or on the next free port.
 
     Raises:
         Conflict: No port is free.
+
+    StorageFailed: The system does not allow the port.
     """
     for port in range(wanted, min(wanted + _TRIES, _LAST_PORT + 1)):
         # asyncio gives TCP_NODELAY only to sockets that say that they are TCP; without, each answer takes 40 ms more.
