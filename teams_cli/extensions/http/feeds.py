@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from teams_cli.serving.watching import Watchers
 
     Entry = tuple[int, int, dict[str, Any]]
-    "The position before an entry, its own, and the entry."
+    "The position before an entry, the position of the entry, and the entry."
 
 
 _BATCH = 1 << 14

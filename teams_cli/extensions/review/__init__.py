@@ -1,4 +1,4 @@
-"""Review a change without a model, by parsers, linters and the repository's own tools, for the changed lines."""
+"""Reviews a change without a model: parsers, linters and the repository's own tools look at the changed lines."""
 
 from teams_cli.extensions import Extension
 

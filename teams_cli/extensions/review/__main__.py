@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MOST_FINDINGS, _MOST_FILES = 200, 500
-"""Lines that one check prints."""
+"""The most findings and the most files that one check prints."""
 
 
 def _change(environ: Mapping[str, str], work: str) -> None:
@@ -64,7 +64,7 @@ def _try(words: list[str], environ: Mapping[str, str]) -> int:
 
 
 def main(words: list[str], environ: Mapping[str, str]) -> int:
-    """Do one check, print what it found; the exit status."""
+    """Do the check that the first of *words* names, and print its result. Return the exit status."""
     name = words[0]
     try:
         if name == "verdict":

@@ -1,4 +1,4 @@
-"""The change under review: which files, which of their lines, and how they were before."""
+"""The change under review: which files and lines changed, and how they were before."""
 
 from __future__ import annotations
 
@@ -16,22 +16,24 @@ if TYPE_CHECKING:
 
 
 LARGEST = 1 << 20
-"""Bytes of a file that is read."""
+"""The most bytes of a file that is read."""
 
 
 class GitFailed(Exception):
-    """Git failed; the text is its own."""
+    """Raised when git fails; the text is git's own message."""
 
 
 class Git:
-    """Git in one directory."""
+    """Runs git in one directory."""
 
     def __init__(self, directory: str, environ: Mapping[str, str]) -> None:
         self.directory = directory
         self.environ = {**environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
     def writing_to(self, place: str) -> Git:
-        """Git in the same directory, which writes to *place* instead of the repository."""
+        """Return a `Git` for the same directory that writes its index and objects to *place* instead of the
+        repository.
+        """
         objects = os.path.join(place, "objects")
         os.makedirs(objects, exist_ok=True)
         theirs = os.path.join(self.directory, self.line("rev-parse", "--git-path", "objects"))
@@ -39,10 +41,10 @@ class Git:
         return Git(self.directory, {**self.environ, **own, "GIT_ALTERNATE_OBJECT_DIRECTORIES": theirs})
 
     def __call__(self, *words: str, given: bytes | None = None) -> bytes:
-        """Run git; the bytes that it prints.
+        """Run git with *words* as arguments and *given* as standard input, and return the bytes that it prints.
 
         Raises:
-            GitFailed: It ended with another status than 0.
+            GitFailed: Git ended with another status than 0.
         """
         # Of a file above the threshold git says only that it differs.
         command = ["git", "-c", "core.fsmonitor=false", "-c", f"core.bigFileThreshold={LARGEST}", *words]
@@ -52,18 +54,20 @@ class Git:
         return done.stdout
 
     def line(self, *words: str) -> str:
-        """Run git; its stripped output, empty when it fails."""
+        """Run git and return its stripped output, or "" if git fails."""
         try:
             return self(*words).decode(errors="replace").strip()
         except GitFailed:
             return ""
 
     def names(self, *words: str) -> list[str]:
-        """The names that git prints, each ended by NUL."""
+        """Run git and return the names that it prints, each of which must end with a NUL."""
         return [os.fsdecode(entry) for entry in self(*words).split(b"\0")[:-1]]
 
     def listed(self, *patterns: str) -> list[str]:
-        """The files that git tracks or would track, by these patterns."""
+        """Return the files that match the patterns and that git tracks or would track; without patterns, all of
+        them.
+        """
         return self.names("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns)
 
 
@@ -73,7 +77,7 @@ _HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 @dataclass
 class ChangedFile:
-    """One changed file. *old* is its path before; *added* are the numbers of its new lines."""
+    """A changed file. *old* is its path before the change; *added* has the numbers of its new lines."""
 
     path: str
     status: str
@@ -84,18 +88,20 @@ class ChangedFile:
 
     @cached_property
     def lines(self) -> frozenset[int]:
-        """The numbers of its new lines."""
+        """The numbers of the file's new lines."""
         return frozenset(self.added)
 
     @property
     def read(self) -> bool:
-        """Whether its content was looked at: it is a regular file with text of a sensible size."""
+        """Whether the file is one that the review reads: a regular file that is not too large and was not deleted."""
         return 0 <= self.size <= LARGEST and self.status != "D"
 
 
 @dataclass
 class Change:
-    """A change of a repository since *base*; `head_tree` and `base_tree` have the changed files, now and before."""
+    """A change of a repository since *base*. `head_tree` has copies of the changed files as they are now, `base_tree`
+    as they were before.
+    """
 
     repo: str
     work: str
@@ -108,16 +114,16 @@ class Change:
         self.base_tree = os.path.join(self.work, "base")
 
     def file(self, path: str) -> ChangedFile | None:
-        """The changed file of that path."""
+        """Return the changed file with that path, or None if that file did not change."""
         return next((file for file in self.files if file.path == path), None)
 
     def readable(self) -> list[str]:
-        """The paths of the files whose content can be looked at, in order."""
+        """Return the paths of the changed files whose content can be read, in order."""
         return [file.path for file in self.files if os.path.isfile(os.path.join(self.head_tree, file.path))]
 
 
 def content(tree: str, path: str) -> str:
-    """The text of a file in one of the trees; empty if it is not there."""
+    """Return the text of a file below the directory *tree*, or "" if the file can't be read."""
     try:
         with open(os.path.join(tree, path), encoding="utf-8", errors="replace", newline="") as file:
             return file.read()
@@ -128,8 +134,8 @@ def content(tree: str, path: str) -> str:
 def collect(repo: str, work: str, asked: str, environ: Mapping[str, str]) -> Change:
     """Collect what changed in the checkout since the revision *asked*, with uncommitted and untracked files.
 
-    If *asked* is empty: since the branch left the default branch, else in the last commit. Nothing is written to the
-    repository: git gets an index of its own.
+    If *asked* is empty, collect what changed since the branch left the default branch, or else in the last commit.
+    Nothing is written to the repository, because git gets an index of its own.
 
     Raises:
         GitFailed: There is no such revision, or git can't read the repository.
@@ -149,7 +155,9 @@ def collect(repo: str, work: str, asked: str, environ: Mapping[str, str]) -> Cha
 
 
 def _copy_index(git: Git, work: str) -> None:
-    """Copy the index of the repository; `add --intent-to-add` on the copy lets git see renames of untracked files."""
+    """Copy the index of the repository to *work*. With `add --intent-to-add` on the copy, git finds renames to
+    untracked files.
+    """
     copy = os.path.join(work, "index")
     own = os.path.join(git.directory, os.fsdecode(git("rev-parse", "--git-path", "index")).rstrip("\n"))
     if os.path.isfile(own):
@@ -159,7 +167,7 @@ def _copy_index(git: Git, work: str) -> None:
 
 
 def _base(git: Git, asked: str) -> tuple[str, str]:
-    """The revision to compare with, and its name for the report."""
+    """Return the revision to compare with, and the name that the report has for it."""
     if asked:
         revision = "" if asked.startswith("-") else git.line("rev-parse", "--verify", "--quiet", f"{asked}^{{tree}}")
         if not revision:
@@ -196,7 +204,7 @@ def _files(git: Git, repo: str, base: str) -> Iterator[ChangedFile]:
 
 
 def _statuses(git: Git, base: str) -> dict[str, tuple[str, str]]:
-    """Git's letter for the change of each path, and its path before the change."""
+    """Return for each changed path git's letter for the change, and the path before the change."""
     words = git.names(*_DIFF, "--name-status", "-z", base, "--")
     statuses: dict[str, tuple[str, str]] = {}
     while words:
@@ -208,7 +216,7 @@ def _statuses(git: Git, base: str) -> dict[str, tuple[str, str]]:
 
 
 def _diffs(git: Git, base: str, paths: list[str]) -> list[bytes]:
-    """The diff of each path, without context."""
+    """Return the diff of each path, without context lines."""
     diffs = git(*_DIFF, "-U0", base, "--").split(b"\ndiff --git ")
     if len(diffs) == len(paths):
         return diffs
@@ -217,7 +225,7 @@ def _diffs(git: Git, base: str, paths: list[str]) -> list[bytes]:
 
 
 def _keep(git: Git, change: Change, file: ChangedFile) -> None:
-    """Store the old and the new version of the file, both under its new name, so that tools can compare them."""
+    """Store the old and the new version of the file, both under its new path, so that tools can compare them."""
     with open(os.path.join(change.repo, file.path), "rb") as source:
         data = source.read()
     if b"\0" in data[:8000]:
@@ -237,14 +245,14 @@ def _write(path: str, data: bytes) -> None:
 
 
 def save(change: Change) -> None:
-    """Keep the change for the checks, which are separate processes."""
+    """Store the change in its work directory for the checks, which are separate processes."""
     rows = [astuple(file) for file in change.files]
     with open(os.path.join(change.work, "change.json"), "w", encoding="utf-8") as out:
         json.dump([change.repo, change.base, change.called, rows], out)
 
 
 def load(work: str) -> Change:
-    """The change that `collect` kept below *work*."""
+    """Return the change that `collect` stored in *work*."""
     with open(os.path.join(work, "change.json"), encoding="utf-8") as file:
         repo, base, called, rows = json.load(file)
     return Change(repo, work, base, called, [ChangedFile(*row) for row in rows])

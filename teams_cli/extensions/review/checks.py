@@ -1,4 +1,4 @@
-"""The checks by name; each adds findings to a review, and returns a line on its work."""
+"""The checks by name. Each check adds findings to a review, and returns a line that says what it did."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ YES = ("yes", "true", "1")
 
 
 def new_findings(change: Change, check: Check, is_wanted: Callable[[str], bool]) -> list[Finding]:
-    """Find the defects that *check* sees in the changed files now and did not see before.
+    """Return the defects that *check* finds in the changed files now and did not find before the change.
 
-    A finding counts when it stands on a line that changed, or when it can come of a change elsewhere in the file, as a
-    name that is not defined any more. What stood in the old files the same is old, wherever it has moved.
+    A finding counts if it is on a changed line. It also counts on other lines if a change elsewhere in the file can
+    cause it, such as the removal of a definition. A finding that the old file had too is old, even if its line moved.
     """
     paths = [path for path in change.readable() if is_wanted(path) and not kinds.is_foreign(path, change.head_tree)]
     old_paths = [path for path in paths if content(change.base_tree, path)]
@@ -39,7 +39,7 @@ def new_findings(change: Change, check: Check, is_wanted: Callable[[str], bool])
 
 
 def _with_texts(check: Check, tree: str, paths: list[str]) -> Iterator[Finding]:
-    """The findings, each with the text of its line."""
+    """Yield the findings of *check*, each with the text of its line."""
     for finding in check(tree, paths) if paths else ():
         rows = content(tree, finding.path).splitlines()
         finding.text = rows[finding.line - 1].strip() if 0 < finding.line <= len(rows) else ""
@@ -47,7 +47,9 @@ def _with_texts(check: Check, tree: str, paths: list[str]) -> Iterator[Finding]:
 
 
 def _key(finding: Finding) -> tuple[str, str]:
-    """The identity of a finding whose line may move: its line's text, or its words if it depends on other lines."""
+    """Return the identity of a finding, which stays the same when its line moves: its rule, and the text of its line.
+    If the finding depends on other lines, its message takes the place of the text.
+    """
     return finding.rule, re.sub(r"\d+", "", finding.what) if finding.anywhere else finding.text
 
 
@@ -57,7 +59,7 @@ def _is_touched(change: Change, finding: Finding) -> bool:
 
 
 class Review:
-    """The work of one check on a change: its findings, and further facts for the report."""
+    """The work of one check on a change: its findings, and facts for the report."""
 
     def __init__(self, change: Change, environ: Mapping[str, str]) -> None:
         self.change = change
@@ -70,11 +72,13 @@ class Review:
         self.accepted = 0
 
     def compare(self, check: Check, is_wanted: Callable[[str], bool]) -> None:
-        """Add what the check finds now and did not find before."""
+        """Add the findings that *check* has now and did not have before the change."""
         self.add(new_findings(self.change, check, is_wanted))
 
     def add(self, findings: Iterable[Finding]) -> None:
-        """Add findings that are new; those in test data, which may be wrong on purpose, are listed apart."""
+        """Add the findings, without those that the repository accepts. Findings in test data, which may be wrong on
+        purpose, are kept apart.
+        """
         for finding in findings:
             if self.allowed.covers(finding):
                 self.accepted += 1
@@ -84,7 +88,7 @@ class Review:
                 self.findings.append(finding)
 
     def notes(self) -> list[str]:
-        """The further facts, findings in test data, and the number of accepted findings."""
+        """Return lines with the facts, the findings in test data, and the number of accepted findings."""
         apart = [
             f"in test data, where it may be meant: {rule} in {text.listed(paths, 3)}"
             for rule, paths in self.in_data.items()
@@ -93,7 +97,9 @@ class Review:
         return [*self.facts, *apart, *accepted]
 
     def counted(self, *rows: tuple[Callable[[str], bool], str, str]) -> str:
-        """Count the changed files of each kind, with the tool that reads them."""
+        """Return a text with the number of changed files of each kind, and the tool that reads them. Each row has a
+        test for the path, the name of the kind, and the tool.
+        """
         paths = self.change.readable()
         counts = [(sum(map(is_of_kind, paths)), kind, tool) for is_of_kind, kind, tool in rows]
         return ", ".join(
@@ -103,21 +109,21 @@ class Review:
         )
 
     def is_shell(self, path: str) -> bool:
-        """Whether a changed file is a shell script."""
+        """Return whether a changed file is a shell script."""
         return kinds.is_shell(path, self.change.head_tree)
 
     def lint(self, subject: str) -> None:
-        """Add what ruff and oxlint find by the rules of a subject."""
+        """Add what ruff and oxlint find with the rules of *subject*."""
         self.compare(linters.check_python(subject), kinds.is_python)
         self.compare(linters.check_scripts(subject), kinds.is_script)
 
     def linted(self) -> str:
-        """Count the changed files that a linter reads."""
+        """Return a text with the number of changed files that a linter reads."""
         files = [(kinds.is_python, "Python", "ruff"), (kinds.is_script, "JavaScript or TypeScript", "oxlint")]
         return self.counted(*files, (self.is_shell, "shell", "shellcheck")) or "no file in a supported language"
 
     def number(self, name: str, default: float) -> float:
-        """A variable of the workflow that is a number."""
+        """Return the variable *name* of the workflow as a number, or *default* if it is empty or not a number."""
         try:
             return float(self.environ.get(name, "") or default)
         except ValueError:
@@ -125,7 +131,7 @@ class Review:
 
 
 def parse(review: Review) -> str:
-    """Files that can't be parsed."""
+    """Find files that can't be parsed."""
     review.compare(data_files.check_parsing, lambda path: kinds.is_python(path) or data_files.is_data(path))
     review.compare(linters.shell_syntax, review.is_shell)
     review.compare(linters.check_scripts("syntax"), kinds.is_script)
@@ -136,7 +142,7 @@ def parse(review: Review) -> str:
 
 
 def names(review: Review) -> str:
-    """Names that are not defined, not used, or were removed and are still used."""
+    """Find names that are not defined, not used, or were removed and are still used."""
     review.lint("names")
     for find in (imports.python_imports, imports.removed_exports, imports.missing_files):
         review.add(find(review.change, review.git))
@@ -144,14 +150,14 @@ def names(review: Review) -> str:
 
 
 def mistakes(review: Review) -> str:
-    """Likely mistakes."""
+    """Find likely mistakes in code."""
     review.lint("mistakes")
     review.compare(linters.shell_mistakes, review.is_shell)
     return review.linted()
 
 
 def dangers(review: Review) -> str:
-    """Code that others could abuse."""
+    """Find code that others could abuse."""
     review.lint("dangers")
     is_program = (kinds.is_python, kinds.is_script, review.is_shell, kinds.has_commands)
     review.compare(changed_lines.dangerous_lines, lambda path: any(is_kind(path) for is_kind in is_program))
@@ -159,14 +165,14 @@ def dangers(review: Review) -> str:
 
 
 def secrets(review: Review) -> str:
-    """Passwords, tokens and keys."""
+    """Find passwords, tokens and keys."""
     review.compare(changed_lines.check_secrets, lambda _: True)
     files = text.counted(len(review.change.readable()), "text file")
     return f"{files} searched for {len(changed_lines.KNOWN)} kinds of secrets and for passwords"
 
 
 def leftovers(review: Review) -> str:
-    """Conflict marks, debugging and forgotten files."""
+    """Find conflict marks, debugging code and forgotten files."""
     review.compare(changed_lines.conflict_marks, lambda _: True)
     review.lint("leftovers")
     review.add(changed_lines.odd_files([file.path for file in review.change.files if file.status == "A"]))
@@ -181,7 +187,7 @@ def leftovers(review: Review) -> str:
 
 
 def configured(review: Review) -> str:
-    """The repository's own linters."""
+    """Run the linters that the repository has configured."""
     if review.environ.get("linters", "yes") not in YES:
         return "left out: linters=no"
     ran: list[str] = []
@@ -190,7 +196,7 @@ def configured(review: Review) -> str:
 
 
 def tests(review: Review) -> str:
-    """Tests of the modules that changed."""
+    """Run the tests of the modules that changed."""
     if review.environ.get("tests", "yes") not in YES:
         return "left out: tests=no"
     ran: list[str] = []
@@ -200,7 +206,7 @@ def tests(review: Review) -> str:
 
 
 def size(review: Review) -> str:
-    """The size of the change, and files that are too large for a repository."""
+    """Measure the change, and find files that are too large for a repository."""
     limit, rows = review.number("max_kb", 500), review.change.files
     large = [row for row in rows if row.size > limit * 1024]
     what = "is large for a repository"

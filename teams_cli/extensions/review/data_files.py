@@ -1,4 +1,4 @@
-"""Python and data files that can't be parsed, and keys that stand twice in a data file."""
+"""Finds Python and data files that can't be parsed, and keys that a data file has twice."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COMMENTED = re.compile(
     r"(^|/)(tsconfig|jsconfig|deno|devcontainer|\.eslintrc|\.swcrc|\.babelrc|babel\.config|api-extractor|language-config"
     r"|nx|turbo|typedoc)[^/]*\.json$|(^|/)\.(vscode|devcontainer|zed)/"
 )
-"""Files of these names may hold comments and commas at the end, whatever the standard says."""
+"""JSON files with these names may have comments and trailing commas, against the standard."""
 _COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMA = re.compile(r'("(?:\\.|[^"\\\n])*")|,(?=\s*[}\]])')
 _TEMPLATE = re.compile(r"(?<!\$)\{\{.*?\}\}|\{%.*?%\}|<%.*?%>", re.DOTALL)
@@ -36,12 +36,14 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def is_data(path: str) -> bool:
-    """Whether it is a data file whose form is known."""
+    """Return whether the path is that of a data file whose format is known."""
     return path.endswith((*_JSON, *_YAML, ".toml", *_XML))
 
 
 def check_parsing(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Files of Python and of data that do not parse. Wherever the parser stumbles, the change made it stumble."""
+    """Yield a finding for each Python or data file that can't be parsed. It counts on every line, because the change
+    may have caused it elsewhere in the file.
+    """
     for path in paths:
         try:
             if kinds.is_python(path):
@@ -73,7 +75,9 @@ def _broken(path: str, line: int, what: str) -> Finding:
 
 
 def _data(path: str, text: str) -> Iterator[Finding]:
-    """Keys that stand twice in a data file; a file that does not parse raises the error of its parser."""
+    """Yield a finding for each key that a data file has twice. If the file can't be parsed, the error of its parser is
+    raised.
+    """
     if not text.strip() and not path.endswith((".json", ".xml")):
         return
     if _TEMPLATE.search(text) and (path.endswith(_YAML) or "template" in path.lower() or "{{" in path):

@@ -1,4 +1,4 @@
-"""Findings with their weight, the list of accepted ones, and the report."""
+"""Findings with their weights, the list of accepted findings, and the report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 SERIOUS, WARNING, NOTE = "SERIOUS", "WARNING", "note"
-"""It will fail or can be abused; it is probably a mistake; it is worth a look."""
+"""The weights of findings: code that will fail or can be abused, a probable mistake, and something worth a look."""
 WEIGHTS = (SERIOUS, WARNING, NOTE)
 ALLOWED_FILE = ".teams-review"
 _HERE = re.compile(r"teams-review:\s*allow(?:\s+([\w,./: -]+))?")
@@ -27,7 +27,9 @@ _NO_CHECK = re.compile(r"(?:#|//)\s*(?:noqa\b|nosec\b|nosemgrep\b|pragma: allowl
 
 @dataclass
 class Finding:
-    """A defect. *rule* names the kind, for the allow-list; *anywhere*: it counts also on lines that did not change."""
+    """A defect. *rule* names its kind for the list of accepted findings. With *anywhere* it also counts on lines that
+    did not change.
+    """
 
     weight: str
     path: str
@@ -43,15 +45,15 @@ class Finding:
 
 
 def shown(path: str) -> str:
-    """The path as one line of plain text."""
+    """Return the path as one line of printable text."""
     return path if path.isprintable() else ascii(path)
 
 
 class Allowed:
-    """The findings that a repository accepts, by its file `.teams-review`.
+    """Knows the findings that a repository accepts, from its file `.teams-review`.
 
-    Its lines are `GLOB`, `GLOB RULE` or `* RULE`; `#` begins a comment. In other files, `teams-review: allow` in a
-    comment accepts all findings of its line, `teams-review: allow RULE` those of that rule.
+    Each line of that file is `GLOB`, `GLOB RULE` or `* RULE`; `#` begins a comment. In other files, a comment
+    `teams-review: allow` accepts all findings of its line, and `teams-review: allow RULE` accepts those of that rule.
     """
 
     def __init__(self, repo: str) -> None:
@@ -59,7 +61,7 @@ class Allowed:
         self.pairs = [(words[0], words[1:]) for words in rows if words]
 
     def covers(self, finding: Finding) -> bool:
-        """Whether it is accepted."""
+        """Return whether the repository accepts the finding."""
         if _NO_CHECK.search(finding.text):
             return True
         if comment := _HERE.search(finding.text):
@@ -82,7 +84,7 @@ _SHOWN = 100
 
 
 class Result:
-    """The output of one check: a summary, its findings, and facts."""
+    """The output of one check: its summary, its findings and further facts."""
 
     def __init__(self, row: dict[str, Any], path: str) -> None:
         self.key = row["key"]
@@ -95,7 +97,9 @@ class Result:
 
 
 def report(directory: str, missing: list[str]) -> str:
-    """The whole report, as Markdown, from the results of the checks in that directory; *missing* are linters."""
+    """Return the whole report as Markdown, from the results of the checks in *directory*. It names the linters in
+    *missing*, which are not installed.
+    """
     with open(os.path.join(directory, "index.json"), encoding="utf-8") as file:
         rows = json.load(file)
     results = [Result(row, os.path.join(directory, row["file"])) for row in rows]
@@ -108,7 +112,7 @@ def report(directory: str, missing: list[str]) -> str:
 
 
 def _by_weight(results: list[Result]) -> dict[str, list[str]]:
-    """The findings of each weight; one that two checks have stands there once."""
+    """Return the findings of each weight. A finding of two checks is listed once."""
     findings: dict[str, list[str]] = {weight: [] for weight in WEIGHTS}
     seen: set[tuple[str, str]] = set()
     for result in results:
@@ -151,7 +155,9 @@ def _section(weight: str, findings: list[str]) -> str:
 
 
 def _item(text: str) -> str:
-    """The finding with its place in bold; what comes from files must not become marks of the report."""
+    """Return the finding as a list item with its place in bold. Text from the reviewed files is escaped, so that it
+    can't become Markdown.
+    """
     where, colon, what = text.partition(": ")
     plain = "".join(f"\\{c}" if c in "\\*_<>|#~&" else c for c in what)
     return f"**{where.replace('*', chr(92) + '*')}**: {plain}" if colon else text

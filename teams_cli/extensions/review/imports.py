@@ -1,4 +1,6 @@
-"""Imports, in Python and scripts, of modules and names that the repository does not have or that the change removed."""
+"""Finds imports, in Python and scripts, of modules and names that do not exist in the repository or that the change
+removed.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _GENERATED = ("_pb2", "_pb2_grpc", "version")
-"""Endings of the names of modules that a build makes."""
+"""Endings of the names of modules that a build generates."""
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def parsed(text: str) -> ast.Module | None:
-    """The syntax tree of Python source; None if it can't be parsed."""
+    """Return the syntax tree of Python source, or None if the source can't be parsed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -31,14 +33,18 @@ def parsed(text: str) -> ast.Module | None:
 
 
 def import_names(path: str) -> set[str]:
-    """The names by which the module can be imported: from the top, and from directories that may be the top."""
+    """Return the names under which the module at *path* can be imported: from the top of the repository, or from a
+    directory such as `src`.
+    """
     parts = path.rpartition(".")[0].removesuffix("/__init__").split("/")
     tops = [0] + [index + 1 for index, part in enumerate(parts) if part in ("src", "lib", "python")]
     return {".".join(parts[top:]) for top in tops if parts[top:]}
 
 
 def names(module: ast.Module) -> set[str] | None:
-    """All names at the top of a module; None if some can't be seen: `import *`, `__getattr__`, globals(), exec."""
+    """Return all names at the top of a module; None if some can't be known, because of `import *`, `__getattr__`,
+    `globals()` or `exec`.
+    """
     defined: set[str] = set()
     waiting: list[ast.AST] = list(module.body)
     while waiting:
@@ -58,7 +64,9 @@ def names(module: ast.Module) -> set[str] | None:
 
 
 def absolute(path: str, node: ast.ImportFrom) -> set[str]:
-    """The names of the module that is imported from; a relative one is counted from the file's package."""
+    """Return the possible names of the module that *node* imports from. A relative import is resolved from the package
+    of the file *path*.
+    """
     if not node.level:
         return {node.module or ""}
     origins = set()
@@ -70,16 +78,18 @@ def absolute(path: str, node: ast.ImportFrom) -> set[str]:
 
 
 class Modules:
-    """The Python modules of the repository by the names under which they are imported, parsed when needed."""
+    """The Python modules of the repository by the names under which they are imported. A module is parsed when it is
+    needed.
+    """
 
     def __init__(self, change: Change, git: Git, paths: list[str]) -> None:
         self.repo = change.repo
         self.paths = {name: path for path in paths for name in import_names(path)}
         self._names: dict[str, set[str] | None] = {}
         self.gone: dict[str, str] = {}
-        """The path of each module that the change removed or renamed."""
+        """The path of each module that the change removed or renamed, by the module's import name."""
         self.before: dict[str, set[str]] = {}
-        """The names that each module had before the change, by its import name."""
+        """The names that each changed module had before the change, by the module's import name."""
         for file in change.files:
             if kinds.is_python(file.old) and file.status in "MDR":
                 self._note_change(file, git, change.base)
@@ -93,11 +103,13 @@ class Modules:
                 self.before[name] = names(tree) or set()
 
     def may_be_affected(self, text: str) -> bool:
-        """Whether a file with this text may use a module that changed."""
+        """Return whether a file with this text may use a module that changed."""
         return any(name.rpartition(".")[2] in text for name in (*self.gone, *self.before))
 
     def lacks(self, module: str) -> bool:
-        """Whether a package of the repository would have the module and does not."""
+        """Return whether *module* is missing from a package of the repository. Return False for other packages, which
+        may be installed.
+        """
         parent, _, last = module.rpartition(".")
         package = self.paths.get(parent, "")
         if module in self.paths or last.startswith("_") or last.endswith(_GENERATED):
@@ -108,7 +120,9 @@ class Modules:
         return not is_dynamic and not self._has_file(package, last)
 
     def lacks_name(self, module: str, name: str) -> bool:
-        """Whether a module of the repository has no such name; False where that can't be told."""
+        """Return whether *module*, which the repository has, does not define *name*. Return False if that can't be
+        known.
+        """
         if module not in self.paths or f"{module}.{name}" in self.paths or name == "*" or name.startswith("__"):
             return False
         path = self.paths[module]
@@ -119,17 +133,21 @@ class Modules:
         return defined is not None and name not in defined and not self._has_file(path, name)
 
     def had(self, module: str, name: str) -> bool:
-        """Whether the module had that name before the change."""
+        """Return whether the module defined *name* before the change."""
         return name in self.before.get(module, ())
 
     def _has_file(self, path: str, name: str) -> bool:
-        """Whether the directory of that file has a directory of that name, or a file with any ending behind it."""
+        """Return whether the directory of the file *path* has a directory or a file called *name*, whatever the ending
+        of the file.
+        """
         entries = os.listdir(os.path.dirname(os.path.join(self.repo, path)))
         return any(entry == name or entry.startswith(f"{name}.") for entry in entries)
 
 
 def python_imports(change: Change, git: Git) -> Iterator[Finding]:
-    """Find imports of missing names in changed lines, and uses, in any file, of names that the change removed."""
+    """Yield findings for imports of missing names in changed lines, and for uses, in any file, of names that the change
+    removed.
+    """
     listed = git.listed("*.py", "*.pyi")
     paths = [path for path in listed if os.path.isfile(os.path.join(change.repo, path))]
     modules = Modules(change, git, paths)
@@ -143,7 +161,9 @@ def python_imports(change: Change, git: Git) -> Iterator[Finding]:
 
 
 def _missing(path: str, tree: ast.Module, modules: Modules) -> Iterator[Finding]:
-    """Find uses of names that the repository's modules do not have. A use in `try` may fail and does not count."""
+    """Yield a finding for each use of a name that the repository's modules do not have. A use in `try` is left out,
+    because it may fail.
+    """
     tries = (node for node in ast.walk(tree) if isinstance(node, ast.Try))
     guarded = {inner for node in tries for part in node.body for inner in ast.walk(part)}
     nodes = [node for node in ast.walk(tree) if node not in guarded]
@@ -200,13 +220,15 @@ _DECLARED = re.compile(
 )
 _LISTED = re.compile(r"export\s+(?:type\s+)?\{([^}]*)\}")
 _OPEN = re.compile(r"export\s+\*(?!\s+as\b)|module\.exports|^\s*export\s+(?:const|let|var)\s*[{\[]", re.MULTILINE)
-"""Exports whose names can't be seen."""
+"""Matches exports whose names can't be known."""
 _IMPORT = re.compile(r"(?:import|export)\s+(?:type\s+)?(?:[\w$]+\s*,\s*)?\{([^}]*)\}\s*from\s*[\"'](\.[^\"']*)[\"']")
 _IMPORTED_FILE = re.compile(r"(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)[\"'](\.{1,2}/[^\"'?#!]*)[\"']")
 
 
 def missing_files(change: Change, git: Git) -> Iterator[Finding]:
-    """Relative imports in changed lines of files that are not there and that no build makes."""
+    """Yield a finding for each relative import, in a changed line, of a file that does not exist and that no build
+    makes.
+    """
     for path in change.readable():
         file = change.file(path)
         if not file or not kinds.is_script(path) or kinds.is_foreign(path, change.head_tree):
@@ -222,7 +244,9 @@ def missing_files(change: Change, git: Git) -> Iterator[Finding]:
 
 
 def _is_there(repo: str, target: str) -> bool:
-    """Whether the file or directory exists, with another ending or without one, too: a build may make it."""
+    """Return whether the file or directory exists. A file with another ending counts, because a build may make the
+    imported one from it.
+    """
     directory, name = os.path.split(os.path.join(repo, target))
     stem, end = os.path.splitext(name)
     stems = {name, stem} if end in kinds.SCRIPT else {name}
@@ -234,7 +258,7 @@ def _is_there(repo: str, target: str) -> bool:
 
 
 def removed_exports(change: Change, git: Git) -> Iterator[Finding]:
-    """Imports of names that a changed module exported before and does not export now."""
+    """Yield a finding for each import of a name that a changed module exported before and does not export now."""
     removed = {_stem(file.old): names for file in change.files if (names := _lost_exports(change, git, file))}
     for path in git.listed(*(f"*{end}" for end in kinds.SCRIPT)) if removed else ():
         text = content(change.repo, path)
@@ -247,7 +271,7 @@ def removed_exports(change: Change, git: Git) -> Iterator[Finding]:
 
 
 def _stem(path: str) -> str:
-    """The name by which scripts import a file: without its ending and `index`."""
+    """Return the name by which scripts import a file: without its ending, and without a final `/index`."""
     stem, end = os.path.splitext(path)
     return (stem if end in kinds.SCRIPT else path).removesuffix("/index")
 
@@ -267,6 +291,8 @@ def _exported(text: str) -> set[str]:
 
 
 def _names_in_braces(text: str, which: int) -> set[str]:
-    """The names in braces; of `a as b` the first or the last."""
+    """Return the names in the braces of an import or export. Of `a as b`, *which* selects the first (0) or the last
+    (-1).
+    """
     parts = (part.strip().removeprefix("type ").split(" as ") for part in text.split(","))
     return {part[which].strip() for part in parts if part[which].strip()}

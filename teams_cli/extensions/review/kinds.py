@@ -1,4 +1,6 @@
-"""Classifying a file by its path: its language, and whether it is a test, test data, or foreign."""
+"""Classifies a file by its path: its language, and whether it is a test, test data, or not written by hand in this
+repository.
+"""
 
 from __future__ import annotations
 
@@ -33,40 +35,42 @@ _INTERPRETER = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-S\s+)?)?(\w+)")
 
 
 def is_python(path: str) -> bool:
-    """Whether it is Python; a template that will be is not."""
+    """Return whether the file is Python. A template, whose path contains `{{`, does not count."""
     return path.endswith(PYTHON) and "{{" not in path
 
 
 def is_script(path: str) -> bool:
-    """Whether it is JavaScript or TypeScript."""
+    """Return whether the file is JavaScript or TypeScript. A template, whose path contains `{{`, does not count."""
     return path.endswith(SCRIPT) and "{{" not in path
 
 
 def is_code(path: str) -> bool:
-    """Whether it is source code of any language. The workflow `council` asks for it."""
+    """Return whether the file is source code of any language. The workflow `council` uses this function."""
     return path.endswith(CODE)
 
 
 def is_shell(path: str, tree: str) -> bool:
-    """Whether it is a shell script, by its name or its first line."""
+    """Return whether the file is a shell script, by its name or its first line."""
     if path.endswith(SHELL):
         return True
     return "." not in os.path.basename(path) and interpreter(path, tree) in ("sh", "bash", "dash", "ksh")
 
 
 def has_commands(path: str) -> bool:
-    """Whether it has lines that a shell runs, though it is no script: for Docker, make, or continuous integration."""
+    """Return whether the file is no script but has lines that a shell runs: a Dockerfile, a makefile, or a file for
+    continuous integration.
+    """
     return is_dockerfile(path) or bool(_WITH_COMMANDS.search(path))
 
 
 def is_dockerfile(path: str) -> bool:
-    """Whether Docker or Podman builds an image from it."""
+    """Return whether Docker or Podman builds an image from the file."""
     name = os.path.basename(path)
     return name.partition(".")[0] in ("Dockerfile", "Containerfile") or name.endswith(".Dockerfile")
 
 
 def interpreter(path: str, tree: str) -> str:
-    """The program that the first line names."""
+    """Return the program that the first line of the file names after `#!`, or ""."""
     try:
         with open(os.path.join(tree, path), encoding="utf-8", errors="replace") as file:
             match = _INTERPRETER.match(file.readline(200))
@@ -76,17 +80,19 @@ def interpreter(path: str, tree: str) -> str:
 
 
 def is_test(path: str) -> bool:
-    """Whether it is a test, or belongs to tests."""
+    """Return whether the file is a test or belongs to tests."""
     return bool(_TEST.search(path))
 
 
 def is_test_data(path: str) -> bool:
-    """Whether it is what tests read, which may be broken on purpose."""
+    """Return whether the file is data that tests read, which may be broken on purpose."""
     return bool(_DATA.search(path)) or (is_test(path) and not path.endswith(CODE))
 
 
 def is_foreign(path: str, tree: str) -> bool:
-    """Whether it is somebody else's or a machine's: nobody corrects it here."""
+    """Return whether the file comes from another project or is generated, so that nobody corrects it in this
+    repository.
+    """
     if _FOREIGN.search(path):
         return True
     try:

@@ -1,4 +1,6 @@
-"""Patterns in changed lines: secrets, dangerous calls, conflict marks; and files that do not belong in a repository."""
+"""Finds patterns in lines, such as secrets, dangerous calls and conflict marks, and files that do not belong in a
+repository.
+"""
 
 from __future__ import annotations
 
@@ -50,14 +52,14 @@ _PLACEHOLDER = re.compile(
 )
 _PASSWORD = re.compile(r"(?i)(passw(or)?d|passwd|passphrase|pwd|_pass|secret(_?key)?)s?$")
 _SAYS_WHAT = re.compile(r"^[a-z]+([-_. ][a-z]+)+$|^[A-Z]+(_[A-Z]+)+$|^[A-Za-z][a-z]+$|\s.*\s")
-"""Words: the name of a field, a header or a message, and no secret."""
+"""Matches values made of plain words, such as the name of a field or a message, which are not secrets."""
 _OF_NAMES = re.compile(
     r"(?i)(name|field|type|header|url|uri|path|file|label|prompt|help|regex|pattern|prefix|env|var|class|id)s?$"
 )
 
 
 def check_secrets(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Secrets of known forms, and values whose names say that they are secret."""
+    """Yield a finding for each secret of a known form, and for each value whose name says that it is secret."""
     for path in paths:
         is_test = kinds.is_test(path)
         is_prose = is_test or path.endswith((".md", ".rst", ".txt", ".adoc", ".html"))
@@ -70,7 +72,9 @@ def check_secrets(tree: str, paths: list[str]) -> Iterator[Finding]:
 
 
 def _known_secret(line: str) -> str:
-    """Name a secret of a known form, with too little of it to use it; empty if there is none."""
+    """Return a text that names the secret of a known form in the line, with too little of it to use it; "" if there is
+    none.
+    """
     for what, pattern in _KNOWN:
         if (match := pattern.search(line)) and not _PLACEHOLDER.search(match[0][8:]):
             return f"{what}: {match[0][:5]}…; take it out, and make it invalid: it stays in the history"
@@ -89,7 +93,7 @@ def _likely_secret(path: str, line: str) -> str:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """Whether the value looks like a secret and not like a placeholder, a word, or the name of something."""
+    """Return whether *value* looks like a secret, and not like a placeholder, a word or the name of something."""
     if _PLACEHOLDER.search(value) or _OF_NAMES.search(name) or value.lower() in name.lower():
         return False
     if _PASSWORD.search(name) and value.isalpha():
@@ -107,7 +111,9 @@ TO_DO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b.{0,80}")
 
 
 def conflict_marks(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Marks of a merge. A conflict has a beginning and an end; one line that looks like a mark may be an underline."""
+    """Yield a finding for each conflict that was not resolved. A conflict has marks at its beginning and its end; a
+    single line that looks like a mark gets only a warning, and `=======` alone none.
+    """
     for path in paths:
         rows = enumerate(content(tree, path).splitlines(), 1)
         marks = [(number, row[0]) for number, row in rows if _CONFLICT.match(row)]
@@ -121,7 +127,7 @@ def conflict_marks(tree: str, paths: list[str]) -> Iterator[Finding]:
 
 
 def odd_files(paths: list[str]) -> Iterator[Finding]:
-    """New files that do not belong into a repository."""
+    """Yield a finding for each of these new files that does not belong in a repository."""
     for path in paths:
         if _PRIVATE.search(path):
             yield Finding(WARNING, path, 0, "such files hold secrets; is it meant for everybody?", "private-file")

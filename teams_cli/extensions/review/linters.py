@@ -20,31 +20,31 @@ if TYPE_CHECKING:
     from typing import Any
 
     Check = Callable[[str, list[str]], Iterable[Finding]]
-    "A check looks at these files in that tree."
+    "A function that yields the findings in some files, given the directory that has them and their paths."
     Rules = dict[str, tuple[str, str]]
-    "The weight of each rule, and why it matters where the linter does not say so."
+    "The weight of each rule, and the reason why the rule matters, which is empty if the linter gives it."
 
 _FILES_PER_CALL = 400
-"""The length of a command line is bounded."""
+"""The most files for one call of a linter, because the length of a command line is limited."""
 
 
 class ToolFailed(Exception):
-    """A linter did not run."""
+    """Raised when a linter can't be run."""
 
 
 def rules(*rows: tuple[str, str, str]) -> Rules:
-    """A table of rules from rows of a weight, the rules that have it, and why they matter."""
+    """Return a table of rules. Each row has a weight, the rules with that weight, and the reason why they matter."""
     return {rule: (weight, reason) for weight, names, reason in rows for rule in names.split()}
 
 
 def program(name: str) -> str:
-    """The program installed beside this Python, else the one on the PATH; empty if there is none."""
+    """Return the path of the program beside this Python, or else on the PATH; "" if it is not installed."""
     beside = os.path.join(os.path.dirname(sys.executable), name)
     return beside if os.access(beside, os.X_OK) else which(name) or ""
 
 
 def version(name: str) -> str:
-    """The name of a program with its version, or that it is not installed."""
+    """Return the name of a program with its version, or a text that says that it is not installed."""
     if not (path := program(name)):
         return f"{name} is not installed"
     words = output([path, "--version"], os.getcwd()).split()
@@ -52,15 +52,16 @@ def version(name: str) -> str:
 
 
 def missing() -> list[str]:
-    """The linters of `teams` that are not installed."""
+    """Return the names of the linters of `teams` that are not installed."""
     return [name for name in ("ruff", "oxlint", "shellcheck") if not program(name)]
 
 
 def output(command: list[str], directory: str, seconds: float = 120.0) -> str:
-    """Run a linter; its output, whatever its exit status: linters exit with 1 when they find something.
+    """Run a linter, and return its output. Statuses 0 and 1 are both success, because linters end with 1 when they find
+    something.
 
     Raises:
-        ToolFailed: It can't be run, or takes too long.
+        ToolFailed: The linter can't be run, fails, or takes too long.
     """
     name = os.path.basename(command[0])
     try:
@@ -74,10 +75,10 @@ def output(command: list[str], directory: str, seconds: float = 120.0) -> str:
 
 
 def documents(command: list[str], paths: list[str], directory: str) -> Iterator[Any]:
-    """The JSON that a linter prints about the files, one document for each call that it needs.
+    """Yield the JSON documents that a linter prints about the files, one for each call of the linter.
 
     Raises:
-        ToolFailed: It can't be run, or prints something else.
+        ToolFailed: The linter can't be run, or prints something else.
     """
     for start in range(0, len(paths), _FILES_PER_CALL):
         text = output([*command, "--", *paths[start : start + _FILES_PER_CALL]], directory)
@@ -152,7 +153,7 @@ PYTHON_RULES: dict[str, Rules] = {
         (NOTE, "T201 T203", "was it left behind?"),
     ),
 }
-"""The rules of ruff by subject. One may stand for a family, by how its codes begin; the longer name comes first."""
+"""The rules of ruff by subject. A rule may be the beginning of the codes of several rules; longer codes come first."""
 _FAR = ("F821", "F822", "F823", "F401", "F841", "F811", "no-undef", "no-unused-vars", "no-unreachable")
 """Rules that a change elsewhere in the file can break."""
 _IN_TESTS = """
@@ -167,10 +168,12 @@ _RUFF = (
     *("--exit-zero", "--target-version=py314"),
 )
 _CALLED_ONCE = ("now(", "utcnow(", "today(", "time(", "uuid", "random", "token_", "environ", "getenv", "open(", "Lock(")
-"""Calls in a default that are surely meant to be made anew each time; others, such as `Depends()`, are not."""
+"""Calls that are surely a mistake in a default, because the author wants a new value each time. Other calls, such as
+`Depends()`, are left out.
+"""
 _SECRET = ("token", "secret", "passw", "key", "nonce", "salt", "session", "otp", "pin", "code", "csrf", "reset")
 _METHODS = ("sort", "reverse", "clear", "close", "flush", "append", "extend", "pop", "commit", "rollback", "write")
-"""Methods that nobody names except to call them."""
+"""Methods that are never named without being called."""
 _ATTRIBUTE = re.compile(r"\w+(\.\w+)+")
 _DEFINITION = re.compile(r"\s*(async )?def \w+")
 _CONSTANT_FILLED = re.compile(r"\{[A-Z_]+\}")
@@ -181,7 +184,7 @@ _FOR_PEOPLE = re.compile(
 
 
 def check_python(subject: str) -> Check:
-    """The check of Python by the rules of that subject; it finds nothing where ruff is not installed."""
+    """Return a check of Python files with the rules of *subject*. It finds nothing if ruff is not installed."""
 
     def check(tree: str, paths: list[str]) -> Iterator[Finding]:
         if ruff := program("ruff"):
@@ -207,7 +210,7 @@ def _of_ruff(row: dict[str, Any], tree: str, rules: Rules) -> Finding | None:
 
 
 def _is_python_defect(row: dict[str, Any], path: str, tree: str) -> bool:
-    """Whether the finding is real: some rules need more evidence than ruff asks for."""
+    """Return whether the finding is real, since some rules need more evidence than ruff asks for."""
     code, start, end = row["code"], row["location"]["row"], row["end_location"]["row"]
     lines = content(tree, path).splitlines()
     text = "\n".join(lines[start - 1 : end])
@@ -283,13 +286,15 @@ _OPTIONS: dict[str, tuple[object, ...]] = {
     "no-unused-expressions": ({"allowShortCircuit": True, "allowTernary": True, "allowTaggedTemplates": True},),
     "no-console": ({"allow": ["error", "warn", "info"]},),
 }
-"""Options that leave idioms alone."""
+"""Options of oxlint rules that allow common idioms."""
 _MODULE = re.compile(r"^\s*(import|export)\b|\brequire\s*\(|module\.exports", re.MULTILINE)
 _MAY_PRINT = re.compile(r"cli|bin/|script|tool|example|demo|bench|server|logger|config")
 
 
 def check_scripts(subject: str) -> Check:
-    """The check of JavaScript and TypeScript by the rules of that subject; nothing where oxlint is not installed."""
+    """Return a check of JavaScript and TypeScript files with the rules of *subject*. It finds nothing if oxlint is not
+    installed.
+    """
 
     def check(tree: str, paths: list[str]) -> Iterator[Finding]:
         if not (oxlint := program("oxlint")):
@@ -321,7 +326,7 @@ def _of_oxlint(row: dict[str, Any], tree: str, subject: str) -> Finding | None:
 
 
 def _is_script_defect(rule: str, message: str, path: str, tree: str) -> bool:
-    """Whether the finding is real in a file of this kind."""
+    """Return whether the finding is real in a file of this kind."""
     if rule == "no-undef":  # outside modules, names come from other scripts
         return not path.endswith(".d.ts") and bool(_MODULE.search(content(tree, path)))
     if rule == "no-redeclare":  # TypeScript merges declarations, and its compiler tells which can't be
@@ -336,15 +341,15 @@ def _is_script_defect(rule: str, message: str, path: str, tree: str) -> bool:
 
 
 _LEFT_OUT = (1090, 1091, 2148, 2155, 2034, 2207, 2178, 2120, 2128, 2046)
-"""Taste, and what scripts often do on purpose."""
+"""Numbers of the shellcheck rules that are left out: matters of taste, and things that scripts often do on purpose."""
 _FRAGILE = (2045, 2068)
-"""Errors to shellcheck that do no harm with most file names."""
+"""Numbers of the rules that shellcheck counts as errors, but that do no harm with most file names."""
 _READS_IN = re.compile(r"(^|[\s;&|])(\.|source|eval)\s", re.MULTILINE)
 _DESTROYS = re.compile(r"\b(rm|mv|cp|chmod|chown|rsync|dd)\b")
 
 
 def shell_syntax(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Shell scripts that can't be parsed."""
+    """Yield a finding for each shell script that can't be parsed."""
     seen = set()
     for row in _shellcheck(tree, paths):
         path = row["file"]
@@ -354,7 +359,7 @@ def shell_syntax(tree: str, paths: list[str]) -> Iterator[Finding]:
 
 
 def shell_mistakes(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Find errors and warnings in shell scripts, except taste."""
+    """Yield a finding for each error and warning in shell scripts, without matters of taste."""
     for row in _shellcheck(tree, paths):
         code, path, number, is_error = row["code"], row["file"], row["line"], row["level"] == "error"
         text = content(tree, path)

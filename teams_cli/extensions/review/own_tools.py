@@ -1,4 +1,4 @@
-"""The repository's own tools: the linters that it has configured, and the tests of what changed."""
+"""Runs the repository's own tools: the linters that it has configured, and the tests of what changed."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     Rows = Iterator[tuple[str, int, str]]
-    "A path, a line and a text each."
+    "Findings of a linter: a path, a line number and a text each."
     Report = Callable[[str], None]
-    "Called with a line on each tool that ran, or why it could not."
+    "A function that is called for each tool, with a text that says that it ran, or why it could not."
 
 _ENVIRONMENTS = (".venv", "venv", "env")
 _ROW = re.compile(r"^(?:\./)?(?P<path>[^:(]+)(?::|\()(?P<line>\d+)(?:[:,]\d+)?\)?:?\s*(?P<what>.+)$")
 
 
 def _rows(output: str) -> Rows:
-    """Rows of `path:line: what` or `path(line,column): what`, as most linters print them."""
+    """Yield the path, the line and the text of each row of the form `path:line: what` or `path(line,column): what`."""
     for row in output.splitlines():
         if match := _ROW.match(row.strip()):
             yield match["path"], int(match["line"]), re.sub(r"^\d+:\s*", "", match["what"])
@@ -40,7 +40,9 @@ def _rows(output: str) -> Rows:
 
 @dataclass
 class Linter:
-    """A linter that a repository may have: the files that configure it, its arguments, and how to read its output."""
+    """A linter that a repository may have: the files that configure it, its arguments, and the function that reads its
+    output.
+    """
 
     name: str
     ends: tuple[str, ...]
@@ -49,14 +51,16 @@ class Linter:
     rows: Callable[[str], Rows] = _rows
 
     def is_configured(self, repo: str) -> bool:
-        """Whether one of its configuration files exists and has its section."""
+        """Return whether a configuration file of the linter exists in the repository and has the linter's section."""
         return any(
             os.path.exists(os.path.join(repo, name)) and section in content(repo, name)
             for name, section in self.configured_by
         )
 
     def program(self, repo: str) -> str:
-        """The program of the repository, else that of `teams` or of the machine; empty if there is none."""
+        """Return the path of the linter in the repository, or else beside `teams` or on the PATH; "" if there is
+        none.
+        """
         directories = [*(f"{name}/bin" for name in _ENVIRONMENTS), "node_modules/.bin"]
         paths = (os.path.join(repo, directory, self.name) for directory in directories)
         return next((path for path in paths if os.access(path, os.X_OK)), "") or linters.program(self.name)
@@ -93,7 +97,7 @@ _LINTERS = (
 
 
 def linter_findings(change: Change, seconds: float, report: Report) -> Iterator[Finding]:
-    """Run the repository's linters; their findings in changed lines."""
+    """Run the repository's linters, and yield their findings in changed lines."""
     for linter in _LINTERS:
         paths = [path for path in change.readable() if path.endswith(linter.ends)]
         if not paths or not linter.is_configured(change.repo):
@@ -131,7 +135,7 @@ _MISSING = re.compile(
 
 @dataclass
 class Suite:
-    """Tests that one command runs: the files, and how its output shows failures."""
+    """Tests that one command runs: the command, the test files, and a pattern that finds failures in the output."""
 
     name: str
     words: list[str]
@@ -140,7 +144,9 @@ class Suite:
 
 
 def _suites(change: Change, git: Git, environ: Mapping[str, str]) -> Iterator[Suite]:
-    """The tests of the changed modules and the changed tests, by the runners that are installed."""
+    """Yield the suites with the changed tests and the tests of the changed modules, for the runners that are
+    installed.
+    """
     files = git.listed()
     if tests := _tests_of(change, files, r"(^|/)(test_[^/]*|[^/]*_test)\.py$", kinds.PYTHON, _mentions_module):
         yield Suite("pytest", _pytest(change, environ, tests), tests, _FAILED)
@@ -157,7 +163,7 @@ def _suites(change: Change, git: Git, environ: Mapping[str, str]) -> Iterator[Su
 def _tests_of(
     change: Change, files: list[str], form: str, ends: tuple[str, ...], mentions: Callable[[str, str], bool]
 ) -> list[str]:
-    """The tests that changed, those named after a changed file, and those that import one."""
+    """Return the tests that changed, those named after a changed file, and those that import a changed file."""
     changed = [file.path for file in change.files if file.status != "D"]
     sources = [path for path in changed if path.endswith(ends) and not kinds.is_test(path)]
     stems = {os.path.basename(path).partition(".")[0].strip("_") for path in sources}
@@ -182,7 +188,9 @@ def _mentions_script(text: str, path: str) -> bool:
 
 
 def _pytest(change: Change, environ: Mapping[str, str], tests: list[str]) -> list[str]:
-    """The command of pytest, by the repository's Python, the user's or ours; empty if none of them has it."""
+    """Return the command that runs the tests with the repository's Python, the user's or ours; an empty list if none of
+    them has pytest.
+    """
     pythons = [os.path.join(change.repo, name, "bin/python") for name in _ENVIRONMENTS]
     if environ.get("VIRTUAL_ENV"):
         pythons.append(os.path.join(environ["VIRTUAL_ENV"], "bin/python"))
@@ -211,7 +219,9 @@ def _script_suite(change: Change, tests: list[str]) -> Iterator[Suite]:
 def test_findings(
     change: Change, git: Git, environ: Mapping[str, str], seconds: float, report: Report
 ) -> Iterator[Finding]:
-    """Tests that fail now and did not before the change, each run in a copy of the repository."""
+    """Yield a finding for each test that fails now and did not fail before the change. The tests run in copies of the
+    repository.
+    """
     for suite in _suites(change, git, environ):
         if not suite.words:
             report(f"{len(suite.files)} test files were found and not run: pytest is not installed")
@@ -233,7 +243,9 @@ def test_findings(
 
 
 def _copy(change: Change, git: Git, when: str) -> str:
-    """A copy of the repository, as it is *now* or was *before*, so that tests leave no trace in the checkout."""
+    """Make a copy of the repository as it is *now* or was *before*, so that tests leave no trace in the checkout.
+    Return its path.
+    """
     copy = os.path.join(change.work, f"trial-{when}")
     shutil.rmtree(copy, ignore_errors=True)
     os.makedirs(copy)
@@ -250,7 +262,7 @@ def _copy(change: Change, git: Git, when: str) -> str:
 
 
 def _copy_checkout(git: Git, repo: str, copy: str) -> None:
-    """Copy the files that git tracks or would track, as they are now, up to a bound of bytes."""
+    """Copy the present files that git tracks or would track, up to a total size."""
     left = _LARGEST
     for name in git.listed():
         source, target = os.path.join(repo, name), os.path.join(copy, name)
@@ -261,7 +273,7 @@ def _copy_checkout(git: Git, repo: str, copy: str) -> None:
 
 
 def _link_packages(repo: str, copy: str) -> bool:
-    """Link the packages of node, which are not copied; whether there are any."""
+    """Link the packages of node into the copy instead of copying them. Return whether a link was made."""
     packages, link = os.path.join(repo, "node_modules"), os.path.join(copy, "node_modules")
     if not os.path.isdir(packages) or os.path.exists(link):
         return False
@@ -270,7 +282,9 @@ def _link_packages(repo: str, copy: str) -> bool:
 
 
 def _failures(suite: Suite, copy: str, environ: Mapping[str, str], seconds: float) -> tuple[dict[str, str], str]:
-    """The failed tests, each with its reason; or why the suite could not run."""
+    """Run the suite in *copy*. Return the failed tests, each with its reason, and "" or the reason why the suite could
+    not run.
+    """
     status, output = _run(suite.words, copy, environ, seconds)
     if status is None:
         return {}, f"it took longer than {seconds:.0f} s"
@@ -289,7 +303,9 @@ def _failures(suite: Suite, copy: str, environ: Mapping[str, str], seconds: floa
 
 
 def _run(words: list[str], copy: str, environ: Mapping[str, str], seconds: float) -> tuple[int | None, str]:
-    """The status and output of tests; no status when they took too long. All processes that they started end."""
+    """Run tests. Return their exit status and output, with None as the status if they took too long. At the end, kill
+    all processes that the tests started.
+    """
     clean = {name: value for name, value in environ.items() if not name.startswith(("TEAMS_", "OPENCODE_"))}
     mark = {"TEAMS_RUN_ID": environ["TEAMS_RUN_ID"]} if "TEAMS_RUN_ID" in environ else {}
     tops = [copy, os.path.join(copy, "src"), os.path.join(copy, "lib")]
@@ -320,7 +336,8 @@ _AUTHOR = ("-c", "user.name=teams", "-c", "user.email=teams@localhost", "-c", "c
 def try_patch(
     repo: str, patch: str, work: str, environ: Mapping[str, str], is_applied: bool, report: Report
 ) -> list[Finding]:
-    """The tests that fail with the patch and did not without, run in a copy; *is_applied*: the checkout has the patch.
+    """Return the tests that fail with the patch and not without it, run in a copy. *is_applied* says that the checkout
+    already has the patch.
 
     Raises:
         GitFailed: The patch does not fit.
