@@ -1,4 +1,4 @@
-"""Landing: finished branches join the branch of the team one at a time, checked on the tip that they really join."""
+"""Landing: finished branches are merged into the team's branch one at a time, after a check of the merged result."""
 
 from teams_cli.extensions import Extension
 

@@ -1,4 +1,4 @@
-"""Commands on landings."""
+"""The commands that queue landings and list them."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ Raises:
 
 
 _SOON = 2.0
-"""Seconds in which most landings are over; who asked for one needs no second command then."""
+"""Seconds in which most landings end. A caller who waits that long needs no second command."""
 _MOST_PATIENT = 30.0
-"""Seconds for which a landing is waited for by its owner, who would wait for the next task."""
+"""The most seconds that a completed task waits for its landing, if its owner would wait for the next task anyway."""
 
 
 def _land(call: Call, task: str, onto: str | None, via: str | None, no_wait: bool) -> Any:
@@ -48,7 +48,9 @@ def _land(call: Call, task: str, onto: str | None, via: str | None, no_wait: boo
 
 
 def _soon(call: Call, landing: Landing, seconds: float, go_on: Callable[[], object]) -> dict[str, Any]:
-    """The landing once it is over; where it takes longer, as it is by then, and how many are ahead of it."""
+    """Return the landing once it has ended. If it takes more than *seconds*, return its present state, and how many
+    landings are ahead of it.
+    """
     try:
         over = conditions.landing_over(call.store, call.team, landing.id, go_on)
         ended = conditions.wait(call.store, call.team, [over], seconds)
@@ -61,8 +63,9 @@ def _soon(call: Call, landing: Landing, seconds: float, go_on: Callable[[], obje
 
 
 def follow(call: Call, task: Task, patience: float) -> dict[str, Any] | None:
-    """Queue what was just completed, if its owner has a branch to land: what became of it by two seconds later, or by
-    half a minute where its owner has the *patience*.
+    """Queue the landing of a task that was just completed, if its owner has a branch to land. Return the landing once
+    it has ended, or its state after two seconds; if *patience* is longer, after up to half a minute. Return None if
+    nothing was queued.
     """
     landing = queueing.by_itself(call.store, call.team, call.known, task, call.workplace)
     if landing is None:

@@ -32,8 +32,8 @@ _PAUSE = 0.5
 
 
 def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Start this machine's lander of the team if something is queued here, unless there is one. None is started inside
-    a client's sandbox, which would end it.
+    """Start this machine's lander of the team, if something is queued here and no lander runs. Inside a client's
+    sandbox, which would end the lander, none is started.
     """
     if not (_queue(store, team) or _requested(store, team) or pull_requests.due_ones(store, team)):
         return
@@ -83,8 +83,6 @@ def _refuse_foreign(store: Store, team: str, landing: Landing, environ: Mapping[
 
     A pull request that this machine did not open is accepted, and recorded as its own, if it is from the landing's
     branch and has the landing's commit.
-
-    If no record says that this machine opened the pull request, it must be of the landing's branch and commit.
 
     Raises:
         NotAllowed: The pull request is foreign.
@@ -175,7 +173,7 @@ def _say_landed(store: Store, team: Team, landing: Landing) -> Landing:
 
 
 def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> bool:
-    """Whether the branch contains the landing's commit, or its pull request exists."""
+    """Return whether the branch contains the landing's commit, or its pull request exists."""
     try:
         queueing.check_asked_here(store, team, landing)
     except errors.NotAllowed:  # no git command runs in a repository that is not trusted
@@ -186,7 +184,9 @@ def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[st
 
 
 def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> Landing:
-    """Check and merge one landing, and record its outcome. It stays open if others moved the branch meanwhile."""
+    """Check and merge one landing, record its outcome, and return it. It stays open if others moved the branch
+    meanwhile.
+    """
     if landing.over:
         return outcomes.give_back(store, team, landing)
     if landing.via == "pr":

@@ -1,4 +1,4 @@
-"""The outcome of a landing and of its task: landed, or back to its owner to be fixed."""
+"""The outcome of a landing: its record, its notices, and its task, which returns to its owner if the landing failed."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ def end(store: Store, team: Team, landing: Landing, state: str, **more: Any) -> 
 def _notices(team: Team, landing: Landing) -> list[Owed]:
     """Return the notices of an ended landing.
 
-    The owner of the task gets one, or who queued the landing if the owner has left. Unless the landing succeeded, who
-    queued it gets one, too. So does the leader of an active team if the landing was refused.
+    The owner of the task gets one, or if the owner has left, the member who queued the landing. Unless the landing
+    succeeded, the member who queued it also gets one, and so does the leader of an active team if the landing was
+    refused.
     """
     to = landing.owner if landing.owner and team.member(landing.owner) else landing.by
     uid, event = f"{landing.id}-{landing.state}", f"landing-{landing.state}"
@@ -88,7 +89,7 @@ def said(landing: Landing, lands_by_itself: bool) -> str:
 
 
 def give_back(store: Store, team: Team, landing: Landing) -> Landing:
-    """Record the outcome in the task, and reopen a task whose landing failed. Does nothing if this was done before."""
+    """Record the outcome in the task, and reopen a task whose landing failed. Do nothing if this was done before."""
     if landing.returned or not landing.over:
         return landing
 

@@ -1,4 +1,4 @@
-"""Land by pull request: push the commits, and open the request with `gh`."""
+"""Lands by pull request: pushes the commits, opens the request with `gh`, and reads its outcome."""
 
 from __future__ import annotations
 
@@ -27,24 +27,26 @@ if TYPE_CHECKING:
 
 _REMOTE = "origin"
 _OWN = '.[] | select(.isCrossRepository | not) | "\\(.url) \\(.headRefOid)"'
-"""Address and commit of the requests whose branches are in the repository itself: one of a fork may be called alike."""
+"""A filter for the address and the commit of each request whose branch is in the repository itself. A branch of a fork
+may have the same name.
+"""
 FIELDS = "state,headRefOid,reviews,statusCheckRollup"
 """The fields of a request that are read."""
 _FAILED = ("FAILURE", "ERROR", "TIMED_OUT", "STARTUP_FAILURE")
 _OF_THE_PROJECT = ("OWNER", "MEMBER", "COLLABORATOR")
-"""Whose wish for changes counts: anybody may review what is public."""
+"""The authors whose requests for changes count, because anybody may review a public pull request."""
 _MARK = re.compile(r"^\[foreign [^\]]*\] ")
 _JOB = re.compile(r"/job/(\d+)")
 _LOG = 2000
-"""Characters of the end of a log that come back with a failed check."""
+"""The number of characters from the end of a log that are added to a failed check."""
 
 
 def opened(landing: Landing, task: Task, pushed_before: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Push the commits and open a pull request, unless there is one; its address. A branch that was rewritten replaces
-    what was *pushed before* for the task, and nothing else.
+    """Push the commits and open a pull request, unless there is one already. Return its address. A branch that was
+    rewritten may replace only the commits *pushed_before* for the task.
 
     Raises:
-        Conflict: It could not be; says how to do it by hand.
+        Conflict: The push or the request failed. The error says how to do it by hand.
     """
     if there := found(landing, environ):
         return there  # who opened it was ended before that was noted, and it may be merged by now
@@ -80,7 +82,7 @@ def _push(landing: Landing, branch: str, pushed_before: Sequence[str]) -> None:
 
 
 def _body(landing: Landing, task: Task) -> str:
-    """The text of the request: the result, its check and review, and the issue that it closes."""
+    """Return the text of the request: the result, its check and review, and the issue that it closes."""
     check, review = task.checked or {}, task.reviewed or {}
     passed = f"Check: `{check['command']}` passed on {check.get('commit', '')[:10]}" if check.get("status") == 0 else ""
     parts = [
@@ -94,13 +96,15 @@ def _body(landing: Landing, task: Task) -> str:
 
 
 def issue_of(task: Task) -> str:
-    """Return the GitHub issue from which the task was imported, as `owner/repository#12`, or an empty text."""
+    """Return the GitHub issue from which the task was imported, as `owner/repository#12`, or "" if there is none."""
     source = task.source or {}
     return str(source["id"]) if source.get("from") == "github" else ""
 
 
 def _branch(landing: Landing) -> str:
-    """The branch to push to: the task's own if it has the commits here too, else one for the landing."""
+    """Return the branch to push to: the task's own branch if it has the commits in this repository, or else a branch
+    for the landing.
+    """
     branch = landing.branch
     if (
         branch
@@ -116,13 +120,15 @@ def _own_branch(landing: Landing) -> str:
 
 
 def found(landing: Landing, environ: Mapping[str, str]) -> str:
-    """The address of its request, open or merged; empty if there is none, or where that can't be known."""
+    """Return the address of the landing's request, open or merged; "" if there is none or that can't be known."""
     branch = _branch(landing)
     return next((url for state in ("open", "merged") for url in _requests(landing, branch, state, environ)), "")
 
 
 def is_of(landing: Landing, environ: Mapping[str, str]) -> bool:
-    """Whether the request of its address is one of its branch and has its commit."""
+    """Return whether the request whose address is recorded is from a branch of the landing and has the landing's
+    commit.
+    """
     branches = [_own_branch(landing), *([landing.branch] if landing.branch else [])]
     return any(landing.url in _requests(landing, branch, "all", environ) for branch in branches)
 
@@ -130,8 +136,8 @@ def is_of(landing: Landing, environ: Mapping[str, str]) -> bool:
 def _requests(
     landing: Landing, branch: str, state: str, environ: Mapping[str, str], is_pushed: bool = False
 ) -> list[str]:
-    """The addresses of the requests of a branch of this repository that have the landing's commit, or will: GitHub may
-    show what *is_pushed* some seconds later.
+    """Return the addresses of the requests from *branch* of this repository that have the landing's commit. If the
+    commit *is_pushed* just now, do not compare commits, because GitHub may show the new one only seconds later.
     """
     wanted = [f"--head={branch}", f"--base={landing.onto}", f"--state={state}"]
     done = gh(landing, ["pr", "list", *wanted, "--json", "url,headRefOid,isCrossRepository", "--jq", _OWN], environ)
@@ -141,8 +147,8 @@ def _requests(
 
 
 def outcome(landing: Landing, environ: Mapping[str, str]) -> tuple[str, str | None]:
-    """Return the outcome of the request and the reason: `landed`, `refused`, or `red` if a check failed or changes are
-    wanted. Both are empty while it is open or if the outcome is unknown.
+    """Return the outcome of the request, and its reason or None. The outcome is `landed`, `refused`, or `red` if a
+    check failed or changes were requested; "" if it is open or unknown.
     """
     done = gh(landing, ["pr", "view", "--json", FIELDS, "--", landing.url or ""], environ)
     try:
@@ -162,7 +168,9 @@ def outcome(landing: Landing, environ: Mapping[str, str]) -> tuple[str, str | No
 
 
 def _wanted_changes(landing: Landing, reviews: list[dict[str, Any]]) -> str:
-    """The changes that members of the project request of this commit, by the last review of each."""
+    """Return the changes of this commit that members of the project request, according to the last review of each
+    member; "" if there are none.
+    """
     last: dict[str, dict[str, Any]] = {}
     for review in reviews:
         if (review.get("commit") or {}).get("oid") == landing.head and review.get("state") != "COMMENTED":
@@ -176,7 +184,7 @@ def _wanted_changes(landing: Landing, reviews: list[dict[str, Any]]) -> str:
 
 
 def _failed_check(landing: Landing, checks: list[dict[str, Any]], environ: Mapping[str, str]) -> str:
-    """The first check that failed in its last run, with the end of its log."""
+    """Return the first check that failed in its last run, with the end of its log; "" if no check failed."""
     last = {}
     for check in sorted(checks, key=lambda check: str(check.get("startedAt") or "")):
         last[check.get("workflowName"), check.get("name") or check.get("context")] = check
@@ -191,14 +199,16 @@ def _failed_check(landing: Landing, checks: list[dict[str, Any]], environ: Mappi
 
 
 def _quoted(foreign: str | None) -> str:
-    """Mark a text as foreign, since anybody may have written it."""
+    """Return the text quoted and marked as foreign, since anybody may have written it; "" if it is empty."""
     if not (foreign and foreign.strip()):
         return ""
     return "".join(f"\n{line}" for line in [text.FOREIGN, *text.quoted(foreign, "> ")])
 
 
 def gh(landing: Landing, words: list[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run `gh` in the repository of the landing; where that was moved away, elsewhere: an address needs none."""
+    """Run `gh` in the repository of the landing. If the repository was moved away, run it elsewhere, which is enough
+    for commands with an address.
+    """
     directory = landing.repository if os.path.isdir(landing.repository) else "/"
     return processes.outcome_of(["gh", *words], directory, environ)
 
@@ -206,8 +216,7 @@ def gh(landing: Landing, words: list[str], environ: Mapping[str, str]) -> subpro
 def owed(store: Store, team: str, environ: Mapping[str, str]) -> None:
     """Comment on the issue of each landing of this machine that has landed and has no comment yet.
 
-    A failed comment is tried again by the next caller. A process that was killed after it commented finds the comment
-    there.
+    If a comment fails, the next caller tries again. A caller that finds the comment there already does not repeat it.
     """
     if not (due := due_ones(store, team)) or (held := LANDER.hold(store, team)) is None:
         return
@@ -237,7 +246,7 @@ def _comment(store: Store, team: str, landing: Landing, environ: Mapping[str, st
 
 
 def _commented(landing: Landing, issue: str, environ: Mapping[str, str]) -> bool:
-    """Comment on the issue unless it has the comment; whether it has it now."""
+    """Comment on the issue, unless it has the comment already. Return whether it has the comment now."""
     repository, _, number = issue.rpartition("#")
     mark = f"({landing.id} of {landing.team_name})"
     place = ["--repo", repository, number]

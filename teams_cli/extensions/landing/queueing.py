@@ -1,4 +1,4 @@
-"""Queue landings: check that a task may land, and find the checkout and commit to land."""
+"""Queues landings: checks that a task may land, and finds the checkout and the commit to land."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ def check_asked_here(store: Store, team: str, landing: Landing) -> None:
 
 
 def has_opened(store: Store, team: str, landing: Landing) -> bool:
-    """Whether this machine recorded that it opened the landing's pull request. Always true in a local store."""
+    """Return whether this machine recorded that it opened the landing's pull request. In a store of one machine, always
+    return True.
+    """
     return not store.host or _is_known(store, team, landing.url or "")
 
 
@@ -183,7 +185,9 @@ def by_itself(store: Store, team: str, caller: Caller | None, task: Task, direct
 
 
 def _has_news(source: Checkout) -> bool:
-    """Whether the checkout is on a branch other than the main checkout's, with commits that the latter lacks."""
+    """Return whether the checkout is on a branch other than the main checkout's, with commits that the main checkout's
+    branch lacks.
+    """
     target = checkouts.branch_of(source.main)
     tip = merging.tip_of(source.main, target) if target else ""
     return bool(tip) and source.branch != target and not merging.holds(source.main, tip, source.head)

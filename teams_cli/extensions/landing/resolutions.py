@@ -1,4 +1,4 @@
-"""Resolve a conflict again as the branch's owner resolved it before, though the branch was rewritten since.
+"""Resolves a conflict as the branch's owner resolved it before, although the branch was rewritten since then.
 
 A rebase or squash drops the merge commit that has the resolution, but git keeps that commit in the branch's reflog. As
 with `git rerere`, only the very same conflict is resolved. Everything is done without a checkout.
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     """A merge commit, its first parent (the branch as it was), and its second parent (what was merged into it)."""
 
 _MOST = 50
-"""The number of reflog entries that are looked at."""
+"""The most reflog entries that are searched."""
 _ONTO, _BRANCH = " teams:onto", " teams:branch"
 """Stand behind the markers of a conflict in place of the commits, so that equal conflicts have equal text."""
 _IN_BOTH = ({"1", "2", "3"}, {"2", "3"})
-"""The stages that git lists of a file that both sides changed, or that both added."""
+"""The stages that git lists for a file that both sides changed, and for one that both sides added."""
 
 
 def merged(landing: Landing, base: str, message: str, is_reviewed: bool) -> str:
-    """Return a merge commit of *base* and the landing's commit, in which every conflict is resolved as it was before;
-    empty if one of them is new. If the commit was reviewed, only what it contains itself is used.
+    """Return a merge commit of *base* and the landing's commit, in which every conflict is resolved as before; "" if a
+    conflict is new. If the commit was reviewed, use only resolutions that the commit itself contains.
     """
     repository, head = landing.repository, landing.head
     earlier = _earlier(landing, base)
@@ -40,7 +40,7 @@ def merged(landing: Landing, base: str, message: str, is_reviewed: bool) -> str:
 
 
 def _earlier(landing: Landing, base: str) -> list[Merge]:
-    """Return the merges that the branch once was at, newest first, in which it took what *base* contains."""
+    """Return the merges of commits of *base* into the branch that its reflog has, the newest first."""
     if not landing.branch:
         return []
     words = ("log", "--walk-reflogs", f"--max-count={_MOST}", "--format=%H %P", f"refs/heads/{landing.branch}", "--")
@@ -53,8 +53,8 @@ def _earlier(landing: Landing, base: str) -> list[Merge]:
 
 
 def _squashed(repository: str, base: str, head: str, earlier: Sequence[Merge]) -> str:
-    """Return the tree of the merge if a commit of the branch has the same files as one of the earlier merges: so it has
-    what was merged there, though its history does not say so. Empty if there is none.
+    """Return the tree of the merge if a commit of the branch has exactly the files of an earlier merge: then the branch
+    contains what was merged there, although its history does not show it. Return "" if there is no such commit.
     """
     listed = git.said(repository, "log", "--format=%T", head, f"^{base}", "--").split()
     for commit, _, theirs in earlier:
@@ -68,7 +68,9 @@ def _squashed(repository: str, base: str, head: str, earlier: Sequence[Merge]) -
 
 
 def _resolved(repository: str, base: str, head: str, earlier: Sequence[Merge]) -> str:
-    """Return the tree of the merge with the resolutions of the earlier ones; empty if they resolve not all of it."""
+    """Return the tree of the merge, with the resolutions of the *earlier* merges; "" if they do not resolve every
+    conflict.
+    """
     tree, conflicts = _tried(repository, base, head)
     known = [(commit, mine, theirs, _tried(repository, theirs, mine)[0]) for commit, mine, theirs in earlier]
     lines = []
@@ -92,8 +94,8 @@ def _resolved(repository: str, base: str, head: str, earlier: Sequence[Merge]) -
 
 
 def _tried(repository: str, onto: str, branch: str) -> tuple[str, Mapping[str, dict[str, tuple[str, str]]]]:
-    """Merge two commits; returns the tree, in which conflicts are marked, and of each file that conflicts the mode and
-    the blob of each stage. The tree is empty if git can't merge them.
+    """Merge two commits without a checkout. Return the tree, in which conflicts are marked, and the mode and the blob
+    of each stage of each conflicting file. The tree is "" if git can't merge them.
     """
     words = ("-c", "merge.conflictStyle=merge", "merge-tree", "--write-tree", "--no-messages", "-z", onto, branch)
     tree, *entries = git.run(repository, *words).stdout.split("\0")
@@ -106,13 +108,17 @@ def _tried(repository: str, onto: str, branch: str) -> tuple[str, Mapping[str, d
 
 
 def _text(repository: str, commit: str, path: str, onto: str = "", branch: str = "") -> str:
-    """Return the text of a file; if two sides are given, the markers that name them name no commit any more."""
+    """Return the text of a file in *commit*. If *onto* and *branch* are given, the conflict markers that name these
+    commits get neutral names.
+    """
     text = git.run(repository, "cat-file", "blob", f"{commit}:{path}").stdout
     return text.replace(f" {onto}\n", f"{_ONTO}\n").replace(f" {branch}\n", f"{_BRANCH}\n") if onto else text
 
 
 def _again(repository: str, text: str, old: str, resolved: str) -> str:
-    """Change the text as the *old* conflict was changed to what it was *resolved* to; empty if that does not fit."""
+    """Apply to *text*, which has a conflict, the change that turned the *old* conflict into *resolved*. Return the new
+    text, or "" if the change does not fit.
+    """
     with TemporaryDirectory(prefix="teams-") as place:
         names = [os.path.join(place, name) for name in ("text", "old", "resolved")]
         for name, content in zip(names, (text, old, resolved), strict=True):

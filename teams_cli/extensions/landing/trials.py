@@ -1,4 +1,4 @@
-"""Trying a merge: its commit in a checkout of its own, where the checks are run, and which is gone afterwards."""
+"""Tries merges: checks out the merge commit in a temporary checkout, and runs the checks there."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def place_of(store: Store, team: str, landing: Landing) -> str:
 
 
 _COMPARED = 12
-"""Landings at the head of the queue that are compared with one another."""
+"""The number of landings at the head of the queue that are compared with one another."""
 _MOST_OVERTAKEN = 3
-"""A landing goes first once this many others, with a later turn by priority and age, ended before it."""
+"""A landing goes first once this many other landings, which are behind it by priority and age, ended before it."""
 
 
 def in_order(store: Store, team: Team, queue: list[Landing], conflicting: dict[tuple[str, str], bool]) -> list[Landing]:
@@ -96,7 +96,9 @@ def in_order(store: Store, team: Team, queue: list[Landing], conflicting: dict[t
 
 
 def _overtaken(landing: Landing, ended: list[Landing]) -> int:
-    """Return how many *ended* landings with a later turn, by priority and age, ended while this one waited."""
+    """Return how many of the *ended* landings are behind this landing by priority and age, but ended while it
+    waited.
+    """
     turn = landings.turn(landing)[1:]
     return sum(landings.turn(one)[1:] > turn and (one.ended_at or "") > landing.created_at for one in ended)
 
@@ -104,10 +106,10 @@ def _overtaken(landing: Landing, ended: list[Landing]) -> int:
 def repair_of_tip(
     store: Store, team: Team, landing: Landing, base: str, command: str, environ: Mapping[str, str]
 ) -> str:
-    """Return the id of the task to repair the target branch if its tip *base* also fails *command*.
+    """Return the id of the task to repair the target branch, if the branch's tip *base* also fails *command*.
 
-    The task is created unless an unfinished one exists. Returns an empty text if the tip passes, or if the landing is
-    the repair itself.
+    The task is created unless an unfinished one exists. Return "" if the tip passes, or if the landing is the repair
+    itself.
     """
     every = landings.all_of(store, team.name, [])
     if any(one.merge == base and one.result and one.result.passed and command in (one.check or "") for one in every):
@@ -128,11 +130,11 @@ def repair_of_tip(
 
 SETTING = "landingTogether"
 _SMALL = 20
-"""Files that a small branch changes at most."""
+"""The most files that a small branch changes."""
 
 
 def group(team: Team, queue: list[Landing], apart: set[str]) -> list[Landing]:
-    """Return the landings at the head of the queue to try together: two or more, else none.
+    """Return the landings at the head of the queue to try together; an empty list if there are fewer than two.
 
     *apart* has the ids of landings that failed in a group and must be tried alone.
     """
@@ -155,14 +157,16 @@ def _may_join(landing: Landing, first: Landing) -> bool:
 
 
 def _touched(landing: Landing) -> set[str]:
-    """The files that a landing changes."""
+    """Return the files that a landing changes."""
     between = f"refs/heads/{landing.onto}...{landing.head}"
     printed = git.run(landing.repository, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", between).stdout
     return set(printed.split("\0")) - {""}
 
 
 def step(store: Store, team: Team, group: list[Landing], environ: Mapping[str, str]) -> bool:
-    """Land them all at once; False where they have to be tried one by one."""
+    """Try the landings of the group together, and land all of them if the checks pass. Return False if they must be
+    tried one by one.
+    """
     first = group[0]
     repository, onto = first.repository, first.onto
     base = merging.tip_of(repository, onto)
