@@ -122,9 +122,7 @@ def _error(id: str | int | None, code: int, message: str) -> JSONRPCError:
 class Receipts:
     """Keeps the requests in progress, those that the client cancelled, and the calls whose answers are being written.
 
-    A call records what it notified its caller of only after its answer was written.
-
-    A call notes what it told its caller only after its answer is written.
+    A call records that its caller got a notice only after the answer with the notice is written.
     """
 
     def __init__(self) -> None:

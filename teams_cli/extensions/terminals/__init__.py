@@ -1,4 +1,4 @@
-"""Terminals: clients that `teams open` starts, in this terminal, in a window of tmux, or in the background."""
+"""Terminals: clients that `teams open` starts in this terminal, in a window of tmux, or in the background."""
 
 from teams_cli.extensions import Extension
 

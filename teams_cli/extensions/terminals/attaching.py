@@ -1,4 +1,6 @@
-"""`teams attach`: shows a detached terminal in this one and passes on the keys, until a key detaches."""
+"""The program of `teams attach`: shows a detached terminal in this terminal and passes on the keys, until a key
+detaches.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,9 @@ from teams_cli.store.files.disk import write_all
 
 KEY = "Ctrl-\\"
 _DETACHES = re.compile(rb"\x1c|\x1b\[92(?::\d*)*;(?:5|69|133|197)(?::1)?u|\x1b\[27;5;92~")
-"""The key in all keyboard protocols of terminals."""
+"""Matches the key that detaches, in all keyboard protocols of terminals."""
 _TO_READ = 1.0
-"""Seconds to read the first line before the client takes the screen."""
+"""Seconds to read the first line before the client takes over the screen."""
 _TO_COME = 5.0
 _ROWS, _COLUMNS = 24, 80
 _CHUNK = 1 << 16
@@ -31,7 +33,9 @@ _CLEAR = b"\x1b[2J\x1b[H"
 
 
 def main() -> None:
-    """Show the terminal that the first argument describes, as JSON; exit as its client if it ends."""
+    """Show the terminal that the first argument describes as JSON. Exit with the status of its client, if the client
+    ends.
+    """
     order = json.loads(sys.argv[1])
     line = _call(order["door"])
     if line is None:
@@ -40,7 +44,7 @@ def main() -> None:
 
 
 def _call(door: str) -> Line | None:
-    """The line to the terminal, which may be about to open."""
+    """Return a connection to the terminal, which may still be about to open; None if it does not open in time."""
     give_up = time.monotonic() + _TO_COME
     while (line := lines.call(door)) is None and time.monotonic() < give_up and os.path.exists(f"{door}.lock"):
         time.sleep(0.05)
@@ -48,7 +52,7 @@ def _call(door: str) -> Line | None:
 
 
 class Attached:
-    """This terminal, while it shows the agent's."""
+    """Connects this terminal with the detached terminal of an agent."""
 
     def __init__(self, agent: str, line: Line) -> None:
         self.agent = agent
@@ -57,7 +61,9 @@ class Attached:
         self.status: int | None = None
 
     def run(self) -> int:
-        """Show it until the person detaches or the client ends; the exit status."""
+        """Show the detached terminal until the person detaches or the client ends. Return the exit status of the
+        client, or 0.
+        """
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, leave)
         print(f"[teams] {self.agent}: {KEY} detaches, and leaves it running.", flush=True)
@@ -100,7 +106,7 @@ class Attached:
                 return
 
     def show(self) -> None:
-        """Show the output that came."""
+        """Show the output that has arrived, or note the exit status of the client."""
         for kind, data in self.line.heard():
             if kind == OUTPUT:
                 self.modes.feed(data)
@@ -109,7 +115,7 @@ class Attached:
                 self.status = int(data)
 
     def pass_keys(self) -> bool:
-        """Pass on the typed keys; False if one detaches, or the terminal is gone."""
+        """Pass on the typed keys. Return False if a key detaches, or if this terminal is gone."""
         data = os.read(0, _CHUNK)
         key = _DETACHES.search(data)
         if typed := data[: key.start()] if key else data:
@@ -117,7 +123,7 @@ class Attached:
         return bool(data) and not key
 
     def send_size(self) -> None:
-        """Send the size of this terminal."""
+        """Send the size of this terminal to the detached one."""
         size = os.get_terminal_size(1)
         self.line.send(SIZE, lines.pack_size(size.lines or _ROWS, size.columns or _COLUMNS))
 

@@ -81,7 +81,7 @@ def _open(
 
 
 def _named(call: Call, agent_id: str | None) -> str | None:
-    """The name of the member that the client becomes; `--as` gives it, too."""
+    """Return the name of the member that the client becomes, from `--agent-id` or `--as`; None if neither is given."""
     if call.caller is None or call.caller.is_human or call.sources["agent"][1] != "flag":
         return agent_id
     if agent_id not in (None, call.caller.name):
@@ -92,7 +92,9 @@ def _named(call: Call, agent_id: str | None) -> str | None:
 
 
 def _reopened(call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> Opened | None:
-    """The session of an agent that was in a terminal here, reopened; None for an agent that `teams` runs."""
+    """Return the session of an agent that was in a terminal on this machine, ready to reopen; None if `teams` itself
+    runs the agent, or there is no such session.
+    """
     if ending.current(call.store, call.team, agent) is not None:
         return None
     terminal = sitting.to_reopen(call.store, call.team, agent, client)
@@ -103,7 +105,9 @@ def _reopened(call: Call, client: str, agent: str, wrap: bool, options: list[str
 
 
 def _attach_words(call: Call, of: str) -> list[str]:
-    """The command that shows the detached terminal of an agent; empty if it has none here."""
+    """Return the command that shows the detached terminal of the agent *of*; an empty list if it has none on this
+    machine.
+    """
     words = detached.attach_words(sys.executable, call.store, call.team, of)
     return words or opening.attach_words(call.team, of, call.environ)
 
@@ -122,7 +126,7 @@ def _attach(call: Call, of: str) -> Any:
 
 
 class TakingOver:
-    """A person takes the place of an agent that `teams` runs, from `begin` to `end`."""
+    """Lets a person take the place of an agent that `teams` runs, from `begin` to `end`."""
 
     def __init__(self, call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> None:
         self.call = call
@@ -136,7 +140,7 @@ class TakingOver:
         """Wait until the agent's turn ends, and prepare its client.
 
         Raises:
-            AgentNotFound, WrongState, NotFound: It can't be taken over, and goes on.
+            AgentNotFound, WrongState, NotFound: The agent can't be taken over, and continues by itself.
         """
         from teams_cli.agents import interrupting
 
@@ -153,7 +157,7 @@ class TakingOver:
             raise
 
     def end(self) -> None:
-        """Stop controlling the agent, which then continues by itself."""
+        """Give the agent back, which then continues by itself."""
         from teams_cli.agents import interrupting
 
         if self.session:
@@ -162,7 +166,7 @@ class TakingOver:
 
 
 def agents_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
-    """The agents whose clients run in the background of this machine: detached, or in windows of tmux.
+    """Return the agents whose clients run in the background of this machine: detached, or in windows of tmux.
 
     Raises:
         StorageFailed: The directory of terminals can't be read.
@@ -176,15 +180,16 @@ def agents_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def end_all(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
-    """End the clients in the background that nobody watches; the agents whose clients are left."""
+    """End the clients in the background that nobody watches. Return the agents whose clients were not ended."""
     return [agent for agent in agents_of(store, team, environ) if not _end(store, team, agent, environ, False)]
 
 
 def end(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool:
-    """End the client of an agent in the background, even if somebody watches it; False if it has none here.
+    """End the client of an agent in the background, even if somebody watches it. Return False if the agent has none on
+    this machine.
 
     Raises:
-        Conflict: The agent did not end in time.
+        Conflict: The client did not end in time.
     """
     if agent not in agents_of(store, team, environ):
         return False
@@ -194,7 +199,9 @@ def end(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool
 
 
 def _end(store: Store, team: str, agent: str, environ: Mapping[str, str], watched: bool) -> bool:
-    """End a client and record that it is gone, even a *watched* one if that is given. Returns whether it ended."""
+    """End the client of an agent, and record that it is gone. If somebody watches it, end it only if *watched* is True.
+    Return whether it ended.
+    """
     if detached.is_there(store, team, agent):
         ended = detached.hang_up(store, team, agent, watched)
     else:

@@ -1,4 +1,6 @@
-"""Detached terminals: a process for each client in the background, which shows the client to those who attach."""
+"""Detached terminals: each is a process that runs a client in the background, and shows it to the viewers that
+attach.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +42,10 @@ _TERMINAL = "xterm-256color"
 
 
 def start(store: Store, team: str, opened: Opened) -> None:
-    """Start the client in a terminal of its own, and return once `attach` works.
+    """Start the client in a detached terminal, and return once `teams attach` works.
 
     Raises:
-        Conflict: The agent has a detached terminal already, or it could not be started.
+        Conflict: The agent has a detached terminal already, or the new one could not be started.
     """
     door, log = _door(store, team, opened.agent), logs.begin(store, team, opened.agent)
     if is_there(store, team, opened.agent):
@@ -61,13 +63,13 @@ def start(store: Store, team: str, opened: Opened) -> None:
 
 
 def is_there(store: Store, team: str, agent: str) -> bool:
-    """Whether the agent has a detached terminal on this machine."""
+    """Return whether the agent has a detached terminal on this machine."""
     door = _door(store, team, agent)
     return os.path.exists(door) and bindings.is_locked(f"{door}.lock")
 
 
 def attach_words(python: str, store: Store, team: str, agent: str) -> list[str]:
-    """The command that shows the agent's detached terminal; empty if it has none."""
+    """Return the command that shows the agent's detached terminal; an empty list if it has none."""
     if not is_there(store, team, agent):
         return []
     order = {"door": _door(store, team, agent), "agent": agent}
@@ -75,7 +77,7 @@ def attach_words(python: str, store: Store, team: str, agent: str) -> list[str]:
 
 
 def agents_of(store: Store, team: str) -> list[str]:
-    """The agents of the team that have a detached terminal on this machine."""
+    """Return the agents of the team that have a detached terminal on this machine."""
     try:
         files = os.listdir(os.path.dirname(_door(store, team, "")))
     except FileNotFoundError:
@@ -85,7 +87,9 @@ def agents_of(store: Store, team: str) -> list[str]:
 
 
 def hang_up(store: Store, team: str, agent: str, watched: bool) -> bool:
-    """End the client of a detached terminal, even a *watched* one if that is given. Returns whether it ended."""
+    """End the client of a detached terminal. If somebody watches it, end it only if *watched* is True. Return whether
+    it ended.
+    """
     line = lines.call(_door(store, team, agent))
     if line is None:
         return not is_there(store, team, agent)
@@ -109,18 +113,22 @@ def _door(store: Store, team: str, agent: str) -> str:
 
 _ROWS, _COLUMNS = 40, 120
 _REDRAW = 0.2
-"""Seconds for which a new viewer has a row less, since a client redraws itself when its size changes."""
+"""Seconds for which the terminal of a new viewer has one row less. The change of the size makes the client redraw
+itself.
+"""
 _TO_TAKE, _TO_LOOK = 2.0, 1.0
 _LAST_WORDS = 2000
 _LADDER = ((signal.SIGHUP, 5.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 1.0))
-"""The signals that end a client, each with the seconds until the next; the first says that the terminal is closed."""
+"""The signals that end a client, each with the seconds until the next one. The first is what a closed terminal
+sends.
+"""
 _TOO_MUCH = 1 << 20
-"""Bytes that may wait for a viewer who does not take them."""
+"""The number of bytes that may wait for a viewer who does not take them."""
 _CLEAR = b"\x1b[2J\x1b[H"
 
 
 def main() -> None:
-    """Run the client that the first argument describes, as JSON, to its end."""
+    """Run the client that the first argument describes as JSON, until it ends."""
     order = json.loads(sys.argv[1])
     if not _is_alone(order):
         sys.exit(f"teams: {order['agent']} has a detached terminal already")
@@ -130,7 +138,9 @@ def main() -> None:
 
 
 def _is_alone(order: dict[str, Any]) -> bool:
-    """Take the lock of the agent's terminal; `is_there` of other processes may hold it for a moment."""
+    """Take the lock of the agent's terminal. Return False if another process keeps it for a second; `is_there` takes it only for a moment. XX
+    `is_there` does.
+    """
     give_up = time.monotonic() + _TO_LOOK
     while locks.hold(f"{order['door']}.lock", order["root"]) is None:
         if time.monotonic() > give_up:
@@ -140,20 +150,22 @@ def _is_alone(order: dict[str, Any]) -> bool:
 
 
 class Detached(Wrapper):
-    """One client and its viewers. *order* also has its `directory` and the `door`, the socket for viewers."""
+    """Runs one client, and shows it to its viewers. *order* also has the client's `directory`, and the `door`, the
+    socket for viewers.
+    """
 
     def __init__(self, order: dict[str, Any]) -> None:
         super().__init__(order)
         self.shown = Shown()
         self.size = (_ROWS, _COLUMNS)
         self.viewers: list[Viewer] = []
-        """In the order in which they attached or typed last."""
+        """The viewers, in the order in which they attached or last typed."""
         self.whole_at = 0.0
         self.signals_left: list[tuple[int, float]] = []
         self.signal_at = 0.0
 
     def run(self) -> int:
-        """Run the client to its end; its exit status."""
+        """Run the client until it ends, and return its exit status."""
         self.door = lines.listen(self.order["door"])
         try:
             os.chdir(self.order["directory"])
@@ -167,7 +179,7 @@ class Detached(Wrapper):
         return status
 
     def part(self, status: int) -> None:
-        """Tell the viewers that the client ended, and log its last words if it failed."""
+        """Notify the viewers that the client ended. If it failed, log its last output."""
         give_up = time.monotonic() + _TO_TAKE
         for viewer in self.viewers:
             viewer.line.send(END, str(status).encode())
@@ -179,7 +191,7 @@ class Detached(Wrapper):
             print(f"teams: {self.order['agent']}: the client ended with {status}: {words}", flush=True)
 
     def wait(self, own: Sequence[int], seconds: float) -> Sequence[Any]:
-        """Wait for input from the client or a viewer; the sources that have some."""
+        """Wait for input from the client or a viewer, and return the sources that have some."""
         full = [viewer for viewer in self.viewers if viewer.line.waits]
         sources: list[Any] = [self.door, *self.viewers, *own]
         ready, free, _ = select.select(sources, full, [], seconds)
@@ -188,7 +200,9 @@ class Detached(Wrapper):
         return ready
 
     def serve(self, ready: Sequence[Any]) -> bool:
-        """Take messages of viewers, and new viewers."""
+        """Handle the messages of viewers, take new viewers, and do what is due. Always return True: the client runs on
+        without viewers.
+        """
         for viewer in [viewer for viewer in self.viewers if viewer in ready]:
             for kind, data in viewer.line.heard():
                 self.take(viewer, kind, data)
@@ -206,7 +220,9 @@ class Detached(Wrapper):
         return True
 
     def take(self, viewer: Viewer, kind: bytes, data: bytes) -> None:
-        """Do what a viewer asks. Reports of a terminal itself count only from the last viewer who typed."""
+        """Do what a viewer asks. Replies that a terminal sends by itself are passed on only from the viewer who typed
+        last.
+        """
         if kind == SIZE and (size := lines.unpack_size(data)):
             is_new, viewer.size = viewer.size is None, size
             self.lead(viewer, is_new)
@@ -219,7 +235,7 @@ class Detached(Wrapper):
             self.close(viewer, bool(data))
 
     def close(self, caller: Viewer, watched: bool) -> None:
-        """End the client; one with viewers only if *watched* is given."""
+        """End the client on behalf of *caller*. If it has viewers, end it only if *watched* is True."""
         if not watched and any(viewer.size for viewer in self.viewers):
             caller.line.send(LOOKED_AT, b"")
         elif not self.signals_left:
@@ -227,7 +243,7 @@ class Detached(Wrapper):
             self.end_client()
 
     def end_client(self) -> None:
-        """Send the foreground process of the terminal the next signal; the last one is repeated."""
+        """Send the next signal to the foreground process of the terminal. The last signal is repeated."""
         number, seconds = self.signals_left[0]
         del self.signals_left[: len(self.signals_left) > 1]
         self.signal_at = time.monotonic() + seconds
@@ -237,7 +253,7 @@ class Detached(Wrapper):
                 os.killpg(group, number)
 
     def lead(self, viewer: Viewer, is_new: bool = False) -> None:
-        """Give the terminal the size of a viewer's; show a new viewer the screen."""
+        """Give the client's terminal the size of this viewer's, and show the screen to a new viewer."""
         self.viewers.remove(viewer)
         self.viewers.append(viewer)
         if is_new:
@@ -246,7 +262,7 @@ class Detached(Wrapper):
         self.resize()
 
     def print(self, data: bytes) -> None:
-        """Show the viewers the output. Without viewers, answer the client's questions to its terminal."""
+        """Show the output to the viewers. If there are none, answer the questions that the client asks its terminal."""
         self.shown.feed(data)
         looking = [viewer for viewer in self.viewers if viewer.size]
         for viewer in looking:
@@ -262,11 +278,11 @@ class Detached(Wrapper):
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, size)
 
     def stop(self) -> None:
-        """Do nothing: without a shell that could continue a stopped client, it goes on at once."""
+        """Do nothing. There is no shell that could continue a stopped client, so the caller continues it at once."""
 
 
 class Viewer:
-    """A viewer; the *size* is None until they sent it."""
+    """A viewer of a detached terminal; `size` is None until the viewer has sent it."""
 
     def __init__(self, line: socket.socket) -> None:
         self.line = Line(line)
@@ -274,17 +290,17 @@ class Viewer:
         self.is_behind = False
 
     def fileno(self) -> int:
-        """The descriptor for `select`."""
+        """Return the descriptor for `select`."""
         return self.line.fileno()
 
     def show(self, data: bytes) -> None:
-        """Show output; a viewer who is far behind gets the screen later."""
+        """Send output to the viewer. A viewer who is far behind gets the whole screen later instead."""
         self.is_behind = self.is_behind or self.line.waits > _TOO_MUCH
         if not self.is_behind:
             self.line.send(OUTPUT, data)
 
     def catch_up(self, shown: Shown) -> None:
-        """Send the waiting output."""
+        """Send output that waits. When nothing waits any more, send the screen to a viewer who was behind."""
         self.line.flush()
         if self.is_behind and not self.line.waits:
             self.is_behind = False

@@ -1,4 +1,4 @@
-"""Opens a client in a terminal as a member, for one run: here, in its place, or in a window of tmux."""
+"""Opens a client in a terminal as a member of the team: in this terminal, or in a window of tmux."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 
 class OpenRequest:
-    """A request to open a client: its options, the name of the member, the directory, and whether it is wrapped."""
+    """A request to open a client: its options, the name of the member, the directory, and whether to use the
+    wrapper.
+    """
 
     def __init__(
         self,
@@ -54,11 +56,11 @@ class OpenRequest:
         self.wrap = wrap
         self.session = session
         self.is_kept = is_kept
-        """Whether `teams` runs the agent of the session."""
+        """Whether `teams` itself runs the agent of the session."""
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables with which `teams` starts an agent that is taken over."""
+        """The environment variables that `teams` gave the agent whose session is opened; empty for a new one."""
         if self.session is None:
             return {}
         port = {isolation.VARIABLE: str(self.session.port_base)} if self.session.port_base else {}
@@ -66,8 +68,8 @@ class OpenRequest:
 
 
 class Opened:
-    """A client that is ready to start: its environment, its directory, and its *order*, which is passed to our wrapper
-    or a detached terminal.
+    """A client that is ready to start: its environment, its directory, and its *order*, the description that our
+    wrapper or a detached terminal gets.
     """
 
     def __init__(self, order: dict[str, Any], environ: dict[str, str], directory: str) -> None:
@@ -78,7 +80,7 @@ class Opened:
 
     @property
     def words(self) -> list[str]:
-        """The command that starts the client in this terminal, in our wrapper if that wakes it."""
+        """The command that starts the client in this terminal, in our wrapper if the client must be woken by typing."""
         if not self.order["types"]:
             return list(self.order["words"])
         wrapper = own_entries.of_module(sys.executable, "teams_cli.extensions.terminals.wrapper")
@@ -86,12 +88,14 @@ class Opened:
 
 
 def prepare(store: Store, team: str, wish: OpenRequest, config: Config | None, environ: Mapping[str, str]) -> Opened:
-    """Make the client a member, and prepare its start.
+    """Make the client a member, and return it ready to start.
 
     Raises:
         InvalidValue: There is no such client, or it has no terminal mode.
-        NotFound: It is not installed.
-        NotAllowed: It may not join.
+
+    NotFound: The client is not installed.
+
+    NotAllowed: The client may not join.
     """
     client = known.get(wish.client)
     if client.seat is None:
@@ -119,7 +123,7 @@ def prepare(store: Store, team: str, wish: OpenRequest, config: Config | None, e
 
 
 def _resumed(seat: Seat, profile: Profile, session: Session | None) -> list[str]:
-    """The options that open the session of an agent that is taken over, with its model."""
+    """Return the options that open the agent's *session* with its model; an empty list if there is no session."""
     if session is None:
         return []
     return [
@@ -129,7 +133,9 @@ def _resumed(seat: Seat, profile: Profile, session: Session | None) -> list[str]
 
 
 def _identity(store: Store, team: str, wish: OpenRequest) -> tuple[str, dict[str, str]]:
-    """The name of the member, and the variables that give it to the client."""
+    """Make the client a member. Return the member's name, and the variables that give the client its name and its
+    token.
+    """
     caller = Caller(wish.agent) if wish.agent else None
     if caller and wish.session and wish.is_kept:
         caller.token = joining.renew_token(store, team, caller.name)
@@ -144,7 +150,9 @@ def _identity(store: Store, team: str, wish: OpenRequest) -> tuple[str, dict[str
 def _brought(
     store: Store, client: Client, directory: str, environ: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
-    """The options and variables that add our hooks, unless the client's settings have them already."""
+    """Return the options and the variables that add our hooks to the client; empty ones if its settings have the hooks
+    already.
+    """
     places = []
     if client.home:
         places = settings_files.of_user(client.name, environ.get("HOME") or "/", environ)[:1]
@@ -158,7 +166,9 @@ _OF_THE_WINDOW = ("TERM", "TMUX", "TMUX_PANE", "COLORTERM")
 
 
 def main() -> None:
-    """Become the client that the file describes, and remove the file."""
+    """Replace this process by the client that a file describes, and remove the file. The first argument is the file's
+    path.
+    """
     with open(sys.argv[1], "rb") as file:
         order = json.load(file)
     os.remove(sys.argv[1])
@@ -168,10 +178,10 @@ def main() -> None:
 
 
 def run(call: Call, settings: Mapping[str, Any]) -> int:
-    """Start the client in this terminal; its exit status.
+    """Start the client in this terminal. Return its exit status, if this process is not replaced by the client.
 
     Raises:
-        WrongUsage: This is no terminal.
+        WrongUsage: Standard input or output is not a terminal.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise errors.WrongUsage("a client needs a terminal", "Run this in one, or start an agent: teams run-agent …")
@@ -185,7 +195,9 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
 
 
 def _in_its_place(taking: TakingOver) -> int:
-    """Run the client of an agent that is taken over, and give the agent back at its end; the exit status."""
+    """Run the client of an agent that is taken over, and give the agent back when the client ends. Return the exit
+    status.
+    """
     for number in (signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, leave)
     opened = taking.begin()
@@ -196,8 +208,8 @@ def _in_its_place(taking: TakingOver) -> int:
 
 
 def _stay_behind(opened: Opened) -> int:
-    """Run the client to its end. It answers the signals of the terminal; we pass on those to us alone, and stop when
-    it stops.
+    """Run the client until it ends, and return its exit status. The client gets the terminal's signals itself; signals
+    sent to this process alone are passed on. This process stops when the client stops.
     """
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, lambda number, frame: None)  # not ignored, since the client would inherit that
@@ -217,13 +229,14 @@ _MODULE = "teams_cli.extensions.terminals.opening"
 
 
 def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapping[str, str]) -> None:
-    """Start the client in a window of its own, in the background.
+    """Start the client in a tmux window of its own, in the background.
 
-    tmux gives every window the environment of its own start, so a file holds that of the client until it starts.
+    tmux gives each window the environment of its server, so a file holds the client's environment until it starts.
 
     Raises:
-        NotInstalled: There is no tmux.
-        Conflict: tmux refused.
+        NotInstalled: tmux is not installed.
+
+    Conflict: tmux did not open the window.
     """
     program = tmux(environ)
     order = {"words": opened.words, "environ": opened.environ, "directory": opened.directory}
@@ -243,7 +256,7 @@ def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapp
 
 
 def attach_words(team: str, agent: str, environ: Mapping[str, str]) -> list[str]:
-    """The command that shows the agent's window in this terminal; empty if it has no window."""
+    """Return the command that shows the agent's window in this terminal; an empty list if it has no window."""
     program = tmux_path(environ)
     if program is None or agent not in _windows(team, environ):
         return []
@@ -252,12 +265,12 @@ def attach_words(team: str, agent: str, environ: Mapping[str, str]) -> list[str]
 
 
 def agents_of(team: str, environ: Mapping[str, str]) -> list[str]:
-    """The agents of the team that have a window."""
+    """Return the names of the team's windows, which are those of agents, and may include windows that others made."""
     return sorted(_windows(team, environ))
 
 
 def close(team: str, agent: str, environ: Mapping[str, str], watched: bool) -> bool:
-    """Close the agent's window; a window that somebody is watching only if *watched* is true. Return whether it is
+    """Close the agent's window. If somebody watches it, close it only if *watched* is True. Return whether it is
     closed.
     """
     window, viewers = _windows(team, environ).get(agent, ("", ""))
@@ -270,7 +283,7 @@ def close(team: str, agent: str, environ: Mapping[str, str], watched: bool) -> b
 
 
 def _windows(team: str, environ: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """The windows of the team's session by name, each with its id and its number of viewers."""
+    """Return the windows of the team's tmux session by name, each with its id and its number of viewers."""
     program = tmux_path(environ)
     if program is None:
         return {}
@@ -282,15 +295,15 @@ def _windows(team: str, environ: Mapping[str, str]) -> dict[str, tuple[str, str]
 
 
 def tmux_path(environ: Mapping[str, str]) -> str | None:
-    """The path of tmux; None if it is not installed."""
+    """Return the path of tmux, or None if it is not installed."""
     return which("tmux", path=environ.get("PATH"))
 
 
 def tmux(environ: Mapping[str, str]) -> str:
-    """The path of tmux.
+    """Return the path of tmux.
 
     Raises:
-        NotInstalled: It is not installed.
+        NotInstalled: tmux is not installed.
     """
     path = tmux_path(environ)
     if path is None:

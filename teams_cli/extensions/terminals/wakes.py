@@ -1,4 +1,6 @@
-"""Tests whether mail wakes a client: opens it in a terminal without a screen, writes to it, and watches it."""
+"""Tests whether a message wakes a client: opens the client in a terminal without a screen, sends it a message, and
+watches it.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ _WIDE, _HIGH = 120, 40
 
 
 def examine(client: str, config: Config | None, environ: Mapping[str, str], directory: str) -> Finding:
-    """Open the client as `teams open` does, prompt it once, and find out whether it reads mail when it is idle."""
+    """Open the client as `teams open` does, prompt it once, and test whether it then reads a message while it is idle.
+    Return the finding.
+    """
     seat = known.get(client).seat
     if seat is None:
         return finding(client, "warning", "this client has no terminal mode that teams can test", "")
@@ -83,13 +87,13 @@ def _watch(client: str, store: Store, unseen: Unseen, environ: Mapping[str, str]
 
 
 def _way(store: Store) -> str:
-    """The way in which the client was woken; empty if it was not."""
+    """Return a phrase with the way in which the client was woken, or "" if it was not woken."""
     ways = [entry.get("way") for _, entry in store.history(_TEAM) if entry.get("what") == "terminal woken"]
     return f", by its {ways[-1]}" if ways and ways[-1] else ""
 
 
 class Unseen:
-    """A client in a terminal without a screen."""
+    """Runs a client in a terminal without a screen."""
 
     def __init__(self, opened: Opened) -> None:
         self.pid, self._master = os.forkpty()
@@ -101,7 +105,9 @@ class Unseen:
             fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", _HIGH, _WIDE, 0, 0))
 
     def until(self, ready: Callable[[], bool], patience: float) -> bool:
-        """Let the client work until *ready*; False if that takes too long."""
+        """Let the client work until *ready* returns True; return False if the client ends first or *patience* seconds
+        pass.
+        """
         give_up = time.monotonic() + patience
         while not ready():
             if self._ended or time.monotonic() > give_up:
@@ -118,7 +124,7 @@ class Unseen:
 
     @property
     def shown(self) -> str:
-        """The last words of its output."""
+        """The last words that the client printed."""
         words = [word for word in plain(self._output).split() if any(map(str.isalnum, word))]  # no frames
         return " ".join(words)[-_SHOWN:] or "nothing"
 

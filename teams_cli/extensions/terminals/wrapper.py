@@ -1,8 +1,9 @@
 """The wrapper runs a client in a terminal of its own inside ours, and wakes it by typing a line.
 
-Only clients that can't be woken otherwise need it. All bytes pass through. A line is typed only while the client
-reports that it is idle and its person has typed nothing; both are checked again before Enter, which is pressed once.
-It is a program of its own that imports very little, since every key of a person passes through it.
+Only clients that can't be woken otherwise need it. All bytes pass through. The wrapper types a line only while the
+client reports that it is idle and the person has typed nothing. It checks both again before it presses Enter, which it
+does once. It is a program of its own that imports very little, because every key that the person types passes through
+it.
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ if TYPE_CHECKING:
 
 
 QUIET, SETTLED, BEFORE_ENTER = 2.0, 0.3, 0.3
-"""Seconds before the line is typed: since the last key and the last output, and since the client became idle; and
-between the client showing the line and Enter.
+"""Seconds to wait before the wrapper acts: before it types the line, QUIET since the last key and the last output, and
+SETTLED since the client became idle; before it presses Enter, BEFORE_ENTER since the client showed the line.
 """
 RESTLESS, UNSHOWN = 30.0, 3.0
-"""Seconds after which an idle client that still draws, or that does not show the line, is not waited for. A starting
-client reports that it is idle before it takes keys, and draws until then. A slow client takes an Enter that comes with
-the line for a part of it.
+"""Seconds after which the wrapper no longer waits for an idle client to stop drawing, or to show the line. It waits for
+the first since a starting client reports that it is idle before it takes keys, and draws until then. It waits for the
+second since a slow client takes an Enter that arrives with the line for a part of the text.
 """
 _TICK = 0.25
 _CHUNK = 1 << 16
 
 
 def main() -> None:
-    """Run the client that the first argument describes, as JSON; exit as it does."""
+    """Run the client that the first argument describes as JSON, and exit with its status."""
     order = json.loads(sys.argv[1])
     if not os.isatty(0) or not os.isatty(1):
         sys.exit("teams: the wrapper needs a terminal")
@@ -53,8 +54,8 @@ def main() -> None:
 
 
 class Wrapper:
-    """One client in its terminal. *order* has its `words`, `root`, `team`, `agent`, the command of our `hook`, the
-    meaning of its `titles`, and whether it is woken by typing (`types`).
+    """Runs one client in a terminal. *order* has its `words`, `root`, `team` and `agent`, the command of our `hook`,
+    the meaning of its `titles`, and whether it is woken by typing (`types`).
     """
 
     def __init__(self, order: dict[str, Any]) -> None:
@@ -73,7 +74,7 @@ class Wrapper:
         self.signals = -1
 
     def run(self) -> int:
-        """Run the client to its end; its exit status."""
+        """Run the client until it ends, and return its exit status."""
         leader = self.begin()
         self.signals, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wakeup)
@@ -88,7 +89,7 @@ class Wrapper:
         return os.waitstatus_to_exitcode(os.waitpid(leader, 0)[1])
 
     def begin(self) -> int:
-        """Start the client in a terminal of its own; the id of its session leader."""
+        """Start the client in a terminal of its own, and return the process id of its session leader."""
         self.master, slave = os.openpty()
         self.resize()
         leader, self.stops = start(self.order["words"], slave)
@@ -112,11 +113,11 @@ class Wrapper:
             self.wake_if_idle()
 
     def wait(self, own: Sequence[int], seconds: float) -> Sequence[Any]:
-        """Wait for input from the client or the person; the sources that have some."""
+        """Wait for input from the client or the person, and return the sources that have some."""
         return select.select([0, self.signals, *own], [], [], seconds)[0]
 
     def serve(self, ready: Sequence[Any]) -> bool:
-        """Take the person's keys; False if the terminal is closed."""
+        """Pass on the person's keys; return False if the person's terminal is closed."""
         if self.signals in ready:
             os.read(self.signals, 512)
         if 0 not in ready:
@@ -126,8 +127,8 @@ class Wrapper:
         return bool(data)
 
     def pass_keys(self, data: bytes) -> None:
-        """Pass on the user's keys. While the wrapper types a line of its own, they are held back until its Enter was
-        sent.
+        """Pass on the person's keys. While the wrapper types a line of its own, hold the keys back until it has pressed
+        Enter.
         """
         self.typing.feed(data, time.monotonic())
         if self.held is None:
@@ -140,7 +141,7 @@ class Wrapper:
         write_all(1, data)
 
     def show(self) -> bool:
-        """Pass on the client's output; False if it has ended."""
+        """Pass on the client's output; return False if the client has ended."""
         try:
             data = os.read(self.master, _CHUNK)
         except OSError:
@@ -155,7 +156,7 @@ class Wrapper:
         return bool(data)
 
     def tell(self, state: str) -> None:
-        """Have our hook note the state that the client reported."""
+        """Note the state that the client reported, and pass it to our hook."""
         self.reported, self.changed_at = state, time.monotonic()
         if state == WORKING:
             self.pending = False
@@ -165,11 +166,11 @@ class Wrapper:
 
     @property
     def state(self) -> str:
-        """The client's state, by its own titles, else by its hooks."""
+        """The client's state as its titles report it, or else as its hooks do."""
         return self.reported or self.by_hooks()
 
     def by_hooks(self) -> str:
-        """The state that the client's hooks noted last; empty if none."""
+        """Return the state that the client's hooks noted last, or "" if there is none."""
         try:
             path = bindings.kept(self.order["root"], self.order["team"], self.order["agent"], "state")
             with open(path, encoding="ascii") as file:
@@ -178,7 +179,7 @@ class Wrapper:
             return ""
 
     def wake_if_idle(self) -> None:
-        """Type the line when there is mail and the client is idle; a moment later press Enter."""
+        """Type the line if there is mail and the client is idle. A moment later, press Enter."""
         now = time.monotonic()
         if self.held is not None:
             if self.may_enter(now):
@@ -189,21 +190,21 @@ class Wrapper:
             self.held, self.typed_at = bytearray(), now
 
     def may_type(self, now: float) -> bool:
-        """Whether the client is idle and its person types nothing."""
+        """Return whether the client is idle and the person is not typing."""
         settled = now - self.changed_at
         drawn = now - self.drew_at >= QUIET or settled >= RESTLESS
         calm = self.typing.quiet_for(now) >= QUIET and settled >= SETTLED
         return calm and drawn and not self.typing.is_dirty and self.state == IDLE
 
     def may_enter(self, now: float) -> bool:
-        """Whether the client showed the line a moment ago."""
+        """Return whether the client showed the typed line a moment ago, or has had long enough to show it."""
         shown = self.drew_at > self.typed_at and now - self.drew_at >= BEFORE_ENTER
         return shown or now - self.typed_at >= UNSHOWN
 
     def press_enter(self) -> None:
-        """Press Enter once, if the client is still idle; then pass on the held keys.
+        """Press Enter once, if the client is still idle, and then pass on the held keys.
 
-        Until the client works, the line counts as typed into, so that no second line follows.
+        Until the client works, the prompt counts as one that the person has typed into, so that no second line follows.
         """
         held, self.held = self.held or bytearray(), None
         if self.state == IDLE:
@@ -218,7 +219,9 @@ class Wrapper:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, size)
 
     def after_stop(self) -> bool:
-        """Stop with the client, which Ctrl-Z stopped, and continue it when we continue; False if it ended instead."""
+        """Stop this process because Ctrl-Z stopped the client, and continue the client afterwards. Return False if the
+        client has ended instead.
+        """
         if not os.read(self.stops, 1):
             self.drain()
             return False
@@ -227,7 +230,7 @@ class Wrapper:
         return True
 
     def stop(self) -> None:
-        """Stop until the person's shell continues us."""
+        """Stop this process until the person's shell continues it."""
         ours = termios.tcgetattr(0)
         termios.tcsetattr(0, termios.TCSAFLUSH, self.before)
         os.kill(os.getpid(), signal.SIGSTOP)
@@ -235,14 +238,15 @@ class Wrapper:
         self.resize()
 
     def drain(self) -> None:
-        """Show the last output of the client."""
+        """Show the client's last output."""
         while select.select([self.master], [], [], 0.05)[0] and self.show():
             continue
 
 
 def start(words: list[str], slave: int) -> tuple[int, int]:
-    """Start the client in the foreground of its terminal, below a session leader that reports its stops, without which
-    a stopped client would hang for ever. Returns the leader's id and the descriptor of its reports.
+    """Start the client in the foreground of its terminal, below a session leader that reports its stops; without the
+    leader, a stopped client would hang for ever. Return the leader's process id, and the descriptor on which it
+    reports.
     """
     stops, reports = os.pipe()
     leader = os.fork()
@@ -259,7 +263,7 @@ def start(words: list[str], slave: int) -> tuple[int, int]:
 
 
 def become(words: list[str], slave: int) -> NoReturn:
-    """Be the client, in the foreground of its terminal."""
+    """Replace this process by the client, in the foreground of its terminal."""
     os.setpgid(0, 0)
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     os.tcsetpgrp(slave, os.getpid())
@@ -276,7 +280,7 @@ def become(words: list[str], slave: int) -> NoReturn:
 
 
 def lead(client: int, reports: int) -> NoReturn:
-    """Report the client's stops; end as it ends."""
+    """Report each time that the client stops, and exit when it exits, with the same status."""
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, signal.SIG_IGN)
     os.closerange(3, reports)  # only the wrapper may hold the other end of the terminal, whose end ends the client
@@ -291,7 +295,7 @@ def lead(client: int, reports: int) -> NoReturn:
 
 
 def run_aside(words: list[str], given: bytes) -> None:
-    """Run a command without waiting for it, with these bytes on its standard input."""
+    """Run a command without waiting for it. It gets the bytes *given* on its standard input."""
     source, sink = os.pipe()
     os.write(sink, given)
     os.close(sink)
@@ -315,18 +319,20 @@ _WHOLE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|
 _ASKS = rb"\x1b\[[?>=]?[\d;]*c|\x1b\[\??[\d;]*n|\x1b\[\?u|\x1b\[>\d*q|\x1b\[\??\d+\$p|\x1b\[1[1-9]t|\x1b\[2[01]t"
 _SAYS = rb"\x1b\](?!8;)[^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[P_](?:[^\x1b]|\x1b\x1b)*\x1b\\"
 _NOT_AGAIN = re.compile(b"|".join([_CHANGE.pattern, _ASKS, _SAYS]))
-"""Sequences that would act again: modes, questions to the terminal, the clipboard, notifications."""
+"""Matches sequences that would act again if repeated: modes, questions to the terminal, the clipboard,
+notifications.
+"""
 _EMPTY = re.compile(rb"\x1b\[[23]J|\x1bc|\x1b\[\?(?:1049|1047|47)[hl]")
-"""Sequences that clear the screen."""
+"""Matches sequences that clear the screen or switch to another one."""
 _ASKED = re.compile(rb"\x1b\[(?:0?(c)|(5)n|(6)n)")
 _ON = frozenset((b"7", b"25"))
 _OTHER_SCREEN = frozenset((b"47", b"1047", b"1049"))
 _AT_ONCE = b"2026"
-"""The mode that delays output until it ends."""
+"""The terminal mode in which output is shown only when the mode ends."""
 
 
 class Modes:
-    """The modes that a client set in its terminal."""
+    """Knows the modes that a client has set in its terminal."""
 
     def __init__(self) -> None:
         self._set: dict[bytes, bool] = {}
@@ -336,7 +342,7 @@ class Modes:
         self._open = b""
 
     def feed(self, data: bytes) -> None:
-        """Note each change of a mode in the output; a sequence that is cut off is completed by the next call."""
+        """Note each change of a mode in the output. A sequence that is cut off is completed by the next call."""
         data = self._open + data
         self._open = unfinished(data)
         for modes, switch, keyboard, number, keys, pad in _CHANGE.findall(data):
@@ -354,18 +360,18 @@ class Modes:
 
     @property
     def other_screen(self) -> bool:
-        """Whether the alternate screen is on, which leaves no lines behind."""
+        """Whether the alternate screen is on, which keeps no lines that scroll away."""
         return any(self._set.get(mode) for mode in _OTHER_SCREEN)
 
     def again(self) -> bytes:
-        """The bytes that set the modes in a fresh terminal."""
+        """Return the bytes that set the same modes in a fresh terminal."""
         codes = [(b"\x1b[?%sh" if on else b"\x1b[?%sl") % mode for mode, on in self._changed()]
         codes += [b"\x1b[>%su" % flags for flags in self._keyboards]
         codes += [b"\x1b[>%sm" % self._keys] if self._keys else []
         return b"".join(codes) + (b"\x1b=" if self._pad == b"=" else b"")
 
     def undone(self) -> bytes:
-        """The bytes that reset the terminal."""
+        """Return the bytes that reset the modes of the terminal."""
         codes = [b"\x1b[0m"]
         codes += [b"\x1b[<%du" % len(self._keyboards)] if self._keyboards else []
         codes += [(b"\x1b[?%sl" if on else b"\x1b[?%sh") % mode for mode, on in self._changed()]
@@ -374,13 +380,15 @@ class Modes:
         return b"".join(codes) + (b"\x1b[?1049l" if self.other_screen else b"")
 
     def _changed(self) -> list[tuple[bytes, bool]]:
-        """The modes that differ from those of a fresh terminal, except the choice of the screen."""
+        """Return the modes that differ from those of a fresh terminal, except the choice of the screen and delayed
+        output.
+        """
         apart = _OTHER_SCREEN | {_AT_ONCE}
         return [(mode, on) for mode, on in self._set.items() if on != (mode in _ON) and mode not in apart]
 
 
 class Shown(Modes):
-    """The modes and the last output of a client, from which a new viewer gets the screen."""
+    """Keeps the modes and the last output of a client, to show the screen to a new viewer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -397,19 +405,19 @@ class Shown(Modes):
             self.last = self.last[start if start > 0 else -_KEPT :]
 
     def repeated(self) -> bytes:
-        """The bytes that show the same in an empty terminal."""
+        """Return the bytes that show the client's screen in an empty terminal."""
         whole = self.last[: len(self.last) - len(unfinished(self.last))]
         return (b"\x1b[?1049h" if self.other_screen else b"") + _NOT_AGAIN.sub(b"", whole) + self.again()
 
 
 def answers(data: bytes) -> bytes:
-    """The replies of a terminal to the questions in a client's output."""
+    """Return the replies that a terminal gives to the questions in a client's output."""
     replies = {b"c": b"\x1b[?62c", b"5": b"\x1b[0n", b"6": b"\x1b[1;1R"}
     return b"".join(replies[b"".join(question)] for question in _ASKED.findall(data))
 
 
 def unfinished(data: bytes) -> bytes:
-    """The incomplete control sequence at the end of the data; empty if there is none."""
+    """Return the incomplete control sequence at the end of the data; empty bytes if there is none."""
     start = data.rfind(b"\x1b")
     is_open = start >= 0 and len(data) - start < _LONGEST and not _WHOLE.match(data, start)
     return data[start:] if is_open else b""
