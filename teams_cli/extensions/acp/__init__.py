@@ -1,4 +1,4 @@
-"""One harness for all clients that speak the Agent Client Protocol."""
+"""Lets `teams` start all clients that speak the Agent Client Protocol."""
 
 from teams_cli.extensions import Extension
 

@@ -1,4 +1,4 @@
-"""The clients that speak the Agent Client Protocol: the command of each, and where it differs from the others."""
+"""The clients that speak the Agent Client Protocol: the command of each client, and how it differs from the others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _TURN = own_entries.of_module(sys.executable, "teams_cli.extensions.acp.turn")
 _SERVER = "--server"
-"""Makes the turn offer our MCP server to the client, which has it from nowhere else."""
+"""The option that makes the turn offer our MCP server to a client that does not know the server otherwise."""
 _PROFILE: dict[str, Any] = {
     "input": "prompt",
     "introduced": True,
@@ -36,7 +36,9 @@ _OPENCODE_ASKS = {
 
 
 class Speaker(Client):
-    """A client that speaks the protocol. *words* are options of `turn`; *more* has further keys of its profile."""
+    """A client that speaks the protocol. *words* are options of the program `turn`; *more* has further keys of the
+    client's profile.
+    """
 
     def __init__(self, name: str, description: str, *words: str, **more: Any) -> None:
         turn = [*_TURN, *words]
@@ -45,7 +47,7 @@ class Speaker(Client):
 
 
 def _with_model(program: str) -> dict[str, Any]:
-    """Return the part of the profile that is the same for clients which take a model and count tokens."""
+    """Return the part of the profile that is the same for all clients that take a model and count tokens."""
     return {"acp": [program, "--acp", "{model}"], "model": ["--model", "{model}"], "usage": _USAGE}
 
 
@@ -79,7 +81,7 @@ OPENCODE = Speaker(
 
 
 class _Qwen(Speaker):
-    """Qwen Code, which else asks its model after each turn what its user might say next."""
+    """Qwen Code. Its settings turn off the question to its model, after each turn, what the user might say next."""
 
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
         settings = known.get("qwen").settings_once(python) | {"ui": {"enableFollowupSuggestions": False}}

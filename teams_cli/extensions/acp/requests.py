@@ -1,4 +1,4 @@
-"""The requests and messages of clients in the protocol: permissions for tools, errors and tokens."""
+"""Reads what clients send in the protocol: requests for permission to use a tool, errors, and counts of tokens."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 MODE = "default"
-"""The mode in which a client asks; some begin in one in which a model decides for the person."""
+"""The mode in which a client asks for permission. Some clients start in a mode in which a model decides for the
+person.
+"""
 _OUR_TOOL = rf"(mcp__{own_entries.NAME}__|mcp_{own_entries.NAME}_|{own_entries.NAME}[-_])\w+"
 
 
 def is_allowed(tool: dict[str, Any], level: str, directory: str) -> bool:
-    """Whether an agent at the level may use the tool unasked.
+    """Return whether an agent at the permission level may use the tool without asking.
 
-    Tools of `teams` are always allowed. At `edit`, edits of files in *directory* are allowed, too.
+    Tools of `teams` are always allowed. At the level `edit`, edits of files in *directory* are allowed, too.
     """
     if level == "all" or _is_ours(tool):
         return True
@@ -40,7 +42,7 @@ def _is_ours(tool: dict[str, Any]) -> bool:
 
 
 def _command(tool: dict[str, Any]) -> str | None:
-    """Return the shell command that the tool would run, or None if the client does not report it."""
+    """Return the shell command that the tool would run, or None if the client does not report one."""
     given = tool.get("rawInput")
     command = given.get("command") if isinstance(given, dict) else None
     if isinstance(command, list):
@@ -60,13 +62,15 @@ _PATHS = ("path", "file_path", "filePath", "fileName", "notebook_path")
 
 
 def named(tool: dict[str, Any]) -> str:
-    """What the person allows for good with `always`: tools have no names in the protocol, but kinds."""
+    """Return the name under which the person can always allow tools like this one. Tools have no names in the protocol,
+    so it is usually the tool's kind.
+    """
     kind = tool.get("kind") or "other"
     return str(tool.get("title") or kind if kind == "other" else kind)
 
 
 def as_text(tool: dict[str, Any]) -> str:
-    """The tool with what it would be given, for the person to judge."""
+    """Return the tool and its input as text, so that the person can judge the request."""
     if command := _command(tool):
         return command
     title = str(tool.get("title") or "")
@@ -76,7 +80,7 @@ def as_text(tool: dict[str, Any]) -> str:
 
 
 def _texts(tool: dict[str, Any]) -> Iterator[str]:
-    """Return the text that the tool would write, and the client's description of the call."""
+    """Yield the texts that the tool would write, and the client's description of the call."""
     for part in tool.get("content") or ():
         shown = part.get("content") if isinstance(part, dict) else None
         text = shown.get("text") if isinstance(shown, dict) else part.get("newText") if isinstance(part, dict) else None
@@ -85,7 +89,7 @@ def _texts(tool: dict[str, Any]) -> Iterator[str]:
 
 
 def error_of(error: dict[str, Any], method: str) -> str:
-    """Return the message for the error response to a request."""
+    """Return the message for an error that the client sent in response to the request *method*."""
     said = f"{error.get('message')} {json.dumps(error['data']) if error.get('data') else ''}".strip()
     if error.get("code") == _LOGIN:
         return f"the client wants its user to log in: start it by hand once ({said})"

@@ -38,24 +38,26 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 _CANCEL, _END = "cancel", "end"
 _PATIENCE = 3.0
-"""Seconds for the client to end by itself, and then by a signal."""
+"""Seconds that the client has to end by itself, and then again after each signal."""
 _LOOK_AGAIN = 0.5
 _REMINDERS = 5
-"""How often in one turn the client is prompted anew since it ended that at a refusal."""
+"""The most times in a turn that the client is prompted again because it ended at a refusal."""
 _NOT_FOUND = -32601
 _BAD_ENDS = ("refusal", "max_tokens", "max_turn_requests")
 
 
 class Failed(Exception):
-    """The turn cannot continue. The message gives the reason."""
+    """Raised when the turn cannot continue. The message gives the reason."""
 
 
 class Cancelled(Exception):
-    """The turn was cancelled before the client was prompted."""
+    """Raised when the turn is cancelled while the client is not being prompted."""
 
 
 class Verdict:
-    """The answer to a request for permission. *why* is the reason of a refusal, or None if the tool is allowed."""
+    """The answer to the client's request for permission. *why* is the reason of a refusal, or None if the tool is
+    allowed.
+    """
 
     def __init__(self, request: Any, why: str | None) -> None:
         self.request = request
@@ -63,7 +65,7 @@ class Verdict:
 
 
 def main() -> None:
-    """Take the turn that the command line names."""
+    """Take the turn that the command line describes."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--server", action="store_true")
     parser.add_argument("--gives-up", action="store_true")
@@ -96,7 +98,7 @@ def main() -> None:
 
 
 def tell(type: str, **more: Any) -> None:
-    """Print one line about the turn."""
+    """Print one line of JSON about the turn."""
     sys.stdout.write(json.dumps({"type": type, **more}, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 
@@ -115,12 +117,12 @@ def _opened() -> tuple[Store, Caller]:
 
 
 class Turn:
-    """A turn, and the process of the client that takes it. There is one prompt at a time.
+    """One turn, and the process of the client that takes it. The client gets one prompt at a time.
 
     The options describe peculiarities of some clients. A client that *gives_up* writes text after a refusal and stops.
     *forgets* is set for a client that loses a cancelled turn. It is a pattern of a file name with the session and the
-    current minute: a session must not be loaded while such a file exists. With *titles*, the title of a shell tool
-    call is its command.
+    current minute: a session must not be loaded while such a file exists. With *titles*, the title of a shell tool call
+    is its command.
     """
 
     def __init__(
@@ -156,7 +158,7 @@ class Turn:
         self.events.put(_END)
 
     def begin(self, session: str | None, servers: list[dict[str, Any]]) -> None:
-        """Start a new session, or resume or load *session* with its history."""
+        """Start a new session, or continue *session*."""
         can = self._ask(
             "initialize",
             protocolVersion=1,
@@ -184,7 +186,12 @@ class Turn:
             self._ask("session/set_mode", sessionId=self.session, modeId=requests.MODE)
 
     def take(self, prompt: str) -> None:
-        """Send the prompt and wait for its end. Then, if needed, send the reasons of refusals as another prompt."""
+        """Send the prompt, and wait until the client has answered it. If the client stopped at refusals, prompt it
+        again with their reasons.
+
+        Raises:
+            Failed: The client ended the turn early, or exited.
+        """
         ended = self._prompt(prompt)
         if self.forgets and not self.cancelled:
             tell("session", sessionId=self.session)
@@ -209,7 +216,9 @@ class Turn:
         return str(ended.get("stopReason"))
 
     def close(self) -> None:
-        """Close the client's input and wait for its exit. A client that takes too long is terminated, then killed."""
+        """Close the client's input, and wait until the client exits. A client that takes too long is terminated, then
+        killed.
+        """
         with suppress(OSError):
             if self.client.stdin:
                 self.client.stdin.close()
@@ -221,11 +230,12 @@ class Turn:
                 end()
 
     def _ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send a request, handle all events that precede its result, and return the result.
+        """Send a request, handle all events that come before its result, and return the result.
 
         Raises:
             Failed: The client answers with an error, or has exited.
-            Cancelled: The turn is cancelled before the client was prompted.
+
+        Cancelled: The turn is cancelled while the client is not being prompted.
         """
         self.calls += 1
         number = self.calls
@@ -298,7 +308,7 @@ class Turn:
             tell("usage", **tokens)
 
     def _end_text(self) -> None:
-        """Print and forget the text that the client has written so far."""
+        """Print the text that the client has written so far, and begin a new one."""
         if self.text.strip():
             tell("text", text=self.text)
         self.text = ""
@@ -338,7 +348,9 @@ class Turn:
         self._decide(verdict.request, "reject" if verdict.why else "allow")
 
     def _decide(self, request: Any, choice: str | None) -> None:
-        """Answer a request for permission with its option `CHOICE_once`, or as cancelled if there is none."""
+        """Answer a request for permission with its option `CHOICE_once`. If *choice* is None or there is no such
+        option, answer that the request was cancelled.
+        """
         offered = self.asked.pop(request).get("options") or ()
         chosen = next((option["optionId"] for option in offered if option.get("kind") == f"{choice}_once"), None)
         outcome = {"outcome": "selected", "optionId": chosen} if chosen else {"outcome": "cancelled"}

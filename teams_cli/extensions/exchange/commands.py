@@ -117,7 +117,7 @@ _MOST_CREATED = 20
 
 
 def imported(done: dict[str, Any]) -> Parts:
-    """Show what an import did, and what it did not take over."""
+    """Return the lines that show what an import did, and what it did not take over."""
     new = done["created"]
     return [
         f"{text.counted(len(new), 'task')} created, {len(done['changed'])} changed, {done['unchanged']} unchanged",
@@ -131,12 +131,12 @@ def imported(done: dict[str, Any]) -> Parts:
 
 
 def exported(done: dict[str, Any]) -> Parts:
-    """Show an export that was not written to a file."""
+    """Return the lines of an export that was not written to a file."""
     return list(done["lines"])
 
 
 def written(done: dict[str, Any]) -> Parts:
-    """Show where the export was written."""
+    """Return a line that shows where the export was written."""
     return [f"{done['path']}: {done['team']} as {done['format']}"]
 
 

@@ -40,14 +40,16 @@ _FACTS = ("status", "priority", "owner", "assignee", "blockedBy", "createdAt", "
 
 @dataclass
 class Team:
-    """A team to export; damaged records are left out, and added to *problems*."""
+    """A team to export. Damaged records are left out, and their errors are added to *problems*."""
 
     store: Store
     name: str
     problems: list[errors.TeamsError]
 
     def all_of(self, kind: Kind[Any]) -> list[dict[str, Any]]:
-        """All records of a kind, by number or name, without secrets and keys that only the program needs."""
+        """Return all records of a kind, by number or name, without secrets and without keys that only the program
+        needs.
+        """
         if kind is TEAM:
             return [_public(self.store.get(self.name, TEAM, self.name)[0].to_json())]
         if kind is MESSAGE:
@@ -64,7 +66,7 @@ def _public(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_lines(team: Team) -> Iterator[str]:
-    """Every record and every entry of the history as a line of JSON with its `kind`."""
+    """Yield every record and every entry of the history as a line of JSON with its `kind`."""
     for kind in kinds.ALL:
         for document in team.all_of(kind):
             yield dumps({"kind": kind.name, **document})
@@ -73,8 +75,8 @@ def as_lines(team: Team) -> Iterator[str]:
 
 
 def as_table(team: Team) -> Iterator[str]:
-    """The tasks as CSV, a line each after a line of headings. Lists are separated by spaces. A line break is written as
-    `\\n`, so that no line begins with words of a text.
+    """Yield a line of headings, and each task as a line of CSV. Lists are separated by spaces. A line break is written
+    as `\\n`, so that the text of a task can't begin a line.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -90,7 +92,9 @@ def _cell(value: Any) -> str:
 
 
 def as_markdown(team: Team) -> Iterator[str]:
-    """Tasks with their texts and notes, plans, pages and messages, below headings. Texts are quoted."""
+    """Yield the lines of a document with the tasks and their notes, the plans, the pages and the messages. Their texts
+    are quoted.
+    """
     (record,) = team.all_of(TEAM)
     yield from (f"# {team.name}", "", *_quoted(record.get("description")))
     for member in record["members"]:
@@ -118,7 +122,9 @@ def as_markdown(team: Team) -> Iterator[str]:
 
 
 def _quoted(text: str | None) -> list[str]:
-    """The lines of a text as a quotation, so that its headings are not those of the document; and a blank line."""
+    """Return the lines of a text as a quotation and a blank line. As a quotation, the text adds no headings to the
+    document. Return an empty list for no text.
+    """
     return [*(f"> {line}" for line in text.splitlines()), ""] if text else []
 
 
@@ -127,13 +133,13 @@ def _line(text: str) -> str:
 
 
 CONVENTIONS = "0.1.0"
-"""The version of the semantic conventions for GenAI that have these names."""
+"""The version of the semantic conventions for GenAI that define the names of the attributes."""
 _INTERNAL = 1
 _OK, _ERROR = 1, 2
 
 
 def as_otlp(team: Team) -> Iterator[str]:
-    """All spans that have ended, as a line of JSON for a collector."""
+    """Yield one line of JSON for a collector, with all spans that have ended."""
     (record,) = team.all_of(TEAM)
     spans = [*_runs(team), *_tasks(team), *_turns(team), *_landings(team)]
     begun = _nanoseconds(record["createdAt"])
@@ -159,7 +165,7 @@ def _runs(team: Team) -> Iterator[dict[str, Any]]:
 
 
 def _tasks(team: Team) -> Iterator[dict[str, Any]]:
-    """A task from its last claim to its end."""
+    """Yield a span for each task that has ended, from its last claim to its end."""
     for task in _ended(team).values():
         named = {f"teams.task.{key}": task.get(key) for key in ("id", "title", "status", "owner", "claim")}
         times = _nanoseconds(task["claimedAt"]), _nanoseconds(task["completedAt"])
@@ -167,12 +173,12 @@ def _tasks(team: Team) -> Iterator[dict[str, Any]]:
 
 
 def _ended(team: Team) -> dict[str, dict[str, Any]]:
-    """The claimed tasks that have ended, by id."""
+    """Return the claimed tasks that have ended, by id."""
     return {task["id"]: task for task in team.all_of(TASK) if "completedAt" in task and "claimedAt" in task}
 
 
 def _turns(team: Team) -> Iterator[dict[str, Any]]:
-    """The turns of agents; a turn for a single task is a child of that task."""
+    """Yield a span for each turn of an agent. If the turn was for a single task, the span is a child of the task's."""
     tasks = _ended(team)
     sessions = {session["agent"]: session for session in team.all_of(SESSION)}
     for usage in team.all_of(USAGE):

@@ -1,5 +1,6 @@
-"""Makes tasks of items, and updates tasks that an earlier import made: a field that changed only in the source changes
-in the team, and a field that was changed in the team stays.
+"""Makes tasks of items, and updates the tasks that an earlier import made.
+
+A field that changed only in the source changes in the team. A field that was changed in the team stays.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ _LONGEST_ID = 255
 
 @dataclass
 class Outcome:
-    """The outcome of an import: the tasks that it *created*, the fields that it *changed* by task, the fields that it
-    *kept* though they changed in the source, the number of *unchanged* tasks, and what it *left*, with the items.
+    """The outcome of an import: the *created* tasks, the fields that it *changed* in each task, the fields that it
+    *kept* although they changed in the source, the number of *unchanged* tasks, and the things that it *left* out, each
+    with the items.
     """
 
     created: list[Task] = field(default_factory=list)
@@ -47,18 +49,18 @@ class Outcome:
     left: dict[str, list[str]] = field(default_factory=dict)
 
     def leave(self, what: str, key: str) -> None:
-        """Note something that was not taken over."""
+        """Note that *what* was not taken over from the item *key*."""
         self.left.setdefault(what, []).append(key)
 
 
 def imported(store: Store, team: str, tracker: str) -> dict[str, Task]:
-    """The tasks from that tracker or tool, by their ids in it."""
+    """Return the tasks that were imported from *tracker*, which may be a tool, by their ids in it."""
     sourced = (task for task in tasks.all_of(store, team, []) if task.source and task.source["from"] == tracker)
     return {task.source["id"]: task for task in sourced if task.source}
 
 
 def bring(store: Store, team: str, caller: Caller | None, tracker: str, items: Sequence[Item]) -> Outcome:
-    """Make a task of each new item, all in one commit, and update the tasks of the others.
+    """Make a task of each new item, all in one commit, and update the tasks of the other items. Return the outcome.
 
     Raises:
         Busy: Another import is running.
@@ -75,7 +77,7 @@ def bring(store: Store, team: str, caller: Caller | None, tracker: str, items: S
 
 
 class _Import:
-    """A running import."""
+    """Carries out one import."""
 
     def __init__(self, store: Store, at: Standing, tracker: str, items: Sequence[Item]) -> None:
         self.store = store
@@ -129,7 +131,7 @@ class _Import:
         return self._with_remarks(draft, item)
 
     def _fields(self, item: Item) -> dict[str, Any]:
-        """The fields that its task should have."""
+        """Return the fields that the item's task should have."""
         skills = [
             label.removeprefix(_SKILL) for label in item.labels if label.startswith(_SKILL) or label in self.skills
         ]
@@ -141,7 +143,7 @@ class _Import:
         }
 
     def _source(self, item: Item, fields: dict[str, Any], waits: list[str]) -> dict[str, Any]:
-        """The source of a task, with digests that show later changes in the source or the team."""
+        """Return the source of a task, with digests by which a later import finds changes in the source or the team."""
         digests = {key: _digest(value) for key, value in fields.items()}
         source = {
             "from": self.tracker,
@@ -154,7 +156,7 @@ class _Import:
         return {key: value for key, value in source.items() if value}
 
     def _with_remarks(self, task: Task, item: Item) -> Task:
-        """The task with its new remarks, as far as there is room."""
+        """Return the task with the item's new remarks as notes, as far as the task has room for them."""
         for remark in item.remarks:
             uid = f"{self.tracker}-{remark.key}"[:255]
             if not (task.has_note(uid) or task.is_full):
@@ -163,7 +165,7 @@ class _Import:
         return task
 
     def _update(self, task: Task, item: Item, waits: list[str]) -> None:
-        """Change the fields of the task that changed in the source only."""
+        """Change the fields of the task that changed only in the source."""
         fields, team = self._fields(item), self.at.team.name
         if item.status in FINISHED:  # its blockers no longer matter
             waits = (task.source or {}).get("seen", {}).get("waits", waits)
@@ -201,7 +203,9 @@ class _Import:
 
 
 class _Merge:
-    """The changes to a task: the fields that are *changed*, those *kept* though they changed there, and the *edit*."""
+    """Finds what to change in a task: the fields that are *changed*, those that are *kept* although they changed in the
+    source, and the *edit*.
+    """
 
     def __init__(self, of: _Import, task: Task, item: Item, fields: dict[str, Any], now_there: dict[str, Any]) -> None:
         self._of = of
@@ -225,7 +229,7 @@ class _Merge:
         (self.changed if untouched else self.kept).append(key)
 
     def _waiting(self, task: Task, before: Sequence[str], now: Sequence[str]) -> tuple[list[str], list[str]]:
-        """The blockers to add and to remove."""
+        """Return the blockers to add and the blockers to remove."""
         ids = self._of.ids
         were, are = ({ids[key] for key in keys if key in ids} for keys in (before, now))
         if set(before) == set(now) or are == set(task.blocked_by):
@@ -250,7 +254,7 @@ class _Merge:
         self.changed.append("status")
 
     def with_status(self, task: Task) -> Task:
-        """The task with the status in the source."""
+        """Return the task with the status that it has in the source, if that status is to be taken over."""
         if not self.status:
             return task
         of, store = self._of, self._of.store
@@ -281,8 +285,10 @@ def _digest(value: Any) -> str:
 def blockers_of(
     items: Mapping[str, Item], imported: Collection[str], leave: Callable[[str, str], object]
 ) -> dict[str, list[str]]:
-    """The keys of the blockers of each item, among the items and those *imported* before. A parent is blocked by its
-    children, and these by its blockers. *leave* gets blockers that are missing or would close a cycle.
+    """Return the keys of the blockers of each item, among the items and those *imported* before.
+
+    A parent is blocked by its children, and the children by the parent's blockers. *leave* is called for blockers that
+    are missing or would close a cycle.
     """
     waits: dict[str, list[str]] = {key: [] for key in items}
     for key, item in items.items():
@@ -303,7 +309,7 @@ def blockers_of(
 
 
 def _above(items: Mapping[str, Item], item: Item) -> Iterator[Item]:
-    """The parent of the item, the parent of the parent, and so on."""
+    """Yield the parent of the item, the parent of that parent, and so on."""
     seen = {item.key}
     while item.parent and item.parent in items and item.parent not in seen:
         item = items[item.parent]
@@ -312,7 +318,9 @@ def _above(items: Mapping[str, Item], item: Item) -> Iterator[Item]:
 
 
 def _add(waits: dict[str, list[str]], key: str, other: str) -> bool:
-    """Add a blocker, unless that would close a cycle; whether it was added."""
+    """Add the blocker *other* to the item *key*, unless it would close a cycle. Return whether the item has the blocker
+    now.
+    """
     ahead, seen = [other], {other}
     while ahead:
         reached = ahead.pop()

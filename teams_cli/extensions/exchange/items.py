@@ -1,4 +1,4 @@
-"""Items: the issues of trackers and the tasks of other tools in one form, before they become tasks."""
+"""Items: a common form for the issues of trackers and the tasks of other tools, before they become tasks of a team."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 _MOST = 64 * 1024 * 1024
 _LONGEST_TITLE = 440
-"""Characters; a mark may stand before them."""
+"""The most characters of a title; the mark of a foreign item may stand before them."""
 _LONGEST_AUTHOR = 255
 _CUT = "\n(cut here: it is too long for a task)"
 
 
 @dataclass
 class Remark:
-    """A comment on an item; its *key* is the same in every import."""
+    """A comment on an item. Its *key* is the same in every import, so that no comment is imported twice."""
 
     key: str
     text: str
@@ -32,11 +32,11 @@ class Remark:
 
 @dataclass
 class Item:
-    """An item, with the title and the description of its task.
+    """An item, with the title and the description of the task that is made of it.
 
-    *waits_for* and *parent* are keys of other items, which may be missing. Anybody who can reach the tracker may have
-    written a *foreign* item: that word marks its texts. *left* names the parts that a task has no place for. An item
-    without a *status* becomes no task.
+    *waits_for* and *parent* are keys of other items, which may be missing. A text in *foreign* says that anybody may
+    have written the item, and is part of the mark in the task's title. *left* names the parts that a task has no place
+    for. No task is made of an item without a *status*.
     """
 
     key: str
@@ -61,7 +61,7 @@ class Item:
         self.task_description = self._described(self.description) or None
 
     def _described(self, description: str) -> str:
-        """The description of the task; the lines of a foreign one are quoted, below a warning."""
+        """Return the description of the task. The lines of a foreign description are quoted, below a warning."""
         whole = description.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd").strip("\n")
         if self.labels:
             whole = f"{whole}\n\nLabels: {', '.join(self.labels)}".strip("\n")
@@ -76,16 +76,18 @@ class Item:
 
 
 def sections(**parts: str | None) -> str:
-    """The texts that are not blank, each below its heading; `description` has none."""
+    """Return the texts that are not blank, each below its name as a heading, except `description`, which has no
+    heading.
+    """
     given = [(name.replace("_", " "), part.strip("\n")) for name, part in parts.items() if part and part.strip()]
     return "\n\n".join(f"## {name}\n{part}" if name != "description" else part for name, part in given)
 
 
 def file_in(path: str, *places: str) -> str:
-    """The path of a file; below a directory, the first of the *places* that exists.
+    """Return *path* if it is not a directory; otherwise the first of *places* that exists in the directory.
 
     Raises:
-        InvalidValue: None exists.
+        InvalidValue: The directory has none of them.
     """
     if not os.path.isdir(path):
         return path
@@ -96,10 +98,10 @@ def file_in(path: str, *places: str) -> str:
 
 
 def content_of(path: str) -> str:
-    """The text of a file.
+    """Return the text of a file.
 
     Raises:
-        InvalidValue: It can't be read, is larger than 64 MiB, or no UTF-8.
+        InvalidValue: The file can't be read, is larger than 64 MiB, or is not UTF-8.
     """
     try:
         data = disk.read_named(path, _MOST + 1)
@@ -113,10 +115,10 @@ def content_of(path: str) -> str:
 
 
 def parsed(content: str, where: str) -> Any:
-    """Parse JSON.
+    """Return the value of a JSON text. Errors name *where* the text comes from.
 
     Raises:
-        InvalidValue: It is not JSON.
+        InvalidValue: The text is not JSON.
     """
     try:
         return json.loads(text.whole_characters(content.encode()))
@@ -125,7 +127,7 @@ def parsed(content: str, where: str) -> Any:
 
 
 def words_of(value: Any) -> str:
-    """A value of another tool as text: JSON, unless it is a text or a date of YAML."""
+    """Return a value from another tool as text: a text or a date as it is, None as "", and any other value as JSON."""
     if value is None:
         return ""
     if isinstance(value, str | date):
@@ -134,10 +136,10 @@ def words_of(value: Any) -> str:
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
-    """The objects in a list; other values are left out."""
+    """Return the objects in a list, without its other values; an empty list if *value* is not a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def listed(value: Any) -> list[str]:
-    """The values of a list as texts; a single value is a list of one."""
+    """Return the values of a list as texts. A single value becomes a list of one, and no value an empty list."""
     return [words_of(each) for each in (value if isinstance(value, list) else [value] if value else [])]

@@ -1,4 +1,4 @@
-"""Reading the tasks of other tools from their files: beads, task-master and Backlog.md."""
+"""Reads the tasks of other tools from their files: beads, task-master and Backlog.md."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BEADS_PLACES = (".beads/issues.jsonl", "issues.jsonl", ".beads/beads.jsonl")
 _BEADS_PRIORITIES = {"0": "high", "1": "high", "3": "low", "4": "low"}
 _BEADS_STATUSES = {"open": "pending", "blocked": "pending", "closed": "completed"}
 _NO_WORK = {"message", "event", "gate", "agent", "role", "rig", "convoy", "molecule", "slot"}
-"""Types of issues that beads needs for itself."""
+"""Types of issues that beads keeps for its own purposes."""
 _BLOCKING = ("blocks", "waits-for")
 _BEADS_NO_PLACE = {
     "assignee": "assignee",
@@ -43,10 +43,10 @@ _BEADS_NO_PLACE = {
 
 
 def read_beads(path: str) -> list[Item]:
-    """The issues of beads, from a file or a repository.
+    """Return the issues of beads; *path* is its file or a repository.
 
     Raises:
-        InvalidValue: It can't be read, or has a line that is not an issue.
+        InvalidValue: The file can't be read, or has a line that is not an issue.
     """
     file = file_in(path, *_BEADS_PLACES)
     issues = []
@@ -121,10 +121,10 @@ _MASTER_STATUSES = {
 
 
 def read_task_master(path: str) -> list[Item]:
-    """The tasks of task-master, from a file or a repository; a task waits for its subtasks.
+    """Return the tasks of task-master; *path* is its file or a repository. A task waits for its subtasks.
 
     Raises:
-        InvalidValue: It can't be read, or has no list of tasks.
+        InvalidValue: The file can't be read, or has no list of tasks.
     """
     file = file_in(path, *_MASTER_PLACES)
     document = parsed(content_of(file), file)
@@ -185,10 +185,10 @@ _HIDDEN = re.compile(r"^<!-- .* -->\n?", re.M)
 
 
 def read_backlog(path: str) -> list[Item]:
-    """The tasks of Backlog.md, from a file or a repository; a task waits for its subtasks.
+    """Return the tasks of Backlog.md; *path* is a task's file or a repository. A task waits for its subtasks.
 
     Raises:
-        InvalidValue: They can't be read, or are not tasks.
+        InvalidValue: A file can't be read, or is not a task.
     """
     if not os.path.isdir(path):
         return [_backlog_task(path, "", _DONE, {})]
@@ -215,7 +215,7 @@ def _files(folder: str) -> Iterator[str]:
 
 
 def _last_status(top: str) -> str:
-    """The status of a done task: the last status of the project."""
+    """Return the status of done tasks in the project, which is the last one in its configuration."""
     for name in ("config.yml", "../backlog.config.yml"):
         file = os.path.join(top, name)
         if os.path.exists(file):
@@ -273,7 +273,7 @@ def _backlog_task(file: str, state: str, done: str, milestones: dict[str, str]) 
 
 
 def _sections(content: str) -> dict[str, str]:
-    """The texts below the headings of second order, without the hidden marks of the tool."""
+    """Return the texts below the second-order headings, by heading, without the tool's hidden marks."""
     body = content.split(f"\n{files.FENCE}\n", 1)[-1]
     sections: dict[str, str] = {}
     heading = "Description"

@@ -25,7 +25,7 @@ beside your file, and name it in the first line of the file:
 
 
 def of(name: str) -> Schema:
-    """The schema of the files of that name."""
+    """Return the JSON Schema of the files that *name* stands for."""
     made = {"teams.yaml": _roster, "workflow": _workflow, "tasks": _tasks, "config.json": _config}[name]()
     return {"$schema": _DIALECT, "title": name, **{key: value for key, value in made.items() if key != "title"}}
 
@@ -45,7 +45,9 @@ def _workflow() -> Schema:
 
 
 def _tasks() -> Schema:
-    """A list of tasks, or an object with such a list. A task may be a title only, and an id a number."""
+    """Return the schema of a list of tasks, or of an object with such a list. A task may be only a title, and an id may
+    be a number.
+    """
     from pydantic import TypeAdapter
 
     from teams_cli.workflows.roster import ListedTask
@@ -72,12 +74,12 @@ def _show(call: Call, name: str) -> Any:
 
 
 def shown(schema: Schema) -> list[str]:
-    """Show the schema, indented."""
+    """Return the lines of the schema, indented."""
     return as_text(schema).splitlines()
 
 
 def as_text(schema: Schema) -> str:
-    """The schema as the text of a file."""
+    """Return the schema as the text of a file."""
     import json
 
     return json.dumps(schema, indent=2) + "\n"

@@ -25,12 +25,14 @@ _LOW = re.compile(r"(p3|p4|low|(prio|priority|severity)\W*(low|minor|p?[34]))", 
 
 
 class TrackerFailed(errors.TeamsError):
-    """The tracker could not be asked; nothing was changed."""
+    """Reading the tracker failed; nothing was changed."""
 
 
 @dataclass
 class Wanted:
-    """The wanted issues: those with all *labels*, of a *milestone*, or only those with these *numbers*."""
+    """The issues to import: those that have all *labels*, those of the *milestone*, or only those with the
+    *numbers*.
+    """
 
     labels: Sequence[str] = ()
     milestone: str | None = None
@@ -38,22 +40,22 @@ class Wanted:
 
 
 class Tracker:
-    """A tracker, by its command line tool. Subclasses have the requests of each tool."""
+    """Reads a tracker with its command line tool. Subclasses have the requests of each tool."""
 
     program = ""
     repository = "repos/{owner}/{repo}"
     paginates = False
-    """Whether the tool gets all pages of a list by itself."""
+    """Whether the tool reads all pages of a list by itself."""
 
     def __init__(self, directory: str, environ: Mapping[str, str]) -> None:
         self._directory = directory
         self._environ = environ
 
     def issues(self, wanted: Wanted, imported: Collection[str]) -> list[Item]:
-        """The wanted open issues, and the *imported* issues that are closed now or no longer among these.
+        """Return the wanted open issues, and those of *imported* that are closed now or no longer wanted.
 
         Raises:
-            TrackerFailed: The tracker could not be asked.
+            TrackerFailed: The tracker could not be read.
         """
         if wanted.numbers:
             rows = [self._one(number) for number in wanted.numbers]
@@ -75,23 +77,23 @@ class Tracker:
         return list(items.values())
 
     def _open(self, wanted: Wanted) -> list[dict[str, Any]]:
-        """All open issues with the labels."""
+        """Return all open issues with the wanted labels."""
         raise NotImplementedError
 
     def _blockers(self, row: dict[str, Any]) -> list[dict[str, Any]]:
-        """The issues that this one waits for."""
+        """Return the issues that the issue *row* waits for."""
         raise NotImplementedError
 
     def _own_name(self) -> str:
-        """Ask for the name of the repository."""
+        """Return the name of the repository, as the tracker gives it."""
         return words_of(self._asked(self.repository)[0].get("full_name"))
 
     def _name_now(self, repository: str) -> str:
-        """Ask for the present name of a repository; empty if it no longer exists."""
+        """Return the present name of a repository, or "" if the repository no longer exists."""
         return "".join(words_of(row.get("full_name")) for row in self._asked(f"repos/{repository}", missing=True))
 
     def _one(self, number: int, missing: bool = False) -> dict[str, Any]:
-        """One issue; empty if it does not exist and may be *missing*."""
+        """Return one issue. If it may be *missing* and does not exist, return an empty dictionary."""
         rows = self._asked(f"{self.repository}/issues/{number}", missing)
         return rows[0] if rows else {}
 
@@ -101,7 +103,9 @@ class Tracker:
         return wanted.milestone is None or wanted.milestone in names
 
     def _item(self, row: dict[str, Any], own: str, former: str) -> Item:
-        """The issue. In a renamed repository it keeps its *former* key, which its task has."""
+        """Return the issue as an item. In a renamed repository the item keeps the key with the *former* name, which its
+        task has.
+        """
 
         def key_of(address: str) -> str:
             repository, _, number = (key := _key(address)).rpartition("#")
@@ -133,7 +137,8 @@ class Tracker:
         )
 
     def _asked(self, path: str, missing: bool = False) -> list[dict[str, Any]]:
-        """The objects at a path of the API; none if it does not exist and may be *missing*.
+        """Return the objects at a path of the tracker's API. If the path may be *missing* and does not exist, return an
+        empty list.
 
         Raises:
             TrackerFailed: The tool is not installed, failed or refused.
@@ -151,7 +156,7 @@ class Tracker:
         return [self.program, "api", *(["--paginate"] if self.paginates and "?" in path else []), path]
 
     def _pages(self, path: str, **query: str) -> list[dict[str, Any]]:
-        """The objects of all pages of a list."""
+        """Return the objects of all pages of a list."""
         rows: list[dict[str, Any]] = []
         for page in range(1, 10_000):
             new = self._asked(f"{path}?{urlencode({**query, 'limit': str(_PAGE), 'page': str(page)}, quote_via=quote)}")
@@ -215,10 +220,10 @@ KINDS: dict[str, type[Tracker]] = {"github": GitHub, "gitlab": GitLab, "forgejo"
 
 
 def _key(url: str) -> str:
-    """The key of an issue in every import: `owner/repository#12`.
+    """Return the key of the issue at *url*, as in every import: `owner/repository#12`.
 
     Raises:
-        TrackerFailed: It is not the address of an issue.
+        TrackerFailed: The URL is not the address of an issue.
     """
     parts = _ISSUE_URL.match(url)
     if parts is None:
@@ -233,10 +238,10 @@ def _priority(labels: Sequence[str]) -> str:
 
 
 def _documents(output: str, program: str) -> list[dict[str, Any]]:
-    """The objects in the output of a tool: an object, a list, or the lists of several pages.
+    """Return the objects in the output of a tool, which is an object, a list, or the lists of several pages.
 
     Raises:
-        TrackerFailed: It is not JSON.
+        TrackerFailed: The output is not JSON.
     """
     decoder, place = json.JSONDecoder(), 0
     rows: list[Any] = []

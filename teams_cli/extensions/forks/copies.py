@@ -1,4 +1,4 @@
-"""Copies of the sessions of agents, which answer a question while the agents go on working."""
+"""Copies of the sessions of agents. A copy answers a question while its agent continues to work."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from teams_cli.teams.teams import Member
 
 _TO_BEGIN = 30.0
-"""Seconds that a client may take from its start to the beginning of its session."""
+"""The most seconds that a copy waits for a client that has just started to begin its session."""
 _LOOK_AGAIN = 0.2
 
 
 class Fork(Shadow):
-    """The client's own copy of its session, with the whole history, no tools, and the question as the next turn."""
+    """A copy that the client makes of its session. It has the whole history and no tools, and its next turn is the
+    question.
+    """
 
     def __init__(
         self,
@@ -63,14 +65,18 @@ class Fork(Shadow):
         return run_to_end(words, given, self.variables, self.session.directory, patience)
 
     def _unfinished(self) -> str:
-        """The agent's last words in its current turn, which its client may not have written to the session yet."""
+        """Return the agent's last text in its current turn, which its client may not have written to the session yet;
+        "" between turns.
+        """
         if self.session.state != "running":
             return ""
         printed = logs.of_turn(self.store, self.question.team_name, self.member.agent_id, self.session.turns, "out")
         return output.said_in(self.profile, printed).strip()[-logs.END :]
 
     def _session_id(self) -> str:
-        """The id of the client's session. A client that makes its own ids prints it in its first turn; empty before."""
+        """Return the id of the client's session. A client that chooses its own ids prints the id in its first turn;
+        return "" until then.
+        """
         if self.session.session_known:
             return self.session.session_id
         name, turn = self.member.agent_id, self.session.turns
@@ -86,7 +92,9 @@ class Fork(Shadow):
 
 
 def instruction(question: Question, member: Member, about: str = "", unfinished: str = "") -> str:
-    """The prompt for a copy of an agent: its name and role, its words in the *unfinished* turn, and the question."""
+    """Return the prompt for a copy of an agent. It has the agent's name and role, its texts in the *unfinished* turn,
+    and the question.
+    """
     going = f"Your last words in the present turn:\n\n{unfinished}\n\n" if unfinished else ""
     named = f"You are {member.agent_id}{f', {member.agent_type}' if member.agent_type else ''}"
     asked = f"{named}, and {question.from_} asks you something while you work."
@@ -99,15 +107,17 @@ def instruction(question: Question, member: Member, about: str = "", unfinished:
 
 
 def copy_of(store: Store, question: Question, member: Member, session: Session | None, user: Config) -> Fork | None:
-    """A copy of the agent's session, which `teams` or a client of this machine runs; None if there is none."""
+    """Return a copy of the agent's session, whether `teams` or the user started the client on this machine; None if no
+    copy can be made.
+    """
     profile = profiles.get(session.harness, user) if session else None
     fork = _fork(store, question, member, profile, user) if profile and profile.fork else None
     return fork or _fork_of_client(store, question, member, user)
 
 
 def _fork_of_client(store: Store, question: Question, member: Member, user: Config) -> Fork | None:
-    """A copy of the session of a client that `teams` does not run, in a terminal of this machine or in none, once the
-    session has a turn.
+    """Return a copy of the session of a client that `teams` did not start, in a terminal of this machine or without
+    one. Return None if there is no such session, or it has no turn yet.
     """
     terminal = terminals.find(store, question.team_name, member.agent_id)
     if terminal is None:
@@ -126,7 +136,9 @@ def _fork_of_client(store: Store, question: Question, member: Member, user: Conf
 
 
 def _fork(store: Store, question: Question, member: Member, profile: Profile, user: Config) -> Fork | None:
-    """A copy of a session. A session that has just started is waited for, since it reads its inbox much later."""
+    """Return a copy of a session of an agent that `teams` started, or None if it can't be copied. Wait for a session
+    that has just started, because its agent would read its inbox much later.
+    """
     give_up = time.monotonic() + min(_TO_BEGIN, max(0.1, questions.seconds_left(store, question)) / 2)
     while session := sessions.find(store, question.team_name, member.agent_id):
         fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, user))

@@ -138,8 +138,8 @@ def main() -> None:
 
 
 def _is_alone(order: dict[str, Any]) -> bool:
-    """Take the lock of the agent's terminal. Return False if another process keeps it for a second; `is_there` takes it only for a moment. XX
-    `is_there` does.
+    """Take the lock of the agent's terminal. Return False if another process holds the lock for more than a second;
+    `is_there` holds it only for a moment.
     """
     give_up = time.monotonic() + _TO_LOOK
     while locks.hold(f"{order['door']}.lock", order["root"]) is None:
