@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     Merge = tuple[str, str, str]
-    """A merge commit, its first parent (the branch before the merge), and its second parent (the commit merged into it)."""
+    """A merge commit, its first parent (the branch before it), and its second parent (the commit merged into it)."""
 
 _MOST = 50
 """The most reflog entries that are searched."""
 _ONTO, _BRANCH = " teams:onto", " teams:branch"
-"""The texts after the markers of a conflict, in place of the commits' names, so that equal conflicts have equal text."""
+"""The texts after the markers of a conflict, in place of the commits, so that equal conflicts have equal text."""
 _IN_BOTH = ({"1", "2", "3"}, {"2", "3"})
 """The stages that git lists for a file that both sides changed, and for one that both sides added."""
 

@@ -1,4 +1,4 @@
-"""The MCP server: commands as tools, and what is in the team as resources, over standard input and output."""
+"""The MCP server: commands as tools, and the records of the team as resources, over standard input and output."""
 
 from teams_cli.extensions import Extension
 

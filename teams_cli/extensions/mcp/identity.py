@@ -1,4 +1,4 @@
-"""The agent that the server speaks for: from the environment, or the agent that joined through the server."""
+"""The agent that the server acts for: the one in the environment, or the one that joined through the server."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class Identity:
-    """An agent, its team and its token; each may be missing."""
+    """The agent that the server acts for, with its team and its token; each may be missing."""
 
     def __init__(self, base: Call) -> None:
         self._base = base
         self.watchers = Watchers(base.store)
         client = bindings.nearest_client(os.getppid())
         self._is_below = bindings.parent_of(base.store.root, client, base.environ) is not None
-        """Whether the client runs inside the client of a member; then it has no name until it joins."""
+        """Whether the client runs inside the client of a member. Then the server has no agent until one joins."""
         if self._is_below:
             base.caller = None
         self.agent = base.caller.name if base.caller else ""
@@ -37,7 +37,7 @@ class Identity:
 
     @property
     def team(self) -> str:
-        """The team that was named, else the only one; empty if there are none or several."""
+        """The team that was named, or else the only one; "" if there are none or several."""
         return self._team or self._base.only_team()
 
     def call(
@@ -48,14 +48,16 @@ class Identity:
         agent_id: str = "",
         tool_use_id: str = "",
     ) -> Call:
-        """The call of one request, under the user's rules as they are now; it ends when the *requester* leaves.
+        """Return the call for one request, under the user's present configuration. The call ends when *requester*
+        leaves.
 
-        One server may serve several agents: the caller is the owner of the *thread* that the client names, or the
-        subagent with that *agent_id*, or the subagent for which our hook noted this *tool_use_id*.
+        One server may serve several agents. The caller is the agent that owns the *thread* which the client names, the
+        subagent with *agent_id*, or the subagent for which our hook noted *tool_use_id*.
 
         Raises:
-            DamagedRecord: The user's rules can't be read.
-            InvalidValue: The request names another sender.
+            DamagedRecord: The user's configuration can't be read.
+
+        InvalidValue: The request names another sender.
         """
         base = self._base
         self._look_around()
@@ -76,15 +78,17 @@ class Identity:
         return call
 
     def rules(self) -> config.Config:
-        """The user's rules as they are now.
+        """Return the user's present configuration.
 
         Raises:
-            DamagedRecord: They can't be read.
+            DamagedRecord: The configuration can't be read.
         """
         return config.load(self._base.store.root, self._base.environ)
 
     def _look_around(self) -> None:
-        """Speak for the agent in whose terminal the server runs, once it has joined; a daemon may be anybody's."""
+        """Act for the agent in whose terminal the server runs, once that agent has joined. Below a daemon do nothing,
+        because several agents may share it.
+        """
         if self.agent or self._is_below or bindings.is_below(os.getppid(), bindings.DAEMON):
             return
         binding = bindings.above(self._base.store.root, os.getppid())
@@ -92,7 +96,7 @@ class Identity:
             self._speak_for(binding.agent, binding.team, binding.token, "terminal")
 
     def adopt(self, agent: str, team: str, token: str) -> None:
-        """Speak from now on for the agent that has just made or joined a team."""
+        """Act from now on for the agent that has just created or joined a team."""
         self._speak_for(agent, team, token or self.token, "session")
 
     def _speak_for(self, agent: str, team: str, token: str, source: str) -> None:
@@ -101,9 +105,10 @@ class Identity:
 
 
 class Rights:
-    """The rights of a caller at this moment, by the team's files and the user's rules.
+    """The present rights of a caller, by the team's records and the user's configuration.
 
-    A caller without a name counts as a member if its client asks for the tools only once: it *joins* later.
+    If *joins* is True, a caller without a name has the rights of a member: its client asks for the tools only once,
+    before the agent joins.
     """
 
     def __init__(self, call: Call, joins: bool = False) -> None:
@@ -119,11 +124,11 @@ class Rights:
 
     @property
     def asks(self) -> str:
-        """The words on how readily to ask others; empty where questions are off."""
+        """A sentence that says how readily to ask others; "" if questions are off."""
         return asking.how_readily(self._team) if self._team else ""
 
     def may(self, operation: str) -> bool:
-        """Whether the operation is allowed, or the human is asked about it."""
+        """Return whether the caller may use the operation, even if only after the person agrees."""
         if self.role is None:
             return operation == "join-team" or (self.has_identity and operation == "spawn-team")
         try:

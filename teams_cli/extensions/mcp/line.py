@@ -1,4 +1,4 @@
-"""The line to the client: JSON-RPC messages over standard input and output, each on a line of its own."""
+"""The connection to the client: JSON-RPC messages over standard input and output, one on each line."""
 
 from __future__ import annotations
 
@@ -37,23 +37,25 @@ if TYPE_CHECKING:
     Outgoing = MemoryObjectSendStream[SessionMessage]
 
 LONGEST = 16 << 20
-"""Bytes of a message: a result of 1 MiB can take six times as much in JSON."""
+"""The most bytes of a message. A result of 1 MiB can be six times as long in JSON."""
 _MOST = 1 << 18
-"""Bytes that are read at once."""
+"""The most bytes that are read at once."""
 _AT_ONCE = 4096
-"""Bytes that a writable pipe takes without blocking."""
+"""The number of bytes that a writable pipe takes without blocking."""
 _GOODBYE = 2.0
-"""Seconds in which the client has to read the last answers."""
+"""Seconds that the client has to read the last answers."""
 _CROSSING = 0.05
-"""Seconds in which a client may have cancelled a call whose answer is written, so that it reads none."""
+"""Seconds after an answer is written in which the client may report that it cancelled the call, and so does not read
+the answer.
+"""
 
 
 def claim() -> tuple[int, int]:
-    """Take the standard streams: descriptors to read from and to write to. Other code of this process and the processes
-    that it starts read nothing from standard input, and print to standard error.
+    """Take over the standard streams. Return a descriptor to read from and one to write to. Other code, and the
+    processes that it starts, then read nothing from standard input and print to standard error.
 
     Raises:
-        OSError: One of them is closed.
+        OSError: One of the streams is closed.
     """
     source, sink = (fcntl(stream, F_DUPFD_CLOEXEC, 3) for stream in (0, 1))  # not in the place of one that is closed
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -67,7 +69,7 @@ def claim() -> tuple[int, int]:
 
 
 async def lines(source: int) -> AsyncIterator[bytes | None]:
-    """The lines that arrive; None for one that is too long."""
+    """Yield the lines that arrive, with None in place of a line that is too long."""
     pending: list[bytes] = []
     size = 0
     while data := await _arrived(source):
@@ -82,8 +84,8 @@ async def lines(source: int) -> AsyncIterator[bytes | None]:
 
 
 async def _arrived(source: int) -> bytes:
-    """The bytes that have arrived, at least one; none at the end. The loop reads by itself, since a thread would slow
-    down every call, except where the system can't tell whether something can be read, such as from a file.
+    """Wait for bytes and return them, or empty bytes at the end of the input. The event loop reads by itself, because a
+    thread would slow down every call. A thread is used only for sources that can't be waited for, such as files.
     """
     try:
         await anyio.wait_readable(source)
@@ -93,7 +95,7 @@ async def _arrived(source: int) -> bytes:
 
 
 def parsed(line: bytes | None) -> SessionMessage | JSONRPCError | None:
-    """The message in a line, or the error to answer it with; None for a blank one."""
+    """Return the message in a line, or the error to answer the line with; None for a blank line."""
     if line is None:
         return _error(None, INVALID_REQUEST, f"a message may have at most {LONGEST} bytes")
     if not line.strip():
@@ -132,7 +134,7 @@ class Receipts:
         self._lock = Lock()
 
     def begin(self, id: Any) -> None:
-        """Begin a request, and forget an earlier request of that id that got no answer."""
+        """Begin a request, and forget an earlier request with the same id that was never answered."""
         self._calls.pop(id, None)
         self._at_work[id] = False
 
@@ -141,19 +143,21 @@ class Receipts:
         self._at_work.pop(id, None)
 
     def expect(self, id: Any, call: Call) -> None:
-        """Note what the call told its caller once the answer to its request is written."""
+        """Make *call* note the news in its answer once the answer is written. If the client cancelled the request, the
+        call notes nothing.
+        """
         if self._at_work.get(id):
             call.is_given_up = lambda: True
         elif call.has_to_note:
             self._calls[id] = call
 
     def call_of(self, item: SessionMessage) -> Call | None:
-        """The call that the message answers, if the call has something to note."""
+        """Return the call that the message answers, or None if the call has nothing to note."""
         call = self._calls.pop(getattr(item.message, "id", None), None)
         return call if isinstance(item.message, JSONRPCResponse) else None
 
     def hear(self, item: SessionMessage) -> None:
-        """Note from a message of the client that it cancelled a call."""
+        """If the message from the client cancels a call, note that."""
         if isinstance(item.message, JSONRPCNotification) and item.message.method == "notifications/cancelled":
             writing, cancelled = self._writing
             id = (item.message.params or {}).get("requestId")
@@ -165,7 +169,7 @@ class Receipts:
                 self._at_work[id] = True
 
     def write(self, write: Callable[[], object], id: Any, call: Call) -> None:
-        """Write the answer, and note that the caller was told what is in it, unless the client cancelled the call."""
+        """Write an answer, and note that the caller got the news in it, unless the client cancelled the call."""
         with self._lock:
             self._writing = id, (cancelled := Event())
             write()
@@ -173,7 +177,7 @@ class Receipts:
                 call.note_told()
 
     def settle(self) -> None:
-        """Wait until the answer that is being written is noted."""
+        """Wait until the answer that is being written is written and noted."""
         with self._lock:
             return
 
@@ -182,7 +186,9 @@ class Receipts:
 async def connected(
     source: int, sink: int, settle: Callable[[], Awaitable[None]], receipts: Receipts
 ) -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """The streams of messages over these descriptors; at the end of the input, *settle* waits for the calls at work."""
+    """Open the streams of messages over the two descriptors. At the end of the input, wait with *settle* for the calls
+    that are running.
+    """
     arrived, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](16)
     async with anyio.create_task_group() as group:
@@ -203,7 +209,7 @@ async def _read_all(
     settle: Callable[[], Awaitable[None]],
     receipts: Receipts,
 ) -> None:
-    """Pass on the messages one by one."""
+    """Pass on the messages that arrive, one by one, and answer lines that are not messages with an error."""
     try:
         async for line in lines(source):
             message = parsed(line)
@@ -225,7 +231,7 @@ async def _write_all(
     written: anyio.Event,
     receipts: Receipts,
 ) -> None:
-    """Write the messages; once the client no longer reads them, take in no more."""
+    """Write the messages. If the client no longer reads them, stop accepting its messages."""
     try:
         async for item in leaving:
             data = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"

@@ -54,7 +54,7 @@ TEMPLATES = [
 
 
 def listed(identity: Identity) -> list[Resource]:
-    """The resources that the client can read."""
+    """Return the resources that the client can read."""
     team = identity.team
     if not team:
         return []
@@ -65,11 +65,12 @@ def listed(identity: Identity) -> list[Resource]:
 
 
 def text(call: Call, uri: str) -> str:
-    """The resource as JSON.
+    """Return the resource at *uri* as JSON.
 
     Raises:
         NotFound: The URI names no resource.
-        TeamsError: It can't be read.
+
+    TeamsError: The resource can't be read.
     """
     name, arguments, team = _request(uri)
     names = {other.lower(): other for other in call.store.teams()}
@@ -84,7 +85,7 @@ def text(call: Call, uri: str) -> str:
 
 
 def _request(uri: str) -> tuple[str, dict[str, Any], str]:
-    """The command that answers for a URI, its values, and the team."""
+    """Return the command that answers for a URI, the arguments of the command, and the team."""
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -108,16 +109,16 @@ def _request(uri: str) -> tuple[str, dict[str, Any], str]:
 
 
 _TOOLS = frozenset({TEAM.name})
-"""The topics of changes that can change the offered tools: the caller's role, and the roles of the team."""
+"""The topics of changes that can change the offered tools, which depend on the caller's role and the team's roles."""
 _LOOK_AGAIN = 1.0
 _FLOCK = 0.005
-"""Seconds: changes come in groups, and one look serves a group."""
+"""Seconds to wait after a change, because changes come in groups and one look is enough for a group."""
 
 
 class Subscriptions:
-    """The resources that the client subscribed to, and the tools, as the client saw them last.
+    """Keeps the resources that the client subscribed to, and the tools, as the client last saw them.
 
-    Clients of the newer protocol listen on a stream of their own; those of the older one are sent notifications.
+    Clients of the newer protocol listen on a stream of their own; clients of the older one get notifications.
     """
 
     def __init__(self, store: Store, identity: Identity, offered: Callable[[], list[str]]) -> None:
@@ -133,7 +134,7 @@ class Subscriptions:
         self._session: ServerSession | None = None
 
     def start(self) -> None:
-        """Begin to watch, in a thread that ends with `end`."""
+        """Begin to watch, in a thread that runs until `end` is called."""
         Thread(target=self._look_out, args=(asyncio.get_running_loop(),), daemon=True).start()
 
     def end(self) -> None:
@@ -145,7 +146,7 @@ class Subscriptions:
         self._session, self._tools = session, tools
 
     async def subscribe(self, session: ServerSession, uri: str) -> None:
-        """Notify the client of changes of the resource."""
+        """Notify the client of changes of the resource from now on."""
         self._session = session
         await self._want([uri])
 
@@ -155,7 +156,7 @@ class Subscriptions:
         self._told.pop(uri, None)
 
     async def _want(self, uris: list[str]) -> None:
-        """Watch these resources; their present content is no news."""
+        """Watch these resources. Their present content counts as seen."""
         self._wanted.update(uris)
         for uri in uris:
             self._told.setdefault(uri, await asyncio.to_thread(self._text, uri))
@@ -172,7 +173,7 @@ class Subscriptions:
             self._wanted.subtract(uris)
 
     def _look_out(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Watch the team that is the caller's at the time."""
+        """Watch the caller's team, and after a change of team the new one, until `end` is called."""
         reported = False
         while not (self._ends or loop.is_closed()):
             try:
@@ -185,8 +186,8 @@ class Subscriptions:
                 time.sleep(_LOOK_AGAIN)
 
     def _watch_one(self, loop: asyncio.AbstractEventLoop, team: str) -> None:
-        """Watch the team until the client is in another team or wants other topics. A client without subscriptions is
-        not woken by the work of others.
+        """Watch the team until the client is in another team or needs other topics. Without subscriptions, only changes
+        that may affect the tools wake this watch.
         """
         if not team:
             return time.sleep(_LOOK_AGAIN)
@@ -209,7 +210,7 @@ class Subscriptions:
         return None if any(count > 0 for count in list(self._wanted.values())) else _TOOLS
 
     def _rules(self) -> Config | None:
-        """The user's rules; None while they can't be read."""
+        """Return the user's configuration, or None while it can't be read."""
         try:
             return self._identity.rules()
         except errors.TeamsError:
@@ -224,7 +225,7 @@ class Subscriptions:
         self.look_at_tools(loop)
 
     def look_at_tools(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Notify the client if other tools are offered."""
+        """Notify the client if the offered tools have changed."""
         if self._tools is not None and (now := self._offered()) != self._tools:
             self._tools = now
             asyncio.run_coroutine_threadsafe(self._tell(ToolsListChanged()), loop)

@@ -1,4 +1,4 @@
-"""Results: the answers and refusals of tools, as text and as data, in the words of tools."""
+"""Results: the answers and refusals of tools, as text and as data. Hints in them name tools instead of commands."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
 
 
 MOST = 8_000
-"""Bytes of an answer."""
+"""The most bytes of an answer."""
 ROWS = 50
 _ROOM = 300
-"""Bytes for the count of unread messages, the damaged records and the note on cut texts."""
+"""Bytes that are left free for the count of unread messages, the damaged records and the note on cut texts."""
 _MOST_RESOURCE = 20_000
 _MARK = 60
-"""Bytes that a row grows by when it is marked as read."""
+"""The number of bytes by which a row grows when it is marked as read."""
 _TEXTS = (2_000, 500, 150)
 _CUT_RESOURCE = "long texts were cut: the tools show them in full"
 _CUT = "long texts were cut: call again with full=true (for handled messages, also all=true)"
 
 
 def size(document: Any) -> int:
-    """The length of the document as text, in bytes."""
+    """Return the length of the document as text, in bytes."""
     return len(text_of(document).encode(errors="replace"))
 
 
 def text_of(document: Any) -> str:
-    """The document as text without spaces."""
+    """Return the document as JSON without spaces."""
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
 
 def rows_that_fit(rows: Iterable[Any]) -> int:
-    """The number of rows that fit into one answer, at least one."""
+    """Return how many of the rows fit into one answer, at least one if there are any."""
     count = total = 0
     for row in rows:
         total += size(row) + _MARK
@@ -58,13 +58,17 @@ def rows_that_fit(rows: Iterable[Any]) -> int:
 
 
 def listed(rows: Sequence[Any], gist: Sequence[str], most: int) -> dict[str, Any]:
-    """The first rows, of each only the keys of the *gist*, if there is one; `more` counts the rows left out."""
+    """Return the first *most* rows, each with only the keys in *gist* if there are any; `more` is the number of rows
+    left out.
+    """
     short = [{key: row[key] for key in gist if row.get(key)} for row in rows[:most]] if gist else list(rows[:most])
     return {"result": short} | ({"more": len(rows) - most} if len(rows) > most else {})
 
 
 def within(document: dict[str, Any], most: int = MOST - _ROOM, cut: str = _CUT) -> dict[str, Any]:
-    """The document, cut to *most* bytes: long texts first, then long lists; *cut* says how to see the rest."""
+    """Return the document, cut to *most* bytes if it is longer: long texts are cut first, then long lists. Then *cut*
+    is added, which says how to see the rest.
+    """
 
     def fits(part: Any) -> bool:
         return size(part) <= most
@@ -76,7 +80,7 @@ def within(document: dict[str, Any], most: int = MOST - _ROOM, cut: str = _CUT) 
 
 
 def resource(document: Any, gist: Sequence[str]) -> Any:
-    """The document of a resource, cut as the answer of a tool would be, if it is too long."""
+    """Return the document of a resource, cut like the answer of a tool if it is too long."""
     if size(document) <= _MOST_RESOURCE:
         return document
     rows = document if isinstance(document, dict) else listed(document, gist, len(document))
@@ -97,37 +101,41 @@ _AT_START = {
     "--as AGENT or TEAMS_AGENT_ID": "TEAMS_AGENT_ID where the server is started",
     "--team NAME or TEAMS_TEAM": "team_name, or TEAMS_TEAM where the server is started",
 }
-"""Words for the shell, and those for a call instead."""
+"""Phrases for the shell, each with the phrase that replaces it in a hint for tools."""
 _HOW_TO_ANSWER = re.compile(r"Answer within [^\n:]*: teams answer ask-\d+ TEXT")
-"""The line that the program adds to a question."""
+"""Matches the line that the program adds to a question."""
 _LITTLE = 20
 MESSAGING: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "list-agents": ("list_agents", (), ()),
     "send-message": ("send_to_agent", ("target", "message"), ()),
     "broadcast-message": ("broadcast", ("message",), ("send_to", "reply_to")),
 }
-"""The commands that agents know under the name of another system, with its required and its optional arguments."""
+"""The commands that agents know under the name that another system uses, with the required and the optional arguments
+of that tool.
+"""
 _OFFERED_AS = {**MESSAGING, "announce": MESSAGING["broadcast-message"]}
 
 
 def tool_name(command: str) -> str:
-    """The name of a command's tool."""
+    """Return the name of a command's tool."""
     return command.replace("-", "_")
 
 
 def meant(name: str, names: Container[str]) -> str | None:
-    """The tool that a client means; it may put the name of the server before that of the tool, and write dashes."""
+    """Return the tool in *names* that a client means by *name*, or None. The client may put the server's name before
+    the tool's, and write dashes.
+    """
     bare = name.replace("-", "_")
     return next((each for each in (bare, _OF_SERVER.sub("", bare)) if each in names), None)
 
 
 def called(command: str) -> str:
-    """The name of the command's tool in hints."""
+    """Return the name of the command's tool that hints use."""
     return _OFFERED_AS[command][0] if command in _OFFERED_AS else tool_name(command)
 
 
 def in_tools(text: str) -> str:
-    """The text with commands called as the tools are, `reply(message=ID, text=TEXT)`."""
+    """Return the text with its commands written as calls of tools, such as `reply(message=ID, text=TEXT)`."""
     text = _AT_SHELL.sub(lambda match: match[1] or "", text)
     for words_of_shell, words_of_call in _AT_START.items():
         text = text.replace(words_of_shell, words_of_call)
@@ -145,13 +153,13 @@ def _call(command: Command, given: requests.Arguments) -> str:
 
 
 def description(doc: str) -> str:
-    """The description of a tool: its command's docstring without `Raises:`, in one paragraph."""
+    """Return the description of a tool: the docstring of its command without `Raises:`, as one paragraph."""
     explanation = inspect.cleandoc(doc).partition("Raises:")[0]
     return in_tools(" ".join(explanation.split()))
 
 
 def beginning(text: str) -> str:
-    """The first sentence, and the next if that says little."""
+    """Return the first sentence of the text, and also the next one if the first is very short."""
     first, _, rest = text.partition(". ")
     if rest and len(first) < _LITTLE:
         first = f"{first}. {rest.partition('. ')[0]}"
@@ -159,7 +167,9 @@ def beginning(text: str) -> str:
 
 
 def schema(document: dict[str, object]) -> dict[str, object]:
-    """The schema of a request in the words of tools, without `additionalProperties`, which costs every model tokens."""
+    """Return the schema of a request for a tool. Its descriptions name tools, and it lacks `additionalProperties`,
+    which would cost every model tokens.
+    """
     return {key: _worded(value) for key, value in document.items() if key != "additionalProperties"}
 
 
@@ -173,8 +183,8 @@ def _worded(value: object) -> object:
 
 
 def answered(call: Call, tool: Tool, document: dict[str, Any]) -> CallToolResult:
-    """The answer of a tool: its document, the damaged records, and a line on unread mail, since clients without hooks
-    hear of their mail in no other way.
+    """Return the answer of a tool: its document, the damaged records, and a line on unread messages. Clients without
+    hooks learn of their messages only by that line.
     """
     whole = dict(document)
     _word(whole)
@@ -186,7 +196,7 @@ def answered(call: Call, tool: Tool, document: dict[str, Any]) -> CallToolResult
 
 
 def _unread(call: Call) -> int:
-    """Count the caller's unread messages; 0 for the human, and where that fails."""
+    """Return the number of the caller's unread messages; 0 for the human, or if the inbox can't be read."""
     if call.caller is None or call.caller.is_human:
         return 0
     try:
@@ -196,7 +206,7 @@ def _unread(call: Call) -> int:
 
 
 def _word(document: dict[str, Any]) -> None:
-    """Rewrite the shell commands in a document as calls of MCP tools, in place: in `next`, hints, help and notices,
+    """Rewrite, in place, the shell commands in a document as calls of MCP tools: in `next`, hints, help and notices,
     also in those of its lists and of `state`.
     """
     _word_row(document)
@@ -228,7 +238,7 @@ class DocumentedRefusal(errors.TeamsError):
 
 
 def refused(error: errors.TeamsError, code: str = "") -> CallToolResult:
-    """The refusal as the answer of a tool."""
+    """Return the refusal as the answer of a tool."""
     if isinstance(error, DocumentedRefusal):
         body = {**error.document, "hint": in_tools(error.hint)}
         return _result(body, is_error=True)

@@ -1,4 +1,4 @@
-"""The server: requests of the protocol, each done in a thread of its own by the commands."""
+"""The MCP server: handles the requests of the protocol, each in a thread that runs a command."""
 
 from __future__ import annotations
 
@@ -51,24 +51,25 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 MOST = 128
-"""Requests at work at a time; a thread each."""
+"""The most requests that run at a time, each in a thread."""
 _REPORT_EVERY = 5.0
 _PAUSE = 0.02
 
 
 class Jobs:
-    """The requests at work, each in a thread, which its requester can stop."""
+    """Runs requests, each in a thread that its requester can stop."""
 
     def __init__(self) -> None:
         self._running: set[Requester] = set()
         self._threads = anyio.CapacityLimiter(MOST)
 
     async def run(self, work: Callable[[Requester], T], report: Callable[[float], Awaitable[None]] | None = None) -> T:
-        """Run *work* in a thread. *report* is called every few seconds with its duration. A cancelled request stops
-        waiting for changes, and completes a change that it has begun.
+        """Run *work* in a thread, and return its result. *report* is called every few seconds with the time that has
+        passed. If the request is cancelled, the thread stops waiting for changes, but completes a change that it has
+        begun.
 
         Raises:
-            Busy: Too much is under way.
+            Busy: Too many requests are running.
         """
         if len(self._running) >= MOST:
             raise errors.Busy(f"{MOST} calls are running", "Wait for one of them, or cancel one.")
@@ -95,7 +96,7 @@ class Jobs:
         return thread.result()
 
     async def settle(self, patience: float) -> None:
-        """Wait until every request waits for changes, at most *patience* seconds."""
+        """Wait until every request that runs only waits for changes, but at most *patience* seconds."""
         give_up = time.monotonic() + patience
         idle = 0  # looks in a row at which all waited: a single look may fall between two waits of the same call
         while idle < 3 and time.monotonic() < give_up:
@@ -103,7 +104,7 @@ class Jobs:
             idle = idle + 1 if all(requester.is_waiting for requester in self._running) else 0
 
     async def end(self, patience: float) -> None:
-        """Stop all requests, and wait until they have ended, at most *patience* seconds."""
+        """Stop all requests, and wait until they have ended, but at most *patience* seconds."""
         for requester in list(self._running):
             requester.leave()
         give_up = time.monotonic() + patience
@@ -122,17 +123,17 @@ INSTRUCTIONS = (
 _SHADOW = "TEAMS_SHADOW"
 _MAKE_A_MEMBER = ("spawn-team", "join-team")
 _THREAD = "threadId"
-"""The key under which Codex names its session in each call; our hooks know which agent has that session."""
+"""The key under which Codex gives its session in each call. Our hooks recorded which agent has that session."""
 _TOOL_USE = "claudecode/toolUseId"
-"""The key under which Claude Code gives each call an id; our hook before the call noted which subagent makes it."""
+"""The key under which Claude Code gives each call an id. Our hook recorded before the call which subagent makes it."""
 _ASK_ONCE = ("codex-mcp-client",)
-"""Clients that ask for the tools only when they start, before the agent has joined."""
+"""Clients that ask for the tools only when they start, which is before the agent has joined."""
 _PATIENCE = 2.0
 """Seconds that requests have to end when the client leaves."""
 
 
 class TeamsServer:
-    """One client's server."""
+    """The server of one client. *wanted* says which tools are listed at first: `default`, `daily` or `all`."""
 
     def __init__(self, call: Call, wanted: str) -> None:
         self.identity = Identity(call)
@@ -148,7 +149,7 @@ class TeamsServer:
         self.changes = Subscriptions(call.store, self.identity, self._offered_names)
 
     async def serve(self, source: int, sink: int) -> None:
-        """Serve the client over these descriptors until it leaves."""
+        """Serve the client over the two descriptors until it leaves."""
         server = self._server()
         options = server.create_initialization_options(NotificationOptions(tools_changed=True))
         self.changes.start()
@@ -177,7 +178,7 @@ class TeamsServer:
         )
 
     def _instructions(self) -> str:
-        """The instructions for the client, with how readily its team asks questions."""
+        """Return the instructions for the client, which also say how readily its team asks questions."""
         try:
             call = self.identity.call(Requester())
             asks = asking.invitation(call.load_team()) if call.caller else ""
@@ -190,14 +191,16 @@ class TeamsServer:
         return tools.listed(self._usable(rights), rights, self.everything)
 
     def _usable(self, rights: Rights) -> list[tools.Tool]:
-        """The tools to offer: at first a few, and the tool that lists the others."""
+        """Return the tools to offer: at first a few and the tool that lists the others, later the
+        everyday tools of the caller, or all that the caller may use.
+        """
         usable = tools.usable(self.tools, rights, self.everything)
         if self.is_beginning and self.tools:
             return [*tools.first_tools(usable), self.tools[tools.NAME]]
         return [tool for tool in usable if tool.name != tools.NAME]
 
     def _not_yet_offered(self, call: Call) -> list[Any]:
-        """The everyday tools that are not in the first list."""
+        """Return the everyday tools that are not in the first list."""
         rights = Rights(call, self.asks_once)
         usable = tools.usable(self.tools, rights, everything=False)
         first = tools.first_tools(usable)
@@ -246,7 +249,7 @@ class TeamsServer:
     def _use(
         self, name: str, arguments: Mapping[str, Any], identify: Callable[..., Call], requester: Requester
     ) -> tuple[CallToolResult, Call | None]:
-        """Use a tool, in a thread. Returns its answer, which may be a refusal, and the call unless it was refused."""
+        """Use a tool, in a thread. Return its answer, and the call, or None if the tool was refused."""
         self.receipts.settle()
         try:
             tool = self.tools[name]
@@ -284,7 +287,7 @@ class TeamsServer:
         return EmptyResult()
 
     async def _done(self, work: Callable[[Requester], T]) -> T:
-        """Run *work* in a thread; a refusal or a bug becomes an error of the protocol."""
+        """Run *work* in a thread, and return its result. A refusal or a bug becomes an error of the protocol."""
         try:
             return await self.jobs.run(work)
         except errors.TeamsError as error:
@@ -302,12 +305,12 @@ def _protocol_error(error: errors.TeamsError, code: str) -> MCPError:
 
 
 _RESOURCE_NOT_FOUND = -32002
-"""As the specification says; the SDK has no name for it."""
+"""The number that the specification gives to this error; the SDK has no name for it."""
 
 
 def run(call: Call, settings: Mapping[str, Any]) -> NoReturn:
-    """Serve until standard input ends, and end the process, whatever its threads still wait for; `tools` of *settings*
-    names the first list of tools.
+    """Serve until standard input ends. Then end the process, even if threads still wait. `tools` in *settings* says which
+    tools are listed at first.
     """
     try:
         source, sink = line.claim()

@@ -1,4 +1,6 @@
-"""Tools: every command that programs may request, and the names that other systems have for messaging."""
+"""Tools: one for each command that programs may request, and those for messages under the names that other systems
+use.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +34,17 @@ if TYPE_CHECKING:
 _FULL = "full"
 _ASK = "ask-others"
 _OF_QUESTIONS = (_ASK, "answer", "respond-to-broadcast")
-"""Commands that are not offered where questions are off."""
+"""Commands that are not offered while questions are off."""
 _ALL = 1_000_000
 
 
 class Tool:
-    """A command as a tool, under its own *name*, *description* and *schema* of arguments unless others are given."""
+    """A command as a tool. Its name, its description and the schema of its arguments are those of the command, unless
+    others are given.
+    """
 
     has_data = True
-    """Whether it answers with data beside the text."""
+    """Whether the answer has data besides the text."""
 
     def __init__(
         self, command: Command, name: str = "", description: str = "", schema: dict[str, Any] | None = None
@@ -53,7 +57,7 @@ class Tool:
 
     @cached_property
     def listed(self) -> Listed:
-        """The tool as a list of tools has it."""
+        """The tool as it is in a list of tools."""
         return Listed(
             name=self.name,
             title=self.name.replace("_", " ").capitalize(),
@@ -64,12 +68,12 @@ class Tool:
 
     @cached_property
     def description(self) -> str:
-        """The description for models."""
+        """The description of the tool for models."""
         return self._description or results.description(self.command.doc)
 
     @cached_property
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of its arguments."""
+        """The JSON Schema of the tool's arguments."""
         return self._schema or results.schema(requests.schema(self.command.name, requests.snake_case))
 
     @property
@@ -84,12 +88,12 @@ class Tool:
         )
 
     def is_daily(self, rights: Rights) -> bool:
-        """Whether it is an everyday tool of the caller, under this name."""
+        """Return whether this is an everyday tool of the caller. A tool that hints call by another name is not."""
         is_wanted = self.command.daily or (self.command.outside and rights.is_outside)
         return is_wanted and self.name == results.called(self.command.name)
 
     def is_for(self, rights: Rights) -> bool:
-        """Whether the caller may use it."""
+        """Return whether the caller may use the tool."""
         if rights.is_held and self.command.held is None:
             return False
         if self.command.name in _OF_QUESTIONS and not rights.asks and rights.role != HUMAN:
@@ -99,7 +103,8 @@ class Tool:
         return rights.may(self.command.name)
 
     def answer(self, call: Call, arguments: Arguments) -> dict[str, Any]:
-        """The answer of the command, as long as an answer may be; the whole with the argument `full`.
+        """Run the command, and return its answer, cut to the length that an answer may have. With the argument `full`
+        it is not cut.
 
         Raises:
             TeamsError: The command refuses.
@@ -133,7 +138,7 @@ class Tool:
         return {"peek", "limit"} <= {parameter.key for parameter in self.command.own}
 
     def run(self, call: Call, arguments: Arguments) -> Any:
-        """Run the command; its document.
+        """Run the command, and return its document.
 
         Raises:
             TeamsError: The command refuses.
@@ -142,7 +147,9 @@ class Tool:
 
 
 class MessagingTool(Tool):
-    """A tool of another system, with texts as arguments: *required* and *optional*, each with its description."""
+    """A tool with the name and the arguments that another system uses. *required* and *optional* have the descriptions
+    of the arguments, all of which are texts.
+    """
 
     def __init__(
         self,
@@ -190,7 +197,7 @@ def _list_agents(call: Call, given: Mapping[str, str]) -> Any:
 
 
 def _agent(row: Mapping[str, Any]) -> dict[str, Any]:
-    """An agent in few words; `status` is idle or active, as in the document of the tool."""
+    """Return an agent in short form. Its `status` is `idle` or `active`, as the other system defines it."""
     others = {key: row[key] for key in ("state", "role", "agentType", "queueDepth") if row.get(key)}
     doing = {"workingOn": row["status"]} if row.get("status") else {}
     return {"name": row["name"], "status": "active" if row["state"] == "active" else "idle", **others, **doing}
@@ -204,7 +211,7 @@ def _send_to_agent(call: Call, given: Mapping[str, str]) -> Any:
 
 
 def _undelivered(call: Call, arguments: Arguments, error: errors.TeamsError) -> results.DocumentedRefusal:
-    """The refusal with the reason and the agents that can be reached, as in the document of the tool."""
+    """Return the refusal in the other system's form, with the reason and the agents that can be reached."""
     is_unknown = isinstance(error, errors.AgentNotFound)
     message = f'Agent "{arguments["target"]}" not found' if is_unknown else error.message
     try:
@@ -234,7 +241,7 @@ def _broadcast(call: Call, given: Mapping[str, str]) -> Any:
 
 
 def _broadcast_to_all(call: Call, message: str) -> Any:
-    """Broadcast; the first broadcast of an agent that is alone becomes its status line."""
+    """Send the message to all other agents. The first broadcast of an agent that is alone becomes its status line."""
     name = _name(call)
     try:
         sent = requests.answer(call, "broadcast-message", {"text": message})
@@ -277,7 +284,7 @@ _PARAMETERS = {
 
 
 def every() -> dict[str, Tool]:
-    """All tools by name, in the order of the help."""
+    """Return all tools by name, in the order of the help."""
     tools = {tool.name: tool for tool in map(Tool, requests.offered())}
     for command, (name, required, optional) in results.MESSAGING.items():
         needed, others = ({key: _PARAMETERS[key] for key in keys} for keys in (required, optional))
@@ -287,24 +294,26 @@ def every() -> dict[str, Tool]:
 
 
 def usable(tools: Mapping[str, Tool], rights: Rights, everything: bool) -> list[Tool]:
-    """The tools that the caller may use: the everyday ones, or *everything*."""
+    """Return the tools that the caller may use: the everyday ones, or all of them if *everything* is True."""
     return [tool for tool in tools.values() if (everything or tool.is_daily(rights)) and tool.is_for(rights)]
 
 
 def listed(usable: Iterable[Tool], rights: Rights, everything: bool) -> list[Listed]:
-    """These tools as the caller's list has them: short, unless it has *everything*."""
+    """Return the tools as a client lists them. Their descriptions are short unless *everything* is True."""
     return [_with_invitation(tool, tool.listed if everything else _shorter(tool), rights) for tool in usable]
 
 
 def _with_invitation(tool: Tool, listed: Listed, rights: Rights) -> Listed:
-    """The tool; the one that asks others also says how readily the team wants questions."""
+    """Return the tool. The description of the tool that asks others also says how readily the team asks questions."""
     if tool.command.name != _ASK:
         return listed
     return listed.model_copy(update={"description": f"{listed.description} {rights.asks}"})
 
 
 def _shorter(tool: Tool) -> Listed:
-    """The tool in a sentence, without rare arguments, since models read the list with every request."""
+    """Return the tool with a description of one sentence and without rare arguments, since models read the list with
+    every request.
+    """
     rare = {parameter.key for parameter in tool.command.own if parameter.seldom}
     properties = {key: _terse(value) for key, value in tool.schema["properties"].items() if key not in rare}
     annotations = tool.listed.annotations
@@ -317,18 +326,18 @@ def _shorter(tool: Tool) -> Listed:
 
 
 def _terse(field: dict[str, Any]) -> dict[str, Any]:
-    """The schema of an argument; a list of choices needs no description."""
+    """Return the schema of an argument, without a description if it has a list of choices."""
     return {key: value for key, value in field.items() if not ("enum" in field and key in ("description", "default"))}
 
 
 NAME = "more_tools"
 _MOST_FIRST = 5
-"""The length of the list at first, beside `more_tools`."""
+"""The number of tools in the first list, besides `more_tools`."""
 _FIRST = (
     *("brief", "wait", "claim_task", "create_task", "broadcast", "update_task"),
     *("join_team", "spawn_team", "run_agent", "get_tasks", "list_agents"),
 )
-"""By importance; the list has the first of these that the caller may use."""
+"""Tools by importance. The first list has the first of these that the caller may use."""
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -339,10 +348,10 @@ _SCHEMA: dict[str, Any] = {
 
 
 def first_tools(usable: list[Tool]) -> list[Tool]:
-    """The most important usable tools, and the tool for permissions, which the client calls by itself.
+    """Return the most important of the usable tools, and the tool for permissions, which the client calls by itself.
 
-    Where questions are on, agents are told to ask: the tool for it takes the place of `claim_task`, since `wait` claims
-    tasks, too.
+    While questions are on, agents are asked to use them, so the tool for questions takes the place of `claim_task`. The
+    tool `wait` claims tasks too.
     """
     by_name = {tool.name: tool for tool in usable}
     ask = results.tool_name(_ASK)
@@ -352,7 +361,7 @@ def first_tools(usable: list[Tool]) -> list[Tool]:
 
 
 def tool_meant(name: str, arguments: Arguments) -> tuple[str, Arguments]:
-    """The tool that a call uses, perhaps by `more_tools`, and the arguments for it."""
+    """Return the tool that a call uses, perhaps through `more_tools`, and the arguments for that tool."""
     given = arguments.get("arguments")
     if name == NAME and isinstance(arguments.get("name"), str):
         return str(arguments["name"]), given if isinstance(given, dict) else {}
@@ -360,7 +369,7 @@ def tool_meant(name: str, arguments: Arguments) -> tuple[str, Arguments]:
 
 
 class MoreTools(Tool):
-    """The tool that lists the tools that *others* returns; the server offers it beside those."""
+    """The tool that lists further tools, which *others* returns, or calls one of them."""
 
     def __init__(self, others: Callable[[Call], list[Listed]]) -> None:
         doc = "List all other tools, or call one of them."
@@ -375,7 +384,7 @@ class MoreTools(Tool):
         return True
 
     def answer(self, call: Call, arguments: Arguments) -> dict[str, Any]:
-        """The whole list, which may be longer than other answers."""
+        """Return the whole list, which may be longer than other answers."""
         return self._list(call)
 
     def _list(self, call: Call) -> dict[str, Any]:
@@ -398,7 +407,7 @@ _ASK_SCHEMA: dict[str, Any] = {
 
 
 class AskPermission(Tool):
-    """The tool by which a client asks the person whether it may use a tool of its own."""
+    """The tool by which a client asks the person whether it may use one of its own tools."""
 
     has_data = False
 
@@ -411,17 +420,19 @@ class AskPermission(Tool):
         return rights.has_identity
 
     def answer(self, call: Call, arguments: Arguments) -> dict[str, Any]:
-        """The whole answer: it repeats the client's own input, so nothing may be cut."""
+        """Return the whole answer. It repeats the client's own input, so nothing may be cut."""
         return _ask(call, arguments.get("tool_name"), arguments.get("input"))
 
 
 def permission_tools(environ: Mapping[str, str]) -> dict[str, Tool]:
-    """The tool that asks for permission, if the environment says that the client uses it."""
+    """Return the tool that asks for permission, if the environment says that the client uses it; otherwise an empty
+    dictionary.
+    """
     return {PROMPT_TOOL: AskPermission()} if environ.get(permissions.VARIABLE) == permissions.LEVELS[0] else {}
 
 
 def _ask(call: Call, tool_name: Any, input: Any) -> dict[str, Any]:
-    """Whether the tool may be used, in the client's own format."""
+    """Return whether the tool may be used, in the client's own format."""
     if not isinstance(tool_name, str) or not isinstance(input, dict):
         raise errors.WrongUsage("Missing tool_name or input", f"{PROMPT_TOOL} takes both.")
     refusal = answering.ask_for_tool(call.store, call.team, call.caller, tool_name, permissions.as_text(input))
