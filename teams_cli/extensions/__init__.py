@@ -1,7 +1,7 @@
-"""Finding the extensions, which are the folders beside this file, and what each brings to the core.
+"""Finds the extensions, which are the folders beside this file, and what each brings to the core.
 
 An extension is a folder whose `__init__.py` holds one table, `EXTENSION`. The core names no extension: it asks here for
-a command, a kind of record or a function that it can do without, and nothing else of the folder is imported before.
+a command, a kind of record or a function that it can do without, and no other module of the folder is imported first.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class Extension:
-    """What one extension brings; each value names a module of its folder, or `module:name`.
+    """The table of one extension. Each value in it names a module of the extension's folder, or `module:name`.
 
-    *commands* says which module declares a command in its table `COMMANDS`; *kinds* are the kinds of record that it
-    keeps in a team; *provides* are the functions that the core calls by name, if they are there; *clients* are the
-    clients that it can start, by name.
+    *commands* has the module that declares each command, in that module's table `COMMANDS`. *kinds* has the kinds of
+    record that the extension keeps in a team. *provides* has the functions that the core calls by name if they are
+    there. *clients* has the clients that the extension can start, by name.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ def needed(function: str, what: str, extension: str) -> Callable[..., Any]:
     """Return the function called *function*. The error names *what*, the thing that needs the function.
 
     Raises:
-        ExtensionMissing: The extension that provides it is not here; *what* is what needs it.
+        ExtensionMissing: The extension that provides the function is not installed.
     """
     found = provided(function)
     if found is None:

@@ -2,8 +2,8 @@
 
     turn [--server] [--gives-up] [--titles] [--forgets PATTERN] [--session ID] -- COMMAND...
 
-Prints a JSON object a line: its session, each text that it wrote, the tools that it used, what it was refused, the
-tokens, an error. SIGINT cancels the turn. This is a front end: it reads the environment, and asks the person.
+Prints a JSON object on each line: the client's session, each text that it wrote, each tool that it used, each request
+that was refused, its tokens, or an error. SIGINT cancels the turn. This is an entry point: it reads the environment.
 """
 
 from __future__ import annotations
@@ -234,8 +234,7 @@ class Turn:
 
         Raises:
             Failed: The client answers with an error, or has exited.
-
-        Cancelled: The turn is cancelled while the client is not being prompted.
+            Cancelled: The turn is cancelled while the client is not being prompted.
         """
         self.calls += 1
         number = self.calls

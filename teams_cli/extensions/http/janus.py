@@ -115,8 +115,7 @@ def log(call: Call, name: str, lines: str | None) -> dict[str, Any]:
 
     Raises:
         AgentNotFound: `teams` did not start an agent of that name.
-
-    InvalidValue: *lines* is not a number from 1 to 10000.
+        InvalidValue: *lines* is not a number from 1 to 10000.
     """
     wanted = lines if lines is not None else str(_LINES)
     if not (wanted.isascii() and wanted.isdigit() and 0 < int(wanted[:9]) <= 10_000):

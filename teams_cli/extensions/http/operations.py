@@ -53,10 +53,8 @@ class Operations:
 
         Raises:
             TeamsError: The command refuses.
-
-        RequestRefused: Too many other requests wait.
-
-        Departed: The client left.
+            RequestRefused: Too many other requests wait.
+            Departed: The client left.
         """
         sender = requests.Sender(command, given)
 
@@ -82,8 +80,7 @@ class Operations:
 
         Raises:
             RequestRefused: Too many other requests wait.
-
-        Departed: The client left.
+            Departed: The client left.
         """
         agent = agent or request.query_params.get("as") or HUMAN
         await self.receipts.settle(agent)

@@ -266,8 +266,7 @@ def _listen(call: Call, wanted: int) -> socket.socket:
 
     Raises:
         Conflict: No port is free.
-
-    StorageFailed: The system does not allow the port.
+        StorageFailed: The system does not allow the port.
     """
     for port in range(wanted, min(wanted + _TRIES, _LAST_PORT + 1)):
         # asyncio gives TCP_NODELAY only to sockets that say that they are TCP; without, each answer takes 40 ms more.

@@ -1,7 +1,7 @@
 """The lander: a small process that takes the landings of a team from the queue, one at a time, and ends with the last.
 
 It may be killed at any moment. Nothing counts until the branch moves, and the next lander repeats an unfinished
-landing or records a finished one. This is a front end: it reads the environment.
+landing or records a finished one. This is an entry point, so it reads the environment.
 """
 
 from __future__ import annotations
@@ -160,14 +160,14 @@ def _give_up(store: Store, team: str, landing: Landing, problem: errors.TeamsErr
         elif now.via == "pr" or isinstance(problem, errors.StorageFailed):
             return False
         else:
-            _say_landed(store, teams.get(store, team), now)
+            _record_landed(store, teams.get(store, team), now)
     except errors.TeamsError as worse:
         sys.stderr.write(f"{landing.id}: {worse.message}\n")
         return False
     return True
 
 
-def _say_landed(store: Store, team: Team, landing: Landing) -> Landing:
+def _record_landed(store: Store, team: Team, landing: Landing) -> Landing:
     checkout = merging.checked_out(landing.repository, landing.onto)
     return outcomes.landed(store, team, landing, merging.tip_of(landing.repository, landing.onto), checkout)
 

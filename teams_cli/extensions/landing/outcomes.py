@@ -183,7 +183,7 @@ def about_to_move(store: Store, team: Team, landing: Landing, commit: str, check
 def forget_unmoved(store: Store, team: Team, queue: list[Landing]) -> bool:
     """Clear the recorded merge of each queued landing whose branch does not contain it. Return whether there was one.
 
-    A process that died before it moved the branch leaves such landings. They are tried again in their order.
+    A process that died before it moved the branch leaves such landings. They are then tried again in their order.
     """
     unmoved = []
     for landing in queue:

@@ -56,8 +56,7 @@ class Identity:
 
         Raises:
             DamagedRecord: The user's configuration can't be read.
-
-        InvalidValue: The request names another sender.
+            InvalidValue: The request names another sender.
         """
         base = self._base
         self._look_around()

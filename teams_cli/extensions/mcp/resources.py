@@ -69,8 +69,7 @@ def text(call: Call, uri: str) -> str:
 
     Raises:
         NotFound: The URI names no resource.
-
-    TeamsError: The resource can't be read.
+        TeamsError: The resource can't be read.
     """
     name, arguments, team = _request(uri)
     names = {other.lower(): other for other in call.store.teams()}

@@ -309,8 +309,8 @@ _RESOURCE_NOT_FOUND = -32002
 
 
 def run(call: Call, settings: Mapping[str, Any]) -> NoReturn:
-    """Serve until standard input ends. Then end the process, even if threads still wait. `tools` in *settings* says which
-    tools are listed at first.
+    """Serve until standard input ends. Then end the process, even if threads still wait. `tools` in *settings* says
+    which tools are listed at first.
     """
     try:
         source, sink = line.claim()

@@ -237,9 +237,6 @@ class Server:
         *job* gets a connection, the id to commit with the change, and a function. It calls that function with its
         answer just before the statement that may commit the change.
 
-        *job* gets a connection, the id to commit with the change, and a function to call with its answer just before
-        the statement that may commit it.
-
         Raises:
             Busy: The server could not be reached; nothing was changed.
             OutcomeUnknown: The connection broke during the commit, and the server did not come back in time.
@@ -252,7 +249,7 @@ class Server:
             try:
                 connection = self._own() or self._lend(give_up)
                 try:
-                    if doubts and _was_made(connection, doubts[0][0]):
+                    if doubts and _find_or_prevent(connection, doubts[0][0]):
                         return doubts[0][1]
                     doubts.clear()
                     return job(connection, change_id, sent.append)
@@ -367,7 +364,7 @@ class Server:
         return Connection(link, self.schema, self.lock_timeout)
 
 
-def _was_made(connection: Connection, change_id: str) -> bool:
+def _find_or_prevent(connection: Connection, change_id: str) -> bool:
     """Return whether the change with that id is committed. If it is not, make sure that it never will be, by storing a
     row with the same id but no team.
 

@@ -2,8 +2,8 @@
 
 Each operation is one transaction. Numbers are given under the lock of a row of the team, so they are in the order of
 the commits. A revision is the id of the transaction that wrote the record. The time is the server's. No transaction
-relies on the session of an earlier one, so a pooler may change sessions between them. The watcher of each machine tells
-waiting processes of changes: see `watches.py`.
+relies on the session of an earlier one, so a pooler may change sessions between them. The watcher of each machine
+notifies waiting processes of changes: see `watches.py`.
 """
 
 from __future__ import annotations

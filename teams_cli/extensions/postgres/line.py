@@ -1,8 +1,8 @@
 """The line between waiting processes of a machine and its watcher, which listens to the server for all of them.
 
 The watcher has a socket below the root, for its user only. A waiting process sends one line of JSON with the team, the
-channels and the topics it wants. The watcher answers with a word once no later commit can be missed, and from then on
-with a line of topics for each change. An empty line now and then shows that the watcher is alive.
+channels and the topics it wants. Once the watcher can miss no later commit, it answers with `LISTENS` or `COUNTS`.
+Then it sends a line of topics for each change. An empty line now and then shows that the watcher is alive.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ watcher.
 """
 _STARTED_IN = 3.0
 LISTENS, COUNTS = b"listens\n", b"counts \n"
-"""The first answer of the watcher: the server notifies it of changes, or it counts them from time to time. Both
-have the same length, so that one read gets either.
+"""The possible first answers of the watcher: the server notifies it of changes, or it counts them from time to time.
+The answers have the same length, so that one read gets either of them.
 """
 _LOG = 1 << 18
 BEAT = 60.0
-"""Seconds between two empty lines."""
+"""Seconds between two empty lines, by which the watcher shows that it is alive."""
 LATE = "changes are seen up to a second late"
 POOLED = f"{LATE}: a pooler passes none of them on. Add listen=HOST:PORT, the server itself, to the store's address"
 
@@ -106,7 +106,7 @@ class Place:
 
     def start(self) -> None:
         """Start the watcher, unless another process has just started one, or this process is in a sandbox."""
-        if not self._may_start or not self._is_ours_to_start():
+        if not self._may_start or not self._claim_start():
             return
         with suppress(OSError):
             if os.path.getsize(self.log) > _LOG:
@@ -114,7 +114,7 @@ class Place:
         with suppress(OSError):
             processes.start_own("teams_cli.extensions.postgres.watcher", [self.name], self._environ, self.log)
 
-    def _is_ours_to_start(self) -> bool:
+    def _claim_start(self) -> bool:
         """Return whether this process may start the watcher. If so, note it, so that others do not start one too."""
         try:
             held = locks.hold(f"{self.directory}/{self.name}.start", self._root)
@@ -191,12 +191,12 @@ class AttachedWatch:
     def wait(self, timeout: float) -> bool:
         """Block until there is a change or the watcher is gone; return False if *timeout* seconds passed first."""
         give_up = time.monotonic() + timeout
-        while not self._heard():
+        while not self._take_topics():
             if not select.select([self._line], [], [], max(give_up - time.monotonic(), 0))[0]:
                 return False
         return True
 
-    def _heard(self) -> bool:
+    def _take_topics(self) -> bool:
         """Store the topics of the complete lines that have arrived in `heard`; return whether there are any."""
         data = self._rest + self._received()
         lines, _, self._rest = data.rpartition(b"\n")
@@ -229,7 +229,7 @@ class AttachedWatch:
         return None if self.lost else self._line.fileno()
 
     def close(self) -> None:
-        """Close the line."""
+        """Close the connection to the watcher."""
         self._line.close()
 
 
@@ -237,7 +237,7 @@ def asked(line: bytes) -> dict[str, Any]:
     """Parse the first line that a waiting process sends: the team, the channels and the topics that it wants.
 
     Raises:
-        ValueError: It is not such a line.
+        ValueError: The line is not such a request.
     """
     try:
         wanted = json.loads(line)

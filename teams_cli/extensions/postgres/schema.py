@@ -51,7 +51,7 @@ def prepare(server: Server) -> None:
     changes.
 
     Raises:
-        StorageFailed: They are newer, or the database does not hold UTF-8.
+        StorageFailed: The tables are newer, or the database does not hold UTF-8.
         NotAllowed: This login may not make tables.
     """
     if check(server) < VERSION:

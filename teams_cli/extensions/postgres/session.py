@@ -81,7 +81,8 @@ class Session:
     ) -> str | None:
         """Run a statement that is the whole change. Return the change's revision, or None if nothing was changed.
 
-        *before* are further statements for its WITH, as `name AS (…), `.
+        *before* has further statements for the WITH of the statement, in the form `name AS (…), `. *topics* are the
+        topics of the change.
         """
 
         def job(connection: Connection, change_id: str, sending: Callable[[str], None]) -> str | None:

@@ -1,7 +1,8 @@
 """The watcher: a process for each store and user of a machine that listens to the server for all waiting processes.
 
-The first waiting process starts it, and it ends when nobody has waited for a while. It has no state that is needed: a
-process that loses it finds another one, or listens by itself. It is an entry point, so it reads the environment.
+The first waiting process starts the watcher, which ends when no process has waited for a while. No state is lost with
+it: a process that loses its watcher finds another one, or listens by itself. The module is an entry
+point, so it reads the environment.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ class Watcher:
             elif key.fd in self._waiters:
                 self._attend(self._waiters[key.fd])
         try:
-            if self._is_connected():
+            if self._stay_connected():
                 self._serve()
                 self._pass_on()
         except Exception as problem:
@@ -233,7 +234,7 @@ class Watcher:
         self._next = time.monotonic() + _TRY_AGAIN
         self._tell_all()
 
-    def _is_connected(self) -> bool:
+    def _stay_connected(self) -> bool:
         """Return whether there is a connection, after an attempt to make one if it is due. After a new connection all
         processes look for changes, because nobody was notified of earlier commits.
         """

@@ -1,4 +1,4 @@
-"""Waiting for a change in a team that is in PostgreSQL.
+"""Waits for changes in a team that is in PostgreSQL.
 
 The watcher of the machine, which has one connection for all, wakes waiting processes. Without a watcher a process
 listens on a connection of its own, or polls behind a pooler.
@@ -72,7 +72,7 @@ class Counts:
 
 _PAUSE = 0.1
 _SHORT = 2.0
-"""Seconds of waiting before a process starts a watcher."""
+"""Seconds that a process waits before it starts a watcher."""
 _SOON, _SELDOM = 0.25, 60.0
 _ORPHANED = 3.0
 """Seconds for which a process whose watcher was killed looks for a new one before it connects by itself."""
@@ -91,9 +91,9 @@ def watch(session: Session, place: Place, team: str, topics: Collection[str] | N
 
 
 class HostWatch:
-    """A watch that the watcher of this machine serves as soon as there is one, and that listens by itself until then.
+    """A watch that listens by itself until there is a watcher on this machine, which then serves it.
 
-    It wakes when it changes from one to the other, since a commit in between may have reached neither.
+    The change from one to the other also wakes it, since a commit in between may have reached neither.
     """
 
     def __init__(self, server: Server, place: Place, team: str, channels: list[str], topics: Collection[str] | None):
@@ -117,14 +117,14 @@ class HostWatch:
         give_up = time.monotonic() + timeout
         while True:
             self._move()
-            if self._woken or self._waited(give_up):
+            if self._woken or self._wait_for_step(give_up):
                 self._woken = False
                 self._quiet_since = time.monotonic()
                 return True
             if time.monotonic() >= give_up:
                 return False
 
-    def _waited(self, give_up: float) -> bool:
+    def _wait_for_step(self, give_up: float) -> bool:
         """Wait until there is news or another step is due; return whether there was news."""
         left = max(give_up - time.monotonic(), 0.0)
         watch = self._watch
@@ -254,12 +254,12 @@ class ListeningWatch:
             self.heard = EVERY_TOPIC
             return True
         link, give_up = self._connection.link, time.monotonic() + timeout
-        while not self._heard(link):
+        while not self._take_notifications(link):
             if not select.select([link], [], [], max(give_up - time.monotonic(), 0))[0]:
                 return False
         return True
 
-    def _heard(self, link: Any) -> bool:
+    def _take_notifications(self, link: Any) -> bool:
         """Take all notifications; return whether a wanted one has arrived or the connection is broken."""
         try:
             link.poll()

@@ -1,9 +1,10 @@
 """One check of a review: `python -m teams_cli.extensions.review CHECK`, in the directory of the repository.
 
-TEAMS_WORK names the directory that the checks of one review share; `change` comes first and the verdict last. What is
-printed is the result of the task: a line on what was done, then the findings, each with its weight.
+TEAMS_WORK names the directory that the checks of one review share. The check `change` runs first and `verdict` last. A
+check prints the result of its task: a line on what was done, then the findings, each with its weight.
 
-`try PATCH` runs the tests of what a patch changes, on a copy; `try PATCH there` when the checkout has it already.
+`try PATCH` runs the tests of what a patch changes, on a copy. `try PATCH there` is for a checkout that already has the
+patch.
 """
 
 from __future__ import annotations

@@ -130,14 +130,14 @@ _CLEAR = b"\x1b[2J\x1b[H"
 def main() -> None:
     """Run the client that the first argument describes as JSON, until it ends."""
     order = json.loads(sys.argv[1])
-    if not _is_alone(order):
+    if not _take_lock(order):
         sys.exit(f"teams: {order['agent']} has a detached terminal already")
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     sys.exit(Detached(order).run())
 
 
-def _is_alone(order: dict[str, Any]) -> bool:
+def _take_lock(order: dict[str, Any]) -> bool:
     """Take the lock of the agent's terminal. Return False if another process holds the lock for more than a second;
     `is_there` holds it only for a moment.
     """

@@ -92,10 +92,8 @@ def prepare(store: Store, team: str, wish: OpenRequest, config: Config | None, e
 
     Raises:
         InvalidValue: There is no such client, or it has no terminal mode.
-
-    NotFound: The client is not installed.
-
-    NotAllowed: The client may not join.
+        NotFound: The client is not installed.
+        NotAllowed: The client may not join.
     """
     client = known.get(wish.client)
     if client.seat is None:
@@ -235,8 +233,7 @@ def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapp
 
     Raises:
         NotInstalled: tmux is not installed.
-
-    Conflict: tmux did not open the window.
+        Conflict: tmux did not open the window.
     """
     program = tmux(environ)
     order = {"words": opened.words, "environ": opened.environ, "directory": opened.directory}
