@@ -40,7 +40,7 @@ def merged(landing: Landing, base: str, message: str, is_reviewed: bool) -> str:
 
 
 def _earlier(landing: Landing, base: str) -> list[Merge]:
-    """Return the merges of commits of *base* into the branch that its reflog has, the newest first."""
+    """Return the merges in the branch's reflog of a commit that *base* contains, the newest first."""
     if not landing.branch:
         return []
     words = ("log", "--walk-reflogs", f"--max-count={_MOST}", "--format=%H %P", f"refs/heads/{landing.branch}", "--")

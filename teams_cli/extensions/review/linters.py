@@ -57,8 +57,8 @@ def missing() -> list[str]:
 
 
 def output(command: list[str], directory: str, seconds: float = 120.0) -> str:
-    """Run a linter, and return its output. Statuses 0 and 1 are both success, because linters end with 1 when they find
-    something.
+    """Run a linter, and return its output. Linters end with 1 if they find something, so 1 is no failure, and another
+    status is one only if the linter printed nothing.
 
     Raises:
         ToolFailed: The linter can't be run, fails, or takes too long.

@@ -262,7 +262,9 @@ def attach_words(team: str, agent: str, environ: Mapping[str, str]) -> list[str]
 
 
 def agents_of(team: str, environ: Mapping[str, str]) -> list[str]:
-    """Return the names of the team's windows, which are those of agents, and may include windows that others made."""
+    """Return the names of the windows in the team's tmux session. A window that `teams` opened has the name of its
+    agent.
+    """
     return sorted(_windows(team, environ))
 
 
