@@ -45,7 +45,7 @@ class Toml:
             if _same(_without_server(candidate), wanted):
                 return left.encode() or None
         raise errors.DamagedRecord(
-            f"{path}: the server of teams can't be candidate among the others", "Remove [mcp_servers.team] by hand."
+            f"{path}: the server of teams can't be found among the others", "Remove [mcp_servers.team] by hand."
         )
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:

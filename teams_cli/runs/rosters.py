@@ -239,7 +239,6 @@ def down(
             interrupting.stop(store, team.name, caller, session.agent)
             stopped.append(session.agent)
         claims.release_tasks_of(store, team, session.agent, caller.name, _DOWN)
-    stopped = stopped
     closed = closing.close_with_clients(store, name, caller, True, environ)
     left = {"leftClients": closed.left} if closed.left else {}
     return {"team": name, "state": "closed", "stopped": stopped + closed.ended, **left}
