@@ -201,7 +201,10 @@ class Leading:
         idle = self._without_task(in_progress)
         if not idle:
             return {}
-        since = max(filter(None, [*(task.claimed_at for task in in_progress), *(member.joined_at for member in idle)]))
+        names = {member.agent_id for member in idle}
+        ended = [task.updated_at for task in overview.found if task.owner in names and task.status != "pending"]
+        claimed = [task.claimed_at for task in in_progress]
+        since = max(filter(None, [*claimed, *ended, *(member.joined_at for member in idle)]))
         if (left := _IDLE - seconds_since(since, self.store.now())) > 0:
             self.alarm.ring_after(left)
             return {}
@@ -211,7 +214,8 @@ class Leading:
         if key in told:
             return {key: None}
         cause = f"everything waits for {alone[0]}" if alone else "nothing is ready"
-        text = f"{cause}. {standing.in_words(self.store, self.team.name, self.caller)}"
+        work = standing.in_words(self.store, self.team.name, self.caller)
+        text = f"{cause}; only a new task would occupy idle members. {work}"
         return {key: fact("idle", self.team.name, text, steps.WAIT_TO_LEAD)}
 
     def _questions(self) -> FactsByKey:

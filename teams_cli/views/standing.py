@@ -62,7 +62,9 @@ def _work(store: Store, team: Team, but: str, leads: bool) -> str:
     in_progress = [task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS) if task.owner != but]
     overview = overviews.overview(store, team.name)
     if leads:
-        rest = _left(store, team, but, in_progress, overview)
+        in_review = [f"{task.id} ({task.review_by})" for task in tasks.labelled(store, team.name, tasks.IN_REVIEW)]
+        reviewed = f"in review: {text.listed(in_review, _NAMED)}" if in_review else ""
+        rest = "; ".join(filter(None, (reviewed, _left(store, team, but, in_progress, overview))))
     else:
         counts = overview.counts
         is_going_on = counts[tasks.IN_PROGRESS] or counts.get(tasks.IN_REVIEW)

@@ -138,3 +138,20 @@ def test_it_hears_once_for_which_task_everything_waits(silence: Callable[..., St
     changes.change_task(team, ALPHA, MIA, "2", changes.Edit(status="completed"))
     clock.advance(301)
     assert idle() == []
+
+
+def test_a_member_is_idle_from_the_end_of_its_task(silence: Callable[..., Store], clock: FakeClock) -> None:
+    team = silence([[], [], ["task-1"]], lease=3000)
+    claims.claim(team, ALPHA, MIA, "2")
+
+    def idle() -> bool:
+        for caller in (BOB, MIA):
+            presence.announce(team, ALPHA, caller, "here")
+        return any(text.startswith("everything waits for task-1") for text in told(team))
+
+    clock.advance(290)
+    changes.change_task(team, ALPHA, MIA, "2", changes.Edit(status="completed"))
+    clock.advance(290)
+    assert not idle()
+    clock.advance(11)
+    assert idle()
