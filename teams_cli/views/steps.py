@@ -32,6 +32,7 @@ _EXAMPLE = """- id: a
 """
 _PATIENTLY = f"--wait {_PATIENCE}"
 _SIGNS_OF_ASKING = ("?", "\N{FULLWIDTH QUESTION MARK}", "please", "tell me", "let me know")
+_SIGNS_OF_NO_NEED = ("no answer needed", "no reply needed", "needs no answer", "no need to answer", "no need to reply")
 CREATE = f"teams create-task TITLE, or teams create-task --from - <<'.'\n{_EXAMPLE}."
 CLOSE = "teams close-team"
 LEADING = (
@@ -83,7 +84,8 @@ def expects_answer(message: Document, leader: str | None) -> bool:
 
 def asks(body: str) -> bool:
     """Whether the text of a message asks its reader for something."""
-    return any(sign in body.lower() for sign in _SIGNS_OF_ASKING)
+    text = body.lower()
+    return any(sign in text for sign in _SIGNS_OF_ASKING) and not any(sign in text for sign in _SIGNS_OF_NO_NEED)
 
 
 def after_reading(
