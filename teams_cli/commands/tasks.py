@@ -22,7 +22,7 @@ from teams_cli.commands.task_documents import (
 )
 from teams_cli.names import each_name, id_of
 from teams_cli.tasks import checks, dependencies, leases, tasks
-from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
+from teams_cli.tasks.tasks import IN_REVIEW, PRIORITIES, STATUSES, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -177,6 +177,12 @@ def _show(call: Call, task: str, short: bool) -> Any:
         from teams_cli.tasks import editing
 
         call.try_to(lambda: editing.note_shown(call.store, call.team, current, call.agent, call.once_told))
+        if current.status == IN_REVIEW:
+            from teams_cli.tasks import reviews
+            from teams_cli.views import steps
+
+            if reviews.reviews(team, current, call.agent, call.known.config):
+                call.follows = steps.review(current.id)
     return document
 
 

@@ -50,7 +50,7 @@ def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: 
     if len(ids) > 1:
         edit.keeping = bool(files)
         changed_tasks = changes.change_each(call.store, call.team, call.caller, ids, edit)
-        return [to_document(call, changed) for changed in changed_tasks]
+        return [to_document(call, changed) | _notified(edit, changed) for changed in changed_tasks]
     if edit.status == "completed" or files:
         changed = _checked(call, ids[0], edit, files)
     else:
@@ -61,8 +61,9 @@ def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: 
         document = to_document(call, changed)
         if changed.status == IN_REVIEW:  # it lands when it is accepted
             call.try_to(lambda: completing.note_queued(call, changed))
-    if edit.notified:
-        document["notified"] = edit.notified
+    document |= _notified(edit, changed)
+    if edit.hands_in_again:
+        document["handedInAgain"] = True
     if edit.unseen:
         document["unseenEditBy"] = edit.unseen
     if "lands" in document and document["lands"]["state"] in ("red", "conflict"):  # it is its owner's again
@@ -82,6 +83,12 @@ def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: 
     if ends_own or (edit.result is not None and changed.owner == call.agent):
         call.try_to(call.say_what_follows)
     return document
+
+
+def _notified(edit: changes.Edit, task: Task) -> dict[str, list[str]]:
+    """Return under `notified` the members who are notified of the edit of the task, if there are any."""
+    names = edit.notified.get(task.id)
+    return {"notified": names} if names else {}
 
 
 def _checked(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Task:
@@ -129,7 +136,9 @@ def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
         took = task["checked"].get("seconds")
         passed = f", its check passed{f' in {length_of(took)}' if took else ''}"
     passed += "".join(f", {words[key]}" for key in words if key in changed)
-    passed += f"; {text.listed(task['notified'])} is notified" if "notified" in task else ""
+    passed += ", newer work handed in" if "handedInAgain" in task else ""
+    if names := task.get("notified"):
+        passed += f" ({text.listed(names)} {'is' if len(names) == 1 else 'are'} notified)"
     lines = landed_line(task, passed)
     if changed and task["status"] in FINISHED:
         lines.append(f"{task['id']} is {task['status']}: nobody works on it. For more work: teams create-task TITLE")

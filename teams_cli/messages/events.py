@@ -20,6 +20,9 @@ TASK_RELEASED = "task-released"
 TASK_TAKEN = "task-taken"
 """Another agent has the task that the reader had."""
 TASK_EDITED = "task-edited"
+"""The task is assigned to the reader, who has not claimed it."""
+OWN_TASK_EDITED = "owned-task-edited"
+"""The reader has the task."""
 PLAN_PROPOSED = "plan-proposed"
 
 

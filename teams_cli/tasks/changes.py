@@ -67,8 +67,10 @@ class Edit:
         self.submitted: str | None = None
         """The commit that is handed in to be reviewed, if it is one."""
         self.evidence: list[Evidence] = []
-        self.notified: list[str] = []
-        """The members who are notified of the edit."""
+        self.notified: dict[str, list[str]] = {}
+        """The members who are notified of the edit, by the id of the task."""
+        self.hands_in_again = False
+        """Whether it hands in newer work of a task in review."""
         self.unseen: str | None = None
         """The member who edited the task before it was completed, if its owner was not yet notified."""
         self.keeping = False
@@ -148,9 +150,17 @@ def changed_by(store: Store, who: Standing, task: Task, changes: Edit) -> Task:
     if changes.status == "completed" != task.status:
         changes.unseen = editing.unseen_by(store, who.team, task, who.name)
     edited = editing.notices(task, changed, changes, who.name)
-    changes.notified = [notice.to for notice in edited]
-    notices = _notices(store, who.team, task, changed, changes, who) + edited
-    return changed if changed is task else owing(changed, *notices)
+    notices = _notices(store, who.team, task, changed, changes, who)
+    again: list[Owed] = []
+    if task.status == IN_REVIEW == changed.status and task is not changed:
+        from teams_cli.tasks import reviews
+
+        edited = reviews.of_edit(who.team, changed, who.caller.config, edited)
+        changes.hands_in_again = changes.status == "completed"
+        if changes.hands_in_again:
+            again = reviews.asked_again(who.team, task, changed, who.caller.config)
+    changes.notified[task.id] = [notice.to for notice in again + edited]
+    return changed if changed is task else owing(changed, *notices, *again, *edited)
 
 
 def followed(store: Store, who: Standing, before: Task, task: Task, changes: Edit) -> Task:
@@ -417,10 +427,6 @@ def _notices(store: Store, team: Team, before: Task, task: Task, changes: Edit, 
         from teams_cli.tasks import reviews
 
         notices += reviews.asked(team, task, who.caller.config)
-    if before.status == IN_REVIEW == task.status and changes.status == "completed" and task is not before:
-        from teams_cli.tasks import reviews
-
-        notices += reviews.asked_again(team, before, task, who.caller.config)
     if task.status == "failed" and before.status != "failed" and team.leader != who.name:
         said = tasks.after_colon(task, task.why_ended or task.result) or f": teams show-task {task.id}"
         body = f"{task.id} ({task.title}) failed by {who.name}{said}"

@@ -26,6 +26,8 @@ _NEAR = 32
 """Messages whose envelopes are read. If more have come, the inbox is read, and its position is noted."""
 _LONGEST = 140
 """Characters of a notice that are shown whole. A notice that is cut is shown again by the next wait."""
+_LONGEST_EDIT = 600
+"""Characters of a notice of an edit of the agent's own task that are shown whole: it has to act on it."""
 _WHOLE = 200
 """The most characters of a one-line message that the reminder shows whole, which marks it read."""
 
@@ -106,7 +108,7 @@ def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_told: Onc
         and not _is_offer_to_busy(store, team.name, name, message)
     ]
     shown_notices = notices[-_NAMED:]
-    whole = {notice.id for notice in shown_notices if len(_in_a_line(notice.message)) <= _LONGEST}
+    whole = {notice.id for notice in shown_notices if len(_in_a_line(notice.message)) <= _room_for(notice)}
     shown_mail = [message for message in mail if message.number > told_to][-_NAMED:]
     read = {message.number for message in shown_mail if _fits_in_a_line(message)}
 
@@ -117,7 +119,7 @@ def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_told: Onc
     once_told(note)
     left = len(mail) - len(read)
     news = [
-        text.clipped(_in_a_line(body), _LONGEST, f" ({notice.id})")
+        text.clipped(_in_a_line(body), _room_for(notice), f" ({notice.id})")
         for body, notice in zip(_without_untrue(shown_notices), shown_notices, strict=True)
     ]
     if len(notices) > _NAMED:
@@ -240,6 +242,11 @@ def _mail_line(message: Message, leader: str | None) -> str:
         return f"{message.id} from {message.from_} begins: {message.message.lstrip()[:_LONGEST].partition(chr(10))[0]}"
     step = steps.after_message(message.to_document(), leader)
     return f"{message.id} from {message.from_}: {message.message}{f' ({step})' if step else ''}"
+
+
+def _room_for(notice: Message) -> int:
+    """Return how many characters of the notice the reminder shows. An edit of the agent's own task is shown whole."""
+    return _LONGEST_EDIT if events.of(notice)[0] == events.OWN_TASK_EDITED else _LONGEST
 
 
 def _in_a_line(body: str) -> str:

@@ -85,3 +85,23 @@ def test_a_reviewer_may_have_yet_to_join(shop: Shop) -> None:
     shop.cli.ok("join-team", agent="zoe")
     shop.ok("bob", "update-task", "1", "--status", "completed")
     assert "waits for your review" in str(shop.cli.ok("read-messages", agent="zoe"))
+
+
+def test_an_edit_during_the_review_is_for_its_owner_and_its_reviewer(shop: Shop) -> None:
+    """The owner is shown how to hand in what it changes then, and the reviewer how to end the review."""
+    shop.create("t", "--review-by", "mia")
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "first", "1")
+    shop.ok("bob", "update-task", "1", "--status", "completed")
+    steps = "next: teams review-task task-1 --accept, or teams review-task task-1 --reject WHY"
+    assert steps in shop.ok("mia", "show-task", "1") and steps not in shop.ok("bob", "show-task", "1")
+    edited = shop.cli("update-task", "1", "--append", "Count from 1.", agent="lea")
+    assert "description changed (bob, mia are notified)" in edited.stdout
+    again = (
+        "lea edited task-1 (t): added: Count from 1. If your work lacks it, change it, then: teams update-task task-1"
+    )
+    assert again in shop.at("bob", "whoami").stderr
+    assert "Count from 1.; you review it" in shop.ok("mia", "read-messages")
+    shop.write(shop.trees["bob"], "second", "1")
+    handed_in = shop.ok("bob", "update-task", "1", "--status", "completed")
+    assert "newer work handed in (mia is notified)" in handed_in

@@ -33,7 +33,7 @@ def test_an_owner_is_told_what_another_edited(cli: Cli) -> None:
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("update-task", "1", "--description", "Write the lexer.\nIt reads a file.\nIt has tests.", agent="lea")
     appended = cli("update-task", "1", "--append", "and this", agent="lea")
-    assert "description changed; bob is notified" in appended.stdout
+    assert "description changed (bob is notified)" in appended.stdout
     cli.ok("update-task", "1", "--title", "better", "--priority", "high", "--reason", "urgent", agent="human")
     cli.ok("update-task", "1", "--blocked-by", "2", agent="lea")
     cli.ok("update-task", "1", "--append", "my own", agent="bob")
