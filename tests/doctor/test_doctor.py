@@ -17,6 +17,7 @@ import teams_cli
 from teams_cli import kinds
 from teams_cli.store.contract import Kind
 from teams_cli.tasks import claims
+from teams_cli.teams import presence
 from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team, tree
 
@@ -237,3 +238,17 @@ def test_a_client_whose_settings_say_another_root_is_named(cli: Cli, tmp_path: P
     assert relative["where"].startswith("claude: ") and "TEAMS_HOME" in relative["what"]
     assert f"codex keeps its teams in {home}/elsewhere, and this command in {cli.root}" == other["what"]
     assert other["remedy"] == f"Say the same in both: TEAMS_HOME={cli.root}"
+
+
+def test_a_task_that_was_completed_but_not_queued_to_land_is_named(cli: Cli) -> None:
+    store = cli.store()
+    cli.ok("claim-task", "1", agent="bob")
+    presence.note_completing(store, ALPHA, "bob", "task-1")
+    assert findings(cli, healthy=True) == []
+    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    presence.note_completing(store, ALPHA, "bob", "task-1")  # as a command leaves it that is killed before the landing
+    found = the_one(cli, healthy=True)
+    assert (found["what"].partition(":")[0], found["remedy"]) == (
+        "task-1 is completed, but it was not queued to land",
+        "teams land task-1",
+    )
