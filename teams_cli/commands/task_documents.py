@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from teams_cli.commands.phrases import Parts
 
 
+_NEWEST = 2
+"""Commits that the branch is ahead and that are named."""
+_SUBJECT = 60
 _A_WHILE = 60.0
 """Seconds."""
 
@@ -134,7 +137,9 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
 
 
 def _with_behind(call: Call) -> dict[str, Any]:
-    """Return under `behind` how many commits the caller's worktree lacks of the branch on which the work will land."""
+    """Return under `behind` how many commits of the branch on which the work will land the caller's worktree lacks, and
+    the subjects of the newest.
+    """
     top = environment.checkout_around(call.workplace) if call.workplace else ""
     if not top or not environment.is_worktree(top) or not settings.lands_by_itself(call.load_team()):
         return {}
@@ -142,8 +147,12 @@ def _with_behind(call: Call) -> dict[str, Any]:
 
     checkout = checkouts.at(top)
     branch = checkouts.branch_of(checkout.main) if checkout else ""
-    commits = git.said(top, "rev-list", "--count", f"HEAD..{branch}", "--") if branch else ""
-    return {"behind": {"branch": branch, "commits": int(commits)}} if commits.isdigit() and int(commits) else {}
+    missing = f"HEAD..{branch}"
+    commits = git.said(top, "rev-list", "--count", missing, "--") if branch else ""
+    if not commits.isdigit() or commits == "0":
+        return {}
+    newest = git.said(top, "log", "--first-parent", f"-{_NEWEST}", "--format=%s", missing, "--").splitlines()
+    return {"behind": {"branch": branch, "commits": int(commits), "newest": newest}}
 
 
 def _unexplained(call: Call, task: Task) -> list[str]:
@@ -264,7 +273,8 @@ def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
 def _merge_line(behind: dict[str, Any] | None) -> Parts:
     if behind is None:
         return []
-    ahead = f"{behind['branch']} is {text.counted(behind['commits'], 'commit')} ahead of your worktree"
+    newest = "; ".join(text.clipped(subject, _SUBJECT) for subject in behind["newest"])
+    ahead = f"{behind['branch']} is {text.counted(behind['commits'], 'commit')} ahead of your worktree ({newest})"
     return [f"{ahead}; before you begin: git merge {behind['branch']}"]
 
 

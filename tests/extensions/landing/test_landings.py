@@ -31,7 +31,7 @@ def test_who_claims_hears_that_its_worktree_is_behind_the_branch(shop: Shop) -> 
     assert "ahead of your worktree" not in shop.ok("bob", "claim-task", "1")
     shop.ok("bob", "release-task", "1")
     shop.write(shop.main, "new", "1")
-    line = "trunk is 1 commit ahead of your worktree; before you begin: git merge trunk\n"
+    line = "trunk is 1 commit ahead of your worktree (new); before you begin: git merge trunk\n"
     assert line in shop.ok("bob", "claim-task", "1")
     git(shop.trees["bob"], "merge", "-q", "trunk")
     shop.ok("bob", "release-task", "1")
