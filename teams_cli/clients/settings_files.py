@@ -216,7 +216,7 @@ def taken(path: str) -> errors.InvalidValue:
 
 
 def kept_once(path: str, document: dict[str, Any]) -> str:
-    """Write settings for runs that `teams` opens, and return the path."""
+    """Write *document* as JSON settings for a client that `teams` starts, and return *path*."""
     return written_once(path, json.dumps(document, indent=2).encode())
 
 

@@ -94,7 +94,9 @@ def _create(
 
 
 def _with_nobody_waiting(call: Call, task: Task) -> dict[str, list[str]]:
-    """The members under `mayNotWork`, if each was notified that all work is done and this is the only open task."""
+    """Return under `mayNotWork` the members who will not notice the new task, if it is the only open one and nobody
+    else will: they were notified that all work is done, and don't wait.
+    """
 
     def notified() -> list[str]:
         labels = call.store.by_label(call.team, tasks.TASK).items()

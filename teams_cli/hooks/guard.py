@@ -174,7 +174,9 @@ def _calls(given: bytes) -> list[bytes]:
 
 
 def _since(path: str, same: bool) -> float:
-    """Return since when the calls have been the same few; 0 if they are not, or have been only for a short time."""
+    """Return since when the agent has repeated the same few calls, a time that the file *path* records; 0 if it does
+    not repeat them, or has only begun to.
+    """
     if not same:
         if os.path.exists(path):
             os.unlink(path)

@@ -39,7 +39,7 @@ class Message(Record):
 
     @property
     def only_informs(self) -> bool:
-        """Whether reading is all that is to be done: its sender says so, or it is an informing notice."""
+        """Whether the message needs nothing but to be read: its sender marked it so, or it is from the program."""
         return bool(self.fyi) or self.from_ == SYSTEM
 
     @property

@@ -76,7 +76,7 @@ class Run(Record):
 
     @property
     def thinks(self) -> str:
-        """The harness with a model for the leader's turn; empty if no agent has a model."""
+        """Return the harness that takes the leader's turn: the first of the run that has a model; "" if none has."""
         return next((name for name in self.harnesses if name != SHELL), "")
 
     def tag_of(self, agent: str) -> str:

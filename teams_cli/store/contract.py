@@ -412,10 +412,10 @@ class Kind(Generic[R]):
         return made
 
     def numbering(self, record: R, number: int) -> R:
-        """Return the record with its number.
+        """Return the record with its id and its number set to *number*.
 
         Raises:
-            StorageFailed: The number is too high to be read again.
+            StorageFailed: The number is too high: its id would not be valid.
         """
         self.refuse_too_high(number)
         numbers: dict[str, Any] = {"id": f"{self.prefix}-{number}"}

@@ -86,11 +86,11 @@ class Edit:
         return bool(self.fields or self.block or self.unblock or self.after) or self.append is not None
 
     def refuse_senseless(self) -> None:
-        """Refuse what no task could take.
+        """Refuse an edit that is wrong for every task.
 
         Raises:
-            InvalidValue: A text is blank or too long, a priority or status unknown.
-            WrongUsage: Nothing is to be changed.
+            InvalidValue: A text is blank or too long, or the status can't be set.
+            WrongUsage: Nothing is to be changed, or options contradict each other.
         """
         if self.force and not self.owner:
             raise errors.WrongUsage("--force needs --owner", "It assigns a task although its owner is at work.")

@@ -110,8 +110,8 @@ def current(store: Store, team: Team, task: Task) -> Task:
 
 
 def release_if_over(store: Store, team: Team, task_id: str) -> Task:
-    """Release the task and notify the leader if its claim has expired. If only its lease has ended, begin the grace
-    period.
+    """If the claim on the task has expired, release the task and notify the leader. If its lease ran out, but its owner
+    was not asked yet, begin the grace period, unless newer traces of work prolong the lease.
     """
     reasons: list[str] = []
 

@@ -145,8 +145,8 @@ def refuse_closed(store: Store, team: Team) -> None:
 
 
 def overview(store: Store, team: str) -> Overview:
-    """Return the overview of the team's tasks. In a large team only those tasks are read whose label leaves something
-    open; the others are counted by their labels.
+    """Return the overview of the team's tasks. In a large team, tasks whose label tells enough, such as finished ones,
+    are only counted; the others are read.
     """
     labels = dict(store.by_label(team, TASK))
     if tasks.are_few(labels):

@@ -93,7 +93,7 @@ def require(store: Store, team_name: str, caller: Caller | None, operation: str,
 
 
 def refuse_reading(team: Team, caller: Caller, operation: str) -> None:
-    """Refuse a member to read something if a rule denies it.
+    """Refuse a command that only reads, if a rule forbids it to the member.
 
     Raises:
         NotAllowed, NeedsHuman: As `require`.

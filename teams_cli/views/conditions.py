@@ -179,8 +179,8 @@ def task_finished(store: Store, team: str, key: str) -> Condition:
 
 
 def landing_over(store: Store, team: str, key: str, go_on: Callable[[], object]) -> Condition:
-    """Return the condition that the landing has ended and its task has the outcome, or that the pull request of the
-    landing was opened since the wait began.
+    """Return the condition that the landing has ended and its outcome is recorded in its task, or that its pull request
+    was opened since the wait began.
 
     *go_on* starts the lander, which may have been killed.
     """

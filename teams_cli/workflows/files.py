@@ -317,7 +317,9 @@ def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Proble
 
 
 def _without(document: Any, places: list[Place]) -> Any:
-    """Return the document without the innermost parts at these places."""
+    """Return the document without the parts at these places. Where a place does not exist, the deepest part that does
+    on the way to it is left out.
+    """
     doomed = {_reached(document, place) for place in places}
 
     def copy(part: Any, place: Place) -> Any:

@@ -192,7 +192,7 @@ def kept(root: str, team: str, agent: str, what: str) -> str:
 
 
 def note_state(root: str, team: str, agent: str, state: str) -> None:
-    """Write the state to a file where the wrapper of the client sees it at once."""
+    """Write the state of the agent's client, such as `idle`, to the file that the wrapper around the client watches."""
     _replace(kept(root, team, agent, "state"), state.encode())
 
 

@@ -51,7 +51,9 @@ class Doorbell:
         return True
 
     def client(self) -> int:
-        """Return the process id of the client for which somebody listens; 0 if unknown."""
+        """Return the process id of the client whose listener waits at this bell, negative while that listener is to
+        leave; 0 if unknown.
+        """
         try:
             with open(f"{self.path}.lock", encoding="ascii") as file:
                 return int(file.read() or 0)

@@ -353,8 +353,8 @@ class PostgresStore(Store):
         yield from sorted(self._look(sql, values), key=lambda row: (kind.number_in(row[0]), row[0]), reverse=True)
 
     def _having_messages(self, team: str, kind: Kind[R], wanted: str | None) -> Iterator[tuple[str, str]]:
-        """Yield the key and the text of each message that may match, the newest first. If *wanted* is None, yield
-        all.
+        """Yield the key and the text of each message that may have the words of the query *wanted*, the newest first;
+        of every message if *wanted* is None.
         """
         sql, before = "SELECT number, body FROM messages WHERE team = %s AND number < %s", _ALL
         if wanted is not None:

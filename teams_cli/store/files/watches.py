@@ -177,7 +177,9 @@ class InotifyWatch:
         return found
 
     def _left_unsettled(self) -> frozenset[str]:
-        """Return the topics of tasks that have two marks because their writer was killed: the topics of both marks."""
+        """Return the topics of tasks whose change of label was interrupted, because its process was killed: those of
+        the old and of the new label.
+        """
         now = time.monotonic()
         found: set[str] = set()
         for key in [key for key, due in self._unsettled.items() if due <= now]:
@@ -217,8 +219,8 @@ class InotifyWatch:
         self._watched.add(path)
 
     def _mask(self, path: str) -> int:
-        """Return the inotify events for a directory. The history grows in place beside the team's file, and does not
-        concern a waiting process that named topics.
+        """Return the inotify events to watch for in a directory. The history, which is appended to, is in the team's
+        own directory; a process that waits for certain topics need not wake for that.
         """
         if self._is_above(path):
             return _CREATE | _MOVED_TO

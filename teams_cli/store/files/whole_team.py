@@ -122,7 +122,7 @@ def _put_back(root: str, team: str, trash: str, moved: list[str]) -> None:
 
 
 def empty(trash: str) -> None:
-    """Delete what was taken away. Files that cannot be deleted now take room, but do no harm."""
+    """Delete the directory into which a team was moved to be removed. What can't be deleted now only takes space."""
     import shutil
 
     shutil.rmtree(trash, ignore_errors=True)
