@@ -179,8 +179,8 @@ class Follower:
         self._files: dict[str, IO[bytes]] = {}
 
     def lines(self, turns: int, ended: bool = False) -> list[str]:
-        """Return the lines that were printed since the last call. *turns* is the number of the present turn. An
-        unfinished line is returned once its turn is over; *ended* says that the present one is.
+        """Return the lines that were printed since the last call. *turns* is the number of the last turn, and *ended*
+        whether that turn is over. An unfinished line is returned only after the end of its turn.
         """
         return [
             line

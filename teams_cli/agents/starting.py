@@ -137,26 +137,6 @@ def _refuse_taken_name(store: Store, team: Team, name: str | None) -> None:
             raise _name_is_taken(name)
 
 
-def _draft(request: StartRequest, profile: profiles.Profile, agent: str, caller: str, run: str, now: str) -> Session:
-    """Return the session with what the request says of it."""
-    return Session(
-        agent=agent,
-        caller=caller,
-        run=run,
-        harness=profile.name,
-        model=request.model,
-        acp_command=request.acp_command,
-        prompt=request.prompt,
-        description=request.description or " ".join(request.prompt.split())[:_DESCRIPTION],
-        directory=request.directory,
-        variables=dict(request.variables) if request.variables else None,
-        session_id=sessions.new_id(),
-        session_known=output.is_preset(profile) or None,
-        created_at=now,
-        started_at=now,
-    )
-
-
 def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run: str, depth: int) -> Session:
     """Register the agent, so that messages can be sent to it, then start its keeper."""
     request.check()
@@ -179,14 +159,28 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     try:
         port = isolation.base_of(store, team.name, member.agent_id)
         tree, branch = _worktree(store, team, member.agent_id, top, request, port) if top else (None, None)
-        draft = _draft(request, profile, member.agent_id, caller.name, run, teams.now(store)).having(
+        now = teams.now(store)
+        draft = Session(
+            agent=member.agent_id,
+            caller=caller.name,
+            run=run,
             depth=depth,
+            harness=profile.name,
+            model=request.model,
+            acp_command=request.acp_command,
             permissions=level,
+            prompt=request.prompt,
+            description=request.description or " ".join(request.prompt.split())[:_DESCRIPTION],
             directory=tree or request.directory,
+            variables=dict(request.variables) if request.variables else None,
             worktree=tree,
             branch=branch,
             checkout=top or None,
             port_base=port,
+            session_id=sessions.new_id(),
+            session_known=output.is_preset(profile) or None,
+            created_at=now,
+            started_at=now,
         )
         sessions.note_started_here(store, team.name, draft)
         session = _created(store, team.name, draft.kept_by(os.getpid(), store.host))

@@ -28,8 +28,8 @@ class Toml:
     """Settings as TOML, with our server among its `mcp_servers`, between two comment lines of ours."""
 
     def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
-        """Return the file without our block; None if nothing is left. What others wrote into the block stays, and so
-        does text that only looks like the block.
+        """Return the file without our block; None if nothing is left. Lines that others wrote into the block stay, and
+        so does text that only looks like the block.
 
         Raises:
             DamagedRecord: It is not valid TOML, or our server was moved to a place where it can't be found.

@@ -57,7 +57,7 @@ Raises:
 
 
 class NotFinished(errors.Conflict):
-    """The caller may not finish yet, because agents that it started are still at work."""
+    """The caller may not finish yet: agents that it started are at work, or it has unread messages."""
 
 
 def _request(call: Call, prompt: str, agent_id: str | None, cwd: str, **options: Any) -> StartRequest:

@@ -41,7 +41,7 @@ def _is_expected(call: Call, reviewer: str) -> bool:
     team = call.load_team()
     if reviewer == HUMAN or team.member(reviewer):
         return False
-    return roles.role_for(reviewer, team, call.known.config) is None
+    return roles.role_for(reviewer, team, call.caller.config if call.caller else None) is None
 
 
 def with_lease(call: Call, document: dict[str, Any]) -> dict[str, Any]:
@@ -99,8 +99,6 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
     pages.
 
     The next step is to complete it. If it needs a plan and none is approved, the next step is to propose one.
-
-    The next step is to complete it; or to propose a plan, if it needs one and none is approved.
     """
     from teams_cli.views import steps
 
@@ -196,9 +194,13 @@ def refuse_stopped(call: Call, owner: str) -> None:
 def line(task: dict[str, Any], more: str = "") -> list[str]:
     by = f" by {task['owner']}" if "owner" in task else f", for {task['assignee']}" if "assignee" in task else ""
     by += ", who has yet to join" if task.get("assigneeExpected") else ""
-    by += f", review by {task['reviewBy']}, who has yet to join" if task.get("reviewerExpected") else ""
     waits = f", blocked by {text.listed(task['openBlockers'])}" if task["openBlockers"] else ""
     return [f"{task['id']}: {task['status']}{by}{waits}{more}: {task['title']}"]
+
+
+def reviewer_in_words(task: dict[str, Any]) -> str:
+    """Return the reviewer of the task, and whether that member has yet to join; "" without a reviewer."""
+    return f"{task.get('reviewBy', '')}{', who has yet to join' if task.get('reviewerExpected') else ''}"
 
 
 def words_of_claimed(task: dict[str, Any]) -> Parts:

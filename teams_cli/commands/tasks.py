@@ -13,6 +13,7 @@ from teams_cli.commands.task_documents import (
     blocker_line,
     line,
     refuse_stopped,
+    reviewer_in_words,
     text_lines,
     to_document,
     with_blocked,
@@ -300,10 +301,11 @@ def _given(task: dict[str, Any], in_full: bool) -> str:
     facts = {
         "check": task.get("check"),
         "touches": " ".join(task.get("touches", ())),
-        "review by": task.get("reviewBy"),
+        "review by": reviewer_in_words(task),
         "plan": "required" if task.get("planRequired") else None,
     }
-    named = [f"{key} {text.clipped_line(value, _SHORT)}" if in_full else key for key, value in facts.items() if value]
+    shown = facts if in_full else ["review by"] if task.get("reviewerExpected") else []
+    named = [f"{key} {text.clipped_line(fact, _SHORT)}" if key in shown else key for key, fact in facts.items() if fact]
     return f" ({', '.join(named)})" if named else ""
 
 

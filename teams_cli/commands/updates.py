@@ -10,7 +10,13 @@ from teams_cli.commands import completing
 from teams_cli.commands.call import Attempt
 from teams_cli.commands.declaration import TASK, Command, argument, option, switch, table
 from teams_cli.commands.phrases import length_of
-from teams_cli.commands.task_documents import landed_line, refuse_stopped, to_document, words_of_claimed
+from teams_cli.commands.task_documents import (
+    landed_line,
+    refuse_stopped,
+    reviewer_in_words,
+    to_document,
+    words_of_claimed,
+)
 from teams_cli.names import each_name
 from teams_cli.tasks import changes, checks, editing
 from teams_cli.tasks.tasks import FINISHED, IN_REVIEW, PRIORITIES, STATUSES, Task
@@ -129,7 +135,7 @@ def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
         "priority": f"priority {task['priority']}",
         "description": "description changed",
         "check": f"check: {task.get('check')}",
-        "reviewBy": f"review by {task.get('reviewBy')}",
+        "reviewBy": f"review by {reviewer_in_words(task)}",
     }
     passed = ""
     if "checked" in task and task["status"] == "completed":

@@ -365,7 +365,7 @@ def _has_left(store: Store, team_name: str, caller: Caller) -> bool:
 
 
 def _free_kept(store: Store, team: Team, heir: str) -> None:
-    """Free the tasks that are kept for the new leader. The next search for work frees those that fail now."""
+    """Free the tasks that are assigned to the new leader. The next search for work frees those that fail now."""
     try:
         assigning.free_all(store, team, heir, f"{heir} leads the team now")
     except errors.TeamsError:

@@ -22,7 +22,7 @@ TASK_TAKEN = "task-taken"
 TASK_EDITED = "task-edited"
 """The task is assigned to the reader, who has not claimed it."""
 OWN_TASK_EDITED = "owned-task-edited"
-"""The reader has the task."""
+"""The reader has the task, or reviews it."""
 PLAN_PROPOSED = "plan-proposed"
 
 

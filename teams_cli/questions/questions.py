@@ -122,7 +122,7 @@ QUESTION: Kind[Question] = Kind("question", Question, prefix="ask", numbered=Tru
 
 
 def get(store: Store, team: str, word: str) -> Question:
-    """Return the question of that id, closed if its time is over.
+    """Return the question with that id. If its time is over, it is returned as closed.
 
     Raises:
         QuestionNotFound: There is none.
@@ -140,7 +140,9 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Q
 
 
 def in_time(store: Store, question: Question) -> Question:
-    """Return the question, closed if its time is over: its asker may be gone, so that nobody else closes it."""
+    """Return the question. If its time is over, it is returned as closed, because its asker may be gone, so that nobody
+    else closes it.
+    """
     if question.open and store.now() >= parse_rfc3339(question.expires_at):
         return question.having(status="timeout", closed_at=question.expires_at)
     return question

@@ -44,7 +44,7 @@ def up(
     """Bring up the team of the roster in the file *path*, or resume it. Members with a harness are started, and the
     others are expected.
 
-    What exists already stays as it is. If this is interrupted, repeating it does the rest.
+    Existing members, pages and tasks stay as they are. If this is interrupted, repeating it does the rest.
 
     Raises:
         InvalidValue: The file is not valid; names everything that is wrong.

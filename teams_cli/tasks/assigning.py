@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _AGAIN = 1.0
-"""Seconds until a task is looked at again that is kept for a lost member and that this process may not free."""
+"""Seconds until a task is looked at again that is assigned to a lost member and that this process may not free."""
 
 
 def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -> None:
@@ -51,7 +51,7 @@ def refuse_other(store: Store, team: Team, task: Task, name: str) -> None:
 
 
 def of_agent(store: Store, team: str, agent: str) -> list[Task]:
-    """Return the tasks that are kept for the agent, best first."""
+    """Return the tasks that are assigned to the agent, best first."""
     found = [task for task in tasks.labelled(store, team, KEPT) if task.assignee == agent]
     return sorted(found, key=lambda task: PRIORITIES.index(task.priority))
 
@@ -59,7 +59,7 @@ def of_agent(store: Store, team: str, agent: str) -> list[Task]:
 def lost(store: Store, team: Team, task: Task) -> str:
     """Return why the member for whom the task is kept will not take it; empty as long as it may.
 
-    An agent that `teams` started is resumed when a task is kept for it, so its silence is no reason.
+    An agent that `teams` started is resumed when a task is assigned to it, so its silence is no reason.
     """
     name = task.assignee
     member = team.find(name) if name else None
@@ -91,8 +91,8 @@ def set_alarm(store: Store, team: Team, kept: Iterable[Task], alarm: Alarm) -> N
 
 
 def free_lost(store: Store, team: Team) -> list[Task]:
-    """Free the tasks that are kept for lost members, and notify the leader. Return the tasks that were kept. A task
-    that cannot be freed now is left to the next call.
+    """Free the tasks that are assigned to lost members, and notify the leader. Return all tasks that were assigned
+    before. A task that cannot be freed now is left to the next call.
     """
     kept = list(tasks.labelled(store, team.name, KEPT))
     for task in kept:
@@ -102,7 +102,7 @@ def free_lost(store: Store, team: Team) -> list[Task]:
 
 
 def free_all(store: Store, team: Team, agent: str, reason: str) -> None:
-    """Free the tasks that are kept for the agent, which is gone, and notify the leader. Errors are ignored."""
+    """Free the tasks that are assigned to the agent, which is gone, and notify the leader. Errors are ignored."""
     for task in of_agent(store, team.name, agent):
         _free(store, team, task.id, lambda found: reason if found.assignee == agent else "")
 
@@ -179,7 +179,7 @@ def state_of(task: Task) -> str:
 
 
 def keep(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
-    """Return the task kept for the member, with a notice to it."""
+    """Return the task assigned to the member, with a notice to it."""
     if task.assignee == name:
         return task
     kept = task.having(assignee=name).noted(teams.now(store), by, "kept", owner=name)
@@ -191,7 +191,7 @@ def keep(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
 
 
 def kept_from_the_start(draft: Task, status_of: Callable[[str], str], name: str, by: str) -> Task:
-    """Return the draft of a task that is kept for the member. Its notice is completed when the task gets its number:
+    """Return the draft of a task that is assigned to the member. Its notice is completed when the task gets its number:
     see `Task.numbered`.
     """
     if name == by:

@@ -254,13 +254,19 @@ def _who_does(task: Task, changes: Edit) -> str:
 
 
 def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing) -> Task:
+    """Return the task completed, handed in for review, or failed; unchanged if it is so already.
+
+    Raises:
+        WrongState: The task can't change from its present status to this one.
+        PlanRequired, TaskBlocked, NotChecked, CheckFailed: It can't be completed yet.
+    """
     refuse_stranger(task, who.name)
     status = _status_after(task, changes)
     same_result = changes.result is None or changes.result == task.result
     is_newer = task.status == IN_REVIEW and changes.submitted not in (None, task.submitted)
     if task.status == status and same_result and not changes.keeping and not is_newer:
         return task
-    if task.status not in (IN_PROGRESS, IN_REVIEW) or (task.status == IN_REVIEW != status):
+    if task.status != IN_PROGRESS and not task.status == status == IN_REVIEW:
         hint = f"Ask a task-manager or the human to reopen it: teams update-task {task.id} --status pending"
         if task.status == IN_REVIEW:
             hint = f"Ask {task.review_by} to reject it first: teams send-message {task.review_by} WHY"

@@ -313,8 +313,8 @@ def _in_vain(store: Store, team: Team) -> str:
 
 
 def release_lost(store: Store, team: Team, alarm: Alarm | None = None) -> list[Task]:
-    """Release every expired claim, and free the tasks that are kept for lost members. Return the tasks that are left in
-    progress. The alarm rings when another claim may expire.
+    """Release every expired claim, and free the tasks that are assigned to lost members. Return the tasks that are
+    still in progress. The alarm rings when another claim may expire.
     """
     held, kept = leases.release_all(store, team), assigning.free_lost(store, team)
     if alarm:
@@ -413,7 +413,7 @@ def _last(found: Iterable[Task], is_last: Callable[[Task], object]) -> Iterator[
 
 
 def _candidates(store: Store, team: str, agent: str, others: Callable[[], Iterator[Task]]) -> Iterator[Task]:
-    """Yield pending tasks that are not kept for others, best first. Tasks that are kept for the agent come first;
+    """Yield pending tasks that are not assigned to others, best first. Tasks that are assigned to the agent come first;
     *others* that were edited by hand, and so have no right label, come last.
     """
     kept = assigning.of_agent(store, team, agent)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def create_for(store: Store, team_name: str, caller: Caller | None, draft: Task, name: str) -> Task:
-    """Add a task that is kept for one member, who is notified. The member may have yet to join.
+    """Add a task that is assigned to one member, who is notified. The member may have yet to join.
 
     Raises:
         AgentNotFound: That one left the team, or was shut down.

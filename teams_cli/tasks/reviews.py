@@ -122,7 +122,7 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
     to = [name for name in team.active_names() if reviews(team, task, name, config)]
     if task.review_by == HUMAN:
         to = [HUMAN]
-    body = f"{task.id} ({task.title}) by {task.owner} waits for your review: {_how(task)}{_result(task)}"
+    body = f"{task.id} ({task.title}) by {task.owner} waits for your review: teams show-task {task.id}{_result(task)}"
     notice = task.notice("", body, "review-asked", "review", by=task.owner or "", about=task.id)
     return [notice.having(to=name, uid=f"{notice.uid}~{name}") for name in to or [team.leader]]
 
@@ -130,7 +130,7 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
 def asked_again(team: Team, before: Task, task: Task, config: Config | None) -> list[Owed]:
     """Return the notices to the reviewers of a task in review whose owner handed in newer work."""
     commit = f", commit {task.submitted[:10]}" if task.submitted and task.submitted != before.submitted else ""
-    body = f"{task.owner} handed in newer work on {task.id} ({task.title}){commit}: {_how(task)}"
+    body = f"{task.owner} handed in newer work on {task.id} ({task.title}){commit}: teams show-task {task.id}"
     return [
         notice.having(message=body + _result(task), uid=f"{_newer(task)}-{os.urandom(4).hex()}~{notice.to}")
         for notice in asked(team, task, config)
@@ -142,16 +142,13 @@ def of_edit(team: Team, task: Task, config: Config | None, edits: list[Owed]) ->
     reviewers.
     """
     how = f"If your work lacks it, change it, then: teams update-task {task.id} --status completed"
-    told = [edit.having(message=f"{edit.message}\n{how}") for edit in edits]
-    for edit in edits:
-        for name in sorted({notice.to for notice in asked(team, task, config)} - {edit.by, edit.to}):
-            told.append(edit.having(to=name, message=f"{edit.message}; you review it", uid=f"{edit.uid}~{name}"))
-    return told
-
-
-def _how(task: Task) -> str:
-    """Return the commands for a reviewer."""
-    return f"teams show-task {task.id}, then teams review-task {task.id} --accept, or --reject WHY"
+    reviewers = [notice.to for notice in asked(team, task, config)]
+    return [edit.having(message=f"{edit.message}\n{how}") for edit in edits] + [
+        edit.having(to=name, message=f"{edit.message}; you review it", uid=f"{edit.uid}~{name}")
+        for edit in edits
+        for name in reviewers
+        if name not in (edit.by, edit.to)
+    ]
 
 
 def _newer(task: Task) -> str:

@@ -257,7 +257,7 @@ class Task(Record):
 IN_PROGRESS = "in_progress"
 IN_REVIEW = "in_review"
 KEPT = "kept"
-"""The label of pending tasks that are kept for a member."""
+"""The label of pending tasks that are assigned to a member."""
 
 
 def free(priority: str) -> str:

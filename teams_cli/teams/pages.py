@@ -31,9 +31,6 @@ class Page(Record):
 
     A removed page is kept without its text. If it is written again, its version goes on counting, so that an older
     version is never taken for the newest.
-
-    A page without text was removed. Its versions go on if it comes back, so that an older version is never taken for
-    the newest.
     """
 
     key: Name

@@ -1,7 +1,7 @@
 """Facts that concern only the leader or the person.
 
-All tasks are settled, a member is lost, silent or idle, ready tasks are kept for absent members, a plan or a question
-waits, tasks are completed.
+All tasks are settled, a member is lost, silent or idle, ready tasks are assigned to absent members, a plan or a
+question waits, tasks are completed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ some minutes.
 _ALSO = 0.5
 """The part of a reported silence after which other silent owners are reported with it, instead of a while later."""
 _ABSENT = 60.0
-"""Seconds after which the leader is told that all ready tasks are kept for members that have not joined."""
+"""Seconds after which the leader is told that all ready tasks are assigned to members that have not joined."""
 _IDLE = 300.0
 """Seconds for which a member has had nothing to do when the leader is told."""
 

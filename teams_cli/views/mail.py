@@ -119,12 +119,12 @@ def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_told: Onc
     once_told(note)
     left = len(mail) - len(read)
     news = [
-        text.clipped(_in_a_line(body), _room_for(notice), f" ({notice.id})")
+        _with_step(store, team, notice, text.clipped(_in_a_line(body), _room_for(notice), f" ({notice.id})"))
         for body, notice in zip(_without_untrue(shown_notices), shown_notices, strict=True)
     ]
     if len(notices) > _NAMED:
         news.append(f"{len(notices) - _NAMED} more: teams read-messages")
-    lines = [_mail_line(message, team.leader) for message in shown_mail]
+    lines = [_mail_line(store, team, message) for message in shown_mail]
     lines += [f"{left} unread: teams read-messages" if left else "", "; ".join(news)]
     return Reminder("\n".join(filter(None, lines)), bool(left))
 
@@ -234,14 +234,20 @@ def _fits_in_a_line(message: Message) -> bool:
     return len(message.message) <= _WHOLE and "\n" not in message.message
 
 
-def _mail_line(message: Message, leader: str | None) -> str:
+def _mail_line(store: Store, team: Team, message: Message) -> str:
     """Return a line with the whole message and the command that answers it; of a long message only the beginning."""
-    from teams_cli.views import steps
-
     if not _fits_in_a_line(message):
         return f"{message.id} from {message.from_} begins: {message.message.lstrip()[:_LONGEST].partition(chr(10))[0]}"
-    step = steps.after_message(message.to_document(), leader)
-    return f"{message.id} from {message.from_}: {message.message}{f' ({step})' if step else ''}"
+    return _with_step(store, team, message, f"{message.id} from {message.from_}: {message.message}")
+
+
+def _with_step(store: Store, team: Team, message: Message, line: str) -> str:
+    """Return the line about the message, with the command that follows the message, unless the line has it already."""
+    from teams_cli.views import steps
+
+    subject = subject_of(store, team.name, message.about or "")
+    step = steps.after_message(message.to_document(), team.leader, subject)
+    return f"{line} ({step})" if step and step not in line else line
 
 
 def _room_for(notice: Message) -> int:

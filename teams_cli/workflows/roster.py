@@ -33,7 +33,7 @@ _OF_RUNS = {"prompt", "attempts", "each"}
 
 
 class ListedTask(TaskTemplate):
-    """A task in a list. It can be kept for a member, and completed only after others.
+    """A task in a list. It can be assigned to a member, and completed only after others.
 
     Tasks of a workflow lack both: there are no members yet, and tasks end with their commands.
     """

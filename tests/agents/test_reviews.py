@@ -80,7 +80,10 @@ def test_newer_work_is_handed_in_during_the_review(shop: Shop) -> None:
 
 def test_a_reviewer_may_have_yet_to_join(shop: Shop) -> None:
     made = shop.cli("create-task", "t", "--review-by", "zoe", agent="lea")
-    assert "review by zoe, who has yet to join" in made.stdout
+    assert made.stdout.count("review by zoe") == 1 and "(review by zoe, who has yet to join)" in made.stdout
+    listed = shop.cli("create-task", "--from", "[{title: u, reviewBy: zoe}]", agent="lea")
+    assert "(review by zoe, who has yet to join)" in listed.stdout
+    assert shop.cli("show-task", "1", agent="").stderr == ""
     shop.ok("bob", "claim-task", "1")
     shop.cli.ok("join-team", agent="zoe")
     shop.ok("bob", "update-task", "1", "--status", "completed")
@@ -92,8 +95,9 @@ def test_an_edit_during_the_review_is_for_its_owner_and_its_reviewer(shop: Shop)
     shop.create("t", "--review-by", "mia")
     shop.ok("bob", "claim-task", "1")
     shop.write(shop.trees["bob"], "first", "1")
-    shop.ok("bob", "update-task", "1", "--status", "completed")
+    shop.ok("bob", "update-task", "1", "--status", "completed", "--result", "a long result " * 20)
     steps = "next: teams review-task task-1 --accept, or teams review-task task-1 --reject WHY"
+    assert f"(msg-1) ({steps.removeprefix('next: ')})" in shop.at("mia", "whoami").stderr
     assert steps in shop.ok("mia", "show-task", "1") and steps not in shop.ok("bob", "show-task", "1")
     edited = shop.cli("update-task", "1", "--append", "Count from 1.", agent="lea")
     assert "description changed (bob, mia are notified)" in edited.stdout

@@ -117,9 +117,11 @@ def lately(terminal: Terminal, by: str, now: datetime) -> int:
 
 
 def look(store: Store, team: Team, tell: Tell, resume: Resume) -> bool:
-    """Wake the clients in terminals of this machine that have mail, and notify others if that is in vain. Returns
-    whether any client is there. *tell* sends a member a notice with a uid and wakes it; *resume* resumes an agent that
-    `teams` keeps, if it rests and has mail.
+    """Wake the clients in terminals of this machine that have mail, and notify others if a client does not wake. Return
+    whether there is any client.
+
+    *tell* sends a member a notice with a uid and wakes it. *resume* resumes an agent that `teams` started, if it rests
+    and has mail.
     """
     anybody = False
     for terminal in terminals.all_of(store, team.name, []):

@@ -252,10 +252,6 @@ def make_directories(path: str, root: str) -> None:
 
     Above *root*, directories have the mode of the user's umask; from *root* on, they are for the user alone.
 
-    A directory that is there may be younger than the last time its parent was brought to the disk: another process
-    makes it just now, or was killed doing so. One with a lock file is older, since that is made afterwards.
-    Above *root* directories are made as the user's umask says, from *root* on for the user alone.
-
     Raises:
         StorageFailed: The system refused.
     """
