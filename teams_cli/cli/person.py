@@ -108,7 +108,7 @@ class PersonTerminal:
         self._write("Your response (or Enter to skip): ")
 
     def _count_down(self, left: float) -> None:
-        """Rewrite the line with the seconds left. What the person is typing stays where it is."""
+        """Rewrite the line with the seconds left. The text that the person is typing stays."""
         if self._out.isatty():
             self._write(f"\x1b7\x1b[2A\r\x1b[2K{_SECONDS.format(max(left, 0))}\x1b8")
 

@@ -58,8 +58,8 @@ def install(root: str, client: str, plugin: PluginCommands, files: Iterable[str]
     restore them.
 
     Raises:
-        StorageFailed: A command of the client failed, or the client does not list the plugin afterwards. What the
-            commands changed was undone, as far as the client can.
+        StorageFailed: A command of the client failed, or the client does not list the plugin afterwards. The
+            changes of its commands were undone, as far as the client can.
     """
     before = {path: _text(path) for path in files}
     try:

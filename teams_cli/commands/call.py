@@ -301,7 +301,7 @@ class Call:
         return bool(self._to_note)
 
     def note_told(self) -> list[errors.TeamsError]:
-        """Call the notes, once the answer is written. What can't be recorded is shown again."""
+        """Call the notes, once the answer is written. News that can't be recorded as shown is shown again."""
         problems = []
         while self._to_note:
             try:

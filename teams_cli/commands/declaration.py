@@ -177,8 +177,8 @@ class Command:
     """One command, for all faces.
 
     *run* takes a `Call` and the own parameters, and returns the document to answer with. Its help shows the *example*.
-    *traits* names the attributes below that are true. Whoever types a word of *also* is shown this command, or how to
-    write it. `word/ID` is a word with a task behind it, and `word/TO` a word with an agent and more behind it.
+    *traits* names the attributes below that are true. A user who types a word of *also* is shown this command, or how
+    to write it. `word/ID` is a word with a task behind it, and `word/TO` a word with an agent and more behind it.
     """
 
     group = ""

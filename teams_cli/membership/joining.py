@@ -58,7 +58,7 @@ def join(
 
 
 class _Wish:
-    """What a joining caller asks for; once admitted, also the member and its token."""
+    """The wishes of a caller that joins; once it is admitted, also the member and its token."""
 
     member: Member
     token = ""

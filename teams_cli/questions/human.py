@@ -43,7 +43,7 @@ def deferred_to(store: Store, draft: Question) -> list[str]:
 
 
 def in_line(store: Store, team: str) -> list[Question]:
-    """Return the questions that wait for the person, oldest first. Those whose asker is gone come last."""
+    """Return the questions that wait for the person, oldest first. Questions whose asker is gone come last."""
     waiting = [q for q in questions.all_of(store, team, []) if q.to == [HUMAN] and q.open]
     return sorted(waiting, key=lambda question: question.left_alone)
 

@@ -60,7 +60,7 @@ class AgentCrew:
         self._calls: dict[tuple[str, str], int] = {}
 
     def start(self) -> None:
-        """Start all agents that have no session. Those of an earlier attempt are called when there is work for them."""
+        """Start all agents that have no session. Agents of an earlier attempt are resumed when there is work."""
         for assigned in self.ours:
             if sessions.find(self.run.store, self.run.team, assigned.name) is None:
                 starting.run_agent(self.run.store, self.run.team, self.run.leader, self._request(assigned))

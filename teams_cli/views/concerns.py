@@ -38,7 +38,7 @@ _SESSION, _PAGE = "session", "page"
 """Kinds of records that many teams have none of. The modules for them are imported only if there are any."""
 _PAGES = 5
 _MOST = 20
-"""Messages that are shown at a time. Those that are left end the next wait."""
+"""Messages that are shown at a time. The others end the next wait."""
 _HELD = "held"
 """The kind of the fact that the caller owns a task."""
 
@@ -204,7 +204,7 @@ class Lookout:
 
     def look(self) -> Document:
         """Return what concerns the caller now and was not reported before; empty if nothing does. `next` is the command
-        that follows. What was reported is recorded only after the answer was shown.
+        that follows. The report is recorded only after the answer was shown.
         """
         try:
             team = teams.get(self.store, self.team)

@@ -40,9 +40,9 @@ some minutes.
 _ALSO = 0.5
 """The part of a reported silence after which other silent owners are reported with it, instead of a while later."""
 _ABSENT = 60.0
-"""Seconds after which the leader is told that all ready tasks are assigned to members that have not joined."""
+"""Seconds after which the leader is notified that all ready tasks are assigned to members that have not joined."""
 _IDLE = 300.0
-"""Seconds for which a member has had nothing to do when the leader is told."""
+"""Seconds for which a member has had nothing to do when the leader is notified."""
 
 
 class Leading:
@@ -61,7 +61,7 @@ class Leading:
         self.wanted = completed
 
     def present(self, told: set[str]) -> FactsByKey:
-        """Return all facts that hold now, except for `completed`. Those whose keys are in *told* were reported
+        """Return all facts that hold now, except for `completed`. Facts whose keys are in *told* were reported
         before.
         """
         facts: FactsByKey = {}
@@ -115,8 +115,8 @@ class Leading:
         return f"; unread mail: {listed(unread, _NAMED)}" if unread else ""
 
     def _lost(self, told: set[str]) -> FactsByKey:
-        """Return a fact for each silent member without a task. Others are left out: a message reports the loss of a
-        task, and the supervisor of an agent reports its end.
+        """Return a fact for each silent member without a task. A member that lost its task is left out, since a message
+        reports that, and so is an agent that `teams` started, since its supervisor reports its end.
         """
         facts: FactsByKey = {}
         busy = {task.owner for task in self._in_progress()}

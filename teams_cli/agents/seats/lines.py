@@ -272,8 +272,8 @@ def plain(data: bytes) -> str:
 
 
 class Typing:
-    """Records whether the input line of a client holds something that a person typed. What the terminal sends by itself
-    is not typed. Any key but Enter may fill the line, for example from the history.
+    """Records whether the input line of a client holds something that a person typed. Bytes that the terminal sends by
+    itself are not typed. Any key but Enter may fill the line, for example from the history.
     """
 
     def __init__(self) -> None:

@@ -54,8 +54,8 @@ def is_due(terminal: Terminal, state: str, unread: Sequence[int], now: datetime,
 
 
 def unreached(terminal: Terminal, state: str, unread: Sequence[int], now: datetime, again_after: float) -> list[int]:
-    """Return the numbers of the messages whose senders are to be notified, because the client is gone or was woken in
-    vain.
+    """Return the numbers of the messages whose senders are to be notified, because the client is gone or did not
+    wake.
     """
     untold = [number for number in unread if number > terminal.told_to]
     if state == GONE:

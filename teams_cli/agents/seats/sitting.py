@@ -1,5 +1,5 @@
 """Sitting down: how a client in a terminal becomes a member, and how it takes over from an agent that `teams` keeps.
-That agent rests while a person sits in its place, and then continues by itself.
+The agent rests while a person sits in its place, and then continues by itself.
 """
 
 from __future__ import annotations

@@ -228,7 +228,7 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
 
 
 def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> Landing:
-    """Open the pull request of a landing. Others check and merge it."""
+    """Open the pull request of a landing. People check and merge it on GitHub."""
     queueing.refuse_unwanted(team, landing)
     try:
         earlier = (one for one in landings.all_of(store, team.name, []) if one.task == landing.task)

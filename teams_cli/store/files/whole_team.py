@@ -122,7 +122,9 @@ def _put_back(root: str, team: str, trash: str, moved: list[str]) -> None:
 
 
 def empty(trash: str) -> None:
-    """Delete the directory into which a team was moved to be removed. What can't be deleted now only takes space."""
+    """Delete the directory into which a team was moved to be removed. A file that can't be deleted now only takes
+    space.
+    """
     import shutil
 
     shutil.rmtree(trash, ignore_errors=True)
