@@ -138,13 +138,14 @@ def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str,
 
 
 def and_wait(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any]:
-    """Add news for the caller to the answer, if some comes within *wait* seconds."""
+    """Add news for the caller to the answer, if some that asks for something comes within *wait* seconds."""
     from teams_cli.views import concerns, steps
+    from teams_cli.views.concerns import Wanted
 
     def find() -> Found:
-        again = steps.WAIT_A_WHILE
+        again, needed = steps.WAIT_A_WHILE, Wanted(needed=True)
         return concerns.wait(
-            call.store, call.team, call.known, wait, call.once_told, call.say, again=again, tend=call.tending()
+            call.store, call.team, call.known, wait, call.once_told, call.say, needed, again, call.tending()
         )
 
     return document | _unless_closed(call, lambda: _in_time(call, document, wait, find))

@@ -23,6 +23,8 @@ TASK_EDITED = "task-edited"
 """The task is assigned to the reader, who has not claimed it."""
 OWN_TASK_EDITED = "owned-task-edited"
 """The reader has the task, or reviews it."""
+REVIEW_ACCEPTED = "review-accepted"
+"""A task of the reader was accepted by its reviewer."""
 PLAN_PROPOSED = "plan-proposed"
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from teams_cli.teams.permission import Caller
 
 
+_QUIET = 300.0
+"""Seconds of silence after which an owner is no longer said to be at work."""
 _AGAIN = 1.0
 """Seconds until a task is looked at again that is assigned to a lost member and that this process may not free."""
 
@@ -162,9 +164,11 @@ def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str
     if task.status != IN_PROGRESS or task.owner == by.name or by.is_human or is_quiet:
         return
     seen = max(filter(None, (presence.load(store, team.name, task.owner or "").last_seen, task.claimed_at)), default="")
-    last = f": last seen {length(max(0.0, seconds_since(seen, store.now())))} ago" if seen else ""
+    silence = max(0.0, seconds_since(seen, store.now())) if seen else 0.0
+    works = "is" if silence < _QUIET else "may still be"
+    last = f": last seen {length(silence)} ago" if seen else ""
     raise errors.Conflict(
-        f"{task.owner} is at work on {task.id}{last}; nothing was changed",
+        f"{task.owner} {works} at work on {task.id}{last}; nothing was changed",
         f"To take it anyway, and notify {task.owner}: {command} --force",
     )
 

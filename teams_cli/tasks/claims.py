@@ -96,9 +96,10 @@ def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> Non
         taken = f"{task.id} is claimed by {task.owner}{asked}"
         raise errors.TaskClaimed(taken, "Claim another: teams claim-task --next")
     if task.status != "pending":
-        raise errors.WrongState(
-            f"{task.id} is {task.status}", f"Reopen it: teams update-task {task.id} --status pending"
-        )
+        again = "Claim another: teams claim-task --next"
+        if task.status in ("failed", "cancelled"):
+            again = f"Reopen it: teams update-task {task.id} --status pending"
+        raise errors.WrongState(f"{task.id} is {assigning.state_of(task)}", again)
     if task.attempts is not None:
         from teams_cli.tasks import attempts  # only tasks of runs count them
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors, text
+from teams_cli.messages import events
 from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import HUMAN
 from teams_cli.records.records import Owed, owing
@@ -184,7 +185,7 @@ def _accepted(store: Store, at: Standing, task: Task) -> list[Owed]:
     told = assigning.ready_notices(store, at.team, task)
     said = f"{at.name} accepted {task.id} ({task.title})"
     if task.owner and at.team.member(task.owner):
-        told.append(task.notice(task.owner, said, "review-accepted", "accepted", type="info", by=at.name))
+        told.append(task.notice(task.owner, said, events.REVIEW_ACCEPTED, "accepted", type="info", by=at.name))
     if at.team.leader not in (at.name, task.owner):
         result = tasks.after_colon(task, task.result)
         body = f"{task.id} ({task.title}) completed by {task.owner}, accepted by {at.name}{result}"

@@ -138,12 +138,13 @@ class Leading:
         return False
 
     def _loss(self, member: Member, since: str) -> Document | None:
-        """Return the fact that the member is silent. None if it lost a task because of that, which a message
-        reports.
+        """Return the fact that the member is silent. None if it lost a task meanwhile, because of its silence or
+        because somebody released the task: the leader knows.
         """
         name = member.agent_id
         for task in tasks.all_of(self.store, self.team.name, []):
-            if any(note.what == "expired" and note.owner == name and note.at >= since for note in task.notes):
+            losses = (note for note in task.notes if note.what in ("expired", "released") and note.owner == name)
+            if any(note.at >= since for note in losses):
                 return None
         text = f"{name}, who has no task, was silent for {leases.lease_seconds(self.team):g} s"
         return fact("lost", name, text, steps.WAIT_TO_LEAD)

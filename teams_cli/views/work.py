@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import errors, text
 from teams_cli.clock import seconds_since
 from teams_cli.membership import shutdowns
-from teams_cli.messages import messages
+from teams_cli.messages import events, messages
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import SYSTEM
 from teams_cli.questions import questions
@@ -225,13 +225,19 @@ def tell_blocked(store: Store, team: str, name: str, only_with_task: bool = True
 
 
 def can_wait(news: list[Message], expects_ends: bool) -> bool:
-    """Whether the messages ask nothing of the reader: each says that a task was completed, or, with *expects_ends*,
-    that a member agreed to shut down.
+    """Whether the messages ask nothing of the reader: each says that a task was completed or accepted, or, with
+    *expects_ends*, that a member agreed to shut down.
     """
-    from_system = [message for message in news if message.from_ == SYSTEM]
-    ends = [message for message in from_system if shutdowns.is_approval(message.about)]
-    completions = [m for m in from_system if m.type == "info" and (m.about or "").startswith("task-")]
-    return len(completions) == len(news) or (expects_ends and len(completions) + len(ends) == len(news))
+
+    def asks(message: Message) -> bool:
+        if message.from_ != SYSTEM:
+            return True
+        if expects_ends and shutdowns.is_approval(message.about):
+            return False
+        is_completion = message.type == "info" and (message.about or "").startswith("task-")
+        return not is_completion and message.event != events.REVIEW_ACCEPTED
+
+    return not any(map(asks, news))
 
 
 def expects_ends(store: Store, team_name: str, name: str) -> bool:

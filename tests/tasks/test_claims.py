@@ -48,8 +48,9 @@ def test_finished_tasks_are_not_claimed(team: Store) -> None:
     claims.claim(team, ALPHA, BOB, "1")
     changes.change_task(team, ALPHA, BOB, "1", Edit(status="completed"))
     for caller in (BOB, MIA):
-        with pytest.raises(WrongState):
+        with pytest.raises(WrongState) as refusal:
             claims.claim(team, ALPHA, caller, "1")
+        assert refusal.value.message == "task-1 is completed by bob"
     with pytest.raises(TaskNotFound):
         claims.claim(team, ALPHA, BOB, "2")
 

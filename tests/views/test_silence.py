@@ -79,6 +79,13 @@ def test_it_hears_once_of_a_member_that_is_lost_without_a_task(silence: Callable
     assert told(store) == []
 
 
+def test_it_does_not_hear_of_a_member_whose_task_it_released(silence: Callable[..., Store], clock: FakeClock) -> None:
+    store = silence([[]], members=(BOB,))
+    clock.advance(301)
+    assert claims.release(store, ALPHA, LEA, "1").owner is None
+    assert told(store) == []
+
+
 def reminded(store: Store) -> str:
     """The line for bob, noted as told when it is out."""
     return reminder(store, teams.get(store, ALPHA), "bob", lambda note: note()).text

@@ -69,12 +69,22 @@ def test_who_proposes_a_plan_may_wait_for_the_decision_with_it(cli: Cli) -> None
     found = ended(waiting)
     assert (found["id"], found["messages"][0]["message"]) == ("plan-2", "plan-2 was rejected by lea: why so?")
     revising = "propose-plan", "better", "--task", "1", "--revises", "2", "--wait", "60"
+    cli.ok("create-task", "two", "--for", "bob", "--review-by", "lea", agent="lea")
+    cli.ok("release-task", "1", agent="bob")
+    cli.ok("claim-task", "2", agent="bob")
+    cli.ok("update-task", "2", "--status", "completed", agent="bob")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("read-messages", agent="bob")
     waiting = cli.start(*revising, agent="bob")
     until(lambda: "plan-3" in cli("get-plans", "--open").stdout)
+    cli.ok("review-task", "2", "--accept", agent="lea")  # this alone does not end the wait
     cli.ok("approve-plan", "3", agent="lea")
     assert waiting.communicate()[0].decode().splitlines() == [
         "plan-3: proposed, from bob for task-1",
-        "msg-5",
+        "msg-7",
+        '[From agent "system"]:',
+        "| lea accepted task-2 (two)",
+        "msg-8",
         '[From agent "system"]:',
         "| plan-3 was approved by lea",
         "next: teams update-task task-1 --status completed --result RESULT --next --wait 540",
