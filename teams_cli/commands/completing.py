@@ -6,7 +6,6 @@ from contextlib import suppress
 
 from teams_cli import errors, extensions
 from teams_cli.commands.task_documents import to_document
-from teams_cli.names import id_of
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, settings
@@ -36,17 +35,32 @@ def landed_too(call: Call, task: Task, patience: float = 0) -> dict[str, Any]:
     return {**to_document(call, current), "lands": outcome}
 
 
-def note_completing(call: Call, task: str) -> None:
-    """Note that the caller, a member, is about to complete the task, so that it lands even if the command is killed."""
+def note_completing(call: Call, task_id: str) -> None:
+    """Note that the caller is about to complete the task, so that it lands even if the command is killed.
+
+    The note stands in the record of the caller, whose next claim queues the landing. If the human accepts the task, it
+    stands in the record of its owner.
+    """
     with suppress(errors.TeamsError):  # what refuses the caller says so when the task is changed
-        if by_itself(call) and call.load_team().member(call.agent):
-            presence.note_completing(call.store, call.team, call.agent, id_of(task, "task"))
+        if by_itself(call):
+            task = tasks.get(call.store, call.team, task_id)
+            if agent := _who_lands(call, task):
+                presence.note_completing(call.store, call.team, agent, task.id)
 
 
 def note_queued(call: Call, task: Task) -> None:
-    """Note that the landing of the task is queued, if it is the one that the caller was about to complete."""
-    if presence.load(call.store, call.team, call.agent).completing == task.id:
-        presence.note_completing(call.store, call.team, call.agent, None)
+    """Note that the landing of the task is queued, if `note_completing` noted that it was about to be completed."""
+    agent = _who_lands(call, task)
+    if agent and presence.load(call.store, call.team, agent).completing == task.id:
+        presence.note_completing(call.store, call.team, agent, None)
+
+
+def _who_lands(call: Call, task: Task) -> str | None:
+    """Return the member whose next claim queues the landing of the task if this command is killed; None if nobody's
+    does.
+    """
+    agent = task.owner if call.known.is_human else call.agent
+    return agent if agent and call.load_team().member(agent) else None
 
 
 def land_interrupted(call: Call, key: str) -> None:

@@ -189,7 +189,7 @@ def test_who_starts_the_lander(yard: Yard) -> None:
     assert len(faults) > 5 and not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("who", ["owner", "reviewer"])
+@pytest.mark.parametrize("who", ["owner", "reviewer", "human"])
 def test_who_is_killed_while_a_task_is_completed_has_it_landed_later(yard: Yard, who: str) -> None:
     """By its next claim, whatever it was about to do."""
     store = FileStore(str(yard.root))
@@ -199,6 +199,10 @@ def test_who_is_killed_while_a_task_is_completed_has_it_landed_later(yard: Yard,
         assert yard.play("lea", "update-task", "1", "--review-by", "max").status == 0
         assert yard.play("bob", *done).status == 0
         agent, done = "max", ("review-task", "1", "--accept")
+    if who == "human":
+        assert yard.play("lea", "update-task", "1", "--review-by", "human").status == 0
+        assert yard.play("bob", *done).status == 0
+        agent, done = "human", ("review-task", "1", "--accept")
     yard.keep()
     with yard.without_lander():
         plain = yard.play(agent, *done)
@@ -211,7 +215,7 @@ def test_who_is_killed_while_a_task_is_completed_has_it_landed_later(yard: Yard,
             if tasks.get(store, ALPHA, "1").status != "completed":
                 continue
         completed += 1
-        again = yard.play(agent, "claim-task", "--next")
+        again = yard.play("bob" if who == "human" else agent, "claim-task", "--next")
         yard.settle()
         if [one.state for one in yard.landings()] != ["landed"]:
             wrong.append(f"kill at call {nth}, {plain.calls[nth - 1]}: completed, and not landed: {again}")
