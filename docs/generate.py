@@ -14,7 +14,8 @@ from teams_cli import commands
 from teams_cli.cli.guide import told_of
 from teams_cli.commands.declaration import AS, JSON, ROOT, STORE, TEAM, Command, Parameter
 from teams_cli.extensions.exchange import schemas
-from teams_cli.teams.settings import SETTINGS, Setting
+from teams_cli.teams import settings
+from teams_cli.teams.settings import Setting
 
 DIRECTORY = Path(__file__).parent
 _FOOT = "\n[All pages](README.md)\n"
@@ -101,7 +102,7 @@ def _meaning(parameter: Parameter) -> str:
 
 def _settings() -> str:
     rows = []
-    for key, setting in SETTINGS.items():
+    for key, setting in settings.every().items():
         default = _OF_THE_MACHINE.get(key) or str(setting.default) or "none"
         rows.append(f"| `{key}` | {default} | {_values(setting)} | {setting.help} |\n")
     return _SETTINGS + "".join(rows) + _FOOT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli import extensions
 from teams_cli.agents import budgets, outputs, sessions
 from teams_cli.agents.seats import terminals
 from teams_cli.membership import shutdowns
@@ -32,6 +33,7 @@ IN_A_TEAM: tuple[Kind[Any], ...] = (
     terminals.TERMINAL,
     runs.RUN,
     pages.PAGE,
+    *extensions.kinds(),
 )
 """The kinds in a team besides its own record, which is written last and read first."""
 

@@ -164,13 +164,13 @@ def _workflows(call: Call) -> Offers:
 
 
 def _settings(call: Call) -> Offers:
-    from teams_cli.teams.settings import SETTINGS
+    from teams_cli.teams import settings
 
-    return [(key, setting.help) for key, setting in SETTINGS.items()]
+    return [(key, setting.help) for key, setting in settings.every().items()]
 
 
 def _choices_of(before: list[str]) -> Offers:
-    from teams_cli.teams.settings import SETTINGS
+    from teams_cli.teams import settings
 
-    setting = next((SETTINGS[word] for word in before if word in SETTINGS), None)
+    setting = next(filter(None, map(settings.find, before)), None)
     return [(choice, "") for choice in setting.choices] if setting else []

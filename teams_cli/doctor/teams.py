@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from teams_cli import kinds
+from teams_cli import extensions, kinds
 from teams_cli.agents import ending, isolation, worktrees
 from teams_cli.agents.seats import sitting
 from teams_cli.agents.sessions import SESSION
 from teams_cli.messages.inboxes import INBOX, hold_to_log
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.store.contract import Store
-from teams_cli.tasks import landings, leases, tasks
+from teams_cli.tasks import leases, tasks
 from teams_cli.tasks.tasks import TASK, Task
-from teams_cli.teams import opencode_rules, presence, roles, teams
+from teams_cli.teams import opencode_rules, roles, teams
 from teams_cli.teams.teams import Team
 from teams_cli.views import agents, course
 from teams_cli.workflows import ordering
@@ -112,7 +112,8 @@ def _team(store: Store, team: Team, fix: bool) -> Iterator[Finding]:
     yield from _readers(store, team.name, fix)
     yield from _blockers(team.name, by_id)
     yield from _claims(store, team, by_id, fix)
-    yield from _unlanded(store, team, by_id)
+    for check in extensions.checks():
+        yield from check(store, team, fix)
     yield from _worktrees(store, team)
     yield from _isolation(store, team)
     for row in agents.agent_rows(store, team, []) if team.state == "active" else []:
@@ -220,15 +221,6 @@ def _claims(store: Store, team: Team, known: dict[str, Task], fix: bool) -> Iter
                 leases.release_if_over(store, team, task.id)
             what = f"the claim on {task.id} is over: {reason}"
             yield _finding(team.name, "fixed" if fix else "warning", what, "" if fix else "The next look releases it.")
-
-
-def _unlanded(store: Store, team: Team, known: dict[str, Task]) -> Iterator[Finding]:
-    """Yield a finding for each completed task whose landing was not queued, because its command was killed."""
-    for agent, _ in store.scan(team.name, presence.AGENT, []):
-        task = known.get(agent.completing or "")
-        if task and task.status == "completed" and landings.last_of(store, team.name, task.id) is None:
-            what = f"{task.id} is completed, but it was not queued to land: the command was killed"
-            yield _finding(team.name, "warning", what, f"teams land {task.id}")
 
 
 def _finding(team: str, level: str, what: str, remedy: str) -> Finding:

@@ -17,24 +17,39 @@ if TYPE_CHECKING:
 
 
 class Extension:
-    """The table of one extension. Each value in it names a module of the extension's folder, or `module:name`.
+    """The table of one extension: what it brings. Places are written as `module` or `module:name`, in its folder.
 
-    *commands* has the module that declares each command, in that module's table `COMMANDS`. *kinds* has the kinds of
-    record that the extension keeps in a team. *provides* has the functions that the core calls by name if they are
-    there. *clients* has the clients that the extension can start, by name.
+    * *commands*: the module that declares each command, in that module's table `COMMANDS`.
+    * *rights*: who may run each of these commands: `everybody`, `members`, `workers` or `leaders` for commands that
+      change something, `reads` for commands that only look.
+    * *kinds*: the kinds of record that the extension keeps in a team.
+    * *settings*: the settings of teams, each a `Setting`.
+    * *checks*: functions `(store, team, fix)` that yield what `teams doctor` finds in a team.
+    * *after*: functions `(store, team, entry)` in the module `after`, which are called after a change of the team, by
+      the change: `what` of its entry in the history, such as `task completed`; `*` stands for all changes.
+    * *clients*: the clients that the extension can start.
+    * *provides*: functions that the core calls by their name if they are there.
     """
 
     def __init__(
         self,
         commands: Mapping[str, str] | None = None,
+        rights: Mapping[str, str] | None = None,
         kinds: Sequence[str] = (),
-        provides: Mapping[str, str] | None = None,
+        settings: Mapping[str, str] | None = None,
+        checks: Sequence[str] = (),
+        after: Mapping[str, str] | None = None,
         clients: Mapping[str, str] | None = None,
+        provides: Mapping[str, str] | None = None,
     ) -> None:
         self.commands = commands or {}
+        self.rights = rights or {}
         self.kinds = kinds
-        self.provides = provides or {}
+        self.settings = settings or {}
+        self.checks = checks
+        self.after = after or {}
         self.clients = clients or {}
+        self.provides = provides or {}
 
 
 BROUGHT_BY = {
@@ -79,9 +94,46 @@ def refuse_missing(command: str) -> None:
         raise _missing(f"`teams {command}`", BROUGHT_BY[command])
 
 
+def right(command: str) -> str | None:
+    """Return who may run the command, in the words of `Extension`; None if no extension says so."""
+    return next((table.rights[command] for table in every().values() if command in table.rights), None)
+
+
+def rights() -> dict[str, str]:
+    """Return who may run each command of the extensions, in the words of `Extension`."""
+    return {command: right for table in every().values() for command, right in table.rights.items()}
+
+
 def kinds() -> list[Any]:
     """Return the kinds of record that extensions keep in a team."""
     return [_named(place, f"{name}.") for name, extension in every().items() for place in extension.kinds]
+
+
+def settings() -> dict[str, Any]:
+    """Return the settings that extensions bring, by their keys."""
+    return {
+        key: _named(place, f"{name}.")
+        for name, extension in every().items()
+        for key, place in extension.settings.items()
+    }
+
+
+def checks() -> list[Callable[..., Any]]:
+    """Return the functions with which extensions examine a team for `teams doctor`."""
+    return [_named(place, f"{name}.") for name, extension in every().items() for place in extension.checks]
+
+
+def after(what: str) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield the functions to call after a change of a team, each with its extension. *what* is the change, as the
+    history names it.
+
+    The tables of extensions without a module `after` are not loaded, because every change comes here.
+    """
+    names = [entry.name for entry in os.scandir(__path__[0]) if os.path.exists(f"{entry.path}/after.py")]
+    for name in sorted(names):
+        for change, function in every()[name].after.items():
+            if change in (what, "*"):
+                yield name, _named(f"after:{function}", f"{name}.")
 
 
 def clients() -> list[str]:

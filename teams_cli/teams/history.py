@@ -4,8 +4,9 @@ anything.
 
 from __future__ import annotations
 
-from teams_cli import errors
+from teams_cli import errors, extensions
 from teams_cli.clock import parse_rfc3339, seconds_in
+from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
 from teams_cli.teams import teams
 
@@ -17,12 +18,26 @@ if TYPE_CHECKING:
 
 
 def note(store: Store, team: str, actor: str, what: str, **details: Any) -> None:
-    """Note a change after it was made; errors are ignored. *what* is the operation in the past tense."""
-    said = {key: value for key, value in details.items() if value not in (None, "", [])}
+    """Note a change after it was made, and call the functions of extensions that act after it; errors are ignored.
+    *what* is the operation in the past tense.
+    """
+    given = {key: value for key, value in details.items() if value not in (None, "", [])}
     try:
-        store.journal(team, {"at": teams.now(store), "actor": actor, "what": what, **said})
+        entry = {"at": teams.now(store), "actor": actor, "what": what, **given}
+        store.journal(team, entry)
+        for extension, act in extensions.after(what):
+            _call(store, team, entry, extension, act)
     except errors.TeamsError:  # the time is that of a server, which went away
         return
+
+
+def _call(store: Store, team: str, entry: dict[str, Any], extension: str, act: Callable[..., object]) -> None:
+    """Call a function of an extension. If it fails, the change stands, and the history has the failure."""
+    try:
+        act(store, team, entry)
+    except Exception as failure:  # whatever it is: the change was acknowledged
+        details = {"extension": extension, "after": entry["what"], "error": f"{type(failure).__name__}: {failure}"}
+        store.journal(team, {"at": teams.now(store), "actor": SYSTEM, "what": "extension failed", **details})
 
 
 _OLDER = 100

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import errors
+from teams_cli import errors, extensions
 from teams_cli.names import HUMAN
 from teams_cli.teams.teams import LEADER, MANAGER, MEMBER, Member, Team
 
@@ -227,6 +227,8 @@ _READS = {
     "whoami",
 }
 """The commands that only look, which everybody may, members or not, also in a closed team."""
+_BY_WORD = {"everybody": EVERYBODY, "members": MEMBERS, "workers": WORKERS, "leaders": LEADERS, "reads": EVERYBODY}
+"""The roles that the tables of extensions mean."""
 
 
 def may(operation: str) -> tuple[str, ...]:
@@ -237,14 +239,16 @@ def may(operation: str) -> tuple[str, ...]:
     """
     if operation in _READS:
         return EVERYBODY
-    if operation not in _CHANGES:
-        raise LookupError(f"no rights are declared for {operation!r}")
-    return _CHANGES[operation]
+    if operation in _CHANGES:
+        return _CHANGES[operation]
+    if right := extensions.right(operation):
+        return _BY_WORD[right]
+    raise LookupError(f"no rights are declared for {operation!r}")
 
 
 def in_closed_teams(operation: str) -> bool:
     """Whether the operation is possible in a closed team."""
-    return operation in _IN_CLOSED_TEAMS or operation in _READS
+    return operation in _IN_CLOSED_TEAMS or operation in _READS or extensions.right(operation) == "reads"
 
 
 def instead(operation: str) -> str:
@@ -254,9 +258,9 @@ def instead(operation: str) -> str:
 
 def is_change(name: str) -> bool:
     """Whether the command of that name changes something, so that it needs a right."""
-    return name in _CHANGES
+    return name in _CHANGES or extensions.right(name) not in (None, "reads")
 
 
 def operations() -> list[str]:
     """Return the names of all operations, sorted."""
-    return sorted({*_CHANGES, *_READS})
+    return sorted({*_CHANGES, *_READS, *extensions.rights()})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import errors, text
+from teams_cli import errors, extensions, text
 from teams_cli.clock import seconds_in
 from teams_cli.names import HUMAN, check_name
 from teams_cli.records.records import Owed, owing
@@ -98,7 +98,7 @@ WORKTREE_KEPT = "worktree.keptFor"
 OFF = "off"
 _MAX_TEXT = 4 * 1024
 
-SETTINGS = {
+SETTINGS: dict[str, Setting] = {
     "staleAfterSeconds": Setting(
         SILENCE,
         "seconds without a sign of life after which a claim expires and an agent counts as stale",
@@ -155,33 +155,6 @@ SETTINGS = {
     "checkTimeout": Setting(
         1800, "how long the check of a task may take, in seconds", seconds=True, least=1, most=86400
     ),
-    "landing": Setting(
-        "asked",
-        "when work lands: only after `teams land`, or also when its task is completed",
-        choices=("asked", "completed"),
-    ),
-    "landingCheck": Setting("", "a check that every landing must pass, besides the task's own check", prose=True),
-    "landingTogether": Setting(
-        1, "how many small, independent branches are at most checked together", least=1, most=100
-    ),
-    "landingOrder": Setting(
-        "conflicts",
-        "which queued branch lands first: the one with the fewest conflicts (`conflicts`), or the most urgent, then"
-        " oldest (`priority`)",
-        choices=("conflicts", "priority"),
-    ),
-    "landingVia": Setting(
-        "merge",
-        "how work lands: `merge` it here, or push it and open a pull request with `gh` (`pr`)",
-        choices=("merge", "pr"),
-        of_person=True,
-    ),
-    "landingComments": Setting(
-        "off",
-        "whether an issue on GitHub gets a comment when the work of its task has landed",
-        choices=("off", "on"),
-        of_person=True,
-    ),
     "max_depth": Setting(3, "how many levels deep agents may start agents", least=0, most=100),
     "ack_timeout": Setting(
         600,
@@ -234,17 +207,27 @@ SETTINGS = {
 }
 
 
+def every() -> dict[str, Setting]:
+    """Return all settings by their keys: those of the core, then those of extensions."""
+    return {**SETTINGS, **extensions.settings()}
+
+
+def find(key: str) -> Setting | None:
+    """Return the setting of that name; None if there is none. Extensions are asked only for what the core lacks."""
+    return SETTINGS.get(key) or extensions.settings().get(key)
+
+
 def known(key: str) -> Setting:
     """Return the setting of that name.
 
     Raises:
         InvalidValue: There is none; the hint names those that there are.
     """
-    if key not in SETTINGS:
-        meant = next((name for name in SETTINGS if _plain(name) == _plain(key)), None)
-        hint = f"Did you mean {meant}?" if meant else f"Settings: {', '.join(SETTINGS)}."
-        raise errors.InvalidValue(f"there is no setting {key!r}", hint)
-    return SETTINGS[key]
+    if found := find(key):
+        return found
+    meant = next((name for name in every() if _plain(name) == _plain(key)), None)
+    hint = f"Did you mean {meant}?" if meant else f"Settings: {', '.join(every())}."
+    raise errors.InvalidValue(f"there is no setting {key!r}", hint)
 
 
 def _plain(key: str) -> str:
@@ -253,12 +236,13 @@ def _plain(key: str) -> str:
 
 def known_of_person(key: str) -> bool:
     """Whether only the person may change the setting."""
-    return key in SETTINGS and SETTINGS[key].of_person
+    found = find(key)
+    return found is not None and found.of_person
 
 
 def lands_by_itself(team: Team) -> bool:
-    """Whether completed tasks are queued to land at once."""
-    return value(team, "landing") == "completed"
+    """Whether completed tasks are queued to land at once. The setting belongs to the extension for landing."""
+    return team.settings.get("landing") == "completed"
 
 
 def refuse_persons(key: str, caller: Caller) -> None:
@@ -307,7 +291,7 @@ def _told(team: Team, by: str) -> list[Owed]:
 
 def value(team: Team, key: str) -> Value:
     """Return the team's value of a setting, or its default."""
-    return team.settings.get(key, SETTINGS[key].default)
+    return team.settings[key] if key in team.settings else known(key).default
 
 
 def of_user(config: Config) -> dict[str, Value]:
@@ -329,7 +313,7 @@ def _of_user(key: str, value: Value) -> Value:
 def effective(team: Team | None, config: Config) -> list[dict[str, Any]]:
     """Return each setting with its value and source: `team`, `user` or `default`."""
     rows = []
-    for key, setting in SETTINGS.items():
+    for key, setting in every().items():
         row: dict[str, Any] = {"key": key, "value": setting.default, "source": "default", "help": setting.help}
         if team and key in team.settings:
             row.update(value=team.settings[key], source="team")

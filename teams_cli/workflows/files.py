@@ -53,7 +53,7 @@ def massgen_keys(document: dict[str, Any]) -> Iterator[Problem]:
             yield ("agents", index, *place), counterparts.get(place, _NO_COUNTERPART).format(value)
     for place, value in _leaves(document.get("orchestrator"), ()):
         written = str(value).lower() if isinstance(value, bool) else value
-        is_ours = place[:-1] == ("coordination",) and place[-1] in settings.SETTINGS
+        is_ours = place[:-1] == ("coordination",) and settings.find(str(place[-1])) is not None
         setting = f"write `settings: {{{place[-1]}: {written}}}`" if is_ours else _NO_COUNTERPART
         yield ("orchestrator", *place), _OF_ALL.get(place, setting)
     for key in document.keys() - {"agents", "orchestrator"}:

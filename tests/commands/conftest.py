@@ -46,6 +46,7 @@ def changed_program(top: Path, added: dict[str, str], changed: dict[str, Edits])
     shutil.copytree(Path(teams_cli.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     for path, text in added.items():
         assert not (package / path).exists()
+        (package / path).parent.mkdir(exist_ok=True)
         (package / path).write_text(text)
     for path, edits in changed.items():
         if path.startswith("extensions/http") and "http" not in extensions.every():

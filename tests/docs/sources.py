@@ -10,7 +10,7 @@ from pathlib import Path
 
 from teams_cli import commands, errors
 from teams_cli.cli import guide
-from teams_cli.teams.settings import SETTINGS
+from teams_cli.teams import settings
 from tests.docs.pages import CHECKOUT
 
 PROGRAM = CHECKOUT / "teams_cli"
@@ -36,7 +36,7 @@ def help_texts() -> Iterator[str]:
 
 
 def setting_texts() -> Iterator[str]:
-    for setting in SETTINGS.values():
+    for setting in settings.every().values():
         yield setting.help
 
 

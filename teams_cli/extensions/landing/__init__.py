@@ -4,6 +4,15 @@ from teams_cli.extensions import Extension
 
 EXTENSION = Extension(
     commands={"land": "commands", "get-landings": "commands"},
+    settings={
+        "landing": "settings:WHEN",
+        "landingCheck": "settings:CHECK",
+        "landingTogether": "settings:TOGETHER",
+        "landingOrder": "settings:ORDER",
+        "landingVia": "settings:VIA",
+        "landingComments": "settings:COMMENTS",
+    },
+    checks=("examination:unqueued",),
     provides={
         "land a completed task": "commands:follow",
         "land the queue": "lander:start",

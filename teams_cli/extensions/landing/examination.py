@@ -1,0 +1,23 @@
+"""What `teams doctor` finds out about the landings of a team."""
+
+from __future__ import annotations
+
+from teams_cli.tasks import landings, tasks
+from teams_cli.teams import presence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from teams_cli.store.contract import Finding, Store
+    from teams_cli.teams.teams import Team
+
+
+def unqueued(store: Store, team: Team, fix: bool) -> Iterator[Finding]:
+    """Yield a finding for each completed task whose landing was not queued, because its command was killed."""
+    known = {task.id: task for task in tasks.all_of(store, team.name, [])}
+    for agent, _ in store.scan(team.name, presence.AGENT, []):
+        task = known.get(agent.completing or "")
+        if task and task.status == "completed" and landings.last_of(store, team.name, task.id) is None:
+            what = f"{task.id} is completed, but it was not queued to land: the command was killed"
+            yield {"level": "warning", "where": f"team {team.name}", "what": what, "remedy": f"teams land {task.id}"}
