@@ -24,25 +24,26 @@ from teams_cli.tasks.creating import Planned
 from teams_cli.teams import pages, role_definitions, roles, settings, teams
 from teams_cli.teams.config import Config
 from teams_cli.teams.permission import Caller, require
+from teams_cli.teams.teams import Team
 from teams_cli.workflows import roster as rosters
 from teams_cli.workflows.roster import ListedTask, MemberTemplate, Roster
 
-_LEADER = "lead"
+_DEFAULT_LEADER = "lead"
 _PROMPT = """\
 You are {name}{kind} in the team {team}. Work as a member of it: do what the line `next:` of `teams brief` says."""
-_LOOK = "teams brief"
+_SHELL_PROMPT = "teams brief"
 """The prompt for an agent that is a shell."""
-_FOR = "Your purpose: "
-_AGAIN = "The team is up again. Continue your work: teams brief"
-_DOWN = "the team was taken down"
-_PATIENCE = 60.0
+_RESUMED = "The team is up again. Continue your work: teams brief"
+_LOCK_TIMEOUT = 60.0
+"""Seconds to wait for another process that brings up the same team."""
 
 
 def up(
     store: Store, caller: Caller | None, path: str, config: Config, environ: Mapping[str, str], name: str = ""
 ) -> dict[str, Any]:
     """Bring up the team of the roster in the file *path*, or resume it. Members with a harness are started, and the
-    others are expected.
+    others are expected. *name* is that of the team, or "" for the one in the roster. If *caller* is None, the leader
+    acts.
 
     Existing members, pages and tasks stay as they are. If this is interrupted, repeating it does the rest.
 
@@ -53,30 +54,33 @@ def up(
     """
     roster = rosters.read(path)
     name = name or roster.name
-    with _alone(store, name):
-        leader = teams.get(store, name).leader if name in store.teams() else roster.leader or _LEADER
-        return _Rise(store, caller or Caller(leader, config=config), path, environ, name, roster).rise()
+    with _locked(store, name):
+        if caller is None:
+            leader = teams.get(store, name).leader if name in store.teams() else roster.leader or _DEFAULT_LEADER
+            caller = Caller(leader, config=config)
+        return _Launch(store, caller, path, environ, name, roster).bring_up()
 
 
 @contextmanager
-def _alone(store: Store, team: str) -> Iterator[None]:
+def _locked(store: Store, team: str) -> Iterator[None]:
     """Keep other processes of this machine from bringing up the team during a `with` block, because two would create
     everything twice. If another process is doing it, wait until it has finished.
     """
     disk.make_directories(f"{store.root}/rosters", store.root)
-    lock = FileLock(f"{store.root}/rosters/{team}.lock", _PATIENCE, mode=0o600)
+    lock = FileLock(f"{store.root}/rosters/{team}.lock", _LOCK_TIMEOUT, mode=0o600)
     try:
         lock.acquire()
     except Timeout:
-        busy = f"another `teams up` of {team} has run for {_PATIENCE:g} seconds"
-        raise errors.Busy(busy, "Wait for it, then repeat.") from None
+        raise errors.Busy(
+            f"another `teams up` of {team} has run for {_LOCK_TIMEOUT:g} seconds", "Wait for it, then repeat."
+        ) from None
     try:
         yield
     finally:
         lock.release()
 
 
-class _Rise:
+class _Launch:
     """Brings up the roster in the file *path* as the *team*. Agents inherit *environ*."""
 
     def __init__(
@@ -91,36 +95,43 @@ class _Rise:
         self.descriptions = rosters.descriptions(path)
         self.templates = rosters.tasks_of(self.roster, path)
 
-    def rise(self) -> dict[str, Any]:
+    def bring_up(self) -> dict[str, Any]:
         """Create or resume the team, and add the parts of the roster that it does not have yet."""
-        created = self._open()
+        is_created = self._create_or_reopen_team()
         require(self.store, self.team, self.caller, "up")
         if self.roster.rules is not None:
             settings.change(self.store, self.team, self.caller, settings.RULES, self.roster.rules)
-        for member in self.roster.members:  # an undefined role may be described in an agent's file
-            team = teams.get(self.store, self.team)
-            if roles.role_for(member.role, team, self.caller.config) is None and member.role in self.descriptions:
-                about = self.descriptions[member.role]
-                role_definitions.define(self.store, self.team, self.caller, member.role, description=about)
-            roles.known_role(member.role, teams.get(self.store, self.team), self.caller.config)
-        missing = [key for key in self.roster.pages if pages.find(self.store, self.team, key) is None]
-        for key in missing:  # a page that the team has changed since is left alone
+        self._define_roles()
+        missing_pages = [key for key in self.roster.pages if pages.find(self.store, self.team, key) is None]
+        for key in missing_pages:  # a page that the team has changed since is left alone
             pages.share(self.store, self.team, self.caller, key, self.roster.pages[key], 0)
-        made = self._create_tasks()
-        members = [self._member(member) for member in self.roster.members]
+        task_ids = self._create_tasks()
+        members = [self._bring_up_member(member) for member in self.roster.members]
         return {
             "team": self.team,
-            "leader": teams.get(self.store, self.team).leader,
-            "created": created,
+            "leader": self._load_team().leader,
+            "created": is_created,
             "members": members,
-            "pages": missing,
-            "tasks": made,
+            "pages": missing_pages,
+            "tasks": task_ids,
         }
 
-    def _open(self) -> bool:
+    def _load_team(self) -> Team:
+        return teams.get(self.store, self.team)
+
+    def _define_roles(self) -> None:
+        """Define the roles that only an agent's file describes, and refuse roles that nothing describes."""
+        for member in self.roster.members:
+            description = self.descriptions.get(member.role)
+            role = roles.role_for(member.role, self._load_team(), self.caller.config)
+            if role is None and description is not None:
+                role_definitions.define(self.store, self.team, self.caller, member.role, description=description)
+            roles.known_role(member.role, self._load_team(), self.caller.config)
+
+    def _create_or_reopen_team(self) -> bool:
         """Create the team, or open it again. Return whether it was created now."""
         if self.team not in self.store.teams():
-            leader = self.roster.leader or ("" if self.caller.is_human else self.caller.name) or _LEADER
+            leader = self.roster.leader or ("" if self.caller.is_human else self.caller.name) or _DEFAULT_LEADER
             if not self.caller.is_human and leader != self.caller.name:
                 raise errors.NotAllowed(
                     f"{self.caller.name} does not lead {self.team}: {self.path} names {leader}",
@@ -128,90 +139,100 @@ class _Rise:
                 )
             joining.spawn_team(self.store, self.team, Caller(leader, config=self.caller.config))
             return True
-        if teams.get(self.store, self.team).state == "closed":
+        if self._load_team().state == "closed":
             closing.restore(self.store, self.team, self.caller)
         return False
 
     def _create_tasks(self) -> list[str]:
-        there = {task.step: task.id for task in tasks.all_of(self.store, self.team, []) if task.step}
+        """Create the tasks of the roster that the team does not have yet, and return their ids."""
+        existing = {task.step: task.id for task in tasks.all_of(self.store, self.team, []) if task.step}
         planned = []
         for template in self.templates:
-            if template.id not in there:
+            if template.id not in existing:
                 task = creating.of_template(self.team, template, os.path.dirname(self.path)).having(step=template.id)
-                blockers = [there.get(key, key) for key in template.blocked_by]
+                blockers = [existing.get(key, key) for key in template.blocked_by]
                 keep_for, after = None, []
                 if isinstance(template, ListedTask):  # the tasks of a workflow are for nobody
-                    keep_for, after = template.keep_for, [there.get(key, key) for key in template.after]
+                    keep_for, after = template.keep_for, [existing.get(key, key) for key in template.after]
                 planned.append(Planned(template.id, task, blockers, keep_for, after))
-        made = creating.create_all(self.store, self.team, self.caller, planned) if planned else []
-        return [task.id for task in made]
+        created = creating.create_all(self.store, self.team, self.caller, planned) if planned else []
+        return [task.id for task in created]
 
-    def _member(self, member: MemberTemplate) -> dict[str, Any]:
+    def _bring_up_member(self, template: MemberTemplate) -> dict[str, Any]:
         """Start, resume or expect a member, and return its state. The member keeps the role that it has; if the roster
         names another, that is in `said`.
         """
-        role = roles.known_role(member.role, teams.get(self.store, self.team), self.caller.config)
-        state = self._state(member, role)
-        present = teams.get(self.store, self.team).member(member.name)
-        now = present.role if present else role
-        return {"name": member.name, "role": now, "state": state, **({} if now == role else {"said": role})}
+        listed_role = roles.known_role(template.role, self._load_team(), self.caller.config)
+        state = self._start_or_expect(template, listed_role)
+        member = self._load_team().member(template.name)
+        role = member.role if member else listed_role
+        row = {"name": template.name, "role": role, "state": state}
+        if role != listed_role:
+            row["said"] = listed_role
+        return row
 
-    def _state(self, member: MemberTemplate, role: str) -> str:
-        team = teams.get(self.store, self.team)
-        session = ending.current(self.store, self.team, member.name)
+    def _start_or_expect(self, template: MemberTemplate, role: str) -> str:
+        """Start or resume a member with a harness, add any other to the team, and return the member's state."""
+        team = self._load_team()
+        session = ending.current(self.store, self.team, template.name)
         if session is not None:
             if not session.ended:
                 return "running"
-            return self._resumed(session, member.model) if member.harness else "done"
-        if member.name == team.leader:
+            if not template.harness or session.outcome == "completed":  # mail resumes an agent that is done
+                return "done"
+            self._resume(session, template.model)
+            return "resumed"
+        if template.name == team.leader:
             return "leads"
-        there = team.member(member.name) is not None
-        if member.harness and not there:
-            starting.run_agent(self.store, self.team, self.caller, self._request(member, role))
+        is_member = team.member(template.name) is not None
+        if template.harness and not is_member:
+            starting.run_agent(self.store, self.team, self.caller, self._start_request(template, role))
             return "started"
-        if not there:
-            joining.join(self.store, self.team, Caller(member.name, config=self.caller.config), role)
-        if about := self._about(member):
-            messages.notify(self.store, self.team, member.name, about, f"roster-{member.name}", "info", event="roster")
-        return "here" if there else "expected"
+        if not is_member:
+            joining.join(self.store, self.team, Caller(template.name, config=self.caller.config), role)
+        if purpose := self._purpose(template):
+            notice = f"Your purpose: {purpose}"
+            uid = f"roster-{template.name}"
+            messages.notify(self.store, self.team, template.name, notice, uid, "info", event="roster")
+        return "here" if is_member else "expected"
 
-    def _about(self, member: MemberTemplate) -> str:
-        """Return the sentence about the member's purpose; "" if no agent's file describes it."""
-        purpose = self.descriptions.get(member.name) or self.descriptions.get(member.role)
-        return f"{_FOR}{purpose}" if purpose else ""
+    def _purpose(self, template: MemberTemplate) -> str:
+        """Return the member's purpose; "" if no agent's file describes it."""
+        return self.descriptions.get(template.name) or self.descriptions.get(template.role) or ""
 
-    def _request(self, member: MemberTemplate, role: str) -> StartRequest:
-        about = self._about(member)
-        kind = f" ({role})" if role not in roles.BUILT_IN else ""
-        asked = _PROMPT.format(name=member.name, kind=kind, team=self.team) + (f"\n{about}" if about else "")
-        prompt = member.prompt or (_LOOK if member.harness == SHELL else asked)
+    def _start_request(self, template: MemberTemplate, role: str) -> StartRequest:
+        purpose = self._purpose(template)
+        if template.prompt or template.harness == SHELL:
+            prompt = template.prompt or _SHELL_PROMPT
+        else:
+            kind = f" ({role})" if role not in roles.BUILT_IN else ""
+            prompt = _PROMPT.format(name=template.name, kind=kind, team=self.team)
+            if purpose:
+                prompt += f"\nYour purpose: {purpose}"
         return StartRequest(
             prompt,
-            agent=member.name,
-            description=about.removeprefix(_FOR)[:100] or None,
-            harness=member.harness,
-            model=member.model,
+            agent=template.name,
+            description=purpose[:100] or None,
+            harness=template.harness,
+            model=template.model,
             type=role,
-            worktree=member.worktree,
-            permissions=member.permissions,
+            worktree=template.worktree,
+            permissions=template.permissions,
             directory=os.path.dirname(self.path),
             environ=self.environ,
         )
 
-    def _resumed(self, session: Session, model: str | None) -> str:
-        """Resume an agent that `down` stopped, with the *model* of the roster, and return its state. An agent that is
-        done is left alone, because mail resumes it.
+    def _resume(self, session: Session, model: str | None) -> None:
+        """Resume an agent that `down` stopped, with the *model* of the roster: record that it is done, and send it a
+        message, which resumes it.
         """
-        if session.outcome == "completed":
-            return "done"
 
-        def unstopped(session: Session) -> Session:
-            ended = {"stop_asked": None, "failure": None, "pause_asked": None}
-            return session.having(outcome="completed", state="done", model=model or session.model, **ended)
+        def as_done(session: Session) -> Session:
+            cleared = {"stop_asked": None, "failure": None, "pause_asked": None}
+            return session.having(outcome="completed", state="done", model=model or session.model, **cleared)
 
-        update(self.store, self.team, SESSION, session.agent, unstopped)
-        messages.send(self.store, self.team, self.caller, session.agent, _AGAIN)
-        return "resumed"
+        update(self.store, self.team, SESSION, session.agent, as_done)
+        messages.send(self.store, self.team, self.caller, session.agent, _RESUMED)
 
 
 def down(
@@ -238,7 +259,9 @@ def down(
         if not session.ended:
             interrupting.stop(store, team.name, caller, session.agent)
             stopped.append(session.agent)
-        claims.release_tasks_of(store, team, session.agent, caller.name, _DOWN)
+        claims.release_tasks_of(store, team, session.agent, caller.name, "the team was taken down")
     closed = closing.close_with_clients(store, name, caller, True, environ)
-    left = {"leftClients": closed.left} if closed.left else {}
-    return {"team": name, "state": "closed", "stopped": stopped + closed.ended, **left}
+    answer = {"team": name, "state": "closed", "stopped": stopped + closed.ended}
+    if closed.left:
+        answer["leftClients"] = closed.left
+    return answer
