@@ -17,8 +17,9 @@ from teams_cli.teams import teams
 from teams_cli.views import spending
 
 _SHOWN = 30
-"""Lines of a failed task's output that the report shows."""
-_LONGEST = 1 << 20
+"""Lines of a failed task's output that the report shows, at most."""
+_MAX_REPORT = 1 << 20
+"""Characters of a stored report that are read; a longer file is no report of ours."""
 _STATUS = {
     "completed": "completed",
     "failed": "FAILED",
@@ -39,76 +40,92 @@ def markdown(
     all_tasks: list[Task],
     synthesis: str | None,
     troubles: list[str],
-    left: list[str],
-    spent: dict[str, Any],
+    worktrees: list[str],
+    usage: dict[str, Any],
 ) -> str:
     """Return the whole report: first the outcome, then how the run went.
 
-    *synthesis* is the leader's text, or None for a section with the result of each task. *left* lists the worktrees
-    that still have work. *spent* is the usage of the agents' clients.
+    *synthesis* is the leader's text, or None for a section with the result of each task. *worktrees* has a line for
+    each worktree of the team. *usage* is that of the agents' clients, by model.
     """
-    only_answer = run.status == runs.FAILED and all(task.status == "completed" for task in all_tasks)
-    headline = "" if run.status == runs.COMPLETED and synthesis is not None else _HEADLINES[run.status]
-    if only_answer:
+    lacks_answer_only = run.status == runs.FAILED and all(task.status == "completed" for task in all_tasks)
+    if lacks_answer_only:
         headline = "All tasks are completed, but the leader gave no valid answer."
+    elif run.status == runs.COMPLETED and synthesis is not None:
+        headline = ""  # the leader's text says it
+    else:
+        headline = _HEADLINES[run.status]
     parts = [
         f"# Report: {run.workflow}\n\n{headline}",
-        _list("Troubles", troubles),
+        _bullet_list("Troubles", troubles),
         synthesis if synthesis is not None else _results(all_tasks),
-        _failures(all_tasks, team),
-        _again(run, team, only_answer),
-        _list("Worktrees", left),
-        _run(run, team),
-        _table(all_tasks),
-        _usage(spent),
+        _failed_section(all_tasks, team),
+        _not_run_section(all_tasks),
+        "" if run.status == runs.COMPLETED else _hint_to_resume(team, lacks_answer_only),
+        _bullet_list("Worktrees", worktrees),
+        _run_section(run, team),
+        _task_table(all_tasks),
+        _usage_table(usage),
     ]
     return "\n".join(f"{printable(part).strip()}\n" for part in parts if part.strip())
 
 
-def _run(run: Run, team: str) -> str:
-    repo = run.variables.get("repo", "")
-    chosen = "".join(f"* {name}: {code(value)}\n" for name, value in run.variables.items() if name != "repo" and value)
-    return (
-        f"## The run\n\n* team: {team}, led by {run.leader}; agents: {', '.join(_agent(run, a) for a in run.agents)}\n"
-        f"* repository: {code(repo)}\n* started: {run.started_at}\n{chosen}"
-    )
+def _run_section(run: Run, team: str) -> str:
+    agents = ", ".join(_agent(run, agent) for agent in run.agents)
+    variables = [f"{name}: {code(value)}" for name, value in run.variables.items() if name != "repo" and value]
+    lines = [
+        f"team: {team}, led by {run.leader}; agents: {agents}",
+        f"repository: {code(run.variables.get('repo', ''))}",
+        f"started: {run.started_at}",
+        *variables,
+    ]
+    return _bullet_list("The run", lines)
 
 
 def _agent(run: Run, agent: Assigned) -> str:
     """Return the name of the agent. If the agent has a model, the harness and the model are added."""
     harness = run.harness_of(agent)
     model = agent.model or run.model
-    return agent.name if harness == runs.SHELL else f"{agent.name} ({harness}{f', {model}' if model else ''})"
+    if harness == runs.SHELL:
+        return agent.name
+    return f"{agent.name} ({harness}, {model})" if model else f"{agent.name} ({harness})"
 
 
-def _list(title: str, lines: list[str]) -> str:
+def _bullet_list(title: str, lines: list[str]) -> str:
     return f"## {title}\n\n" + "".join(f"* {line}\n" for line in lines) if lines else ""
 
 
 def _results(tasks: list[Task]) -> str:
-    done = [task for task in tasks if task.status == "completed"]
-    return "\n".join(f"## {escaped(task.title)}\n\n{fenced(task.result or 'no output')}\n" for task in done)
+    completed = [task for task in tasks if task.status == "completed"]
+    return "\n".join(f"## {escaped(task.title)}\n\n{fenced(task.result or 'no output')}\n" for task in completed)
 
 
-def _again(run: Run, team: str, only_answer: bool) -> str:
-    """Return a line with the command that continues the run; "" if the run is completed."""
-    if run.status == runs.COMPLETED:
-        return ""
-    what = "the leader's answer" if only_answer else "the failed tasks unchanged"
+def _hint_to_resume(team: str, lacks_answer_only: bool) -> str:
+    what = "the leader's answer" if lacks_answer_only else "the failed tasks unchanged"
     return f"To retry {what}: `teams run --resume --team {team}`. To change the workflow, start a new run.\n"
 
 
-def _failures(tasks: list[Task], team: str) -> str:
-    failed = "\n".join(_failure(task, team) for task in tasks if task.status == "failed")
-    titles = {task.id: task for task in tasks}
-    waiting = "".join(_not_run(task, titles) for task in tasks if task.status not in FINISHED)
-    parts = [f"## Failed\n\n{failed}" if failed else "", f"## Not run\n\n{waiting}" if waiting else ""]
-    return "\n".join(part for part in parts if part)
+def _failed_section(tasks: list[Task], team: str) -> str:
+    parts = []
+    for task in tasks:
+        if task.status == "failed":
+            by = f"By {task.owner}. " if task.owner else ""
+            output = fenced(attempts.why_failed(task, _SHOWN))
+            command = f"`teams show-task {task.id} --team {team}`"
+            parts.append(f"### {escaped(task.title)}\n\n{output}\n\n{by}See all of it: {command}.\n")
+    return "## Failed\n\n" + "\n".join(parts) if parts else ""
 
 
-def _failure(task: Task, team: str) -> str:
-    by = f"{f'By {task.owner}. ' if task.owner else ''}See all of it: `teams show-task {task.id} --team {team}`."
-    return f"### {escaped(task.title)}\n\n{fenced(attempts.why_failed(task, _SHOWN))}\n\n{by}\n"
+def _not_run_section(tasks: list[Task]) -> str:
+    by_id = {task.id: task for task in tasks}
+    lines = []
+    for task in tasks:
+        if task.status not in FINISHED:
+            blockers = dependencies.open_blockers(task, dependencies.among(tasks))
+            waits_for = ", ".join(_blocker(blocker, by_id) for blocker in blockers)
+            reason = f"waits for {waits_for}" if waits_for else "no worker was left to do it"
+            lines.append(f"{escaped(task.title)}: {reason}")
+    return _bullet_list("Not run", lines)
 
 
 def _blocker(blocker: Blocker, by_id: dict[str, Task]) -> str:
@@ -116,48 +133,40 @@ def _blocker(blocker: Blocker, by_id: dict[str, Task]) -> str:
     return f"{name} ({_STATUS.get(blocker.status, blocker.status)})"
 
 
-def _not_run(task: Task, by_id: dict[str, Task]) -> str:
-    blockers = dependencies.open_blockers(task, dependencies.among(by_id.values()))
-    waits = ", ".join(_blocker(blocker, by_id) for blocker in blockers)
-    why = f"waits for {waits}" if waits else "no worker was left to do it"
-    return f"* {escaped(task.title)}: {why}\n"
-
-
-def _table(tasks: list[Task]) -> str:
+def _task_table(tasks: list[Task]) -> str:
     rows = [
         f"| {runs.key_of(task)} | {task.id} | {cell(task.title)} | {_STATUS.get(task.status, task.status)} "
-        f"| {task.owner or '-'} | {_took(task)} |"
+        f"| {task.owner or '-'} | {_duration(task)} |"
         for task in tasks
     ]
     head = "## Tasks\n\n| step | task | title | status | by | took |\n|---|---|---|---|---|---|\n"
     return head + "\n".join(rows) + "\n"
 
 
-def _usage(spent: dict[str, Any]) -> str:
+def _usage_table(usage: dict[str, Any]) -> str:
     """Return a table of the usage by model; "" if no client reported tokens."""
-    if not spent["total"]["turns"] - spent["total"]["uncounted"]:
+    uncounted = usage["total"]["uncounted"]
+    if usage["total"]["turns"] == uncounted:
         return ""
-    rows = [
+    rows = "".join(
         f"| {cell(row['model'])} | {row['turns']} | {_count(row, 'input')} | {_count(row, 'cached')} "
-        f"| {_count(row, 'output')} |"
-        for row in spent["rows"]
-    ]
-    head = "## Usage\n\n| model | turns | input | of that cached | output |\n|---|---|---|---|---|\n"
-    unknown = spent["total"]["uncounted"]
-    more = f"\nThe tokens of {unknown} turns are unknown.\n" if unknown else ""
-    return (
-        f"{head}{chr(10).join(rows)}\n{more}\nCoordination (turns for messages alone): {spent['coordination']:.0%}.\n"
+        f"| {_count(row, 'output')} |\n"
+        for row in usage["rows"]
     )
+    head = "## Usage\n\n| model | turns | input | of that cached | output |\n|---|---|---|---|---|\n"
+    unknown = f"\nThe tokens of {uncounted} turns are unknown.\n" if uncounted else ""
+    return f"{head}{rows}{unknown}\nCoordination (turns for messages alone): {usage['coordination']:.0%}.\n"
 
 
 def _count(row: dict[str, Any], kind: str) -> str:
     return "unknown" if row[kind] is None else f"{row[kind]:,}"
 
 
-def _took(task: Task) -> str:
+def _duration(task: Task) -> str:
     if not task.claimed_at or not task.completed_at:
         return "-"
-    return f"{(parse_rfc3339(task.completed_at) - parse_rfc3339(task.claimed_at)).total_seconds():.1f} s"
+    duration = parse_rfc3339(task.completed_at) - parse_rfc3339(task.claimed_at)
+    return f"{duration.total_seconds():.1f} s"
 
 
 def fenced(text: str) -> str:
@@ -188,7 +197,7 @@ def cell(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the text with control characters spelt out."""
+    """Return the text with each unprintable character, other than line feed and tab, as its number in hexadecimal."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in text)
@@ -197,29 +206,30 @@ def printable(text: str) -> str:
 def report_of(store: Store, team: str) -> dict[str, Any]:
     """Return the run that made the team, with its report as it was written.
 
-    If the report can't be read, it is made anew, without the leader's text. While the run goes on, it is None.
+    If the file can't be read, the report is made again, without the leader's text. It is None if there is no file, and
+    the run goes on or was interrupted.
 
     Raises:
         NotFound: No run made the team.
     """
     run = runs.get(store, team)
-    text = _written(run.report)
-    if text is None and run.status in _HEADLINES:
-        spent = spending.spent(store, teams.get(store, team), "model", [])
-        text = markdown(run, team, list(tasks.all_of(store, team, [])), None, [], [], spent)
-    shown = ("id", "workflow", "status", "startedAt", "endedAt", "leader", "report")
+    report = _read(run.report)
+    if report is None and run.status in _HEADLINES:
+        usage = spending.spent(store, teams.get(store, team), "model", [])
+        report = markdown(run, team, list(tasks.all_of(store, team, [])), None, [], [], usage)
+    keys = ("id", "workflow", "status", "startedAt", "endedAt", "leader", "report")
     document = run.to_json()
-    return {key: document.get(key) for key in shown} | {"markdown": text}
+    return {key: document.get(key) for key in keys} | {"markdown": report}
 
 
-def _written(path: str) -> str | None:
+def _read(path: str) -> str | None:
     """Return the content of the file at *path*; None if it is missing, too large, or not text."""
     try:
         with open(path, encoding="utf-8") as file:
-            text = file.read(_LONGEST + 1)
+            text = file.read(_MAX_REPORT + 1)
     except (OSError, ValueError):
         return None
-    return text if len(text) <= _LONGEST else None
+    return text if len(text) <= _MAX_REPORT else None
 
 
 def write(path: str, text: str) -> None:
