@@ -46,8 +46,10 @@ class Progress(Protocol):
         """Show the tasks as they are now, and the workers that are running."""
 
 
-_LEAVE_TAKING = 5.0
+_LAST_WAIT = 5.0
+"""Seconds that workers have to leave the team at the end, before they are stopped."""
 _SEEN_EVERY = 10.0
+"""Seconds after which the leader again records that it is alive."""
 
 
 @dataclass
@@ -61,13 +63,15 @@ class Ended:
 
 
 class Leader:
-    """Leads a run to its end: creates the tasks, starts the workers, watches them, synthesizes, and reports."""
+    """Leads a run to its end: creates the tasks, starts the workers, watches them, makes the answer, and reports."""
 
     def __init__(self, run: LiveRun, progress: Progress) -> None:
         self.run = run
+        self.store = run.store
+        self.team = run.team
+        self.caller = run.leader
         self.progress = progress
         self.crew = Crew(run)
-        self.synthesis = LeaderTurn(run)
         self.troubles: list[str] = []
 
     def lead(self) -> Ended:
@@ -75,30 +79,35 @@ class Leader:
         resumed.
         """
         try:
-            for name, role in self.run.workflow.roles.items():
-                own: dict[str, Any] = {"skills" if key == "skill" else key: value for key, value in role.items()}
-                role_definitions.define(self.run.store, self.run.team, self.run.leader, name, **own)
-            if not self.run.leader.is_human:
-                presence.register_process(self.run.store, self.run.team, self.run.leader.name, os.getpid())
-            planned = orders.expand(self.run.workflow, self.run.record.variables, self.run.record.items)
-            orders.create_missing(self.run.store, self.run.team, self.run.leader, planned, bool(self.run.record.thinks))
-            workers = ", ".join(agent.name for agent in self.run.record.agents)
-            self.progress.say(f"team {self.run.team}: {text.counted(len(planned), 'task')} for {workers}")
-            self.progress.begins(self.run.team)
-            if self._can_go_on(self._tasks(), [agent.name for agent in self.run.record.agents]):
+            record = self.run.record
+            self._define_roles()
+            if not self.caller.is_human:
+                presence.register_process(self.store, self.team, self.caller.name, os.getpid())
+            steps = orders.expand(self.run.workflow, record.variables, record.items)
+            orders.create_missing(self.store, self.team, self.caller, steps, bool(record.model_harness))
+            workers = [agent.name for agent in record.agents]
+            self.progress.say(f"team {self.team}: {text.counted(len(steps), 'task')} for {', '.join(workers)}")
+            self.progress.begins(self.team)
+            if self._has_doable_task(self._tasks(), workers):
                 self._work()
-            return self._report(self._synthesize())
+            return self._report(self._answer())
         except BaseException:
-            self._give_up()
+            self._interrupt()
             raise
 
+    def _define_roles(self) -> None:
+        for name, role in self.run.workflow.roles.items():
+            keys: dict[str, Any] = {"skills" if key == "skill" else key: value for key, value in role.items()}
+            role_definitions.define(self.store, self.team, self.caller, name, **keys)
+
     def _work(self) -> None:
+        """Have the workers do the tasks, until no living worker can do any of those that are left."""
         try:
             self.crew.start()
             self._broadcast()
-            pace.sleep_until(self.run.store, self.run.team, paced(self._look), None)
-            self.crew.wait(_LEAVE_TAKING)
-            self._note_fallen()  # also workers that fell at the end
+            pace.sleep_until(self.store, self.team, paced(self._has_work_ended), None)
+            self.crew.wait(_LAST_WAIT)
+            self._note_deaths()  # also of workers that died while they left
         finally:
             self.crew.stop()
         self.progress.update(self._tasks(), [])
@@ -107,112 +116,118 @@ class Leader:
         """Send the broadcast of the workflow to all workers, once they have joined."""
         if not self.run.workflow.broadcast:
             return
-        pace.sleep_until(self.run.store, self.run.team, self._all_joined, None)
+        pace.sleep_until(self.store, self.team, self._have_all_joined, None)
         body = model.fill(self.run.workflow.broadcast, self.run.record.variables)
         try:
-            sent = messages.broadcast(
-                self.run.store, self.run.team, self.run.leader, body, f"{self.run.record.id}-broadcast"
-            )
+            sent = messages.broadcast(self.store, self.team, self.caller, body, f"{self.run.record.id}-broadcast")
         except errors.NobodyThere:  # they are done, or dead, already
             return
         self.progress.say(f"broadcast to {', '.join(sent.recipients or [])}: {orders.one_line(body)}")
 
-    def _all_joined(self) -> bool:
-        self._note_fallen()
+    def _have_all_joined(self) -> bool:
+        self._note_deaths()
         joined = self.run.load_team().active_names()
         return set(self.crew.living()) <= set(joined)
 
-    def _look(self) -> bool:
+    def _has_work_ended(self) -> bool:
         """Show the progress, and do what is due. Return whether the work of the run has ended."""
-        self._note_fallen()
-        if self.run.store.host and not self.run.leader.is_human:  # for other machines, which see that the run is led
-            presence.saw(self.run.store, self.run.team, self.run.leader.name, every=_SEEN_EVERY)
+        self._note_deaths()
+        if self.store.host and not self.caller.is_human:  # for other machines, which see that the run is led
+            presence.saw(self.store, self.team, self.caller.name, every=_SEEN_EVERY)
         all_tasks = self._tasks()
         living = self.crew.living()
         self.progress.update(all_tasks, living)
-        self.crew.call(all_tasks)
+        self.crew.agents.call_idle(all_tasks)
         if self._give_up_tasks(all_tasks):
             return False  # look again, at the remaining tasks
         if any(task.status == "in_progress" for task in all_tasks):
-            leases.release_all(self.run.store, self.run.load_team())
+            leases.release_all(self.store, self.run.load_team())
             return False
-        return not self._can_go_on(all_tasks, living)
+        return not self._has_doable_task(all_tasks, living)
 
     def _give_up_tasks(self, all_tasks: list[Task]) -> bool:
         """Mark tasks as failed that were tried too often, or that nobody claims. Return whether there were any."""
         reasons = {
-            task.id: f"nobody claimed it, although all suitable agents were called {crew.CALLS} times"
-            for task in self.crew.untaken(all_tasks)
+            task.id: f"nobody claimed it, although all suitable agents were called {crew.MAX_CALLS} times"
+            for task in self.crew.unclaimable(all_tasks)
         }
         for task in all_tasks:
-            most = task.attempts or self.run.workflow.attempts  # older versions did not write it
-            if task.status == "pending" and (why := attempts.used_up(task, most)):
-                reasons[task.id] = why
+            limit = task.attempts or self.run.workflow.attempts  # older versions did not write it
+            if task.status == "pending" and (reason := attempts.used_up(task, limit)):
+                reasons[task.id] = reason
         has_given_up = False
-        for key, why in reasons.items():
-            if attempts.give_up(self.run.store, self.run.team, self.run.leader.name, key, why):
-                self.progress.say(f"{key} failed: {why}")
+        for task_id, reason in reasons.items():
+            if attempts.give_up(self.store, self.team, self.caller.name, task_id, reason):
+                self.progress.say(f"{task_id} failed: {reason}")
                 has_given_up = True
         return has_given_up
 
-    def _note_fallen(self) -> None:
-        for trouble in self.crew.fallen():
-            self.troubles.append(f"{trouble}; its tasks were given to others.")
-            self.progress.say(trouble)
+    def _note_deaths(self) -> None:
+        for death in self.crew.report_deaths():
+            self.troubles.append(f"{death}; its tasks were given to others.")
+            self.progress.say(death)
 
-    def _can_go_on(self, all_tasks: list[Task], living: list[str]) -> bool:
+    def _has_doable_task(self, all_tasks: list[Task], living: list[str]) -> bool:
         """Whether one of the *living* workers could do any of the pending tasks, now or later."""
-        pending = [task for task in all_tasks if task.status == "pending"]
-        user_roles = self.run.leader.config.agent if self.run.leader.config else {}
+        user_roles = self.caller.config.agent if self.caller.config else {}
         roles = {**user_roles, **self.run.workflow.roles}
-        skills = [
+        skill_sets = [
             checks.skills_of(agent.role, agent.type, roles) for agent in self.run.record.agents if agent.name in living
         ]
-        beyond = {task.id for task in pending if not any(own.issuperset(task.require) for own in skills)}
-        seen = [task.having(status="cancelled") if task.id in beyond else task for task in all_tasks]
-        return len(pending) > len(beyond | dependencies.stuck_tasks(seen))
+        pending = [task for task in all_tasks if task.status == "pending"]
+        unskilled = {task.id for task in pending if not any(skills.issuperset(task.require) for skills in skill_sets)}
+        # A task for which nobody has the skills blocks others for good, as a cancelled one does.
+        assumed = [task.having(status="cancelled") if task.id in unskilled else task for task in all_tasks]
+        impossible = unskilled | dependencies.stuck_tasks(assumed)
+        return any(task.id not in impossible for task in pending)
 
     def _tasks(self) -> list[Task]:
-        return list(tasks.all_of(self.run.store, self.run.team, []))
+        return list(tasks.all_of(self.store, self.team, []))
 
-    def _synthesize(self) -> LeaderAnswer:
-        if not self.synthesis.wanted:
+    def _answer(self) -> LeaderAnswer:
+        """Return the leader's answer, which has no text if the workflow wants none."""
+        turn = LeaderTurn(self.run)
+        if not turn.is_wanted:
             return LeaderAnswer(None)
-        self.progress.say(f"{self.run.leader.name} synthesizes")
-        made = self.synthesis.answer(self._tasks())
-        if made.problem:
-            self.troubles.append(f"The synthesis failed: {made.problem}")
+        self.progress.say(f"{self.caller.name} synthesizes")
+        answer = turn.answer(self._tasks())
+        if answer.problem:
+            self.troubles.append(f"The synthesis failed: {answer.problem}")
             self.progress.say(self.troubles[-1])
-        return made
+        return answer
 
     def _report(self, answer: LeaderAnswer) -> Ended:
+        """Write the report, record how the run ended, and close the team if all is done."""
         all_tasks = self._tasks()
-        status = FAILED if answer.problem else _status(all_tasks)
+        status = FAILED if answer.problem else _status_by_tasks(all_tasks)
         run = self.run.record.having(status=status, verdict=answer.verdict)
-        spent = spending.spent(self.run.store, self.run.load_team(), "model", [])
-        left = [tree.line(self.run.team) for tree in worktrees.all_of(self.run.store, self.run.team)]
-        text = reports.markdown(run, self.run.team, all_tasks, answer.text, self.troubles, left, spent)
-        reports.write(run.report, text)
-        runs.settle(self.run.store, self.run.team, self.run.record, status, answer.verdict)
+        usage = spending.spent(self.store, self.run.load_team(), "model", [])
+        trees = [tree.line(self.team) for tree in worktrees.all_of(self.store, self.team)]
+        report = reports.markdown(run, self.team, all_tasks, answer.text, self.troubles, trees, usage)
+        reports.write(run.report, report)
+        runs.settle(self.store, self.team, self.run.record, status, answer.verdict)
         if status == COMPLETED:
             with suppress(errors.TeamsError):  # the report is written; a team left open does no harm
-                closing.close(self.run.store, self.run.team, self.run.leader, force=True)
-        return Ended(self.run.team, run, all_tasks, text)
+                closing.close(self.store, self.team, self.caller, force=True)
+        return Ended(self.team, run, all_tasks, report)
 
-    def _give_up(self) -> None:
+    def _interrupt(self) -> None:
+        """Release the claims of workers that are gone, and record that the run was interrupted."""
         try:
-            leases.release_all(self.run.store, self.run.load_team())
-            runs.settle(self.run.store, self.run.team, self.run.record, INTERRUPTED)
+            leases.release_all(self.store, self.run.load_team())
+            runs.settle(self.store, self.team, self.run.record, INTERRUPTED)
         except errors.TeamsError:  # the resumed run sees that this process is gone
             return
         finally:
-            self.progress.say(f"stopped; to continue: teams run --resume --team {self.run.team}")
+            self.progress.say(f"stopped; to continue: teams run --resume --team {self.team}")
 
 
-def _status(all_tasks: list[Task]) -> str:
-    if any(task.status == "failed" for task in all_tasks):
+def _status_by_tasks(all_tasks: list[Task]) -> str:
+    """Return the status of a run whose work has ended, by the statuses of its tasks."""
+    statuses = {task.status for task in all_tasks}
+    if "failed" in statuses:
         return FAILED
-    return COMPLETED if all(task.status in ("completed", "cancelled") for task in all_tasks) else INCOMPLETE
+    return COMPLETED if statuses <= {"completed", "cancelled"} else INCOMPLETE
 
 
 class LiveRun:
@@ -235,9 +250,15 @@ class LiveRun:
         """Return the team as it is stored now."""
         return teams.get(self.store, self.team)
 
-    def environment_of(self, agent: str, kind: str) -> dict[str, str]:
+    def environment_of(self, agent: str, type: str) -> dict[str, str]:
         """Return the environment for the processes of the agent, with the tag by which all of them can be found."""
-        return self.surroundings.of_agent(self.store, self.team, agent, kind, self.record.tag_of(agent))
+        return {
+            **self.surroundings.environ,
+            **self.store.variables,
+            **environments.identity(self.team, agent, agent, type),
+            "TEAMS_RUN_ID": self.record.tag_of(agent),
+            "PYTHON": self.surroundings.python,
+        }
 
 
 LEADER_NAME = "leader"
@@ -245,7 +266,9 @@ LEADER_NAME = "leader"
 
 @dataclass
 class RunRequest:
-    """A request to run a workflow: its variables, the number of agents, the team, the file of the report."""
+    """A request to run a workflow. *given* are the variables that the user sets. The workflow decides the number of
+    *agents* that is None, the name of an empty *team*, and the place of an empty *report*.
+    """
 
     workflow: Workflow
     file: str
@@ -259,7 +282,7 @@ class RunRequest:
 
 
 def start(store: Store, caller: Caller, request: RunRequest, surroundings: Surroundings, progress: Progress) -> Ended:
-    """Run a workflow: spawn a team, create the tasks, start the workers, wait for them, synthesize, and report.
+    """Run a workflow to its end, in a new team, and return the outcome.
 
     Raises:
         InvalidValue: A variable is unknown, missing or wrong, the agents are too few, or a client is not there or
@@ -269,13 +292,13 @@ def start(store: Store, caller: Caller, request: RunRequest, surroundings: Surro
     """
     values = orders.variables(request.workflow, request.given, surroundings)
     draft = drafted(request, values, caller)
-    crew.refuse_missing(draft, caller.config, surroundings)
-    if not draft.thinks:
+    crew.refuse_unusable_clients(draft, caller.config, surroundings)
+    if not draft.model_harness:
         orders.refuse_impossible(request.workflow, values, surroundings, progress.say)
-    chosen = orders.settings(request.workflow, caller)
+    orders.refuse_wrong_settings(request.workflow, caller)
     items = orders.items(request.workflow, values, surroundings, progress.say)
-    team = _spawn(store, caller, request)
-    for key, value in chosen.items():
+    team = _spawn_team(store, caller, request)
+    for key, value in request.workflow.settings.items():
         settings.change(store, team, caller, key, value)
     report = request.report or os.path.join(store.root, "runs", team, "report.md")
     draft = draft.having(items=items, report=report, started_at=teams.now(store))
@@ -284,7 +307,7 @@ def start(store: Store, caller: Caller, request: RunRequest, surroundings: Surro
 
 
 def drafted(request: RunRequest, values: dict[str, str], caller: Caller) -> Run:
-    """Return the record of the requested run. Nothing is changed yet.
+    """Return the record of the requested run, without writing it. *values* are those of all variables.
 
     Raises:
         InvalidValue: The agents are too few.
@@ -306,22 +329,21 @@ def drafted(request: RunRequest, values: dict[str, str], caller: Caller) -> Run:
     )
 
 
-def _spawn(store: Store, caller: Caller, request: RunRequest) -> str:
+def _spawn_team(store: Store, caller: Caller, request: RunRequest) -> str:
     """Create a team and return its name: the requested one, else that of the workflow with the first free number."""
     description = " ".join(request.workflow.description.split())
     if request.team:
         joining.spawn_team(store, request.team, caller, description)
         return request.team
-    stem, number = request.workflow.name[:56], 1
+    stem = request.workflow.name[:56]  # leaves space for the number in the name of a team
+    number = 0
     while True:
-        name = f"{stem}-{number}"
         number += 1
+        name = f"{stem}-{number}"
         if name.lower() not in {team.lower() for team in store.teams()}:
-            try:
+            with suppress(errors.AlreadyExists):  # another run took the name just now
                 joining.spawn_team(store, name, caller, description)
                 return name
-            except errors.AlreadyExists:  # another run was first
-                continue
 
 
 def resume(
@@ -335,7 +357,8 @@ def resume(
 ) -> Ended:
     """Finish a run that was interrupted or killed, or in which tasks failed. Failed tasks are tried again.
 
-    Completed tasks stay completed. The variables, agents and leader are those with which the run began.
+    Completed tasks stay completed. The variables, agents and leader are those with which the run began. *caller* is
+    None if the user named nobody: the leader then acts. An empty *report* leaves the report where it was.
 
     Raises:
         NotFound: No run made the team.
@@ -347,9 +370,9 @@ def resume(
     if teams.get(store, team).state == "closed":
         closing.restore(store, team, caller or leader)
     permission.require(store, team, caller or leader, "create-task", "run --resume")
-    crew.refuse_missing(run, config, surroundings)
+    crew.refuse_unusable_clients(run, config, surroundings)
     run = runs.take(store, team, run)
-    crew.reap(run)
+    crew.end_leftover_processes(run)
     leases.release_all(store, teams.get(store, team))
     if reopened := orders.reopen_failed(store, team):
         progress.say(f"tried again: {', '.join(reopened)}")
@@ -360,8 +383,8 @@ def resume(
 class Surroundings:
     """The environment, directory and Python of the process that starts a run.
 
-    The attribute `inherited` is the whole environment. Agents get those of its variables that their clients keep. The
-    attribute `environ` is for shell commands, and lacks the variables that identify an agent.
+    The attribute *inherited* is the whole environment. Agents get those of its variables that their clients keep. The
+    attribute *environ* is for shell commands, and lacks the variables that identify an agent.
     """
 
     def __init__(self, environ: Mapping[str, str], directory: str, python: str) -> None:
@@ -376,13 +399,3 @@ class Surroundings:
         if home and (path == "~" or path.startswith("~/")):
             path = home + path[1:]
         return os.path.abspath(os.path.join(self.directory, path))
-
-    def of_agent(self, store: Store, team: str, agent: str, type: str, tag: str) -> dict[str, str]:
-        """Return the environment for the processes of the agent, which can all be found by the *tag*."""
-        return {
-            **self.environ,
-            **store.variables,
-            **environments.identity(team, agent, agent, type),
-            "TEAMS_RUN_ID": tag,
-            "PYTHON": self.python,
-        }

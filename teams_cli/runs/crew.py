@@ -1,4 +1,4 @@
-"""The crew of a run: worker processes and agents with a model; and checking that their clients can start."""
+"""The crew of a run: its worker processes and its agents with a model; and checks that their clients can start."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import time
+from collections import Counter
+from contextlib import suppress
 from shutil import which
 
 from teams_cli import errors, processes
@@ -44,9 +46,9 @@ Work with the command `teams`; who you are and in which team is set. Until no ta
 Messages to you come along with your work; answer with teams reply ID TEXT. When nothing is ready, end your turn: you
 will be called when there is more.
 """
-CALLS = 3
+MAX_CALLS = 3
 """How often an agent is called for the same task, at most."""
-_MORE = "Tasks are ready: teams claim-task --next"
+_CALL = "Tasks are ready: teams claim-task --next"
 
 
 class AgentCrew:
@@ -54,36 +56,38 @@ class AgentCrew:
 
     def __init__(self, run: LiveRun) -> None:
         self.run = run
-        self.ours = [assigned for assigned in run.record.agents if run.record.harness_of(assigned) != SHELL]
-        self.names = [assigned.name for assigned in self.ours]
-        self._missed: set[str] = set()
-        self._calls: dict[tuple[str, str], int] = {}
+        self.store = run.store
+        self.team = run.team
+        self.members = [assigned for assigned in run.record.agents if run.record.harness_of(assigned) != SHELL]
+        self._reported_dead: set[str] = set()
+        self._calls: Counter[tuple[str, str]] = Counter()
+        """How often each agent was called for each task, by the agent's name and the task's id."""
 
     def start(self) -> None:
         """Start all agents that have no session. Agents of an earlier attempt are resumed when there is work."""
-        for assigned in self.ours:
-            if sessions.find(self.run.store, self.run.team, assigned.name) is None:
-                starting.run_agent(self.run.store, self.run.team, self.run.leader, self._request(assigned))
+        for assigned in self.members:
+            if sessions.find(self.store, self.team, assigned.name) is None:
+                starting.run_agent(self.store, self.team, self.run.leader, self._start_request(assigned))
 
-    def _request(self, assigned: Assigned) -> StartRequest:
+    def _start_request(self, assigned: Assigned) -> StartRequest:
         record = self.run.record
         kind = assigned.type or assigned.role
         prompt = _INSTRUCTIONS.format(
             name=assigned.name,
-            kind=f" ({kind})" if kind else "",
-            team=self.run.team,
+            kind=f" ({kind})",
+            team=self.team,
             workflow=record.workflow,
             description=self.run.about,
-            work=runs.directory(self.run.store.root, self.run.team, "work"),
+            work=runs.directory(self.store.root, self.team, "work"),
         )
         return StartRequest(
             prompt,
             agent=assigned.name,
-            description=f"{record.workflow}: {kind or 'worker'}",
+            description=f"{record.workflow}: {kind}",
             harness=record.harness_of(assigned),
             model=assigned.model or record.model,
             permissions=assigned.permissions or record.permissions,
-            type=assigned.type or assigned.role,
+            type=kind,
             worktree=bool(assigned.worktree),
             answer=assigned.answer,
             directory=os.path.join(record.variables[REPO], assigned.cwd or ""),
@@ -92,57 +96,60 @@ class AgentCrew:
         )
 
     def _sessions(self) -> dict[str, Session | None]:
-        return {name: ending.current(self.run.store, self.run.team, name) for name in self.names}
+        return {agent.name: ending.current(self.store, self.team, agent.name) for agent in self.members}
 
     def living(self) -> list[str]:
         """Return the names of the agents that work or can be called."""
         return [name for name, session in self._sessions().items() if session and not _is_lost(session)]
 
-    def fallen(self) -> list[str]:
+    def report_deaths(self) -> list[str]:
         """Return a line for each agent that failed or was lost since the last call of this method. The line has the
         agent's name and the reason.
         """
-        fallen = []
+        lines = []
         for name, session in self._sessions().items():
-            if (session is None or _is_lost(session)) and name not in self._missed:
-                self._missed.add(name)
-                how = session and (session.failure or session.outcome)
-                fallen.append(f"{name} died ({how or 'it was not started'})")
-        return fallen
+            if (session is None or _is_lost(session)) and name not in self._reported_dead:
+                self._reported_dead.add(name)
+                reason = session and (session.failure or session.outcome)
+                lines.append(f"{name} died ({reason or 'it was not started'})")
+        return lines
 
-    def call(self, all_tasks: Iterable[Task]) -> None:
-        """Resume the idle agents for which a task is ready. An agent is called for the same task a few times at
-        most.
+    def call_idle(self, all_tasks: Iterable[Task]) -> None:
+        """Resume the idle agents for which a task is ready. An agent is called for the same task at most MAX_CALLS
+        times.
         """
         ready = self._ready(all_tasks)
         team = self.run.load_team()
         for name, session in self._sessions().items():
-            new = [task.id for task in ready if self._may_be_called(team, name, task)]
-            if session and session.ended and not _is_lost(session) and new:
-                for key in new:
-                    self._calls[name, key] = self._calls.get((name, key), 0) + 1
-                messages.send(self.run.store, self.run.team, self.run.leader, name, _MORE)
+            if session is None or not session.ended or _is_lost(session):
+                continue
+            task_ids = [task.id for task in ready if self._may_be_called(team, name, task)]
+            if task_ids:
+                self._calls.update((name, task_id) for task_id in task_ids)
+                messages.send(self.store, self.team, self.run.leader, name, _CALL)
 
-    def untaken(self, all_tasks: Iterable[Task]) -> list[Task]:
-        """Return the ready tasks that nobody will claim: all suitable agents are idle, and were called often enough."""
+    def unclaimable(self, all_tasks: Iterable[Task]) -> list[Task]:
+        """Return the ready tasks that nobody will claim: all agents with the required skills are idle, and were called
+        as often as they may be. A task for which no living agent has the skills is not among them.
+        """
         team = self.run.load_team()
-        current = self._sessions()
-        left = []
+        living = {name: session for name, session in self._sessions().items() if session and not _is_lost(session)}
+        unclaimable = []
         for task in self._ready(all_tasks):
-            able = [name for name in self.living() if self._can(team, name, task)]
-            idle = [name for name in able if (session := current[name]) and session.ended]
-            if able and idle == able and all(not self._may_be_called(team, name, task) for name in able):
-                left.append(task)
-        return left
+            skilled = [name for name in living if self._has_skills(team, name, task)]
+            may_yet_claim = any(not living[name].ended or self._may_be_called(team, name, task) for name in skilled)
+            if skilled and not may_yet_claim:
+                unclaimable.append(task)
+        return unclaimable
 
     def _ready(self, all_tasks: Iterable[Task]) -> list[Task]:
-        stored = dependencies.stored(self.run.store, self.run.team)
+        stored = dependencies.stored(self.store, self.team)
         return [task for task in all_tasks if task.status == "pending" and not dependencies.open_blockers(task, stored)]
 
     def _may_be_called(self, team: teams.Team, name: str, task: Task) -> bool:
-        return self._calls.get((name, task.id), 0) < CALLS and self._can(team, name, task)
+        return self._calls[name, task.id] < MAX_CALLS and self._has_skills(team, name, task)
 
-    def _can(self, team: teams.Team, name: str, task: Task) -> bool:
+    def _has_skills(self, team: teams.Team, name: str, task: Task) -> bool:
         member = team.member(name)
         return member is not None and roles.skills_of(member, team, self.run.leader.config).issuperset(task.require)
 
@@ -152,28 +159,29 @@ class AgentCrew:
         def have_ended() -> bool:
             return all(session is None or session.ended for session in self._sessions().values())
 
-        return pace.sleep_until(self.run.store, self.run.team, have_ended, seconds)
+        return pace.sleep_until(self.store, self.team, have_ended, seconds)
 
     def stop(self) -> None:
         """Stop the agents that still work."""
         for name, session in self._sessions().items():
             if session and not session.ended:
-                try:
-                    interrupting.stop(self.run.store, self.run.team, self.run.leader, name)
-                except errors.TeamsError:
-                    continue
+                with suppress(errors.TeamsError):  # the others are stopped all the same
+                    interrupting.stop(self.store, self.team, self.run.leader, name)
 
 
 def _is_lost(session: Session) -> bool:
+    """Whether the agent can't be called any more: its last turn failed, or it was stopped or lost."""
     return session.ended and session.outcome != "completed"
 
 
 _GRACE = 6.0
+"""Seconds that workers have to end by themselves after SIGTERM."""
 _KILL = (("KILL", 2.0),)
+"""The signal for leftover processes, and the seconds to wait for their end."""
 
 
 class WorkerProcess:
-    """A worker process, in a session of its own, so that Ctrl-C does not reach it."""
+    """A worker process. It is started in a process session of its own, so that Ctrl-C does not reach it."""
 
     def __init__(self, run: LiveRun, assigned: Assigned) -> None:
         self.name = assigned.name
@@ -190,19 +198,20 @@ class WorkerProcess:
         except OSError as error:
             raise errors.StorageFailed(f"can't start {self.name}: {error.strerror}", f"Look at {self.log}.") from None
 
-    def runs(self) -> bool:
+    @property
+    def is_running(self) -> bool:
         return self.process.poll() is None
 
-    def how_it_ended(self) -> str:
+    def cause_of_death(self) -> str:
         """Return the exit status or the signal that ended the process, and the last line of its log."""
         status = self.process.returncode
-        how = f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
+        end = f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
         try:
             with open(self.log, encoding="utf-8", errors="replace") as log:
                 last_line = log.read()[-2000:].strip().rpartition("\n")[2]
         except OSError:
             last_line = ""
-        return f"{how}: {last_line}" if last_line else how
+        return f"{end}: {last_line}" if last_line else end
 
 
 class WorkerCrew:
@@ -211,7 +220,7 @@ class WorkerCrew:
     def __init__(self, run: LiveRun) -> None:
         self.run = run
         self.workers: list[WorkerProcess] = []
-        self._missed: set[str] = set()
+        self._reported_dead: set[str] = set()
 
     def start(self) -> None:
         """Start all workers."""
@@ -222,24 +231,27 @@ class WorkerCrew:
 
     def living(self) -> list[str]:
         """Return the names of the workers whose processes are running."""
-        return [worker.name for worker in self.workers if worker.runs()]
+        return [worker.name for worker in self.workers if worker.is_running]
 
-    def fallen(self) -> list[str]:
+    def report_deaths(self) -> list[str]:
         """Return a line for each worker that failed since the last call of this method, with the worker's name and the
         reason. Processes that these workers left behind are ended.
         """
-        fallen = [w for w in self.workers if not w.runs() and w.process.returncode and w.name not in self._missed]
-        for worker in fallen:
-            self._missed.add(worker.name)
-            processes.end_tagged(worker.tag, _KILL)
-        return [f"{worker.name} died ({worker.how_it_ended()})" for worker in fallen]
+        lines = []
+        for worker in self.workers:
+            has_failed = not worker.is_running and worker.process.returncode != 0
+            if has_failed and worker.name not in self._reported_dead:
+                self._reported_dead.add(worker.name)
+                processes.end_tagged(worker.tag, _KILL)
+                lines.append(f"{worker.name} died ({worker.cause_of_death()})")
+        return lines
 
     def wait(self, seconds: float) -> bool:
         """Wait until all workers have ended, but no longer than *seconds*. Return whether they have."""
-        give_up = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         for worker in self.workers:
             try:
-                worker.process.wait(max(give_up - time.monotonic(), 0.001))
+                worker.process.wait(max(deadline - time.monotonic(), 0.001))
             except subprocess.TimeoutExpired:
                 return False
         return True
@@ -249,19 +261,19 @@ class WorkerCrew:
         Ctrl-C.
         """
         for worker in self.workers:
-            if worker.runs():
+            if worker.is_running:
                 worker.process.send_signal(signal.SIGTERM)
         try:
             self.wait(_GRACE)
         finally:
             for worker in self.workers:
-                if worker.runs():
+                if worker.is_running:
                     worker.process.kill()
                 worker.process.wait()
                 processes.end_tagged(worker.tag, _KILL)
 
 
-def reap(run: Run) -> None:
+def end_leftover_processes(run: Run) -> None:
     """End the processes that an earlier attempt at the run left behind when it was killed."""
     for name in [*(assigned.name for assigned in run.agents), run.leader]:
         processes.end_tagged(run.tag_of(name), _KILL)
@@ -283,21 +295,17 @@ class Crew:
         """Return the names of the workers and agents that work or can be called."""
         return [*self.workers.living(), *self.agents.living()]
 
-    def call(self, all_tasks: list[Task]) -> None:
-        """Call the idle agents for which there is work."""
-        self.agents.call(all_tasks)
-
-    def untaken(self, all_tasks: list[Task]) -> list[Task]:
+    def unclaimable(self, all_tasks: list[Task]) -> list[Task]:
         """Return the ready tasks that nobody will claim. There are none while a worker is running, because workers
         claim by themselves.
         """
-        return [] if self.workers.living() else self.agents.untaken(all_tasks)
+        return [] if self.workers.living() else self.agents.unclaimable(all_tasks)
 
-    def fallen(self) -> list[str]:
+    def report_deaths(self) -> list[str]:
         """Return a line for each worker or agent that failed since the last call of this method, with its name and the
         reason.
         """
-        return [*self.workers.fallen(), *self.agents.fallen()]
+        return [*self.workers.report_deaths(), *self.agents.report_deaths()]
 
     def wait(self, seconds: float) -> bool:
         """Wait until all workers and agents have ended, but no longer than *seconds*. Return whether they have."""
@@ -311,11 +319,13 @@ class Crew:
             self.agents.stop()
 
 
-_PATIENCE = 60.0
+_VERSION_TIMEOUT = 60.0
+"""Seconds that a client has to print its version."""
 
 
-def refuse_missing(run: Run, config: Config | None, surroundings: Surroundings) -> None:
-    """Refuse a run if a client is missing, can't start, or does not take its model, permissions or directory.
+def refuse_unusable_clients(run: Run, config: Config | None, surroundings: Surroundings) -> None:
+    """Refuse a run if a client is missing, can't start, or does not take its agent's model or permissions, or if an
+    agent's directory does not exist.
 
     Raises:
         InvalidValue: The run is refused, or there is no such harness.
@@ -323,7 +333,7 @@ def refuse_missing(run: Run, config: Config | None, surroundings: Surroundings) 
     for name in run.harnesses:
         profile = profiles.get(name, config)
         if name != SHELL:
-            _refuse_unable(profile, surroundings)
+            _refuse_broken_client(profile, surroundings)
     refuse_unfit(run, config)
 
 
@@ -336,21 +346,21 @@ def refuse_unfit(run: Run, config: Config | None) -> None:
     for agent in run.agents:
         profile = profiles.get(run.harness_of(agent), config)
         if profile.name == SHELL:
-            _refuse_idle(agent)
+            _refuse_keys_without_effect(agent)
         else:
             if model := agent.model or run.model:
                 profiles.refuse_model(profile, model)
             if level := agent.permissions or run.permissions:
                 permissions.refuse_missing(profile, level)
-        place = os.path.join(run.variables[REPO], agent.cwd or "")
-        if not os.path.isdir(place):
+        directory = os.path.join(run.variables[REPO], agent.cwd or "")
+        if not os.path.isdir(directory):
             raise errors.InvalidValue(
-                f"{agent.name} can't work in {place}: there is no such directory", "Change its `cwd`."
+                f"{agent.name} can't work in {directory}: there is no such directory", "Change its `cwd`."
             )
 
 
-def _refuse_idle(agent: Assigned) -> None:
-    """Refuse an agent that only runs commands if the workflow gives it a key that has no effect on such an agent."""
+def _refuse_keys_without_effect(agent: Assigned) -> None:
+    """Refuse keys of the workflow that have no effect on the *agent*, which only runs commands."""
     for key, value in (("model", agent.model), ("permissions", agent.permissions), ("worktree", agent.worktree)):
         if value:
             raise errors.InvalidValue(
@@ -359,8 +369,9 @@ def _refuse_idle(agent: Assigned) -> None:
             )
 
 
-def _refuse_unable(profile: Profile, surroundings: Surroundings) -> None:
+def _refuse_broken_client(profile: Profile, surroundings: Surroundings) -> None:
     """Refuse a client that is not installed, or does not start."""
+    hint = "Try it by hand; nothing was changed."
     name = profile.program
     program = which(name, path=surroundings.environ.get("PATH"))
     if program is None:
@@ -368,19 +379,16 @@ def _refuse_unable(profile: Profile, surroundings: Surroundings) -> None:
             f"the program {name} of the harness {profile.name} is not on PATH",
             "Install it, or choose another with --harness. Nothing was changed.",
         )
-    if profile.name not in known.names():  # others need not know --version
+    if profile.name not in known.names():  # a client of the user's own may not know --version
         return
     environ = profile.environment(surroundings.environ, {})
     try:
         done = subprocess.run(
-            [program, "--version"], env=environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE
+            [program, "--version"], env=environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=_VERSION_TIMEOUT
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise errors.InvalidValue(f"{name} can't be started: {error}", _TRY) from None
+        raise errors.InvalidValue(f"{name} can't be started: {error}", hint) from None
     if done.returncode:
         lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-        why = lines[-1] if lines else f"exit status {done.returncode}"
-        raise errors.InvalidValue(f"{name} can't be started: {why}", _TRY)
-
-
-_TRY = "Try it by hand; nothing was changed."
+        reason = lines[-1] if lines else f"exit status {done.returncode}"
+        raise errors.InvalidValue(f"{name} can't be started: {reason}", hint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 
@@ -38,7 +39,11 @@ if TYPE_CHECKING:
     from teams_cli.workflows.checks import Roles
 
 
-_HINT = "Give the directory: --var repo=PATH"
+ITEM = "item"
+"""The variable that holds the item of a task that `each` made."""
+_REPO_HINT = "Give the directory: --var repo=PATH"
+_EACH_HINT = "Leave it out of the output of `each`."
+_MAX_TITLE = 500
 
 
 def checkout(path: str, environ: Mapping[str, str]) -> str:
@@ -57,8 +62,8 @@ def checkout(path: str, environ: Mapping[str, str]) -> str:
     except OSError as error:
         raise errors.InvalidValue(f"this workflow needs git: {error.strerror}", "Install git.") from None
     if done.returncode:
-        why = done.stderr.decode(errors="replace").strip().partition("\n")[0]
-        raise errors.InvalidValue(f"repo: {path} is not a git checkout ({why})", _HINT)
+        reason = done.stderr.decode(errors="replace").strip().partition("\n")[0]
+        raise errors.InvalidValue(f"repo: {path} is not a git checkout ({reason})", _REPO_HINT)
     return os.fsdecode(done.stdout.removesuffix(b"\n"))
 
 
@@ -85,7 +90,7 @@ def variables(workflow: Workflow, given: Mapping[str, str], surroundings: Surrou
             raise errors.InvalidValue(f"the variable {name} {problem}", "Give UTF-8 text.") from None
     values[REPO] = surroundings.path(given.get(REPO) or values.get(REPO) or ".")
     if not os.path.isdir(values[REPO]):
-        raise errors.InvalidValue(f"repo: {values[REPO]} is not a directory", _HINT)
+        raise errors.InvalidValue(f"repo: {values[REPO]} is not a directory", _REPO_HINT)
     if GIT_CHECKOUT in workflow.needs:
         values[REPO] = checkout(values[REPO], surroundings.environ)
     return values
@@ -94,7 +99,8 @@ def variables(workflow: Workflow, given: Mapping[str, str], surroundings: Surrou
 def refuse_impossible(
     workflow: Workflow, values: dict[str, str], surroundings: Surroundings, say: Callable[[str], None]
 ) -> None:
-    """Refuse a run whose commands can't work: an extension is missing, or the workflow's own check fails.
+    """Refuse a run whose commands can't work: an extension is missing, or the workflow's own check fails. Warnings of a
+    check that passes go to *say*.
 
     Raises:
         ExtensionMissing, InvalidValue: The commands can't work.
@@ -103,11 +109,11 @@ def refuse_impossible(
         extensions.needed("review a change", f"the workflow {workflow.name}", REVIEW)
     if workflow.check:
         environment = {**surroundings.environ, "PYTHON": surroundings.python, **values}
-        done = shell.run(workflow.check, values[REPO], environment, f"the check of {workflow.name}")
-        if done.status:
-            why = (done.errors or done.output or done.reason).strip()
-            raise errors.InvalidValue(why, "Nothing was changed. Use agents with a model: --harness claude")
-        for line in done.errors.splitlines():
+        finished = shell.run(workflow.check, values[REPO], environment, f"the check of {workflow.name}")
+        if finished.status:
+            reason = (finished.errors or finished.output or finished.reason).strip()
+            raise errors.InvalidValue(reason, "Nothing was changed. Use agents with a model: --harness claude")
+        for line in finished.errors.splitlines():
             say(line)
 
 
@@ -121,38 +127,41 @@ def items(
         TaskFailed: A command that lists items failed.
         InvalidValue: An item can't be the value of a variable.
     """
-    return {task.id: _items(task, values, surroundings, say) for task in workflow.tasks if task.each}
+    lists = {}
+    for task in workflow.tasks:
+        if task.each and task.each.items is not None:
+            lists[task.id] = [model.fill(item, values) for item in task.each.items]
+        elif task.each:
+            lists[task.id] = _listed_by_command(task, task.each.run or "", values, surroundings, say)
+    return lists
 
 
-def _items(
-    task: TaskTemplate, values: dict[str, str], surroundings: Surroundings, say: Callable[[str], None]
+def _listed_by_command(
+    task: TaskTemplate, command: str, values: dict[str, str], surroundings: Surroundings, say: Callable[[str], None]
 ) -> list[str]:
-    assert task.each
-    if task.each.items is not None:
-        return [model.fill(item, values) for item in task.each.items]
+    """Return the items that the command of `each` prints, separated by NUL, or by line feeds if it prints no NUL."""
     environment = {**surroundings.environ, "PYTHON": surroundings.python, **values}
-    done = shell.run(task.each.run or "", values[REPO], environment, f"the command of {task.id}'s `each`")
-    if done.status:
+    finished = shell.run(command, values[REPO], environment, f"the command of {task.id}'s `each`")
+    if finished.status:
         raise errors.TaskFailed(
-            f"the `each` command of {task.id} failed: {done.reason}", "Run the command in a terminal to see why."
+            f"the `each` command of {task.id} failed: {finished.reason}", "Run the command in a terminal to see why."
         )
-    for line in done.errors.splitlines():
+    for line in finished.errors.splitlines():
         say(f"{task.id}: {line}")
-    items = [item for item in done.output.split("\0" if "\0" in done.output else "\n") if item.strip()]
+    separator = "\0" if "\0" in finished.output else "\n"
+    items = [item for item in finished.output.split(separator) if item.strip()]
     for item in items:
-        if "\ufffd" in item:
-            raise errors.InvalidValue(f"{task.id}: {item!r} is not UTF-8", "Leave it out of the output of `each`.")
+        if "\ufffd" in item:  # decoding has put this character in the place of bytes that are not UTF-8
+            raise errors.InvalidValue(f"{task.id}: {item!r} is not UTF-8", _EACH_HINT)
         try:
             checked_value(item)
         except ValueError as problem:
-            raise errors.InvalidValue(
-                f"{task.id}: an item {problem}", "Leave it out of the output of `each`."
-            ) from None
+            raise errors.InvalidValue(f"{task.id}: an item {problem}", _EACH_HINT) from None
     return items
 
 
-def settings(workflow: Workflow, caller: Caller) -> dict[str, str]:
-    """Return the settings that the workflow gives the team.
+def refuse_wrong_settings(workflow: Workflow, caller: Caller) -> None:
+    """Refuse settings that the workflow can't give the team.
 
     Raises:
         InvalidValue: There is no such setting, or no such value of it.
@@ -161,12 +170,11 @@ def settings(workflow: Workflow, caller: Caller) -> dict[str, str]:
     for key, value in workflow.settings.items():
         team_settings.known(key).parse(key, value)
         team_settings.refuse_persons(key, caller)
-    return dict(workflow.settings)
 
 
 def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> list[Assigned]:
-    """Return the workers of the run, as many as the workflow says. If there is a *count*, return that many, taken from
-    the workflow's kinds of agents in turn.
+    """Return the workers of the run: as many as the workflow says, or *count* of them. If the workflow says fewer, more
+    of its kinds of agents are added in turn. *roles* are those of the user's configuration.
 
     Raises:
         InvalidValue: The workers are too many, or none has a skill that a task requires.
@@ -174,26 +182,27 @@ def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> l
     kinds = [agent for agent in workflow.agents for _ in range(agent.count)]
     if count is not None:
         if not 1 <= count <= MAX_AGENTS:
-            wrong = f"{count} is not a valid number of agents"
-            raise errors.InvalidValue(wrong, f"Give a number from 1 to {MAX_AGENTS}.")
-        more = [workflow.agents[index % len(workflow.agents)] for index in range(count - len(kinds))]
-        kinds = [*kinds, *more][:count]
+            raise errors.InvalidValue(
+                f"{count} is not a valid number of agents", f"Give a number from 1 to {MAX_AGENTS}."
+            )
+        kinds = list(itertools.islice(itertools.chain(kinds, itertools.cycle(workflow.agents)), count))
     if len(kinds) > MAX_AGENTS:
         raise errors.InvalidValue(
             f"{len(kinds)} agents are more than the {MAX_AGENTS} allowed", "Use fewer: --agents N"
         )
-    everyone = {**roles, **workflow.roles}
+    all_roles = {**roles, **workflow.roles}
     for task in workflow.tasks:
-        for wanted in checks.required(task):
-            if not checks.able(wanted, kinds, everyone):
+        for skills in checks.required(task):
+            if not checks.able(skills, kinds, all_roles):
                 raise errors.InvalidValue(
-                    f"none of {len(kinds)} agents has {', '.join(wanted)}, which {task.id} requires",
+                    f"none of {len(kinds)} agents has {', '.join(skills)}, which {task.id} requires",
                     f"Use more: --agents {sum(agent.count for agent in workflow.agents)}",
                 )
     return _named(kinds, leader)
 
 
 def _named(kinds: list[AgentTemplate], leader: str) -> list[Assigned]:
+    """Return a worker of each of the kinds, with a name that neither the *leader* nor another worker has."""
     stems = [_stem(kind) for kind in kinds]
     taken = {leader.lower()}
     assigned = []
@@ -220,18 +229,15 @@ def _named(kinds: list[AgentTemplate], leader: str) -> list[Assigned]:
 
 
 def _stem(kind: AgentTemplate) -> str:
+    """Return the name of workers of that kind, to which a number may be added."""
     role = "worker" if ALIASES.get(kind.role, kind.role) in (MEMBER, MANAGER) else kind.role
     name = kind.name or (kind.type or role).replace(" ", "-")
     return name[:50] if is_name(name) else role
 
 
-ITEM = "item"
-_MAX_TITLE = 500
-
-
 class Step:
-    """A task to create. Its *key* is the id in the workflow, followed by a number if `each` makes several tasks of
-    it.
+    """A task to create, with the *values* of its placeholders. Its *key* is the id in the workflow, followed by a
+    number if `each` makes several tasks of it. *item* is then its item, and else None.
     """
 
     def __init__(
@@ -262,7 +268,7 @@ class Step:
 
 
 def one_line(body: str) -> str:
-    """Return the text as a title: on one line, printable, and cut to a limited length."""
+    """Return the text as a title: on one line, printable, cut to a limited length, and "-" if it is empty."""
     line = "".join(c if c.isprintable() else " " for c in body).strip() or "-"
     return text.clipped(line, _MAX_TITLE)
 
@@ -274,62 +280,53 @@ def expand(workflow: Workflow, variables: dict[str, str], items: Mapping[str, li
         if template.each is None:
             steps.append(Step(template.id, template, None, variables, workflow.attempts))
         else:
-            numbered = enumerate(items.get(template.id, []), 1)
-            steps += [
-                Step(model.instance(template.id, n), template, item, variables, workflow.attempts)
-                for n, item in numbered
-            ]
+            for number, item in enumerate(items.get(template.id, []), 1):
+                key = model.instance(template.id, number)
+                steps.append(Step(key, template, item, variables, workflow.attempts))
     return steps
 
 
-def create_missing(store: Store, team: str, leader: Caller, steps: list[Step], thinking: bool = False) -> None:
+def create_missing(store: Store, team: str, leader: Caller, steps: list[Step], has_models: bool) -> None:
     """Create the tasks that do not exist yet: all of them, or the rest after a crash.
 
-    *thinking* says that the run has agents with a model. A placeholder for the result of an earlier task is then
+    *has_models* says that the run has agents with a model. A placeholder for the result of an earlier task is then
     replaced by the command that shows the result.
     """
-    ids = {key: task.id for key, task in by_key(store, team).items()}
-    of_template: dict[str, list[str]] = {}
-    for step in steps:
-        blockers = [task_id for key in step.template.blocked_by for task_id in of_template.get(key, [])]
+    ids = {runs.key_of(task): task.id for task in tasks.all_of(store, team, [])}
+    ids_by_template: dict[str, list[str]] = {}
+    for step in steps:  # blockers come first, so their ids are known
+        blockers = [task_id for key in step.template.blocked_by for task_id in ids_by_template.get(key, [])]
         if step.key not in ids:
             draft = step.draft(team, blockers)
-            if thinking:
-                places = {
-                    f"{RESULT}{key}": "\n".join(f"teams show-task {made}" for made in of_template[key])
-                    for key in of_template
+            if has_models:
+                commands = {
+                    f"{RESULT}{key}": "\n".join(f"teams show-task {task_id}" for task_id in task_ids)
+                    for key, task_ids in ids_by_template.items()
                 }
                 draft = draft.having(
-                    prompt=draft.prompt and model.fill(draft.prompt, places),
-                    description=draft.description and model.fill(draft.description, places),
+                    prompt=draft.prompt and model.fill(draft.prompt, commands),
+                    description=draft.description and model.fill(draft.description, commands),
                 )
             ids[step.key] = tasks.create(store, team, leader, draft).id
-        of_template.setdefault(step.template.id, []).append(ids[step.key])
-
-
-def by_key(store: Store, team: str) -> dict[str, Task]:
-    """Return the tasks of the run by their key in the workflow. Tasks that were added by hand are listed by their
-    id.
-    """
-    return {runs.key_of(task): task for task in tasks.all_of(store, team, [])}
+        ids_by_template.setdefault(step.template.id, []).append(ids[step.key])
 
 
 def reopen_failed(store: Store, team: str) -> list[str]:
     """Set all failed tasks to pending, in the name of the human, and return their ids."""
-    failed = [task for task in tasks.all_of(store, team, []) if task.status == "failed"]
-    again = changes.Edit(status="pending", reason="the run is resumed")
-    for task in failed:
-        changes.change_task(store, team, Caller(HUMAN), task.id, again)
-    return [task.id for task in failed]
+    failed = [task.id for task in tasks.all_of(store, team, []) if task.status == "failed"]
+    edit = changes.Edit(status="pending", reason="the run is resumed")
+    for task_id in failed:
+        changes.change_task(store, team, Caller(HUMAN), task_id, edit)
+    return failed
 
 
 def fill_results(body: str, results: Mapping[str, str]) -> str:
-    """Return the text with each placeholder replaced by the result of its step. The results of a repeated task are
-    joined.
+    """Return the text with each placeholder replaced by the result of its step. *results* has the results by the keys
+    of their steps. A placeholder with the id of a repeated task gets the results of all its steps.
     """
-    merged: dict[str, list[str]] = {}
+    by_placeholder: dict[str, list[str]] = {}
     for key, result in results.items():
-        merged.setdefault(key, []).append(result)
+        by_placeholder.setdefault(f"{RESULT}{key}", []).append(result)
         if template := model.made_of(key):
-            merged.setdefault(template, []).append(result)
-    return model.fill(body, {f"{RESULT}{key}": "\n".join(texts) for key, texts in merged.items()})
+            by_placeholder.setdefault(f"{RESULT}{template}", []).append(result)
+    return model.fill(body, {placeholder: "\n".join(texts) for placeholder, texts in by_placeholder.items()})

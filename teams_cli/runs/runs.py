@@ -75,8 +75,8 @@ class Run(Record):
         return list(dict.fromkeys([self.harness, *(self.harness_of(agent) for agent in self.agents)]))
 
     @property
-    def thinks(self) -> str:
-        """Return the harness that takes the leader's turn: the first of the run that has a model; "" if none has."""
+    def model_harness(self) -> str:
+        """The harness that takes the leader's turn: the first of the run that has a model; "" if none has."""
         return next((name for name in self.harnesses if name != SHELL), "")
 
     def tag_of(self, agent: str) -> str:
@@ -88,20 +88,21 @@ class Run(Record):
         other machine uses the store.
         """
         pid = os.getpid()
-        started, place = processes.process_started(pid), processes.pid_scope(host) if host else boot_id()
-        return self.having(status=RUNNING, ended_at=None, pid=pid, pid_started=started, pid_boot=place)
+        started = processes.process_started(pid)
+        boot = processes.pid_scope(host) if host else boot_id()
+        return self.having(status=RUNNING, ended_at=None, pid=pid, pid_started=started, pid_boot=boot)
 
 
 RUN: Kind[Run] = Kind("run", Run, numbered=True)
 
 
 def is_led(store: Store, team: str, run: Run) -> bool:
-    """Whether the process that leads the run is alive. If that can't be seen from this machine, whether its agent was
-    heard of lately.
+    """Whether the process that leads the run is alive. If this machine can't see that, the run is led as long as its
+    leader does not fall silent.
     """
     if run.status != RUNNING or run.pid is None:
         return False
-    if not processes.host_of(run.pid_boot):
+    if not processes.host_of(run.pid_boot):  # there is only one machine
         started = processes.process_started(run.pid)
         return run.pid_boot == boot_id() and started != "" and started == run.pid_started
     ended = processes.has_ended(run.pid, run.pid_started, run.pid_boot)
@@ -111,7 +112,11 @@ def is_led(store: Store, team: str, run: Run) -> bool:
 
 
 def get(store: Store, team: str) -> Run:
-    """Return the last run of the team."""
+    """Return the last run of the team.
+
+    Raises:
+        NotFound: No run made the team.
+    """
     run = _last(store, team)
     if run is None:
         raise errors.NotFound(f"team {team} was not created by `teams run`", "Start a run: teams run WORKFLOW")
@@ -126,16 +131,20 @@ def unfinished(store: Store, workflow: str = "") -> list[str]:
     """Return the teams whose last run is not completed and is led by no living process. If *workflow* is not empty,
     only runs of that workflow count.
     """
-    names = []
+    teams_to_resume = []
     for team in store.teams():
         run = _last(store, team)
         if run and run.status != COMPLETED and workflow in ("", run.workflow) and not is_led(store, team, run):
-            names.append(team)
-    return names
+            teams_to_resume.append(team)
+    return teams_to_resume
 
 
 def take(store: Store, team: str, run: Run) -> Run:
-    """Make this process the leader of the run, and return the changed record."""
+    """Make this process the leader of the run, and return the changed record.
+
+    Raises:
+        WrongState: Another process leads it.
+    """
 
     def change(run: Run) -> Run:
         if is_led(store, team, run) and run.pid != os.getpid():
@@ -159,14 +168,12 @@ def settle(store: Store, team: str, run: Run, status: str, verdict: str | None =
 
 
 def key_of(task: Task) -> str:
-    """Return the key of the step in the workflow for which the task was made, or the id of a task that was added by
-    hand.
-    """
+    """Return the key of the workflow's step for which the task was made; the id of a task that was added by hand."""
     return task.step or task.id
 
 
 def directory(root: str, team: str, *parts: str) -> str:
-    """Return a directory of the run. It is made if it does not exist."""
+    """Return the directory of the run, or the one below it that *parts* name. It is made if it does not exist."""
     path = os.path.join(root, "runs", team, *parts)
     try:
         os.makedirs(path, 0o700, exist_ok=True)
@@ -177,11 +184,11 @@ def directory(root: str, team: str, *parts: str) -> str:
     return path
 
 
-def give(root: str, team: str, agent: str, tasks: list[Task]) -> str:
+def write_results(root: str, team: str, agent: str, tasks: list[Task]) -> str:
     """Write the results of the tasks, and an index of them, to files for a command of the agent. Return the directory
     of the files.
     """
-    take_back(root, team, agent)
+    remove_results(root, team, agent)
     place = directory(root, team, "given", agent)
     rows = [
         {
@@ -212,6 +219,6 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def take_back(root: str, team: str, agent: str) -> None:
-    """Remove the files that `give` wrote for the agent."""
+def remove_results(root: str, team: str, agent: str) -> None:
+    """Remove the files that `write_results` wrote for the agent."""
     shutil.rmtree(os.path.join(root, "runs", team, "given", agent), ignore_errors=True)

@@ -18,13 +18,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.runs.conduct import LiveRun
 
-NAME = "synthesis"
-_TRIES = 2
-_LONGEST = 1800.0
+_NAME = "synthesis"
+"""The name of the agent that takes the leader's turn, with a number if it is taken."""
+_MAX_TURNS = 2
+_TIMEOUT = 1800.0
 """Seconds that one turn of the leader may take."""
-_IN_HAND = 6000
+_MAX_RESULT = 6000
 """Characters of each result that the prompt holds; the rest is in the file."""
-_ALL = 60_000
+_MAX_RESULTS = 60_000
+"""Characters of all results together that the prompt holds."""
 _INSTRUCTIONS = """\
 You take the last turn of {leader}, who leads the team {team}, which carried out the workflow "{workflow}": {about}
 All tasks are settled. You do not claim tasks, and change nothing in the repository. Your answer is the report.
@@ -53,113 +55,125 @@ class LeaderTurn:
 
     def __init__(self, run: LiveRun) -> None:
         self.run = run
-        self.how = run.workflow.synthesize
+        self.store = run.store
+        self.team = run.team
+        self.leader = run.leader
+        self.record = run.record
+        self.synthesize = run.workflow.synthesize
 
     @property
-    def wanted(self) -> bool:
+    def is_wanted(self) -> bool:
         """Whether the workflow says how to make an answer from the results: a prompt if agents have a model, else a
         script.
 
         A script understands the output of commands, but not the words of models.
         """
-        return bool(self.how.prompt if self.run.record.thinks else self.how.run)
+        return bool(self.synthesize.prompt if self.record.model_harness else self.synthesize.run)
 
     def answer(self, all_tasks: list[Task]) -> LeaderAnswer:
         """Make the leader's answer from the results of the tasks."""
-        root, team, leader = self.run.store.root, self.run.team, self.run.leader.name
-        given = runs.give(root, team, leader, all_tasks)
+        results = runs.write_results(self.store.root, self.team, self.leader.name, all_tasks)
         try:
             # If there was nothing to do, a script has nothing to misread, and a model nothing to report.
-            thinks = self.run.record.thinks and (all_tasks or not self.how.run)
-            made = self._thought(given, all_tasks) if thinks else self._scripted(given)
+            if self.record.model_harness and (all_tasks or not self.synthesize.run):
+                return self._answer_of_model(results, all_tasks)
+            return self._answer_of_script(results)
         finally:
-            runs.take_back(root, team, leader)
-        return made
+            runs.remove_results(self.store.root, self.team, self.leader.name)
 
-    def _scripted(self, given: str) -> LeaderAnswer:
-        variables = self.run.record.variables
-        own = self.run.environment_of(self.run.leader.name, "team-leader")
-        work = runs.directory(self.run.store.root, self.run.team, "work")
-        environment = {**own, **variables, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
-        done = shell.run(self.how.run or "", variables[REPO], environment, "the synthesis")
-        if done.status:
-            return LeaderAnswer(None, orders.one_line(done.reason))
-        return LeaderAnswer(done.output, "", self._verdict(done.output))
+    def _answer_of_script(self, results: str) -> LeaderAnswer:
+        environment = {
+            **self.run.environment_of(self.leader.name, "team-leader"),
+            **self.record.variables,
+            "TEAMS_RESULTS": results,
+            "TEAMS_WORK": runs.directory(self.store.root, self.team, "work"),
+        }
+        finished = shell.run(self.synthesize.run or "", self.record.variables[REPO], environment, "the synthesis")
+        if finished.status:
+            return LeaderAnswer(None, orders.one_line(finished.reason))
+        return LeaderAnswer(finished.output, "", self._verdict(finished.output))
 
-    def _thought(self, given: str, all_tasks: list[Task]) -> LeaderAnswer:
+    def _answer_of_model(self, results: str, all_tasks: list[Task]) -> LeaderAnswer:
         """Return the answer of a turn with a model. If it lacks the verdict that the workflow wants, a second turn is
         made.
         """
-        prompt = self._prompt(given, all_tasks)
-        text = ""
-        for _ in range(_TRIES):
-            answer = self._turn(prompt)
-            if answer.text is None:
+        wanted = self.synthesize.verdict
+        prompt = self._prompt(results, all_tasks)
+        for _ in range(_MAX_TURNS):
+            answer = self._take_turn(prompt)
+            if answer.text is None or wanted is None:
                 return answer
-            text, verdict = answer.text, self._verdict(answer.text)
-            if not self.how.verdict or verdict:
-                return LeaderAnswer(text, "", verdict)
-            prompt += _AGAIN.format(pattern=self.how.verdict.pattern)
-        assert self.how.verdict
-        return LeaderAnswer(
-            text, f"the leader's answer has no verdict: nothing in it matches {self.how.verdict.pattern}"
-        )
+            answer.verdict = self._verdict(answer.text)
+            if answer.verdict:
+                return answer
+            prompt += _AGAIN.format(pattern=wanted.pattern)
+            answer.problem = f"the leader's answer has no verdict: nothing in it matches {wanted.pattern}"
+        return answer
 
-    def _turn(self, prompt: str) -> LeaderAnswer:
-        taken = {member.agent_id.lower() for member in self.run.load_team().roster()}
-        names = (NAME if number == 1 else f"{NAME}-{number}" for number in range(1, len(taken) + 2))
+    def _take_turn(self, prompt: str) -> LeaderAnswer:
+        """Start an agent that takes the leader's turn, wait for its end, and return its answer, without a verdict."""
         request = StartRequest(
             prompt,
-            agent=next(name for name in names if name not in taken),
-            description=f"{self.run.record.workflow}: the leader's summary",
-            harness=self.run.record.thinks,
-            model=self.run.record.model,
-            permissions=self.run.record.permissions,
-            directory=self.run.record.variables[REPO],
+            agent=self._free_name(),
+            description=f"{self.record.workflow}: the leader's summary",
+            harness=self.record.model_harness,
+            model=self.record.model,
+            permissions=self.record.permissions,
+            directory=self.record.variables[REPO],
             environ=self.run.surroundings.environ,
-            variables={**self.run.record.variables, "PYTHON": self.run.surroundings.python},
+            variables={**self.record.variables, "PYTHON": self.run.surroundings.python},
         )
-        name = starting.run_agent(self.run.store, self.run.team, self.run.leader, request).agent
+        name = starting.run_agent(self.store, self.team, self.leader, request).agent
         try:
-            in_time = pace.sleep_until(self.run.store, self.run.team, lambda: self._ended(name), _LONGEST)
+            in_time = pace.sleep_until(self.store, self.team, lambda: self._has_ended(name), _TIMEOUT)
         finally:
-            if not self._ended(name):
-                interrupting.stop(self.run.store, self.run.team, self.run.leader, name)
-        session = ending.current(self.run.store, self.run.team, name)
-        output = outputs.find(self.run.store, self.run.team, name) or ""
+            if not self._has_ended(name):
+                interrupting.stop(self.store, self.team, self.leader, name)
+        session = ending.current(self.store, self.team, name)
+        output = outputs.find(self.store, self.team, name) or ""
         if session is None or session.outcome != "completed":
-            late = "" if in_time else f"it took longer than {_LONGEST:.0f} s; "
-            return LeaderAnswer(
-                None, late + orders.one_line((session and session.failure) or "the leader's turn failed")
-            )
+            late = "" if in_time else f"it took longer than {_TIMEOUT:.0f} s; "
+            reason = (session and session.failure) or "the leader's turn failed"
+            return LeaderAnswer(None, late + orders.one_line(reason))
         return LeaderAnswer(output) if output.strip() else LeaderAnswer(None, "the leader's turn said nothing")
 
-    def _ended(self, name: str) -> bool:
-        session = ending.current(self.run.store, self.run.team, name)
+    def _free_name(self) -> str:
+        taken = {member.agent_id.lower() for member in self.run.load_team().roster()}
+        name, number = _NAME, 1
+        while name in taken:
+            number += 1
+            name = f"{_NAME}-{number}"
+        return name
+
+    def _has_ended(self, name: str) -> bool:
+        session = ending.current(self.store, self.team, name)
         return session is None or session.ended
 
-    def _prompt(self, given: str, all_tasks: list[Task]) -> str:
+    def _prompt(self, results_directory: str, all_tasks: list[Task]) -> str:
         results = {f"{RESULT}{runs.key_of(task)}": task.result or "" for task in all_tasks}
-        parts = [_outcome(task) for task in all_tasks]
-        for message in self.run.store.read(self.run.team, MESSAGE, self.run.leader.name, 0, []):
+        paragraphs = [_outcome(task) for task in all_tasks]
+        for message in self.store.read(self.team, MESSAGE, self.leader.name, 0, []):
             if message.type == "reply":  # to the broadcast
-                parts.append(f"{message.from_} replied:\n{message.message[:_IN_HAND]}")
+                paragraphs.append(f"{message.from_} replied:\n{message.message[:_MAX_RESULT]}")
         return _INSTRUCTIONS.format(
-            leader=self.run.leader.name,
-            team=self.run.team,
-            workflow=self.run.record.workflow,
+            leader=self.leader.name,
+            team=self.team,
+            workflow=self.record.workflow,
             about=self.run.about,
-            prompt=model.fill(self.how.prompt or "", {**self.run.record.variables, **results}),
-            given=given,
-            results="\n\n".join(parts)[:_ALL],
+            prompt=model.fill(self.synthesize.prompt or "", {**self.record.variables, **results}),
+            given=results_directory,
+            results="\n\n".join(paragraphs)[:_MAX_RESULTS],
         )
 
     def _verdict(self, text: str) -> str | None:
-        """Return the last verdict in the text. None if there is none, or if the workflow wants none."""
-        if not self.how.verdict:
+        """Return the last verdict in the text: what the first group of the workflow's pattern matches, or all of the
+        pattern if it has no group. None if there is no match, or if the workflow wants no verdict.
+        """
+        matches = list(re.finditer(self.synthesize.verdict.pattern, text)) if self.synthesize.verdict else []
+        if not matches:
             return None
-        matches = list(re.finditer(self.how.verdict.pattern, text))
-        return (matches[-1][1] if matches[-1].re.groups else matches[-1][0]).strip() if matches else None
+        last = matches[-1]
+        return (last[1] if last.re.groups else last[0]).strip()
 
 
 def _outcome(task: Task) -> str:
@@ -167,5 +181,5 @@ def _outcome(task: Task) -> str:
     head = f"{runs.key_of(task)} ({task.title}), {task.status}, by {task.owner or 'nobody'}:"
     notes = [note.reason for note in task.notes if note.what == "failed" and note.reason]
     outcome = task.result or (notes[-1] if notes else "no result")
-    more = "" if len(outcome) <= _IN_HAND else f"\n[…: all of it is in {runs.key_of(task)}.txt]"
-    return f"{head}\n{outcome[:_IN_HAND]}{more}"
+    more = "" if len(outcome) <= _MAX_RESULT else f"\n[…: all of it is in {runs.key_of(task)}.txt]"
+    return f"{head}\n{outcome[:_MAX_RESULT]}{more}"

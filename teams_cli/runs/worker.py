@@ -32,8 +32,16 @@ from teams_cli.views import conditions
 from teams_cli.workflows.model import REPO
 
 _PARENT_DEATH_SIGNAL = 1
+"""The operation of prctl(2) that has the kernel send this process a signal when its parent ends."""
 _SEEN_EVERY = 20.0
+"""Seconds after which a waiting worker again records that it is alive."""
+_MAX_HEARTBEAT = 30.0
+"""Seconds after which a claim is renewed at the latest."""
 _KILL = (("KILL", 1.0),)
+"""The signal for leftover processes, and the seconds to wait for their end."""
+_MAX_FILLED = 16 * 1024
+"""Characters of a description with the results of earlier tasks filled in."""
+_MAX_REASON = 4000
 
 
 class _Stopped(BaseException):
@@ -49,57 +57,56 @@ class Worker:
         self.team = environ["TEAMS_TEAM"]
         self.run: Run = self.store.get(self.team, runs.RUN, run)[0]
         self.parent = parent
-        self.caller = Caller(environ["TEAMS_AGENT_ID"], config=config.load(self.store.root, environ))
+        self.name = environ["TEAMS_AGENT_ID"]
+        self.caller = Caller(self.name, config=config.load(self.store.root, environ))
+        self.assigned = next(agent for agent in self.run.agents if agent.name == self.name)
+        self.directory = os.path.join(self.run.variables[REPO], self.assigned.cwd or "")
 
     def work(self) -> None:
         """Do tasks until none is left to wait for."""
-        own = next(agent for agent in self.run.agents if agent.name == self.caller.name)
-        insist(lambda: joining.join(self.store, self.team, self.caller, own.role, own.type))
+        insist(lambda: joining.join(self.store, self.team, self.caller, self.assigned.role, self.assigned.type))
         team = teams.get(self.store, self.team)
-        claims.release_tasks_of(self.store, team, own.name, own.name, "its worker was restarted")
-        presence.register_process(self.store, self.team, own.name, os.getpid())
-        while task := self._next():
+        claims.release_tasks_of(self.store, team, self.name, self.name, "its worker was restarted")
+        presence.register_process(self.store, self.team, self.name, os.getpid())
+        while task := self._claim_next():
             self._do(task)
         joining.leave(self.store, self.team, self.caller)
 
     def stop(self) -> None:
         """Release the worker's tasks, and leave the team. The running command has ended before."""
-        self._reap()
+        self._end_leftover_processes()
         with suppress(errors.TeamsError):
             team = teams.get(self.store, self.team)
-            claims.release_tasks_of(self.store, team, self.caller.name, self.caller.name, "the run was interrupted")
+            claims.release_tasks_of(self.store, team, self.name, self.name, "the run was interrupted")
             joining.leave(self.store, self.team, self.caller)
 
-    def _next(self) -> Task | None:
+    def _claim_next(self) -> Task | None:
         """Wait until a task is ready, and claim it. Return None if no task is left to wait for."""
-        claimed: list[Task] = []
+        claimed: Task | None = None
 
-        def ready() -> bool:
+        def is_suitable(task: Task) -> bool:  # tasks without a command are left to the agents that have a model
+            return bool(task.run) or not self.run.model_harness
+
+        def has_claimed_or_all_settled() -> bool:
+            nonlocal claimed
             self._refuse_orphan()
             try:
-                claimed[:] = [
-                    insist(lambda: claims.claim_next(self.store, self.team, self.caller, wanted=self._wanted))
-                ]
+                claimed = insist(lambda: claims.claim_next(self.store, self.team, self.caller, wanted=is_suitable))
             except errors.NothingReady:
-                presence.saw(self.store, self.team, self.caller.name, every=_SEEN_EVERY)
+                presence.saw(self.store, self.team, self.name, every=_SEEN_EVERY)
                 return conditions.all_settled(self.store, self.team).look(pace.Alarm()) is not None
             return True
 
-        pace.sleep_until(self.store, self.team, paced(ready), None)
-        return claimed[0] if claimed else None
-
-    def _wanted(self, task: Task) -> bool:
-        """Whether a worker should do the task. In a run with agents that have a model, tasks without a command are left
-        to them.
-        """
-        return bool(task.run) or not self.run.thinks
+        pace.sleep_until(self.store, self.team, paced(has_claimed_or_all_settled), None)
+        return claimed
 
     def _do(self, task: Task) -> None:
+        """Run the command of the claimed task, and record how the task ended."""
         with suppress(errors.TeamsError):  # the work does not depend on the status line
             presence.announce(self.store, self.team, self.caller, f"{task.id}: {task.title}"[:300])
         try:
             finished = self._run(task)
-        except errors.StaleClaim as problem:  # another has it
+        except errors.StaleClaim as problem:  # another worker has claimed the task
             print(f"{task.id}: {problem.message}", file=sys.stderr)
             return
         except errors.TeamsError as problem:
@@ -120,85 +127,92 @@ class Worker:
         if not task.run:
             raise errors.TaskFailed(f"{task.id} has no command", "Workers without a model need `run`.")
         # Processes of an earlier owner that was killed are ended, so that two don't do the task at once.
-        for name in {note.by for note in task.notes if note.what == "claimed"} - {self.caller.name}:
+        for name in {note.by for note in task.notes if note.what == "claimed"} - {self.name}:
             if presence.is_gone(presence.load(self.store, self.team, name)):
                 processes.end_tagged(self.run.tag_of(name), _KILL)
-        given = self._prepare(task)
+        environment = {
+            **self.environ,
+            **self.run.variables,
+            **({} if task.item is None else {orders.ITEM: task.item}),
+            "TEAMS_TASK_ID": task.id,
+            "TEAMS_RESULTS": self._prepare(task),
+            "TEAMS_WORK": runs.directory(self.store.root, self.team, "work"),
+        }
         try:
-            item = {} if task.item is None else {orders.ITEM: task.item}
-            work = runs.directory(self.store.root, self.team, "work")
-            ours = {"TEAMS_TASK_ID": task.id, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
-            environment = {**self.environ, **self.run.variables, **item, **ours}
-            command = shell.ShellCommand(task.run, self._directory(), environment)
+            command = shell.ShellCommand(task.run, self.directory, environment)
         except OSError as error:
             raise errors.TaskFailed(
                 f"its command can't be started: {error.strerror}", "Is the repository there?"
             ) from None
         try:
-            self._wait(task, command)
+            self._wait_for_end(task, command)
             return command.finish()
         except BaseException:
             command.end()
             raise
         finally:
-            self._reap()
-            runs.take_back(self.store.root, self.team, self.caller.name)
-
-    def _directory(self) -> str:
-        own = next((agent for agent in self.run.agents if agent.name == self.caller.name), None)
-        return os.path.join(self.run.variables[REPO], (own and own.cwd) or "")
+            self._end_leftover_processes()
+            runs.remove_results(self.store.root, self.team, self.name)
 
     def _prepare(self, task: Task) -> str:
-        blockers = [tasks.get(self.store, self.team, key) for key in task.blocked_by]
+        """Fill the results of the task's blockers into its description, and write them to files. Return the directory
+        of the files.
+        """
+        blockers = [tasks.get(self.store, self.team, blocker_id) for blocker_id in task.blocked_by]
         if task.description:
             results = {runs.key_of(blocker): blocker.result or "" for blocker in blockers}
-            filled = orders.fill_results(task.description, results)[: 16 * 1024]
+            filled = orders.fill_results(task.description, results)[:_MAX_FILLED]
             if filled != task.description:
-                changes = task_changes.Edit(description=filled, claim=task.claim)
-                task_changes.change_task(self.store, self.team, self.caller, task.id, changes)
-        return runs.give(self.store.root, self.team, self.caller.name, blockers)
+                edit = task_changes.Edit(description=filled, claim=task.claim)
+                task_changes.change_task(self.store, self.team, self.caller, task.id, edit)
+        return runs.write_results(self.store.root, self.team, self.name, blockers)
 
-    def _wait(self, task: Task, command: shell.ShellCommand) -> None:
+    def _wait_for_end(self, task: Task, command: shell.ShellCommand) -> None:
+        """Wait until the command has ended, and renew the claim of the task meanwhile."""
         lease = teams.get(self.store, self.team).silence
-        every, beat = min(lease / 4, 30.0), time.monotonic()
-        while not command.wait(min(every, 1.0)):
+        heartbeat_every = min(lease / 4, _MAX_HEARTBEAT)
+        last_heartbeat = time.monotonic()
+        while not command.wait(min(heartbeat_every, 1.0)):
             self._refuse_orphan()
-            if time.monotonic() - beat >= every:
-                beat = time.monotonic()
+            if time.monotonic() - last_heartbeat >= heartbeat_every:
+                last_heartbeat = time.monotonic()
                 insist(lambda: claims.heartbeat(self.store, self.team, self.caller, task.id))
 
     def _complete(self, task: Task, result: str) -> None:
+        """Mark the task as completed, and send the leader a message. A task whose check fails is marked as failed."""
         try:
-            done = self._finish(task, task_changes.Edit(status="completed", result=result, claim=task.claim))
+            is_recorded = self._change(task, task_changes.Edit(status="completed", result=result, claim=task.claim))
         except errors.CheckFailed as problem:
             self._fail(task, result, problem.message)
             return
-        if done:
-            first = next((line for line in result.splitlines() if line.strip()), "no output")
-            body = f"{task.id} ({task.title}) is completed: {first[:300]}"
+        if is_recorded:
+            first_line = next((line for line in result.splitlines() if line.strip()), "no output")
+            body = f"{task.id} ({task.title}) is completed: {first_line[:300]}"
             uid = f"done-{task.id}-{task.claim}"
             with suppress(errors.TeamsError):  # the result is stored
                 insist(lambda: messages.send(self.store, self.team, self.caller, self.run.leader, body, uid))
 
     def _fail(self, task: Task, result: str | None, reason: str) -> None:
         """Mark the task as failed, which notifies the leader."""
-        changes = task_changes.Edit(status="failed", result=result, reason=reason[:4000], claim=task.claim)
-        self._finish(task, changes)
+        edit = task_changes.Edit(status="failed", result=result, reason=reason[:_MAX_REASON], claim=task.claim)
+        self._change(task, edit)
 
-    def _finish(self, task: Task, changes: task_changes.Edit) -> bool:
-        place = checking.Workplace(self._directory(), self.environ, as_it_is=True)
+    def _change(self, task: Task, edit: task_changes.Edit) -> bool:
+        """Change the task. Return False if another worker has claimed it meanwhile."""
+        workplace = checking.Workplace(self.directory, self.environ, as_it_is=True)
         try:
-            insist(lambda: checking.change_task(self.store, self.team, self.caller, task.id, changes, place))
+            insist(lambda: checking.change_task(self.store, self.team, self.caller, task.id, edit, workplace))
         except errors.StaleClaim as problem:
             print(f"{task.id}: {problem.message}", file=sys.stderr)
             return False
         return True
 
     def _refuse_orphan(self) -> None:
+        """Raise _Stopped if the parent is gone."""
         if os.getppid() != self.parent:
             raise _Stopped
 
-    def _reap(self) -> None:
+    def _end_leftover_processes(self) -> None:
         """End processes that a command left behind outside its process group."""
         processes.end_descendants(self.environ["TEAMS_RUN_ID"], _KILL)
 

@@ -27,7 +27,7 @@ def do(task: dict[str, object]) -> None:
     """Do the task as its command says, with the results of those before it at hand."""
     store = opening.from_environment(os.environ)
     before = [get(store, TEAM, key) for key in task["blockedBy"]]  # type: ignore[attr-defined]
-    given = runs.give(store.root, TEAM, os.environ["TEAMS_AGENT_ID"], before)
+    given = runs.write_results(store.root, TEAM, os.environ["TEAMS_AGENT_ID"], before)
     work = runs.directory(store.root, TEAM, "work")
     item = {"item": str(task["item"])} if "item" in task else {}
     environment = {**os.environ, **item, "TEAMS_RESULTS": given, "TEAMS_WORK": work, "TEAMS_TASK_ID": str(task["id"])}
