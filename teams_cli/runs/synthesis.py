@@ -166,14 +166,15 @@ class LeaderTurn:
         )
 
     def _verdict(self, text: str) -> str | None:
-        """Return the last verdict in the text: what the first group of the workflow's pattern matches, or all of the
-        pattern if it has no group. None if there is no match, or if the workflow wants no verdict.
+        """Return the last verdict in the text: the first group of the match of the workflow's pattern, or the whole
+        match if that group has no part in it. None if there is no match, or if the workflow wants no verdict.
         """
         matches = list(re.finditer(self.synthesize.verdict.pattern, text)) if self.synthesize.verdict else []
         if not matches:
             return None
-        last = matches[-1]
-        return (last[1] if last.re.groups else last[0]).strip()
+        match = matches[-1]
+        group = match[1] if match.re.groups else None
+        return (match[0] if group is None else group).strip()
 
 
 def _outcome(task: Task) -> str:

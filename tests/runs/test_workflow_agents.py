@@ -118,6 +118,14 @@ def test_a_model_sums_up_what_models_found(cli: Cli, tmp_path: Path) -> None:
     assert "b (B), completed, by worker:" in prompt
 
 
+def test_a_match_without_its_group_is_the_verdict(cli: Cli, tmp_path: Path) -> None:
+    front = """
+synthesize: {run: "echo 'Verdict: none'", verdict: {pattern: 'Verdict: (?:(good|bad)|none)'}}
+tasks: [{id: a, title: A, run: echo a}]
+"""
+    assert run(cli, write_workflow(tmp_path / "w", front))["verdict"] == "Verdict: none"
+
+
 def test_a_leader_without_a_verdict_fails_the_run(cli: Cli, tmp_path: Path) -> None:
     """Nothing is made of it, and the results are in the report."""
     scripted(cli, "f", CLAIMING.replace("SUM", "echo I can not say"), failed={"status": True})
