@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 ARGUMENT = "_agent_id"
 """The argument by which our plugin of OpenCode says which subagent calls a tool of our server."""
-_CALL = ".call"
+_CALL_SUFFIX = ".call"
 
 
 class Insider:
-    """The record of one subagent of the client of *parent*."""
+    """The record of the subagent with the id *agent_id*, inside the client of *parent*."""
 
     def __init__(self, root: str, team: str, parent: str, agent_id: str) -> None:
         self.root = root
         self._directory = f"{root}/subagents/{team}"
-        self._path = f"{self._directory}/{parent}.{_plain(agent_id)}.json"
+        self._path = f"{self._directory}/{parent}.{_file_name(agent_id)}.json"
 
     def read(self) -> tuple[str, str] | None:
         """Return the name and the token of the member; None before the subagent began, and after it ended."""
@@ -36,36 +36,37 @@ class Insider:
         disk.commit(disk.write_temp(f"{self.root}/tmp", data), self._path)
 
     def note_call(self, tool_use_id: str) -> None:
-        """Record that the subagent is about to make this tool call: our server learns only the id of the call."""
+        """Record that the subagent is about to make this tool call. Our server learns only the id of the call."""
         with suppress(FileExistsError, FileNotFoundError):
-            os.link(self._path, f"{self._directory}/{_plain(tool_use_id)}{_CALL}")
+            os.link(self._path, f"{self._directory}/{_file_name(tool_use_id)}{_CALL_SUFFIX}")
 
     def forget(self) -> None:
         """Remove the record of the subagent, and those of its tool calls."""
         with suppress(FileNotFoundError), os.scandir(self._directory) as entries:
-            own = os.stat(self._path).st_ino
+            inode = os.stat(self._path).st_ino
             for entry in entries:
-                if entry.name.endswith(_CALL) and entry.inode() == own:
+                if entry.name.endswith(_CALL_SUFFIX) and entry.inode() == inode:
                     disk.discard(entry.path)
         disk.discard(self._path)
 
 
 def caller(root: str, parent: Binding, agent_id: str, tool_use_id: str) -> tuple[str, str] | None:
-    """Return the name and the token of the subagent with the id *agent_id*, or that made the tool call; None if there
-    is none.
+    """Return the name and the token of the subagent with the id *agent_id*, or if that is "", of the one that made the
+    tool call *tool_use_id*; None if there is none.
     """
     if agent_id:
         return Insider(root, parent.team, parent.agent, agent_id).read()
-    return _read(f"{root}/subagents/{parent.team}/{_plain(tool_use_id)}{_CALL}") if tool_use_id else None
+    return _read(f"{root}/subagents/{parent.team}/{_file_name(tool_use_id)}{_CALL_SUFFIX}") if tool_use_id else None
 
 
 def _read(path: str) -> tuple[str, str] | None:
     try:
-        kept = json.loads(disk.read_file(path))
+        record = json.loads(disk.read_file(path))
     except FileNotFoundError:
         return None
-    return kept["agent"], kept["token"]
+    return record["agent"], record["token"]
 
 
-def _plain(id: str) -> str:
+def _file_name(id: str) -> str:
+    """Return the id of a client, which may have any characters, as part of a file's name."""
     return id.encode().hex()[:150]

@@ -28,90 +28,98 @@ if TYPE_CHECKING:
     Resume = Callable[[Session], object]
 
 
-AGAIN = (1, 4, 20)
+_WAKE_AGAIN_AFTER = (1, 4, 20)
 """Multiples of the setting `wakeAgainAfter` after which a client that did not read its messages is woken again."""
-SOON, SOON_TRIES = 1.0, 10
+_RETRY_AFTER, _MAX_RETRIES = 1.0, 10
 """How many seconds later, and how often, waking a client is tried again if nothing could wake it. Its listener starts
-anew after each turn, and may not be there yet.
+again after each turn, and may not be there yet.
 """
-_REMEMBERED = 500
+_MAX_WAKINGS = 500
+"""How many wakings a terminal's record keeps."""
 _HOUR = 3600.0
 
 
-def is_due(terminal: Terminal, state: str, unread: Sequence[int], now: datetime, again_after: float) -> bool:
+def _is_due(terminal: Terminal, state: str, unread: Sequence[int], now: datetime, wake_again_after: float) -> bool:
     """Whether to wake the client now: it is idle, and has mail for which it was not woken yet, or was woken long ago.
-    The client reads all its mail at once, so waking it once is enough.
+    The client reads all its mail at once, so waking it once is enough. *unread* are the numbers of its messages.
     """
     if state != IDLE or not unread:
         return False
-    if min(unread) > terminal.woken_to or not terminal.woken_at:
+    if not terminal.woken_at or _is_new_mail(terminal, unread):
         return True
-    if 0 < terminal.unheard < SOON_TRIES:
-        return seconds_since(terminal.woken_at, now) >= SOON
-    if terminal.wakes > len(AGAIN):
+    seconds = seconds_since(terminal.woken_at, now)
+    if _is_retried(terminal):
+        return seconds >= _RETRY_AFTER
+    if _was_woken_often_enough(terminal):
         return False
-    return seconds_since(terminal.woken_at, now) >= again_after * AGAIN[max(terminal.wakes, 1) - 1]
+    return seconds >= wake_again_after * _WAKE_AGAIN_AFTER[max(terminal.wakes, 1) - 1]
 
 
-def unreached(terminal: Terminal, state: str, unread: Sequence[int], now: datetime, again_after: float) -> list[int]:
-    """Return the numbers of the messages whose senders are to be notified, because the client is gone or did not
-    wake.
+def _is_new_mail(terminal: Terminal, unread: Sequence[int]) -> bool:
+    """Whether the client was woken for none of the *unread* messages."""
+    return min(unread) > terminal.woken_to
+
+
+def _is_retried(terminal: Terminal) -> bool:
+    """Whether nothing could wake the client, and it is tried again soon."""
+    return 0 < terminal.unheard < _MAX_RETRIES
+
+
+def _was_woken_often_enough(terminal: Terminal) -> bool:
+    return terminal.wakes > len(_WAKE_AGAIN_AFTER)
+
+
+def _unreached(
+    terminal: Terminal, state: str, unread: Sequence[int], now: datetime, wake_again_after: float
+) -> list[int]:
+    """Return the numbers of the *unread* messages whose senders are to be notified, because the client is gone or did
+    not wake.
     """
     untold = [number for number in unread if number > terminal.told_to]
     if state == GONE:
         return untold
-    if terminal.wakes <= len(AGAIN) or not terminal.woken_at or seconds_since(terminal.woken_at, now) < again_after:
+    if not terminal.woken_at or not _was_woken_often_enough(terminal):
+        return []
+    if seconds_since(terminal.woken_at, now) < wake_again_after:
         return []
     return [number for number in untold if number <= terminal.woken_to]
 
 
-def again_after(team: Team) -> float:
-    """Return the seconds after which a client that did not read its messages is woken once more."""
-    return float(settings.value(team, "wakeAgainAfter"))
-
-
-def note_waking(
+def _note_waking(
     store: Store, team: str, terminal: Terminal, unread: Sequence[int], senders: Sequence[str]
 ) -> Terminal | None:
-    """Record that the client is woken now for the *unread* messages, and return the terminal. None if another process
-    woke the client first, or if its state has changed.
+    """Record that the client is woken now for the *unread* messages of the *senders*, and return the terminal. None if
+    another process woke the client first, or if its state has changed.
     """
     now = teams.now(store)
-    noted = [*terminal.wakings, *(Waking(at=now, by=name) for name in senders)][-_REMEMBERED:]
+    wakings = [*terminal.wakings, *(Waking(at=now, by=name) for name in senders)][-_MAX_WAKINGS:]
 
     def change(current: Terminal) -> Terminal:
         if (current.woken_at, current.wakes, current.state) != (terminal.woken_at, terminal.wakes, terminal.state):
             return current
-        fresh = not unread or min(unread) > current.woken_to
-        wakes = 1 if fresh else current.wakes + (not 0 < current.unheard < SOON_TRIES)
-        woken_to = max(current.woken_to, *unread, 0)
-        unheard = 0 if fresh else current.unheard
-        return current.having(woken_to=woken_to, woken_at=now, wakes=wakes, unheard=unheard, wakings=noted)
+        if not unread or _is_new_mail(current, unread):
+            counts = {"wakes": 1, "unheard": 0}
+        elif _is_retried(current):  # the client did not hear the last waking, so this one is still the same
+            counts = {}
+        else:
+            counts = {"wakes": current.wakes + 1}
+        return current.having(woken_to=max(current.woken_to, *unread, 0), woken_at=now, wakings=wakings, **counts)
 
     before, after = update(store, team, TERMINAL.also_closed, terminal.agent, change)
     return None if before is after else after
 
 
-def note_heard(store: Store, team: str, terminal: Terminal, heard: bool) -> None:
-    """Record whether one of the ways to wake the client worked."""
+def _note_outcome(store: Store, team: str, agent: str, has_taken_line: bool) -> None:
+    """Record whether one of the ways to wake the agent's client worked."""
 
     def change(terminal: Terminal) -> Terminal:
-        unheard = 0 if heard else terminal.unheard + 1
+        unheard = 0 if has_taken_line else terminal.unheard + 1
         return terminal if terminal.unheard == unheard else terminal.having(unheard=unheard)
-
-    update(store, team, TERMINAL.also_closed, terminal.agent, change)
-
-
-def note_told(store: Store, team: str, agent: str, number: int) -> None:
-    """Record that the senders of all messages up to *number* were notified that the client was not reached."""
-
-    def change(terminal: Terminal) -> Terminal:
-        return terminal if terminal.told_to >= number else terminal.having(told_to=number)
 
     update(store, team, TERMINAL.also_closed, agent, change)
 
 
-def lately(terminal: Terminal, by: str, now: datetime) -> int:
+def _wakings_within_hour(terminal: Terminal, by: str, now: datetime) -> int:
     """Return how often messages of *by* woke the client within the last hour."""
     return sum(waking.by == by and seconds_since(waking.at, now) < _HOUR for waking in terminal.wakings)
 
@@ -123,16 +131,16 @@ def look(store: Store, team: Team, tell: Tell, resume: Resume) -> bool:
     *tell* sends a member a notice with a uid and wakes it. *resume* resumes an agent that `teams` started, if it rests
     and has mail.
     """
-    anybody = False
+    has_client = False
     for terminal in terminals.all_of(store, team.name, []):
         if terminal.host in ("", store.host):
-            anybody |= _look_at(store, team, terminal, tell, resume)
-    return anybody
+            has_client |= _look_at(store, team, terminal, tell, resume)
+    return has_client
 
 
 def _look_at(store: Store, team: Team, terminal: Terminal, tell: Tell, resume: Resume) -> bool:
-    """Do for one terminal what `look` does for all. Returns whether its client is there or about to be. If the client
-    is gone, an agent that `teams` keeps continues by itself.
+    """Do for one terminal what `look` does for all. Returns whether its client is there, or its person is about to
+    open one. If the client is gone, an agent that `teams` keeps continues by itself.
     """
     state = terminals.state_known(store, team, terminal)
     if state == GONE and terminal.state != GONE:
@@ -141,10 +149,10 @@ def _look_at(store: Store, team: Team, terminal: Terminal, tell: Tell, resume: R
         resume(session)
         return bool(session.taken_by)
     unread = inboxes.unread(store, team.name, terminal.agent)
-    pause = again_after(team)
-    if is_due(terminal, state, unread, store.now(), pause):
+    wake_again_after = float(settings.value(team, "wakeAgainAfter"))
+    if _is_due(terminal, state, unread, store.now(), wake_again_after):
         _wake(store, team, terminal, unread, tell)
-    if numbers := unreached(terminal, state, unread, store.now(), pause):
+    if numbers := _unreached(terminal, state, unread, store.now(), wake_again_after):
         _tell_senders(store, team, terminal, state, numbers, tell)
     if state == PERMISSION and not terminal.leader_told:
         _tell_leader(store, team, terminal, tell)
@@ -153,44 +161,47 @@ def _look_at(store: Store, team: Team, terminal: Terminal, tell: Tell, resume: R
 
 def _wake(store: Store, team: Team, terminal: Terminal, unread: Sequence[int], tell: Tell) -> None:
     """Wake the client once for all unread mail, unless clients wake each other without end."""
-    mail = store.fetch(team.name, MESSAGE, unread, [])
-    senders = sorted({message.from_ for message in mail})
-    if not terminal.woken_at or min(unread) > terminal.woken_to:
-        if _stops_loop(store, team, terminal, senders, tell):
+    senders: list[str] = []  # a second waking for the same mail does not count against its senders
+    if not terminal.woken_at or _is_new_mail(terminal, unread):
+        senders = sorted({message.from_ for message in store.fetch(team.name, MESSAGE, unread, [])})
+        limit = int(settings.value(team, "max_resumes_per_hour"))
+        if _are_beyond_limit(store, terminal, senders, limit):
+            body = (
+                f"{terminal.agent} is not woken for more messages from {', '.join(senders)}: they woke it {limit} "
+                "times in an hour. It reads the messages when its person next types something."
+            )
+            tell(team.leader, body, f"{terminal.agent}~loop-{terminal.woken_to}")  # once, because of the uid
             return
-    else:
-        senders = []  # for the same mail
-    noted = note_waking(store, team.name, terminal, unread, senders)
+    noted = _note_waking(store, team.name, terminal, unread, senders)
     if noted is None:
         return
     way = channels.wake(store.root, team.name, noted, sitting.secrets_of(store, team.name, noted.agent))
-    note_heard(store, team.name, noted, bool(way))
-    if way or not noted.unheard:
+    _note_outcome(store, team.name, noted.agent, bool(way))
+    if way or not noted.unheard:  # of tries in vain, only the first is in the history
         history.note(store, team.name, noted.agent, "terminal woken" if way else "terminal not woken", way=way)
 
 
-def _stops_loop(store: Store, team: Team, terminal: Terminal, senders: Sequence[str], tell: Tell) -> bool:
-    """Return whether all senders woke the client too often within an hour. If they did, notify the leader once."""
-    limit = int(settings.value(team, "max_resumes_per_hour"))
-    free = [name for name in senders if name in (HUMAN, SYSTEM)]
-    if free or not senders or any(lately(terminal, name, store.now()) < limit for name in senders):
+def _are_beyond_limit(store: Store, terminal: Terminal, senders: Sequence[str], limit: int) -> bool:
+    """Whether each of the senders woke the client *limit* times within the last hour. There is no limit for the human
+    and the program.
+    """
+    if not senders or HUMAN in senders or SYSTEM in senders:
         return False
-    body = (
-        f"{terminal.agent} is not woken for more messages from {', '.join(senders)}: they woke it {limit} times in an "
-        "hour. It reads the messages when its person next types something."
-    )
-    tell(team.leader, body, f"{terminal.agent}~loop-{terminal.woken_to}")
-    return True
+    return all(_wakings_within_hour(terminal, name, store.now()) >= limit for name in senders)
 
 
 def _tell_senders(store: Store, team: Team, terminal: Terminal, state: str, numbers: Sequence[int], tell: Tell) -> None:
     """Notify the senders of these messages that the client was not reached. The messages wait in its inbox."""
-    why = f"its client ended at {terminal.since}" if state == GONE else f"it was woken {terminal.wakes} times"
+    reason = f"its client ended at {terminal.since}" if state == GONE else f"it was woken {terminal.wakes} times"
     for message in store.fetch(team.name, MESSAGE, numbers, []):
         if message.from_ not in (SYSTEM, terminal.agent) and message.type != "output":
-            body = f"{terminal.agent} has not read {message.id}: {why}. The message waits in its inbox."
+            body = f"{terminal.agent} has not read {message.id}: {reason}. The message waits in its inbox."
             tell(message.from_, body, f"{terminal.agent}~unreached-{message.number}")
-    note_told(store, team.name, terminal.agent, max(numbers))
+
+    def change(current: Terminal) -> Terminal:
+        return current if current.told_to >= max(numbers) else current.having(told_to=max(numbers))
+
+    update(store, team.name, TERMINAL.also_closed, terminal.agent, change)
 
 
 def _tell_leader(store: Store, team: Team, terminal: Terminal, tell: Tell) -> None:
@@ -199,26 +210,26 @@ def _tell_leader(store: Store, team: Team, terminal: Terminal, tell: Tell) -> No
     """
     if seconds_since(terminal.since, store.now()) < float(settings.value(team, "tellPermissionAfter")):
         return
-    wish = f" ({terminal.waits_for})" if terminal.waits_for else ""
-    body = (
-        f"{terminal.agent} has waited for a permission since {terminal.since}{wish}: its person must answer at its "
-        "terminal."
-    )
-    moment = terminal.since.replace(":", "").replace(".", "")
     if terminal.agent != team.leader:
+        wish = f" ({terminal.waits_for})" if terminal.waits_for else ""
+        body = (
+            f"{terminal.agent} has waited for a permission since {terminal.since}{wish}: its person must answer at its "
+            "terminal."
+        )
+        moment = terminal.since.replace(":", "").replace(".", "")
         tell(team.leader, body, f"{terminal.agent}~permission-{moment}")
 
-    def told(current: Terminal) -> Terminal:
+    def change(current: Terminal) -> Terminal:
         return current.having(leader_told=True) if current.since == terminal.since else current
 
-    update(store, team.name, terminals.TERMINAL, terminal.agent, told)
+    update(store, team.name, TERMINAL, terminal.agent, change)
 
 
 def way_to(store: Store, team: str, terminal: Terminal, state: str) -> str:
     """Return the way in which the client can be interrupted.
 
     Raises:
-        WrongState: It can't be interrupted, or waits for a permission; says why.
+        WrongState: The client can't be interrupted, or waits for a permission; says why.
     """
     seat = known.get(terminal.client).seat
     hint = f"Send it a message: teams send-message {terminal.agent} …; it is shown at its next tool call, or when idle."
@@ -235,10 +246,10 @@ def way_to(store: Store, team: str, terminal: Terminal, state: str) -> str:
 
 
 def stop_for_mail(store: Store, team: str, terminal: Terminal, way: str) -> None:
-    """Have the client end what it does and take a turn for its mail. This is recorded as a waking, so that the client
-    is not woken for the same mail again.
+    """Have the client end its present turn and take a turn for its mail. This is recorded as a waking, so that the
+    client is not woken for the same mail again.
     """
-    note_waking(store, team, terminal, inboxes.unread(store, team, terminal.agent), [])
+    _note_waking(store, team, terminal, inboxes.unread(store, team, terminal.agent), [])
     secrets = sitting.secrets_of(store, team, terminal.agent)
-    note_heard(store, team, terminal, channels.stop(way, store.root, team, terminal, secrets))
+    _note_outcome(store, team, terminal.agent, channels.stop(way, store.root, team, terminal, secrets))
     history.note(store, team, terminal.agent, "terminal interrupted", way=way)
