@@ -76,7 +76,7 @@ def _around(root: str, environ: Mapping[str, str], is_named: bool) -> Binding | 
         return None
     from teams_cli.agents.seats import bindings
 
-    return bindings.around(root, environ, is_named)
+    return bindings.of_this_process(root, environ, is_named)
 
 
 def _caller(name: str, token: str, environ: Mapping[str, str], settings: config.Config) -> Caller:

@@ -190,14 +190,14 @@ def seat(client: str, standpoint: Standpoint, given: bytes, environ: Mapping[str
     if own_seat is None:
         return
     session_id = str(event.get("session_id") or "")
-    pid = terminals.process(own_seat, session_id)
+    pid = terminals.pid_of_client(own_seat, session_id)
     state = seats.state_said(event)
     if not pid or not state or event.get("agent_id"):
         return
     own = Binding(standpoint.team, standpoint.agent, standpoint.token)
     if own_seat.is_headless(terminals.words_of(pid)):
         if own.agent:
-            bindings.bind_alone(standpoint.root, own, pid)
+            bindings.bind_without_person(standpoint.root, own, pid)
         return
     own_environ = terminals.variables_of(pid) if own_seat.daemon else environ
     if own_seat.daemon:
@@ -222,7 +222,7 @@ def seat(client: str, standpoint: Standpoint, given: bytes, environ: Mapping[str
     if binding:
         standpoint.agent, standpoint.token = binding.agent, binding.token
     elif own.agent:  # its keeper has it
-        bindings.bind_alone(store.root, own, pid)
+        bindings.bind_without_person(store.root, own, pid)
 
 
 def _caller(standpoint: Standpoint, environ: Mapping[str, str], user: config.Config) -> Caller | None:

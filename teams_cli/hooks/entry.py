@@ -51,7 +51,7 @@ class Standpoint:
     @property
     def has_terminal(self) -> bool:
         """Whether the agent is a client in a terminal of this machine."""
-        return os.path.exists(bindings.kept(self.root, self.team, self.agent, "json"))
+        return os.path.exists(bindings.terminal_file(self.root, self.team, self.agent, "json"))
 
 
 def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
@@ -275,7 +275,7 @@ def _binding(client: str, root: str, given: bytes, is_named: bool) -> "Binding |
     if client == "codex":
         session_id = given.partition(b'"session_id"')[2][:200].partition(b'"')[2].partition(b'"')[0]
         return bindings.of_thread(root, session_id.decode("ascii", "replace"))
-    return None if is_named else bindings.above(root, os.getppid())
+    return None if is_named else bindings.of_nearest_client(root, os.getppid())
 
 
 def _store(said: str, root: str, environ: "Mapping[str, str]") -> str:

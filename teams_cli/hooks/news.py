@@ -122,8 +122,8 @@ def _report(
         sitting.stand_up(store, standpoint.team, standpoint.agent, source)
     else:
         wish = permission_for(event) if state == PERMISSION else None
-        report = terminals.Report(state, source, str(event.get("session_id") or ""), wish)
-        now = terminals.note(store, standpoint.team, standpoint.agent, report)
+        session_id = str(event.get("session_id") or "")
+        now = terminals.note_report(store, standpoint.team, standpoint.agent, state, source, session_id, wish)
         if now.session_id != terminal.session_id:  # some clients begin their session after they have joined
             sitting.note_session(store, standpoint.team, now)
     if state in (IDLE, GONE):

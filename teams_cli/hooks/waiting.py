@@ -35,7 +35,7 @@ def wait(client: str, standpoint: Standpoint, environ: Mapping[str, str]) -> int
         return 0
     pid, binding = client_and_binding
     started = bindings.stat_of(pid)[0]
-    bell = Doorbell(bindings.kept(standpoint.root, binding.team, binding.agent, "bell"))
+    bell = Doorbell(bindings.terminal_file(standpoint.root, binding.team, binding.agent, "bell"))
     if not started or not _taken(bell, pid):
         return 0
     heard = _listen(bell, pid, started, standpoint, binding.team, environ)
@@ -71,8 +71,8 @@ def _taken(bell: Doorbell, pid: int) -> bool:
     if bell.is_dismissed(pid):
         return False
     give_up = time.monotonic() + _TO_LEAVE
-    while not bell.take(pid):
-        if bell.client() == pid or time.monotonic() > give_up:
+    while not bell.listen(pid):
+        if bell.client_pid() == pid or time.monotonic() > give_up:
             return False
         time.sleep(0.2)
     return True

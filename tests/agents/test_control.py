@@ -77,7 +77,7 @@ def place() -> Iterator[Path]:
 def test_a_turn_is_started_instead_of_the_one_that_runs(place: Path) -> None:
     daemon = Daemon(place)
     daemon.turns = [{"id": "u-7", "status": "inProgress"}]
-    assert start_turn(str(place), "t-1", "mail", instead=True)
+    assert start_turn(str(place), "t-1", "mail", interrupts=True)
     listed, ended, began = daemon.asked[-3:]
     assert (listed["method"], listed["params"]["threadId"]) == ("thread/turns/list", "t-1")
     assert (ended["method"], ended["params"]) == ("turn/interrupt", {"threadId": "t-1", "turnId": "u-7"})
@@ -85,7 +85,7 @@ def test_a_turn_is_started_instead_of_the_one_that_runs(place: Path) -> None:
     os.remove(place)
     daemon = Daemon(place)
     daemon.turns = [{"id": "u-7", "status": "completed"}]
-    assert start_turn(str(place), "t-1", "mail", instead=True)
+    assert start_turn(str(place), "t-1", "mail", interrupts=True)
     assert [said["method"] for said in daemon.asked[-2:]] == ["thread/turns/list", "turn/start"]
 
 
@@ -95,7 +95,7 @@ def test_what_is_refused_or_not_there_was_not_started(place: Path) -> None:
     assert not start_turn(str(place), "t-1", "mail")
     os.remove(place)
     Daemon(place, "turn/interrupt").turns = [{"id": "u-7", "status": "inProgress"}]
-    assert not start_turn(str(place), "t-1", "mail", instead=True)
+    assert not start_turn(str(place), "t-1", "mail", interrupts=True)
     os.remove(place)
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(str(place))
@@ -117,12 +117,12 @@ def test_nobody_waits_for_a_client_whose_hooks_were_taken_out_until_they_are_bac
     assert not bells["claude"].is_dismissed(PID + 1)
     doorbells.dismiss(str(tmp_path), "claude")
     doorbells.readmit(str(tmp_path), "claude")
-    assert not bells["claude"].is_dismissed(PID) and bells["claude"].client() == PID
+    assert not bells["claude"].is_dismissed(PID) and bells["claude"].client_pid() == PID
 
 
 def heard_bell(place: Path, client: str) -> Doorbell:
     """The bell of a client of that kind, at which somebody waits."""
     (place / f"{client}.json").write_text(json.dumps({"client": client}))
     bell = Doorbell(str(place / f"{client}.bell"))
-    assert bell.take(PID)
+    assert bell.listen(PID)
     return bell

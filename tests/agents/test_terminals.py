@@ -55,8 +55,8 @@ def bell(cli: Cli) -> Callable[..., closing[Doorbell]]:
     """Waits for the client, as what waits beside it does."""
 
     def listen(*pid: int) -> closing[Doorbell]:
-        heard = Doorbell(bindings.kept(str(cli.root), ALPHA, NAME, "bell"))
-        assert heard.take(*pid)
+        heard = Doorbell(bindings.terminal_file(str(cli.root), ALPHA, NAME, "bell"))
+        assert heard.listen(*pid)
         return closing(heard)
 
     return listen
@@ -231,7 +231,7 @@ def test_a_token_stands_in_files_of_its_owner_alone(tmp_path: Path) -> None:
     client.hook("SessionStart")
     assert row(cli)["terminal"]["state"] == "idle"
     kept = [path for path in (cli.root / "terminals").rglob("*") if path.is_file()]
-    assert json.loads(Path(bindings.kept(str(cli.root), ALPHA, NAME, "json")).read_text())["token"]
+    assert json.loads(Path(bindings.terminal_file(str(cli.root), ALPHA, NAME, "json")).read_text())["token"]
     assert {path.stat().st_mode & 0o077 for path in kept} == {0}
     assert "agentA" in client.hook("SessionStart", source="resume")
     client.kill()

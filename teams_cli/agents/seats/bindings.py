@@ -9,25 +9,26 @@ from __future__ import annotations
 
 import os
 
+from teams_cli import environment
 from teams_cli.agents.seats import terminals_directory
-from teams_cli.environment import OWN_PROGRAM
-from teams_cli.environment import of_process as said_of_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 THREAD = "CODEX_THREAD_ID"
+"""The variable in which Codex names the thread to the tools that it runs."""
 DAEMON = b"app-server"
 """The word in the command line of the daemon of Codex, which runs the tools and hooks of all terminals of a user."""
 DIRECTORIES = "directories"
 """The file in the root that says which directory belongs to which team, one a line."""
-_PLAIN = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")
-_LONGEST = 128
-_BETWEEN = ("sh", "dash", "bash", "zsh", "fish", "env", "ash", "busybox")
-_OWN_SERVER = {b"serve", b"--stdio"}
+_FILE_NAME_CHARACTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")
+_MAX_FILE_NAME = 128
+_SHELLS = ("sh", "dash", "bash", "zsh", "fish", "env", "ash", "busybox")
+"""Programs through which a client starts its hooks and tools."""
+_OPENCODE_SERVER = {b"serve", b"--stdio"}
 """Words of the server that OpenCode 2 starts below a terminal of its own, and in which it runs our hooks."""
-_FAR_UP = 32
+_MAX_ANCESTORS = 32
 
 
 class Binding:
@@ -41,7 +42,7 @@ class Binding:
 
 def of_thread(root: str, thread: str) -> Binding | None:
     """Return the member that uses the Codex thread; None if there is none."""
-    return _read(f"{terminals_directory(root)}/threads/{thread}", "") if is_plain(thread) else None
+    return _read(f"{terminals_directory(root)}/threads/{thread}", "") if _is_file_name(thread) else None
 
 
 def of_process(root: str, pid: int) -> Binding | None:
@@ -52,21 +53,20 @@ def of_process(root: str, pid: int) -> Binding | None:
     return _read(f"{terminals_directory(root)}/processes/{pid}", started) if started else None
 
 
-def around(root: str, environ: Mapping[str, str], is_named: bool = False) -> Binding | None:
-    """Return the member in whose terminal this process runs: that of its thread, else of the nearest client above it.
-
-    A process with a thread belongs to that thread alone, because the client above it may be a daemon that another
-    terminal started. So a thread takes precedence over a name in the environment; if there is such a name (*is_named*),
-    nothing else does.
+def of_this_process(root: str, environ: Mapping[str, str], is_named: bool) -> Binding | None:
+    """Return the member in whose terminal this process runs; None if there is none, and in a fork that answers
+    questions. *is_named* says that the environment names a member.
     """
     if environ.get("TEAMS_SHADOW"):
         return None
+    # The nearest client above a process with a thread may be a daemon that another terminal started, with the name of
+    # that terminal's member in its environment. So a thread alone decides.
     if thread := environ.get(THREAD, ""):
         return of_thread(root, thread)
-    return None if is_named else above(root, os.getppid())
+    return None if is_named else of_nearest_client(root, os.getppid())
 
 
-def above(root: str, pid: int) -> Binding | None:
+def of_nearest_client(root: str, pid: int) -> Binding | None:
     """Return the member of the nearest process that joined, from *pid* upward; None if there is none."""
     client = client_above(root, pid)
     return client and client[1]
@@ -74,19 +74,20 @@ def above(root: str, pid: int) -> Binding | None:
 
 def client_above(root: str, pid: int) -> tuple[int, Binding] | None:
     """Return the nearest process that joined, from *pid* upward, with its member; None if there is none."""
-    for ancestor in upward(pid):
+    for ancestor in _with_ancestors(pid):
         if binding := of_process(root, ancestor):
             return ancestor, binding
     return None
 
 
 def nearest_client(pid: int) -> int:
-    """Return the nearest process, from *pid* upward, that is neither a shell nor our server; 0 if there is none."""
-    return next((ancestor for ancestor in upward(pid) if not _is_between(ancestor)), 0)
-
-
-def _is_between(pid: int) -> bool:
-    return name_of(pid) in _BETWEEN or _OWN_SERVER.issubset(said_of_process(pid, "cmdline"))
+    """Return the nearest process, from *pid* upward, that is neither a shell nor a server of OpenCode; 0 if there is
+    none. It need not have joined.
+    """
+    for ancestor in _with_ancestors(pid):
+        if name_of(ancestor) not in _SHELLS and not _OPENCODE_SERVER.issubset(_command_line(ancestor)):
+            return ancestor
+    return 0
 
 
 def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | None:
@@ -96,11 +97,11 @@ def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | N
     """
     if not os.path.isdir(terminals_directory(root)) or not client or of_process(root, client):
         return None
-    if DAEMON in said_of_process(client, "cmdline"):  # whichever terminal came first has started it for all
+    if DAEMON in _command_line(client):  # whichever terminal came first has started it for all
         return None
-    for ancestor in upward(stat_of(client)[1]):
-        words = said_of_process(ancestor, "cmdline")
-        if OWN_PROGRAM.encode() in words:
+    for ancestor in _with_ancestors(stat_of(client)[1]):
+        words = _command_line(ancestor)
+        if environment.OWN_PROGRAM.encode() in words:
             return None
         binding = of_thread(root, environ.get(THREAD, "")) if DAEMON in words else of_process(root, ancestor)
         if binding:
@@ -112,28 +113,39 @@ def has_another_client(root: str, binding: Binding, client: int) -> bool:
     """Whether the member of *binding* has a client that is another process than *client*. False if *client* itself
     joined.
     """
-    try:
-        pids = [int(name) for name in os.listdir(f"{terminals_directory(root)}/processes") if name.isdigit()]
-    except OSError:
+    if of_process(root, client):
         return False
-    if client in pids and of_process(root, client):
-        return False
-    joined = (of_process(root, pid) for pid in pids)
-    return any(one and (one.team, one.agent) == (binding.team, binding.agent) for one in joined)
+    for pid in _joined_pids(root):
+        other = of_process(root, pid)
+        if other and (other.team, other.agent) == (binding.team, binding.agent):
+            return True
+    return False
 
 
 def is_below(pid: int, word: bytes) -> bool:
     """Whether the process *pid*, or one above it, has *word* in its command line."""
-    return any(word in said_of_process(ancestor, "cmdline") for ancestor in upward(pid))
+    return any(word in _command_line(ancestor) for ancestor in _with_ancestors(pid))
 
 
-def upward(pid: int) -> Iterator[int]:
+def _with_ancestors(pid: int) -> Iterator[int]:
     """Yield *pid*, the process id of its parent, and so on."""
-    for _ in range(_FAR_UP):
+    for _ in range(_MAX_ANCESTORS):
         if pid <= 1:
             return
         yield pid
         pid = stat_of(pid)[1]
+
+
+def _command_line(pid: int) -> list[bytes]:
+    return environment.of_process(pid, "cmdline")
+
+
+def _joined_pids(root: str) -> list[int]:
+    """Return the ids of the processes that joined, including those that have ended unnoticed."""
+    try:
+        return [int(name) for name in os.listdir(f"{terminals_directory(root)}/processes") if name.isdigit()]
+    except OSError:
+        return []
 
 
 def name_of(pid: int) -> str:
@@ -147,7 +159,7 @@ def name_of(pid: int) -> str:
 
 def stat_of(pid: int) -> tuple[str, int]:
     """Return when the process started, in ticks since the machine started, and the process id of its parent; "" and 0
-    if there is none.
+    if there is no such process. A zombie (ended, but not waited for) has "" and its parent.
     """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -159,22 +171,21 @@ def stat_of(pid: int) -> tuple[str, int]:
 
 def bind(root: str, binding: Binding, pid: int, thread: str = "") -> None:
     """Record which member the process *pid* is, and the Codex thread if its client has one."""
-    place = terminals_directory(root)
     started = stat_of(pid)[0]
     if started:
-        _write(f"{place}/processes", str(pid), started, binding)
-    if thread and is_plain(thread):
-        _write(f"{place}/threads", thread, "", binding)
+        _write(f"{terminals_directory(root)}/processes", str(pid), started, binding)
+    if _is_file_name(thread):
+        _write(f"{terminals_directory(root)}/threads", thread, "", binding)
 
 
-def bind_alone(root: str, binding: Binding, pid: int) -> None:
-    """Record which member the process *pid*, a detached client, is. Processes that have ended are forgotten, because
-    nothing else reports their end.
+def bind_without_person(root: str, binding: Binding, pid: int) -> None:
+    """Record which member the process *pid*, a client without a person, is. Processes that have ended are forgotten,
+    because nothing else reports their end.
     """
     bind(root, binding, pid)
-    for name in os.listdir(f"{terminals_directory(root)}/processes"):
-        if name.isdigit() and not stat_of(int(name))[0]:
-            release(root, int(name))
+    for joined in _joined_pids(root):
+        if not stat_of(joined)[0]:
+            release(root, joined)
 
 
 def release(root: str, pid: int, thread: str = "") -> None:
@@ -182,47 +193,52 @@ def release(root: str, pid: int, thread: str = "") -> None:
     because its member may resume it.
     """
     _discard(f"{terminals_directory(root)}/processes/{pid}")
-    if thread and is_plain(thread):
+    if _is_file_name(thread):
         _discard(f"{terminals_directory(root)}/threads/{thread}")
 
 
-def kept(root: str, team: str, agent: str, what: str) -> str:
-    """Return the path of a file of the agent's terminal. *what* is the kind of file, such as `bell` or `json`."""
-    return f"{terminals_directory(root)}/teams/{team}/{agent}.{what}"
+def terminal_file(root: str, team: str, agent: str, suffix: str) -> str:
+    """Return the path of a file of the agent's terminal. *suffix* is the kind of file, such as `bell` or `json`."""
+    return f"{terminals_directory(root)}/teams/{team}/{agent}.{suffix}"
 
 
 def note_state(root: str, team: str, agent: str, state: str) -> None:
     """Write the state of the agent's client, such as `idle`, to the file that the wrapper around the client watches."""
-    _replace(kept(root, team, agent, "state"), state.encode())
+    _replace(terminal_file(root, team, agent, "state"), state.encode())
 
 
 def bind_directory(root: str, path: str, team: str) -> None:
     """Have clients that start in the directory *path* join the team; with an empty team, they join none."""
-    bound = bound_directories(root)
-    bound.pop(path, None)
+    teams_by_directory = linked_directories(root)
+    teams_by_directory.pop(path, None)
     if team:
-        bound[path] = team
+        teams_by_directory[path] = team
     os.makedirs(root, 0o700, exist_ok=True)
-    lines = "".join(f"{name} {where}\n" for where, name in bound.items())
+    lines = "".join(f"{name} {directory}\n" for directory, name in teams_by_directory.items())
     _replace(f"{root}/{DIRECTORIES}", lines.encode(errors="surrogateescape"))
 
 
 def team_here(root: str, path: str) -> str:
     """Return the team of the directory *path*, or of the nearest one above it that has a team; "" if none has."""
-    bound = bound_directories(root)
-    while path not in bound and path != os.path.dirname(path):
+    teams_by_directory = linked_directories(root)
+    while path not in teams_by_directory and path != os.path.dirname(path):
         path = os.path.dirname(path)
-    return bound.get(path, "")
+    return teams_by_directory.get(path, "")
 
 
-def bound_directories(root: str) -> dict[str, str]:
+def linked_directories(root: str) -> dict[str, str]:
     """Return the linked directories, each with its team."""
     try:
         with open(f"{root}/{DIRECTORIES}", encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read().splitlines()
     except OSError:
         return {}
-    return {path: team for team, _, path in (line.partition(" ") for line in lines) if path}
+    teams_by_directory = {}
+    for line in lines:
+        team, _, path = line.partition(" ")
+        if path:
+            teams_by_directory[path] = team
+    return teams_by_directory
 
 
 def is_locked(path: str) -> bool:
@@ -242,12 +258,15 @@ def is_locked(path: str) -> bool:
     return False
 
 
-def is_plain(word: str) -> bool:
+def _is_file_name(text: str) -> bool:
     """Whether the text is safe as the name of a file."""
-    return 0 < len(word) <= _LONGEST and _PLAIN.issuperset(word)
+    return 0 < len(text) <= _MAX_FILE_NAME and _FILE_NAME_CHARACTERS.issuperset(text)
 
 
 def _read(path: str, started: str) -> Binding | None:
+    """Return the binding in the file; None if there is none, or if it is of a process that did not start at *started*
+    and had the same id.
+    """
     try:
         with open(path, encoding="utf-8") as file:
             lines = file.read().split("\n")
@@ -258,10 +277,10 @@ def _read(path: str, started: str) -> Binding | None:
     return Binding(*lines[1:4])
 
 
-def _write(place: str, name: str, started: str, binding: Binding) -> None:
-    os.makedirs(place, 0o700, exist_ok=True)
+def _write(directory: str, name: str, started: str, binding: Binding) -> None:
+    os.makedirs(directory, 0o700, exist_ok=True)
     lines = [started, binding.team, binding.agent, binding.token, ""]
-    _replace(f"{place}/{name}", "\n".join(lines).encode())
+    _replace(f"{directory}/{name}", "\n".join(lines).encode())
 
 
 def _replace(path: str, data: bytes) -> None:

@@ -11,7 +11,7 @@ import socket
 import struct
 
 from teams_cli.agents.seats import bindings, lines
-from teams_cli.agents.seats.doorbells import LINE, MAIL, STOP, Doorbell, is_heard, ring
+from teams_cli.agents.seats.doorbells import LINE, MAIL, STOP, Doorbell, has_listener, ring
 from teams_cli.clients import known
 from teams_cli.clients.seats import BELL, CONTROL, QUEUE, SOCKET
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from teams_cli.agents.seats.terminals import Terminal
 
 
-_PATIENCE = 20.0
+_QUEUE_TIMEOUT = 20.0
+_TIMEOUT = 5.0
+"""Seconds that each step of a conversation with a client's own server or daemon may take."""
 
 
 def wake(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> str:
@@ -31,61 +33,73 @@ def wake(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -
     for every client, because our wrapper listens to it too.
     """
     client = _Client(root, team, terminal, secrets)
-    ways = (BELL, *(way for way in (client.seat.ways if client.seat else ()) if way != BELL))
-    return next((way for way in ways if client.takes(way)), "")
+    own_ways = client.seat.ways if client.seat else ()
+    for way in dict.fromkeys((BELL, *own_ways)):
+        if client.take_line(way):
+            return way
+    return ""
 
 
 def way_to_stop(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> str:
     """Return the first way in which the client can be interrupted now, or "" if there is none."""
     client = _Client(root, team, terminal, secrets)
-    return next((way for way in (client.seat.stops if client.seat else ()) if client.is_within_reach(way)), "")
+    ways = client.seat.stops if client.seat else ()
+    return next((way for way in ways if client.can_be_stopped(way)), "")
 
 
 def stop(way: str, root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
     """Interrupt the client in that way, so that it ends its turn and begins another with our constant line. Returns
     whether the client took the line.
     """
-    return _Client(root, team, terminal, secrets).takes(way, instead=True)
+    return _Client(root, team, terminal, secrets).take_line(way, interrupts=True)
 
 
 class _Client:
-    """A client in a terminal, with the *secrets* by which only this machine can reach it."""
+    """A client in a terminal, with the *secrets* by which only this machine can reach it: the path and the token of its
+    socket, the address and the password of its server, its program, and the environment for its commands.
+    """
 
     def __init__(self, root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> None:
         self.seat = known.get(terminal.client).seat
         self.pid = terminal.pid
         self.session_id = terminal.session_id
         self.secrets = secrets
-        self.bell = bindings.kept(root, team, terminal.agent, "bell")
+        self.bell = bindings.terminal_file(root, team, terminal.agent, "bell")
         self.socket = str(secrets.get("socket") or "")
         daemon = self.seat.daemon if self.seat and self.session_id else None
         self.daemon = daemon.address(secrets.get("environ") or {}) if daemon else ""
+        """The path of the daemon's socket; "" if the client has no daemon, or no known session."""
 
-    def takes(self, way: str, instead: bool = False) -> bool:
-        """Give the client our constant line in that way, and return whether the client took it. With *instead*, the
+    def take_line(self, way: str, interrupts: bool = False) -> bool:
+        """Give the client our constant line in that way, and return whether the client took it. With *interrupts*, the
         client ends its present turn for that.
         """
         if way == BELL:
-            return ring(self.bell, STOP if instead else MAIL)
+            return ring(self.bell, STOP if interrupts else MAIL)
         if way == QUEUE:
-            return self._queue()
+            return self._enqueue()
         if way == CONTROL:
-            return bool(self.daemon) and start_turn(self.daemon, self.session_id or "", LINE, instead)
-        return self._write({"priority": "now"} if instead else {}) if way == SOCKET else self._post()
+            return bool(self.daemon) and start_turn(self.daemon, self.session_id or "", LINE, interrupts)
+        if way == SOCKET:
+            return self._write_to_socket(interrupts)
+        return self._post_to_server()
 
-    def is_within_reach(self, way: str) -> bool:
+    def can_be_stopped(self, way: str) -> bool:
         """Whether the client can be interrupted in that way now."""
-        if way == BELL:  # our wrapper, which also listens there, can only type
-            return is_heard(self.bell) and Doorbell(self.bell).client() > 0
+        if way == BELL:
+            # Our wrapper listens there too, with the process id 0. It only types, which interrupts nothing.
+            return has_listener(self.bell) and Doorbell(self.bell).client_pid() > 0
         if way == CONTROL:
-            return bool(self.daemon) and lines.is_there(self.daemon)
+            return bool(self.daemon) and lines.has_listener(self.daemon)
         from teams_cli.agents.seats import terminals
 
         # With some options the client asks its person before it takes messages from its socket.
         holds = self.seat.socket.holds if self.seat and self.seat.socket else frozenset()
-        return bool(self.socket) and holds.isdisjoint(terminals.words_of(self.pid)) and lines.is_there(self.socket)
+        asks_person = not holds.isdisjoint(terminals.words_of(self.pid))
+        return bool(self.socket) and not asks_person and lines.has_listener(self.socket)
 
-    def _queue(self) -> bool:
+    def _enqueue(self) -> bool:
+        """Have the client's program put the constant line into the queue of the session."""
         import subprocess
 
         program = self.secrets.get("program") or []
@@ -97,77 +111,79 @@ class _Client:
                 env=dict(self.secrets.get("environ") or {}),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=_PATIENCE,
+                timeout=_QUEUE_TIMEOUT,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired):
             return False
         return done.returncode == 0
 
-    def _write(self, more: Mapping[str, Any]) -> bool:
+    def _write_to_socket(self, interrupts: bool) -> bool:
         """Write the constant line to the client's socket, in the way in which sessions of the client write to each
         other.
         """
         if not self.socket:
             return False
-        message: dict[str, Any] = {"type": "user", "message": {"role": "user", "content": LINE}, **more}
         proof: dict[str, Any] = {"type": "auth", "token": self.secrets.get("socketToken")}
+        message: dict[str, Any] = {"type": "user", "message": {"role": "user", "content": LINE}}
+        if interrupts:
+            message["priority"] = "now"
         if self.seat and self.seat.socket and self.seat.socket.framed:
             proof, message = {"msgV": 1, **proof}, {"msgV": 1, "msgId": os.urandom(8).hex(), **message}
         try:
-            with lines.connected(self.socket, 5) as line:
-                line.sendall("".join(json.dumps(part) + "\n" for part in (proof, message)).encode())
+            with lines.connect(self.socket, _TIMEOUT) as connection:
+                connection.sendall(f"{json.dumps(proof)}\n{json.dumps(message)}\n".encode())
         except (OSError, ValueError):
             return False
         return True
 
-    def _post(self) -> bool:
+    def _post_to_server(self) -> bool:
         """Have the client's own server give its session the constant line as a prompt."""
         import http.client
 
         host, port, password = self.secrets.get("server") or ("", 0, "")
         if not port or not self.session_id:
             return False
-        head = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json"}
         if password:
-            head["Authorization"] = "Basic " + base64.b64encode(f"opencode:{password}".encode()).decode()
-        line = http.client.HTTPConnection(str(host), int(port), timeout=5)
+            headers["Authorization"] = "Basic " + base64.b64encode(f"opencode:{password}".encode()).decode()
+        connection = http.client.HTTPConnection(str(host), int(port), timeout=_TIMEOUT)
         try:
             body = json.dumps({"parts": [{"type": "text", "text": LINE}]})
-            line.request("POST", f"/session/{self.session_id}/prompt_async", body, head)
-            return line.getresponse().status in (200, 204)
+            connection.request("POST", f"/session/{self.session_id}/prompt_async", body, headers)
+            return connection.getresponse().status in (200, 204)
         except (OSError, http.client.HTTPException):
             return False
         finally:
-            line.close()
+            connection.close()
 
 
-_CONTROL_PATIENCE = 5.0
 _HANDSHAKE = (
     "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n"
 )
-_MOST = 1 << 24
-_TEXT, _CONTINUES, _CLOSES, _PING, _PONG = 1, 0, 8, 9, 10
+_MAX_FRAME = 1 << 24
+_TEXT, _CONTINUATION, _CLOSE, _PING, _PONG = 1, 0, 8, 9, 10
+"""The kinds of WebSocket frames (opcodes of RFC 6455)."""
 _LAST, _MASKED = 0x80, 0x80
 
 
-def start_turn(address: str, thread: str, text: str, instead: bool = False) -> bool:
-    """Have the daemon of Codex start a turn of that thread with the text. With *instead*, it interrupts the running
+def start_turn(address: str, thread: str, text: str, interrupts: bool = False) -> bool:
+    """Have the daemon of Codex start a turn of that thread with the text. With *interrupts*, it interrupts the running
     turn first. Returns whether the daemon confirmed that.
     """
     try:
-        with lines.connected(address, _CONTROL_PATIENCE) as line:
-            control = _Control(line)
-            control.ask("initialize", {"clientInfo": {"name": "teams", "title": "teams", "version": "1"}})
-            control.say({"method": "initialized"})
-            control.ask("thread/resume", {"threadId": thread})
-            if instead:
-                turns = control.ask("thread/turns/list", {"threadId": thread, "limit": 1}).get("data") or []
+        with lines.connect(address, _TIMEOUT) as connection:
+            control = _Control(connection)
+            control.call("initialize", {"clientInfo": {"name": "teams", "title": "teams", "version": "1"}})
+            control.send({"method": "initialized"})
+            control.call("thread/resume", {"threadId": thread})
+            if interrupts:
+                turns = control.call("thread/turns/list", {"threadId": thread, "limit": 1}).get("data") or []
                 for turn in turns:
                     if turn.get("status") == "inProgress":
-                        control.ask("turn/interrupt", {"threadId": thread, "turnId": turn["id"]})
-            control.ask("turn/start", {"threadId": thread, "input": [{"type": "text", "text": text}]})
+                        control.call("turn/interrupt", {"threadId": thread, "turnId": turn["id"]})
+            control.call("turn/start", {"threadId": thread, "input": [{"type": "text", "text": text}]})
     except (OSError, ValueError, struct.error):
         return False
     return True
@@ -176,31 +192,32 @@ def start_turn(address: str, thread: str, text: str, instead: bool = False) -> b
 class _Control:
     """A WebSocket connection to the daemon of Codex. Everything unexpected raises ValueError."""
 
-    def __init__(self, line: socket.socket) -> None:
-        self._line = line
-        self._asked = 0
-        line.sendall(_HANDSHAKE.format(key=base64.b64encode(os.urandom(16)).decode()).encode())
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._calls = 0
+        connection.sendall(_HANDSHAKE.format(key=base64.b64encode(os.urandom(16)).decode()).encode())
         head = b""
-        while not head.endswith(b"\r\n\r\n"):
+        while not head.endswith(b"\r\n\r\n"):  # byte by byte, because a frame may follow at once
             head += self._read(1)
         if b" 101 " not in head.partition(b"\r\n")[0]:
             raise ValueError("it does not speak WebSocket")
 
-    def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    def call(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Call a method of the daemon, and return its result."""
-        self._asked += 1
-        self.say({"id": self._asked, "method": method, "params": params})
-        while True:
-            answer = json.loads(self._message())
-            if answer.get("id") == self._asked and "method" not in answer:
+        self._calls += 1
+        self.send({"id": self._calls, "method": method, "params": params})
+        while True:  # the daemon also sends events, and requests of its own
+            answer = json.loads(self._read_message())
+            if answer.get("id") == self._calls and "method" not in answer:
                 if "error" in answer:
                     raise ValueError(f"{method} was refused")
                 return dict(answer.get("result") or {})
 
-    def say(self, message: Mapping[str, Any]) -> None:
-        self._send(_TEXT, json.dumps(message).encode())
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send the daemon a message."""
+        self._send_frame(_TEXT, json.dumps(message).encode())
 
-    def _send(self, kind: int, data: bytes) -> None:
+    def _send_frame(self, kind: int, data: bytes) -> None:
         """Send a WebSocket frame, masked as clients must."""
         size = len(data)
         if size < 126:
@@ -208,35 +225,37 @@ class _Control:
         else:
             head = struct.pack(">BBH", _LAST | kind, _MASKED | 126, size)
         mask = os.urandom(4)
-        self._line.sendall(head + mask + bytes(byte ^ mask[place % 4] for place, byte in enumerate(data)))
+        self._connection.sendall(head + mask + bytes(byte ^ mask[place % 4] for place, byte in enumerate(data)))
 
-    def _message(self) -> bytes:
+    def _read_message(self) -> bytes:
+        """Return the next message, put together from its frames. Pings are answered."""
         message = b""
         while True:
-            kind, is_last, data = self._frame()
-            if kind == _CLOSES:
+            kind, is_last, data = self._read_frame()
+            if kind == _CLOSE:
                 raise ValueError("it hung up")
             if kind == _PING:
-                self._send(_PONG, data)
-            elif kind in (_TEXT, _CONTINUES):
+                self._send_frame(_PONG, data)
+            elif kind in (_TEXT, _CONTINUATION):
                 message += data
                 if is_last:
                     return message
 
-    def _frame(self) -> tuple[int, bool, bytes]:
+    def _read_frame(self) -> tuple[int, bool, bytes]:
+        """Return the kind of the next frame, whether it is the last one of a message, and its data."""
         first, size = self._read(2)
         if size == 126:
             (size,) = struct.unpack(">H", self._read(2))
         elif size == 127:
             (size,) = struct.unpack(">Q", self._read(8))
-        if size > _MOST:
+        if size > _MAX_FRAME:
             raise ValueError("its answer is too long")
         return first & 0x0F, bool(first & _LAST), self._read(size)
 
     def _read(self, size: int) -> bytes:
         data = b""
         while len(data) < size:
-            part = self._line.recv(size - len(data))
+            part = self._connection.recv(size - len(data))
             if not part:
                 raise ValueError("it hung up")
             data += part

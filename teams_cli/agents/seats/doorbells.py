@@ -14,22 +14,26 @@ if TYPE_CHECKING:
 
 
 LINE = "[teams] You have messages. If they are not shown now, run: teams read-messages"
-"""The only text that wakes a client. It never contains what others wrote."""
+"""The only text that wakes a client. It never contains text that others wrote."""
 MAIL, STOP, LEAVE = b"m", b"s", b"l"
 """The reasons to ring: there is mail; the client is to be interrupted because there is mail; listeners are to leave."""
 
 
 class Doorbell:
-    """The bell of one terminal, for the process that listens to it."""
+    """The bell of one terminal, for the process that listens to it.
+
+    The file `PATH.lock` is locked by the listener. It contains the process id of the listener's client, negative while
+    such listeners are dismissed.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._lock = -1
         self._pipe = -1
 
-    def take(self, client: int = 0) -> bool:
-        """Become the listener of the bell, for the client with the process id *client*. Returns False if another
-        process is.
+    def listen(self, client: int = 0) -> bool:
+        """Become the listener of the bell, for the client with the process id *client*, or 0 if it is unknown. Returns
+        False if another process listens already.
         """
         os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
         lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -46,13 +50,13 @@ class Doorbell:
         except FileExistsError:
             if not stat.S_ISFIFO(os.lstat(self.path).st_mode):
                 raise
-        # Opened for reading and writing, so that it never ends. Rings for an earlier listener are gone.
+        # Opened also for writing, so that the pipe never reports its end. Rings for an earlier listener are gone.
         self._pipe = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
         return True
 
-    def client(self) -> int:
-        """Return the process id of the client whose listener waits at this bell, negative while that listener is to
-        leave; 0 if unknown.
+    def client_pid(self) -> int:
+        """Return the process id of the client whose listener last took this bell, negative while its listeners are
+        dismissed; 0 if it is unknown.
         """
         try:
             with open(f"{self.path}.lock", encoding="ascii") as file:
@@ -62,7 +66,7 @@ class Doorbell:
 
     def is_dismissed(self, client: int) -> bool:
         """Whether listeners for the client with the process id *client* are to leave."""
-        return client > 0 and self.client() == -client
+        return client > 0 and self.client_pid() == -client
 
     def fileno(self) -> int:
         """Return the descriptor that becomes readable when the bell rings."""
@@ -71,15 +75,18 @@ class Doorbell:
     def wait(self, seconds: float) -> bytes:
         """Return the reason for which the bell rings within *seconds*, or b"" if it does not ring."""
         ready, _, _ = select.select([self._pipe], [], [], seconds)
-        return self.heard() if ready else b""
+        return self.read_reason() if ready else b""
 
-    def heard(self) -> bytes:
+    def read_reason(self) -> bytes:
         """Return the most important reason for which the bell rang since the last call, or b"" if it did not ring."""
         try:
             rings = os.read(self._pipe, 4096)
         except BlockingIOError:
             return b""
-        return next((what for what in (LEAVE, STOP) if what in rings), rings[:1])
+        for reason in (LEAVE, STOP):
+            if reason in rings:
+                return reason
+        return rings[:1]
 
     def close(self) -> None:
         """Stop listening."""
@@ -89,60 +96,61 @@ class Doorbell:
         self._pipe = self._lock = -1
 
 
-def ring(path: str, what: bytes = MAIL) -> bool:
-    """Ring the bell at *path*. Returns False if nobody listens."""
+def ring(path: str, reason: bytes = MAIL) -> bool:
+    """Ring the bell at *path*. Returns False if nobody listens. An empty *reason* rings nothing, but tells that too."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:  # there is no pipe, or nobody reads
         return False
     try:
-        return os.write(descriptor, what) == len(what)
+        return os.write(descriptor, reason) == len(reason)
     except OSError:
         return False
     finally:
         os.close(descriptor)
 
 
-def is_heard(path: str) -> bool:
+def has_listener(path: str) -> bool:
     """Whether somebody listens to the bell at *path*."""
     return ring(path, b"")
 
 
 def dismiss(directory: str, client: str) -> None:
-    """Have all listeners for that kind of client leave, now and after later turns. Our wrapper of a client in a
-    terminal stays, because its person needs it.
+    """Have the listeners for all clients of the kind *client*, such as `claude`, leave, now and after later turns. Our
+    wrapper of a client in a terminal stays, because its person needs it.
     """
-    for bell in _of_kind(directory, client):
-        _admit(bell, False)
+    for bell in _bells_of(directory, client):
+        pid = abs(Doorbell(bell).client_pid())
+        _write_client_pid(bell, -pid)
         ring(bell, LEAVE)
 
 
 def readmit(directory: str, client: str) -> None:
-    """Let listeners for that kind of client, which were dismissed, return after the next turn."""
-    for bell in _of_kind(directory, client):
-        _admit(bell, True)
+    """Let the dismissed listeners for clients of the kind *client* return after the next turn."""
+    for bell in _bells_of(directory, client):
+        pid = abs(Doorbell(bell).client_pid())
+        _write_client_pid(bell, pid)
 
 
-def _of_kind(directory: str, client: str) -> Iterator[str]:
-    for top, _, files in os.walk(directory):
+def _bells_of(directory: str, client: str) -> Iterator[str]:
+    """Yield the paths of the bells below *directory* whose clients are of that kind, or of an unknown kind."""
+    for parent, _, files in os.walk(directory):
         for name in files:
-            if name.endswith(".bell") and _client_of(f"{top}/{name}") in ("", client):
-                yield f"{top}/{name}"
+            if name.endswith(".bell") and _kind_of_client(f"{parent}/{name}") in ("", client):
+                yield f"{parent}/{name}"
 
 
-def _admit(bell: str, admitted: bool) -> None:
-    """Record whether the client with that bell may have a listener: if not, its process id is stored negative."""
-    pid = abs(Doorbell(bell).client())
+def _write_client_pid(bell: str, pid: int) -> None:
     try:
         descriptor = os.open(f"{bell}.lock", os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:  # its client went meanwhile
         return
-    os.write(descriptor, b"%d" % (pid if admitted else -pid))
+    os.write(descriptor, b"%d" % pid)
     os.close(descriptor)
 
 
-def _client_of(bell: str) -> str:
-    """Return the kind of client that has the bell; empty if it was not recorded."""
+def _kind_of_client(bell: str) -> str:
+    """Return the kind of client that has the bell; "" if it was not recorded."""
     try:
         with open(f"{bell.removesuffix('.bell')}.json", encoding="utf-8") as file:
             return str(json.load(file).get("client") or "")

@@ -27,152 +27,159 @@ CLOSE, LOOKED_AT = b"c", b"l"
 """Kinds of frames: the request to end the client (with any data, even if somebody looks at it), and the answer that
 somebody looks at it, so that it continues.
 """
-_HEAD = struct.Struct(">cI")
-_SIZES = struct.Struct(">HH")
+_HEADER = struct.Struct(">cI")
+"""The kind of a frame, and the length of its data."""
+_SIZE = struct.Struct(">HH")
 _CHUNK = 1 << 16
 
 
 class Line:
     """An end of the connection, which never waits for the other end."""
 
-    def __init__(self, line: socket.socket) -> None:
-        line.setblocking(False)
-        self._line = line
-        self._in = b""
-        self._out = bytearray()
+    def __init__(self, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        self._connection = connection
+        self._received = b""
+        self._unsent = bytearray()
         self.is_open = True
 
     def fileno(self) -> int:
         """Return the descriptor for `select`."""
-        return self._line.fileno()
+        return self._connection.fileno()
 
     @property
-    def waits(self) -> int:
+    def unsent(self) -> int:
         """The number of bytes that the other end has not taken yet."""
-        return len(self._out) if self.is_open else 0
+        return len(self._unsent) if self.is_open else 0
 
     def send(self, kind: bytes, data: bytes) -> None:
         """Send a frame as soon as the other end takes it."""
-        self._out += _HEAD.pack(kind, len(data)) + data
+        self._unsent += _HEADER.pack(kind, len(data)) + data
         self.flush()
 
     def flush(self) -> None:
-        """Send as many of the waiting bytes as the other end takes."""
+        """Send as many of the unsent bytes as the other end takes."""
         try:
-            while self._out and self.is_open:
-                del self._out[: self._line.send(self._out)]
+            while self._unsent and self.is_open:
+                del self._unsent[: self._connection.send(self._unsent)]
         except BlockingIOError:
             return
         except OSError:
             self.is_open = False
 
-    def heard(self) -> list[tuple[bytes, bytes]]:
-        """Return the frames that arrived since the last call. *is_open* is False once the other end is gone."""
+    def receive(self) -> list[tuple[bytes, bytes]]:
+        """Return the frames that arrived since the last call: the kind and the data of each. *is_open* is False once
+        the other end is gone.
+        """
         try:
-            data = self._line.recv(_CHUNK)
+            data = self._connection.recv(_CHUNK)
         except BlockingIOError:
             return []
         except OSError:
             data = b""
         self.is_open = self.is_open and bool(data)
-        self._in += data
-        return list(iter(self._frame, None))
-
-    def _frame(self) -> tuple[bytes, bytes] | None:
-        if len(self._in) < _HEAD.size:
-            return None
-        kind, length = _HEAD.unpack_from(self._in)
-        end = _HEAD.size + length
-        if len(self._in) < end:
-            return None
-        data, self._in = self._in[_HEAD.size : end], self._in[end:]
-        return kind, data
+        self._received += data
+        frames = []
+        while len(self._received) >= _HEADER.size:
+            kind, length = _HEADER.unpack_from(self._received)
+            end = _HEADER.size + length
+            if len(self._received) < end:
+                break
+            frames.append((kind, self._received[_HEADER.size : end]))
+            self._received = self._received[end:]
+        return frames
 
     def close(self) -> None:
-        self._line.close()
+        """Close this end of the connection."""
+        self._connection.close()
 
 
 def listen(path: str) -> socket.socket:
-    """Return a socket at *path*, on which viewers connect. It changes the working directory to that of the socket,
+    """Return a socket at *path*, on which viewers connect. This changes the working directory to that of the socket,
     because addresses of sockets must be short.
     """
     os.chdir(os.path.dirname(path))
     name = os.path.basename(path)
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    umask = os.umask(0o177)  # only this user may connect
     try:
         if os.path.lexists(name):
             os.remove(name)
-        door.bind(name)
+        listener.bind(name)
     finally:
-        os.umask(before)
-    door.listen()
-    return door
+        os.umask(umask)
+    listener.listen()
+    return listener
 
 
-def call(path: str) -> Line | None:
+def open_line(path: str) -> Line | None:
     """Return a connection to the terminal whose socket is at *path*; None if no process listens there."""
     try:
-        return Line(connected(path))
+        return Line(connect(path))
     except OSError:
         return None
 
 
-def is_there(path: str) -> bool:
+def has_listener(path: str) -> bool:
     """Whether a process listens on the socket at *path*."""
     try:
-        connected(path).close()
+        connect(path).close()
     except OSError:
         return False
     return True
 
 
-def connected(path: str, patience: float | None = None) -> socket.socket:
-    """Return a connection to the socket at *path*, which may have any length. Each step waits at most *patience*
-    seconds.
+def connect(path: str, timeout: float | None = None) -> socket.socket:
+    """Return a connection to the socket at *path*, which may have any length. Each step waits at most *timeout*
+    seconds; with None, for as long as it takes.
     """
-    line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        line.settimeout(patience)
-        with _short(path) as address:
-            line.connect(address)
+        connection.settimeout(timeout)
+        with _short_path(path) as address:
+            connection.connect(address)
     except OSError:
-        line.close()
+        connection.close()
         raise
-    return line
+    return connection
 
 
 @contextmanager
-def _short(path: str) -> Iterator[str]:
+def _short_path(path: str) -> Iterator[str]:
     """Yield, for a `with` block, another path to the same socket that is short enough for its address. Without /proc,
     this changes the working directory.
     """
-    place = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if os.path.isdir("/proc/self/fd"):
-            yield f"/proc/self/fd/{place}/{os.path.basename(path)}"
+            yield f"/proc/self/fd/{directory}/{os.path.basename(path)}"
         else:
-            os.fchdir(place)
+            os.fchdir(directory)
             yield os.path.basename(path)
     finally:
-        os.close(place)
+        os.close(directory)
 
 
 def pack_size(rows: int, columns: int) -> bytes:
     """Return the size of a terminal as the data of a frame."""
-    return _SIZES.pack(rows, columns)
+    return _SIZE.pack(rows, columns)
 
 
 def unpack_size(data: bytes) -> tuple[int, int] | None:
     """Return rows and columns; None if the data is no size."""
-    return _SIZES.unpack(data) if len(data) == _SIZES.size else None
+    return _SIZE.unpack(data) if len(data) == _SIZE.size else None
 
 
-ESC = 0x1B
+_ESC = 0x1B
+_OSC = b"\x1b]"
+"""The beginning of an operating system command: a control sequence with text, such as the title of the window."""
 LISTENING = b"\x1b]7501;?\x1b\\"
+"""The answer to a client that asks whether its terminal understands reports of its state."""
 _QUERY, _STATE = b"7501;?", b"7501;"
-_SAID: dict[bytes, TerminalState] = {b"idle": IDLE, b"done": IDLE, b"working": WORKING, b"blocked": PERMISSION}
-_LONGEST = 4096
+_TITLES = (b"0;", b"2;")
+"""The beginnings of the commands that set the title of the window."""
+_STATES: dict[bytes, TerminalState] = {b"idle": IDLE, b"done": IDLE, b"working": WORKING, b"blocked": PERMISSION}
+_MAX_SEQUENCE = 4096
 _ANSWERS = b"cRntyIO"
 """The last bytes of the control sequences that terminals send by themselves: their type, the place of the cursor,
 whether they have the focus.
@@ -188,76 +195,67 @@ class Reports:
 
     def __init__(self, titles: Mapping[str, TerminalState]) -> None:
         self._titles = {mark.encode(): state for mark, state in titles.items()}
-        self._open = b""
-        self.state: TerminalState | None = None
-        self.said: list[TerminalState] = []
+        self._unfinished = b""
+        """The beginning of a control sequence whose end the client has not printed yet."""
+        self._state: TerminalState | None = None
+        self.new_states: list[TerminalState] = []
         """The states in order, since the list was last emptied: a short turn may begin and end between two looks."""
-        self.asked = False
-        self.pastes = False
+        self.is_queried = False
+        """Whether the client asked whether its terminal understands reports. The reader of the query resets this."""
+        self.takes_pastes = False
+        """Whether the client has asked its terminal to mark pasted text."""
 
     def feed(self, data: bytes) -> bytes:
-        """Read what the client prints next; returns the part that the terminal is to show."""
+        """Read the output that the client prints next. Returns the part of it that the terminal is to show: all but
+        queries to us. An unfinished control sequence is kept for the next call.
+        """
         if b"?2004" in data:
-            self.pastes = data.rfind(b"?2004h") > data.rfind(b"?2004l")
-        if not self._open and b"\x1b]" not in data and not data.endswith(b"\x1b"):
-            return data
-        return b"".join(self._parts(self._open + data))
-
-    def _parts(self, data: bytes) -> Iterator[bytes]:
-        """Yield the parts of the output that are to be shown, without queries to us. An unfinished control sequence is
-        kept for the next call.
-        """
-        self._open = b""
+            self.takes_pastes = data.rfind(b"?2004h") > data.rfind(b"?2004l")
+        data = self._unfinished + data
+        self._unfinished = b""
+        shown = bytearray()
         place = 0
-        while (start := data.find(b"\x1b]", place)) >= 0:
-            yield data[place:start]
-            end, after = _end_of(data, start + 2)
+        while (start := data.find(_OSC, place)) >= 0:
+            end, after = _end_of_string(data, start + len(_OSC))
             if end < 0:
-                return (yield from self._keep(data[start:]))
-            if not self._look(data[start + 2 : end]):
-                yield data[start:after]
+                break
+            command = data[start + len(_OSC) : end]
+            self._note_command(command)
+            shown += data[place : start if command == _QUERY else after]
             place = after
-        rest = data[place:]
-        if rest.endswith(b"\x1b"):
-            yield rest[:-1]
-            yield from self._keep(b"\x1b")
-        else:
-            yield rest
+        if start < 0 and data.endswith(b"\x1b"):  # perhaps the first byte of the next command
+            start = len(data) - 1
+        if start >= 0 and len(data) - start <= _MAX_SEQUENCE:  # no sequence is longer
+            self._unfinished = data[start:]
+            data = data[:start]
+        return bytes(shown) + data[place:]
 
-    def _keep(self, rest: bytes) -> Iterator[bytes]:
-        if len(rest) > _LONGEST:  # no sequence is that long
-            yield rest
-        else:
-            self._open = rest
-
-    def _look(self, command: bytes) -> bool:
-        """Record the state that a control sequence reports. Returns whether the sequence was a query to us, which is
-        not shown.
-        """
+    def _note_command(self, command: bytes) -> None:
+        """Record a query, or the state that an operating system command reports."""
+        state = None
         if command == _QUERY:
-            self.asked = True
-            return True
-        if command.startswith(_STATE):
-            fields = dict(part.partition(b"=")[::2] for part in command[len(_STATE) :].replace(b";", b":").split(b":"))
-            self._note(_SAID.get(fields.get(b"state", b"")))
-        elif command[:2] in (b"0;", b"2;"):
-            self._note(next((state for mark, state in self._titles.items() if mark in command), None))
-        return False
-
-    def _note(self, state: TerminalState | None) -> None:
-        if state and state != self.state:
-            self.state = state
-            self.said.append(state)
+            self.is_queried = True
+        elif command.startswith(_STATE):
+            for field in command.removeprefix(_STATE).replace(b";", b":").split(b":"):
+                name, _, value = field.partition(b"=")
+                if name == b"state":
+                    state = _STATES.get(value)
+        elif command.startswith(_TITLES):
+            state = next((meaning for mark, meaning in self._titles.items() if mark in command), None)
+        if state and state != self._state:
+            self._state = state
+            self.new_states.append(state)
 
 
-def _end_of(data: bytes, start: int) -> tuple[int, int]:
-    """Return where a control sequence that began at *start* ends, and where the next part begins; -1 if its end is
-    missing.
+def _end_of_string(data: bytes, start: int) -> tuple[int, int]:
+    """Return where the text of a control sequence that begins at *start* ends, and where the next part of the output
+    begins. The end is -1 if it is missing.
     """
-    bell, string = data.find(b"\x07", start), data.find(b"\x1b\\", start)
-    if bell >= 0 and (string < 0 or bell < string):
+    bell = data.find(b"\x07", start)
+    terminator = data.find(b"\x1b\\", start)
+    if bell >= 0 and (terminator < 0 or bell < terminator):
         return bell, bell + 1
-    return string, string + 2
+    return terminator, terminator + 2
 
 
 def plain(data: bytes) -> str:
@@ -265,33 +263,33 @@ def plain(data: bytes) -> str:
     text = bytearray()
     place = 0
     while place < len(data):
-        end = _sequence(data, place)
-        text += data[place:end] if data[place] != ESC else b" "
+        end = _end_of_key(data, place)
+        text += data[place:end] if data[place] != _ESC else b" "
         place = end
     return "".join(c if c.isprintable() or c.isspace() else " " for c in text.decode(errors="replace"))
 
 
 class Typing:
-    """Records whether the input line of a client holds something that a person typed. Bytes that the terminal sends by
-    itself are not typed. Any key but Enter may fill the line, for example from the history.
+    """Records whether the input line of a client holds text that a person typed: *is_dirty*. Bytes that the terminal
+    sends by itself are not typed. Any key but Enter may fill the line, for example from the history.
     """
 
     def __init__(self) -> None:
         self.is_dirty = False
-        self.at = 0.0
+        self._last_key = 0.0
 
     def feed(self, data: bytes, now: float) -> None:
         """Read the next bytes that come from the terminal, at the time *now*."""
         typed = typed_in(data)
         if not typed:
             return
-        self.at = now
-        breaks_line = typed.endswith((b"\x1b\r", b"\\\r"))
-        self.is_dirty = not (typed in _CLEARS or (typed.endswith(b"\r") and not breaks_line))
+        self._last_key = now
+        ends_with_enter = typed.endswith(b"\r") and not typed.endswith((b"\x1b\r", b"\\\r"))  # they begin a new line
+        self.is_dirty = typed not in _CLEARS and not ends_with_enter
 
     def quiet_for(self, now: float) -> float:
         """Return the seconds since a person last pressed a key."""
-        return now - self.at
+        return now - self._last_key
 
 
 def typed_in(data: bytes) -> bytes:
@@ -299,17 +297,17 @@ def typed_in(data: bytes) -> bytes:
     typed = bytearray()
     place = 0
     while place < len(data):
-        end = _sequence(data, place)
-        part = data[place:end]
-        if not _is_answer(part):
-            typed += part
+        end = _end_of_key(data, place)
+        key = data[place:end]
+        if not _is_sent_by_terminal(key):
+            typed += key
         place = end
     return bytes(typed)
 
 
-def _sequence(data: bytes, start: int) -> int:
+def _end_of_key(data: bytes, start: int) -> int:
     """Return where the key or the control sequence that begins at *start* ends."""
-    if data[start] != ESC or start + 1 >= len(data):
+    if data[start] != _ESC or start + 1 >= len(data):
         return start + 1
     kind = data[start + 1 : start + 2]
     if kind == b"[":
@@ -318,12 +316,13 @@ def _sequence(data: bytes, start: int) -> int:
             end += 1
         return min(end + 1, len(data))
     if kind in (b"]", b"P", b"_"):
-        end, after = _end_of(data, start + 2)
+        end, after = _end_of_string(data, start + 2)
         return len(data) if end < 0 else after
     return start + 2
 
 
-def _is_answer(part: bytes) -> bool:
-    if part[:2] in (b"\x1b]", b"\x1bP", b"\x1b_") or part[:3] in (b"\x1b[<", b"\x1b[M", b"\x1b[?"):
+def _is_sent_by_terminal(sequence: bytes) -> bool:
+    """Whether the terminal sends the sequence by itself: an answer, or a report of the mouse or the focus."""
+    if sequence.startswith((b"\x1b]", b"\x1bP", b"\x1b_", b"\x1b[<", b"\x1b[M", b"\x1b[?")):
         return True
-    return part[:2] == b"\x1b[" and part[-1:] in _ANSWERS
+    return sequence.startswith(b"\x1b[") and sequence[-1:] in _ANSWERS

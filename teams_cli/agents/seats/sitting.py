@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from teams_cli import errors, extensions, processes
 from teams_cli.agents import sessions
@@ -25,38 +25,28 @@ from teams_cli.store.retrying import update, upsert
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.permission import Caller
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.records.types import TerminalState
 
-class Arrival:
-    """A client that starts in a terminal. *caller* is the member that it is to be, or None if nobody said so. *secrets*
-    may be known to this machine only: how to reach the client's socket, and the environment for its own commands.
+
+class Arrival(NamedTuple):
+    """A client that starts in a terminal. *caller* is the member that it is to be, or None if nobody said so. *thread*,
+    *tty* and *way* are "" if it has none. *secrets* may be known to this machine only: how to reach the client's
+    socket, and the environment for its own commands.
     """
 
-    def __init__(
-        self,
-        client: str,
-        pid: int,
-        session_id: str,
-        directory: str,
-        *,
-        caller: Caller | None = None,
-        thread: str = "",
-        tty: str = "",
-        way: str = "",
-        source: str = "",
-        state: str = "idle",
-        secrets: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.client = client
-        self.pid = pid
-        self.session_id = session_id
-        self.directory = directory
-        self.caller = caller
-        self.thread = thread
-        self.tty = tty
-        self.way = way
-        self.source = source
-        self.state = state
-        self.secrets = secrets or {}
+    client: str
+    pid: int
+    session_id: str
+    directory: str
+    caller: Caller | None
+    thread: str
+    tty: str
+    way: str
+    source: str
+    state: TerminalState
+    secrets: Mapping[str, Any]
 
 
 def sit_down(store: Store, team: str, arrival: Arrival) -> Binding | None:
@@ -67,44 +57,46 @@ def sit_down(store: Store, team: str, arrival: Arrival) -> Binding | None:
         TeamNotFound: There is no such team.
         NotAllowed: It may not join: it was shut down, or its token is wrong.
     """
-    caller = arrival.caller or _returning(store, team, arrival)
-    if caller and not _takes_place(store, team, caller.name, arrival.pid):
+    caller = arrival.caller or _returning_member(store, team, arrival)
+    if caller and not _take_seat(store, team, caller.name, arrival.pid):
         return None
-    kept = secrets_of(store, team, caller.name) if caller else {}
     if caller and not caller.token:
-        caller.token = str(kept.get("token") or "")
-    member, token = joining.join(store, team, caller)
-    name = member.agent_id
-    token = token or (caller.token if caller else "")
-    path = bindings.kept(store.root, team, name, "json")
-    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-    secrets = json.dumps({**arrival.secrets, "client": arrival.client, "token": token})
-    temp = disk.write_temp(os.path.dirname(path), secrets.encode())
-    os.chmod(temp, 0o600)
-    os.replace(temp, path)
-    binding = Binding(team, name, token)
-    _register(store, team, name, arrival)
+        caller.token = str(secrets_of(store, team, caller.name).get("token") or "")
+    member, new_token = joining.join(store, team, caller)
+    binding = Binding(team, member.agent_id, new_token or (caller.token if caller else ""))
+    _write_secrets(store, binding, arrival)
+    _register(store, team, binding.agent, arrival)
     bindings.bind(store.root, binding, arrival.pid, arrival.thread)
     return binding
 
 
-def _returning(store: Store, team: str, arrival: Arrival) -> Caller | None:
+def _write_secrets(store: Store, binding: Binding, arrival: Arrival) -> None:
+    path = bindings.terminal_file(store.root, binding.team, binding.agent, "json")
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    secrets = json.dumps({**arrival.secrets, "client": arrival.client, "token": binding.token})
+    temp = disk.write_temp(os.path.dirname(path), secrets.encode())
+    os.chmod(temp, 0o600)
+    os.replace(temp, path)
+
+
+def _returning_member(store: Store, team: str, arrival: Arrival) -> Caller | None:
     """Return the member that had this process or this session before, because the client is still the same agent; None
     if none had. The same session in two terminals is two agents.
     """
-    here = bindings.of_process(store.root, arrival.pid)
-    if here and here.team == team:
-        return Caller(here.agent, token=here.token)
-    wanted = (arrival.client, arrival.session_id)
-    every = terminals.all_of(store, team, []) if arrival.session_id else []
-    terminal = next((each for each in every if (each.client, each.session_id) == wanted), None)
-    if terminal is None or not (terminal.state == "gone" or terminal.has_ended or terminal.pid == arrival.pid):
+    binding = bindings.of_process(store.root, arrival.pid)
+    if binding and binding.team == team:
+        return Caller(binding.agent, token=binding.token)
+    if not arrival.session_id:
         return None
-    member = teams.get(store, team).find(terminal.agent)
-    return Caller(terminal.agent) if member and not member.stopped_by else None
+    for terminal in terminals.all_of(store, team, []):
+        if (terminal.client, terminal.session_id) == (arrival.client, arrival.session_id):
+            is_free = terminal.state == GONE or terminal.has_ended or terminal.pid == arrival.pid
+            member = teams.get(store, team).find(terminal.agent)
+            return Caller(terminal.agent) if is_free and member and not member.stopped_by else None
+    return None
 
 
-def _takes_place(store: Store, team: str, name: str, pid: int) -> bool:
+def _take_seat(store: Store, team: str, name: str, pid: int) -> bool:
     """Return whether the client may sit down under that name, which it may not while a keeper runs a client for it. An
     idle agent that `teams` keeps is taken over, so that nobody resumes it while its person sits there.
     """
@@ -122,7 +114,7 @@ def _takes_place(store: Store, team: str, name: str, pid: int) -> bool:
 def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
     """Record in which terminal the agent sits now. For which messages it was woken before stays recorded."""
     now = teams.now(store)
-    place: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "client": arrival.client,
         "session_id": arrival.session_id or None,
         "directory": arrival.directory,
@@ -131,15 +123,19 @@ def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
         "pid_boot": processes.pid_scope(store.host),
         "tty": arrival.tty or None,
         "way": arrival.way or None,
+        "state": arrival.state,
+        "since": now,
+        "source": arrival.source,
+        "heard_at": now,
     }
-    report: dict[str, Any] = {"state": arrival.state, "since": now, "source": arrival.source, "heard_at": now}
 
     def change(terminal: Terminal) -> Terminal:
-        same = (terminal.pid, terminal.pid_started) == (place["pid"], place["pid_started"])
-        fresh = {} if same else {"joined_at": now, "version": None, "wakes": 0}
-        return terminal.having(**place, **report, **fresh, waits_for=None)
+        is_same_process = (terminal.pid, terminal.pid_started) == (fields["pid"], fields["pid_started"])
+        if not is_same_process:
+            terminal = terminal.having(joined_at=now, version=None, wakes=0)
+        return terminal.having(**fields, waits_for=None)
 
-    draft = Terminal(agent=name, joined_at=now, **place, **report)
+    draft = Terminal(agent=name, joined_at=now, **fields)
     before, terminal = upsert(store, team, TERMINAL, name, draft, change)
     note_session(store, team, terminal)
     presence.register_process(store, team, name, arrival.pid, arrival.state in terminals.IN_TURN)
@@ -149,11 +145,11 @@ def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
 
 def note_session(store: Store, team: str, terminal: Terminal) -> None:
     """Record on this machine which session of the client may be copied or continued."""
-    kept = sessions.find(store, team, terminal.agent)
-    if kept is None:
+    session = sessions.find(store, team, terminal.agent)
+    if session is None:
         sessions.note_started_here(store, team, as_session(terminal))
-    elif terminal.session_id and kept.harness == terminal.client and sessions.is_started_here(store, team, kept):
-        sessions.note_started_here(store, team, kept.having(session_id=terminal.session_id))
+    elif terminal.session_id and session.harness == terminal.client and sessions.is_started_here(store, team, session):
+        sessions.note_started_here(store, team, session.having(session_id=terminal.session_id))
 
 
 def to_reopen(store: Store, team: str, agent: str, client: str) -> Terminal | None:
@@ -167,15 +163,15 @@ def to_reopen(store: Store, team: str, agent: str, client: str) -> Terminal | No
     terminal = terminals.find(store, team, agent)
     if terminal is None:
         return None
-    again = f"teams open {terminal.client} --resume {agent}"
+    command = f"teams open {terminal.client} --resume {agent}"
     if terminal.host not in ("", store.host):
-        raise errors.WrongState(f"{agent} sits on another machine, {terminal.host}", f"There: {again}")
+        raise errors.WrongState(f"{agent} sits on another machine, {terminal.host}", f"There: {command}")
     if terminal.client != client:
-        raise errors.WrongState(f"{agent} uses {terminal.client}, not {client}", again)
-    if terminal.state != "gone" and not terminal.has_ended:
-        where = f", {terminal.tty}" if terminal.tty else ""
+        raise errors.WrongState(f"{agent} uses {terminal.client}, not {client}", command)
+    if terminal.state != GONE and not terminal.has_ended:
+        tty = f", {terminal.tty}" if terminal.tty else ""
         raise errors.WrongState(
-            f"the client of {agent} runs, in its terminal{where}", f"End it there first; then: {again}"
+            f"the client of {agent} runs, in its terminal{tty}", f"End it there first; then: {command}"
         )
     if not terminal.session_id:
         raise errors.WrongState(
@@ -194,24 +190,29 @@ def stand_up(store: Store, team: str, agent: str, source: str) -> None:
         return
     terminals.end(store, team, agent, terminal.pid, source)
     bindings.release(store.root, terminal.pid)
-    bell = bindings.kept(store.root, team, agent, "bell")
-    if not bindings.is_locked(f"{bell}.lock"):  # otherwise the next client of the agent is about to join
+    bell = bindings.terminal_file(store.root, team, agent, "bell")
+    # A listener with the lock belongs to the agent's next client, which is about to join.
+    if not bindings.is_locked(f"{bell}.lock"):
         for path in (bell, f"{bell}.lock"):
             disk.discard(path)
 
 
 def as_session(terminal: Terminal) -> Session:
     """Return the session of a client in a terminal, so that it can be copied."""
-    session_id, joined_at = terminal.session_id or "", terminal.joined_at
     return sessions.of_client(
-        terminal.agent, terminal.client, session_id, terminal.directory, joined_at, terminal.turns
+        terminal.agent,
+        terminal.client,
+        terminal.session_id or "",
+        terminal.directory,
+        terminal.joined_at,
+        terminal.turns,
     )
 
 
 def secrets_of(store: Store, team: str, agent: str) -> dict[str, Any]:
     """Return the secrets of the terminal that this machine has; empty if it is on another machine."""
     try:
-        with open(bindings.kept(store.root, team, agent, "json"), encoding="utf-8") as file:
+        with open(bindings.terminal_file(store.root, team, agent, "json"), encoding="utf-8") as file:
             return dict(json.load(file))
     except (OSError, ValueError):
         return {}
@@ -227,14 +228,14 @@ def may_sit(store: Store, team: str) -> bool:
 
 def unattended_agents(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
     """Return the agents of the team whose clients run on this machine with nobody in front of them."""
-    look = extensions.provided("agents of unattended clients")
-    return list(look(store, team, environ)) if look else []
+    list_agents = extensions.provided("agents of unattended clients")
+    return list(list_agents(store, team, environ)) if list_agents else []
 
 
 def end_all_unattended(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
-    """End the detached clients of a team that nobody looks at; returns the agents whose clients remain."""
-    end_them = extensions.provided("end unattended clients")
-    return list(end_them(store, team, environ)) if end_them else []
+    """End the detached clients of a team that nobody looks at. Returns the agents whose clients remain."""
+    end_clients = extensions.provided("end unattended clients")
+    return list(end_clients(store, team, environ)) if end_clients else []
 
 
 def end_unattended(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool:
@@ -244,20 +245,20 @@ def end_unattended(store: Store, team: str, agent: str, environ: Mapping[str, st
     Raises:
         Conflict: The client did not end in time.
     """
-    end_it = extensions.provided("end an unattended client")
-    return bool(end_it and end_it(store, team, agent, environ))
+    end_client = extensions.provided("end an unattended client")
+    return bool(end_client and end_client(store, team, agent, environ))
 
 
 def check(store: Store, team: str, session: Session, client: str) -> Session:
     """Return the session, if a person can continue it in that client on this machine.
 
     Raises:
-        WrongState: It belongs to another client or machine, has no known session yet, was stopped, or is taken over.
+        WrongState: The session is one of another client or machine, has no known id yet, was stopped, or is taken over.
     """
     agent = session.agent
     if session.harness != client:
-        there = f"teams open {session.harness} --resume {agent}"
-        raise errors.WrongState(f"{agent} runs in {session.harness}, not in {client}", there)
+        command = f"teams open {session.harness} --resume {agent}"
+        raise errors.WrongState(f"{agent} runs in {session.harness}, not in {client}", command)
     if session.host not in ("", store.host):
         raise errors.WrongState(f"{agent} is on another machine, {session.host}", "Take it over there.")
     refuse_stopped(session)
@@ -272,7 +273,7 @@ def refuse_taken(session: Session) -> None:
     """Refuse to act on an agent in whose place a person sits, or is about to.
 
     Raises:
-        WrongState: A person does.
+        WrongState: A person sits there.
     """
     if session.taken_by:
         raise errors.WrongState(
@@ -281,8 +282,8 @@ def refuse_taken(session: Session) -> None:
         )
 
 
-def hold(store: Store, team: str, agent: str, by: str, pid: int, rested: bool) -> Session:
-    """Pause the session for the person *by*, and have the process *pid* hold it. *rested* says that the session was
+def hold(store: Store, team: str, agent: str, by: str, pid: int, was_paused: bool) -> Session:
+    """Pause the session for the person *by*, and have the process *pid* hold it. *was_paused* says that the session was
     paused before, so that it stays paused afterwards.
 
     Raises:
@@ -294,7 +295,7 @@ def hold(store: Store, team: str, agent: str, by: str, pid: int, rested: bool) -
         if not session.ended or session.outcome == "stopped":
             raise errors.WrongState(f"{agent} has continued in the meantime", "Try again.")
         held = session.kept_by(pid, store.host).having(state="paused", taken_by=by)
-        return held if rested else held.having(pause_asked=_reason(by))
+        return held if was_paused else held.having(pause_asked=_pause_reason(by))
 
     after = update(store, team, SESSION, agent, change)[1]
     history.note(store, team, by, "agent taken over", agent=agent)
@@ -302,8 +303,8 @@ def hold(store: Store, team: str, agent: str, by: str, pid: int, rested: bool) -
 
 
 def is_over(store: Store, team: str, session: Session) -> bool:
-    """Whether the person who took the agent's place is gone, so that the agent may continue. False if nobody took it on
-    this machine.
+    """Whether the person who took the agent's place is gone, so that the agent may continue. False if nobody took the
+    place on this machine.
     """
     if not session.taken_by or session.host not in ("", store.host):
         return False
@@ -316,15 +317,18 @@ def is_over(store: Store, team: str, session: Session) -> bool:
 def give_back(store: Store, team: str, session: Session) -> Session:
     """Have the agent continue by itself with its next mail, in the session that its person used last."""
     terminal = terminals.find(store, team, session.agent)
-    theirs = terminal and terminal.client == session.harness and terminal.joined_at >= (session.ended_at or "")
-    last = (terminal.session_id if terminal and theirs else None) or session.session_id
+    new_id = ""
+    if terminal and terminal.client == session.harness and terminal.joined_at >= (session.ended_at or ""):
+        new_id = terminal.session_id or ""  # the person used this terminal after the agent's last turn
+    if not sessions.is_session_id(new_id):
+        new_id = ""
 
     def change(current: Session) -> Session:
         if current.taken_by != session.taken_by or current.keeper_pid != session.keeper_pid:
             return current
-        mine = current.pause_asked == _reason(current.taken_by or "") and current.state == "paused"
-        freed = unpaused(current) if mine else current
-        return freed.having(taken_by=None, session_id=last if sessions.is_session_id(last) else current.session_id)
+        is_paused_by_hold = current.state == "paused" and current.pause_asked == _pause_reason(current.taken_by or "")
+        freed = unpaused(current) if is_paused_by_hold else current
+        return freed.having(taken_by=None, session_id=new_id or current.session_id)
 
     before, after = update(store, team, SESSION.also_closed, session.agent, change)
     if before is not after:
@@ -332,12 +336,16 @@ def give_back(store: Store, team: str, session: Session) -> Session:
     return after
 
 
-def _reason(by: str) -> str:
+def _pause_reason(by: str) -> str:
     """Return the reason why a session that *by* took over is paused. It distinguishes this pause from others."""
     return f"{by} took it over"
 
 
 def refuse_stopped(session: Session) -> None:
-    """Refuse to act on an agent that was stopped, because nothing resumes it."""
+    """Refuse to act on an agent that was stopped, because nothing resumes it.
+
+    Raises:
+        WrongState: The agent was stopped.
+    """
     if session.stop_asked or (session.ended and session.outcome == "stopped"):
         raise errors.WrongState(f"{session.agent} was stopped", "Start another: teams run-agent …")

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from teams_cli.records.types import Count, Name, TerminalState, Text, Time, Word
 
 
-_HEARD_EVERY = 10.0
+_NOTED_EVERY = 10.0
+"""Seconds after which a report of a known state is noted again."""
 IN_TURN = (WORKING, PERMISSION)
 """The states in which a turn of the client runs."""
 
@@ -95,7 +96,7 @@ TERMINAL: Kind[Terminal] = Kind("terminal", Terminal, key="agent", logins="own")
 
 
 def find(store: Store, team: str, agent: str) -> Terminal | None:
-    """Return the agent's terminal; None if it never sat in one."""
+    """Return the agent's terminal; None if the agent never sat in one."""
     try:
         return store.get(team, TERMINAL, agent)[0]
     except errors.NotFound:
@@ -108,7 +109,9 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[T
 
 
 def state_of(store: Store, team: teams.Team, terminal: Terminal) -> str:
-    """Return the present state of the client. It is `unknown` if the client was woken and may be at work by now."""
+    """Return the present state of the client. It is `unknown` if the client was woken and may work by now, which some
+    clients do not report.
+    """
     state = state_known(store, team, terminal)
     if state == IDLE and terminal.is_awaited:
         client = known.find(terminal.client)
@@ -123,41 +126,40 @@ def state_known(store: Store, team: teams.Team, terminal: Terminal) -> str:
     """
     if terminal.state == GONE or terminal.has_ended:
         return GONE
-    silent = seconds_since(terminal.heard_at, store.now()) > team.silence
-    elsewhere = terminal.has_ended is None and presence.is_silent(store, team, terminal.agent, terminal.heard_at)
-    return UNKNOWN if elsewhere or (silent and terminal.state == WORKING) else terminal.state
+    if terminal.state == WORKING and seconds_since(terminal.heard_at, store.now()) > team.silence:
+        return UNKNOWN
+    if terminal.has_ended is None and presence.is_silent(store, team, terminal.agent, terminal.heard_at):
+        return UNKNOWN  # its process is on another machine
+    return terminal.state
 
 
-class Report:
-    """A report about a client: its state, the source of the report, the session, and what it waits for."""
-
-    def __init__(self, state: TerminalState, source: str, session_id: str = "", waits_for: str | None = None) -> None:
-        self.state = state
-        self.source = source
-        self.session_id = session_id
-        self.waits_for = waits_for
-
-
-def note(store: Store, team: str, agent: str, report: Report) -> Terminal:
-    """Record a report about the client, and return its terminal. Nothing is written if the reported state is known
-    already and the client was heard of just now.
+def note_report(
+    store: Store, team: str, agent: str, state: TerminalState, source: str, session_id: str, waits_for: str | None
+) -> Terminal:
+    """Record a report about the client, and return its terminal. *source* is the reporter, *session_id* the client's
+    session or "", and *waits_for* the tool call that needs a permission, or None. Nothing is written if the state is
+    known already and the client was heard of just now.
     """
     now = teams.now(store)
 
     def change(terminal: Terminal) -> Terminal:
-        if report.session_id and report.session_id != terminal.session_id:
-            terminal = terminal.having(session_id=report.session_id)
-        asks = report.state == PERMISSION
-        if terminal.state != report.state:
-            began = terminal.turns + (report.state == WORKING)
-            fresh = {"state": report.state, "since": now, "leader_told": None, "turns": began}
+        if session_id and session_id != terminal.session_id:
+            terminal = terminal.having(session_id=session_id)
+        if terminal.state != state:
             return terminal.having(
-                **fresh, source=report.source, heard_at=now, waits_for=report.waits_for if asks else None
+                state=state,
+                since=now,
+                source=source,
+                heard_at=now,
+                turns=terminal.turns + 1 if state == WORKING else terminal.turns,
+                waits_for=waits_for if state == PERMISSION else None,
+                leader_told=None,
             )
-        if asks and report.waits_for and terminal.waits_for is None:
-            return terminal.having(waits_for=report.waits_for, heard_at=now)
-        recent = not terminal.is_awaited and seconds_since(terminal.heard_at, store.now()) < _HEARD_EVERY
-        return terminal if recent else terminal.having(heard_at=now)
+        if state == PERMISSION and waits_for and terminal.waits_for is None:
+            return terminal.having(waits_for=waits_for, heard_at=now)
+        if terminal.is_awaited or seconds_since(terminal.heard_at, store.now()) >= _NOTED_EVERY:
+            return terminal.having(heard_at=now)
+        return terminal
 
     before, terminal = update(store, team, TERMINAL.also_closed, agent, change)
     if before.state != terminal.state:
@@ -184,10 +186,13 @@ def describe(store: Store, team: teams.Team, terminal: Terminal, row: dict[str, 
     state = state_of(store, team, terminal)
     if row["state"] != "stopped":
         row["state"] = state
+    if state == terminal.state:
+        since = terminal.since
+    else:  # nothing reported this state: it is as old as the last sign of the client
+        since = terminal.woken_at if terminal.woken_at and terminal.is_awaited else terminal.heard_at
+    age = max(0.0, seconds_since(since, store.now()))
     document = terminal.to_json()
     shown = {key: document[key] for key in _SHOWN if key in document}
-    reported = terminal.woken_at if terminal.woken_at and terminal.is_awaited else terminal.heard_at
-    age = max(0.0, seconds_since(terminal.since if state == terminal.state else reported, store.now()))
     row["terminal"] = {**shown, "state": state, "age": round(age, 1)}
     if terminal.host:
         row["terminal"]["host"] = row["host"] = terminal.host
@@ -197,16 +202,17 @@ _SHOWN = (
     *("client", "version", "sessionId", "directory", "pid", "tty", "way"),
     *("state", "since", "source", "heardAt", "waitsFor", "wokenAt"),
 )
-_EPOCH_BITS = 80
+_BITS_AFTER_TIME = 80
+"""The bits of a UUID version 7 that follow its time."""
 
 
-def process(seat: Seat, session_id: str) -> int:
+def pid_of_client(seat: Seat, session_id: str) -> int:
     """Return the process id of the client that runs this hook, or 0 if that is unknown. If a daemon runs the client's
     hooks, the process in the terminal with the session counts, not the daemon.
     """
     client = bindings.nearest_client(os.getppid())
     if client and seat.daemon and seat.daemon.word in words_of(client):
-        return _behind_daemon(seat.daemon, client, session_id)
+        return _served_by_daemon(seat.daemon, client, session_id)
     return client
 
 
@@ -231,44 +237,49 @@ def terminal_of(pid: int) -> str:
 
 
 def program_of(pid: int) -> list[str]:
-    """Return the words that start the client's program, without its arguments."""
+    """Return the words that start the client's program, without its arguments: the program, and the script if it is an
+    interpreter of JavaScript.
+    """
     words = words_of(pid)
     try:
         program = os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")
     except OSError:
         program = words[0] if words else ""
-    is_script = os.path.basename(program) in ("node", "bun", "deno") and len(words) > 1
-    return [program, next(word for word in [*words[1:], ""] if not word.startswith("-"))] if is_script else [program]
+    if os.path.basename(program) in ("node", "bun", "deno") and len(words) > 1:
+        script = next((word for word in words[1:] if not word.startswith("-")), "")
+        return [program, script]
+    return [program]
 
 
-def _behind_daemon(daemon: Daemon, its_pid: int, session_id: str) -> int:
+def _served_by_daemon(daemon: Daemon, daemon_pid: int, session_id: str) -> int:
     """Return the process id of the terminal whose session a shared daemon runs, or 0 if there is none. It is the
     terminal that names the session, else the youngest one that existed when the session was made.
     """
-    rivals = [pid for pid in _terminals(daemon, os.path.basename(program_of(its_pid)[0])) if pid != its_pid]
-    named = [pid for pid in rivals if session_id in words_of(pid)]
-    made = _made_at(session_id)
-    before = [pid for pid in rivals if not made or started_at(pid) <= made + 1]
-    candidates = named or before or rivals
-    return max(candidates, key=started_at, default=0)
+    program = os.path.basename(program_of(daemon_pid)[0])
+    pids = [pid for pid in _pids_in_terminals(daemon, program) if pid != daemon_pid]
+    naming_session = [pid for pid in pids if session_id in words_of(pid)]
+    made_at = _made_at(session_id)
+    started_before = [pid for pid in pids if not made_at or _started_at(pid) <= made_at + 1]
+    return max(naming_session or started_before or pids, key=_started_at, default=0)
 
 
-def _terminals(daemon: Daemon, program: str) -> Iterator[int]:
+def _pids_in_terminals(daemon: Daemon, program: str) -> Iterator[int]:
+    """Yield the ids of the processes that run the *program* in a terminal, and not as the daemon."""
     for name in os.listdir("/proc"):
-        if not name.isdigit() or bindings.name_of(int(name)) != program[:15]:
+        if not name.isdigit() or bindings.name_of(int(name)) != program[:15]:  # the kernel keeps 15 characters
             continue
         if terminal_of(int(name)) and daemon.word not in words_of(int(name)):
             yield int(name)
 
 
-def started_at(pid: int) -> float:
+def _started_at(pid: int) -> float:
     """Return when a process was started, in seconds since 1970, or 0 if there is no such process."""
     started = bindings.stat_of(pid)[0]
     if not started:
         return 0.0
     with open("/proc/stat", "rb") as file:
-        booted = next(line.split()[1] for line in file if line.startswith(b"btime"))
-    return int(booted) + int(started) / os.sysconf("SC_CLK_TCK")
+        boot_time = next(int(line.split()[1]) for line in file if line.startswith(b"btime"))
+    return boot_time + int(started) / os.sysconf("SC_CLK_TCK")
 
 
 def _made_at(session_id: str) -> float:
@@ -277,6 +288,6 @@ def _made_at(session_id: str) -> float:
     if len(digits) != 32 or digits[12] != "7":
         return 0.0
     try:
-        return (int(digits, 16) >> _EPOCH_BITS) / 1000
+        return (int(digits, 16) >> _BITS_AFTER_TIME) / 1000  # the time is in milliseconds
     except ValueError:
         return 0.0

@@ -90,7 +90,7 @@ class Identity:
         """
         if self.agent or self._is_below or bindings.is_below(os.getppid(), bindings.DAEMON):
             return
-        binding = bindings.above(self._base.store.root, os.getppid())
+        binding = bindings.of_nearest_client(self._base.store.root, os.getppid())
         if binding and self._team in ("", binding.team):
             self._speak_for(binding.agent, binding.team, binding.token, "terminal")
 

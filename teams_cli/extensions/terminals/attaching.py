@@ -46,7 +46,7 @@ def main() -> None:
 def _call(door: str) -> Line | None:
     """Return a connection to the terminal, which may still be about to open; None if it does not open in time."""
     give_up = time.monotonic() + _TO_COME
-    while (line := lines.call(door)) is None and time.monotonic() < give_up and os.path.exists(f"{door}.lock"):
+    while (line := lines.open_line(door)) is None and time.monotonic() < give_up and os.path.exists(f"{door}.lock"):
         time.sleep(0.05)
     return line
 
@@ -95,7 +95,7 @@ class Attached:
         """Pass on output and keys until the client ends or the person detaches."""
         while self.line.is_open and self.status is None:
             line = self.line.fileno()
-            ready, free, _ = select.select([0, line, signals], [line] if self.line.waits else [], [])
+            ready, free, _ = select.select([0, line, signals], [line] if self.line.unsent else [], [])
             if signals in ready:
                 os.read(signals, 512)
             if free:
@@ -107,7 +107,7 @@ class Attached:
 
     def show(self) -> None:
         """Show the output that has arrived, or note the exit status of the client."""
-        for kind, data in self.line.heard():
+        for kind, data in self.line.receive():
             if kind == OUTPUT:
                 self.modes.feed(data)
                 write_all(1, data)

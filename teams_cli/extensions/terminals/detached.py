@@ -90,16 +90,16 @@ def hang_up(store: Store, team: str, agent: str, watched: bool) -> bool:
     """End the client of a detached terminal. If somebody watches it, end it only if *watched* is True. Return whether
     it ended.
     """
-    line = lines.call(_door(store, team, agent))
+    line = lines.open_line(_door(store, team, agent))
     if line is None:
         return not is_there(store, team, agent)
     line.send(lines.CLOSE, b"watched" if watched else b"")
     give_up = time.monotonic() + _TO_END
     kinds: list[bytes] = []
     while line.is_open and not kinds and time.monotonic() < give_up:
-        select.select([line], [line] if line.waits else [], [], 0.5)
+        select.select([line], [line] if line.unsent else [], [], 0.5)
         line.flush()
-        kinds = [kind for kind, _ in line.heard() if kind in (lines.END, lines.LOOKED_AT)]
+        kinds = [kind for kind, _ in line.receive() if kind in (lines.END, lines.LOOKED_AT)]
     ended = lines.LOOKED_AT not in kinds and (bool(kinds) or not line.is_open)
     line.close()
     while ended and is_there(store, team, agent) and time.monotonic() < give_up:
@@ -108,7 +108,7 @@ def hang_up(store: Store, team: str, agent: str, watched: bool) -> bool:
 
 
 def _door(store: Store, team: str, agent: str) -> str:
-    return bindings.kept(os.path.abspath(store.root), team, agent, _DOOR[1:])
+    return bindings.terminal_file(os.path.abspath(store.root), team, agent, _DOOR[1:])
 
 
 _ROWS, _COLUMNS = 40, 120
@@ -183,7 +183,7 @@ class Detached(Wrapper):
         give_up = time.monotonic() + _TO_TAKE
         for viewer in self.viewers:
             viewer.line.send(END, str(status).encode())
-        while (full := [viewer for viewer in self.viewers if viewer.line.waits]) and time.monotonic() < give_up:
+        while (full := [viewer for viewer in self.viewers if viewer.line.unsent]) and time.monotonic() < give_up:
             for viewer in select.select([], full, [], _TO_TAKE)[1]:
                 viewer.line.flush()
         if status:
@@ -192,7 +192,7 @@ class Detached(Wrapper):
 
     def wait(self, own: Sequence[int], seconds: float) -> Sequence[Any]:
         """Wait for input from the client or a viewer, and return the sources that have some."""
-        full = [viewer for viewer in self.viewers if viewer.line.waits]
+        full = [viewer for viewer in self.viewers if viewer.line.unsent]
         sources: list[Any] = [self.door, *self.viewers, *own]
         ready, free, _ = select.select(sources, full, [], seconds)
         for viewer in free:
@@ -204,7 +204,7 @@ class Detached(Wrapper):
         without viewers.
         """
         for viewer in [viewer for viewer in self.viewers if viewer in ready]:
-            for kind, data in viewer.line.heard():
+            for kind, data in viewer.line.receive():
                 self.take(viewer, kind, data)
         if self.door in ready:
             self.viewers.insert(0, Viewer(self.door.accept()[0]))
@@ -295,13 +295,13 @@ class Viewer:
 
     def show(self, data: bytes) -> None:
         """Send output to the viewer. A viewer who is far behind gets the whole screen later instead."""
-        self.is_behind = self.is_behind or self.line.waits > _TOO_MUCH
+        self.is_behind = self.is_behind or self.line.unsent > _TOO_MUCH
         if not self.is_behind:
             self.line.send(OUTPUT, data)
 
     def catch_up(self, shown: Shown) -> None:
         """Send output that waits. When nothing waits any more, send the screen to a viewer who was behind."""
         self.line.flush()
-        if self.is_behind and not self.line.waits:
+        if self.is_behind and not self.line.unsent:
             self.is_behind = False
             self.show(_CLEAR + shown.repeated())

@@ -237,7 +237,9 @@ def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapp
     """
     program = tmux(environ)
     order = {"words": opened.words, "environ": opened.environ, "directory": opened.directory}
-    path = written_once(bindings.kept(os.path.abspath(root), team, opened.agent, "open"), json.dumps(order).encode())
+    path = written_once(
+        bindings.terminal_file(os.path.abspath(root), team, opened.agent, "open"), json.dumps(order).encode()
+    )
     window = ["-d", "-n", opened.agent, "-c", opened.directory, *own_entries.of_module(python, _MODULE), path]
     new = (
         ["new-window", "-t", f"={_session(team)}:"]

@@ -62,7 +62,7 @@ class Wrapper:
         self.order = order
         self.reports = Reports(order["titles"])
         self.typing = Typing()
-        self.bell = Doorbell(bindings.kept(order["root"], order["team"], order["agent"], "bell"))
+        self.bell = Doorbell(bindings.terminal_file(order["root"], order["team"], order["agent"], "bell"))
         self.hears = False
         self.pending = False
         self.reported: str | None = None
@@ -99,7 +99,7 @@ class Wrapper:
     def loop(self) -> None:
         """Pass on keys and output until the client ends."""
         while True:
-            self.hears = self.hears or (self.order["types"] and self.bell.take())
+            self.hears = self.hears or (self.order["types"] and self.bell.listen())
             own = [self.master, self.stops, *([self.bell.fileno()] if self.hears else [])]
             ready = self.wait(own, BEFORE_ENTER / 3 if self.held is not None else _TICK)
             if not self.serve(ready):
@@ -109,7 +109,7 @@ class Wrapper:
             if self.stops in ready and not self.after_stop():
                 return
             if self.hears and self.bell.fileno() in ready:
-                self.pending = self.bell.heard() == MAIL or self.pending
+                self.pending = self.bell.read_reason() == MAIL or self.pending
             self.wake_if_idle()
 
     def wait(self, own: Sequence[int], seconds: float) -> Sequence[Any]:
@@ -148,11 +148,11 @@ class Wrapper:
             return False
         self.drew_at = time.monotonic()
         self.print(self.reports.feed(data) if self.order["types"] else data)
-        if self.reports.asked:
-            self.reports.asked = False
+        if self.reports.is_queried:
+            self.reports.is_queried = False
             write_all(self.master, LISTENING)
-        while self.reports.said:
-            self.tell(self.reports.said.pop(0))
+        while self.reports.new_states:
+            self.tell(self.reports.new_states.pop(0))
         return bool(data)
 
     def tell(self, state: str) -> None:
@@ -172,7 +172,7 @@ class Wrapper:
     def by_hooks(self) -> str:
         """Return the state that the client's hooks noted last, or "" if there is none."""
         try:
-            path = bindings.kept(self.order["root"], self.order["team"], self.order["agent"], "state")
+            path = bindings.terminal_file(self.order["root"], self.order["team"], self.order["agent"], "state")
             with open(path, encoding="ascii") as file:
                 return file.read()
         except (OSError, ValueError):
@@ -185,7 +185,7 @@ class Wrapper:
             if self.may_enter(now):
                 self.press_enter()
         elif self.pending and self.may_type(now):
-            mark = (b"\x1b[200~", b"\x1b[201~") if self.reports.pastes else (b"", b"")
+            mark = (b"\x1b[200~", b"\x1b[201~") if self.reports.takes_pastes else (b"", b"")
             write_all(self.master, mark[0] + LINE.encode() + mark[1])
             self.held, self.typed_at = bytearray(), now
 

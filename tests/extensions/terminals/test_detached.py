@@ -46,7 +46,7 @@ def of_office(cli: Cli) -> list[int]:
 def opened(cli: Cli, *words: str) -> str:
     """Open a client detached; where one calls to see it."""
     cli.ok("open", "claude", "--detach", "--agent-id", "ann", *words, agent="human")
-    return bindings.kept(str(cli.root), ALPHA, "ann", "tty")
+    return bindings.terminal_file(str(cli.root), ALPHA, "ann", "tty")
 
 
 def attached(cli: Cli) -> Terminal:
@@ -116,7 +116,7 @@ def has_size(terminal: Terminal, rows: int) -> bool:
 
 def test_it_is_woken_where_nobody_looks(cli: Cli) -> None:
     opened(cli, "--wrap")
-    bell = bindings.kept(str(cli.root), ALPHA, "ann", "bell")
+    bell = bindings.terminal_file(str(cli.root), ALPHA, "ann", "bell")
     wait(lambda: doorbells.ring(bell))
     wait(lambda: "said: [teams] You have messages" in look(cli))
 
@@ -151,7 +151,7 @@ def look(cli: Cli) -> str:
 def test_who_takes_nothing_holds_up_nobody(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     door = opened(cli)
     monkeypatch.chdir(cli.root)  # calling goes to the directory of the door
-    deaf = lines.call(door)
+    deaf = lines.open_line(door)
     assert deaf
     deaf.send(lines.SIZE, lines.pack_size(24, 80))
     terminal = attached(cli)

@@ -41,13 +41,13 @@ def wrapped(cli: Cli) -> Terminal:
     """The client in the wrapper, at its prompt."""
     terminal = Terminal(cli, "open", "claude", "--wrap", "--agent-id", "ann", "--", "-x")
     terminal.until("-x of ann kept")
-    bell = bindings.kept(str(cli.root), ALPHA, "ann", "bell")
-    wait(lambda: doorbells.is_heard(bell))
+    bell = bindings.terminal_file(str(cli.root), ALPHA, "ann", "bell")
+    wait(lambda: doorbells.has_listener(bell))
     return terminal
 
 
 def ring(cli: Cli) -> None:
-    assert doorbells.ring(bindings.kept(str(cli.root), ALPHA, "ann", "bell"))
+    assert doorbells.ring(bindings.terminal_file(str(cli.root), ALPHA, "ann", "bell"))
 
 
 @with_tmux
