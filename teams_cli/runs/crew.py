@@ -11,7 +11,7 @@ from contextlib import suppress
 from shutil import which
 
 from teams_cli import errors, processes
-from teams_cli.agents import ending, interrupting, sessions, starting
+from teams_cli.agents import ending, interrupting, sessions, shell, starting
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.starting import StartRequest
 from teams_cli.clients import known, permissions, profiles
@@ -204,8 +204,7 @@ class WorkerProcess:
 
     def cause_of_death(self) -> str:
         """Return the exit status or the signal that ended the process, and the last line of its log."""
-        status = self.process.returncode
-        end = f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
+        end = shell.ending(self.process.returncode)
         try:
             with open(self.log, encoding="utf-8", errors="replace") as log:
                 last_line = log.read()[-2000:].strip().rpartition("\n")[2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import subprocess
+from typing import NamedTuple
 
 from teams_cli import errors, extensions, text
 from teams_cli.agents import shell
@@ -235,19 +236,16 @@ def _stem(kind: AgentTemplate) -> str:
     return name[:50] if is_name(name) else role
 
 
-class Step:
+class Step(NamedTuple):
     """A task to create, with the *values* of its placeholders. Its *key* is the id in the workflow, followed by a
     number if `each` makes several tasks of it. *item* is then its item, and else None.
     """
 
-    def __init__(
-        self, key: str, template: TaskTemplate, item: str | None, values: dict[str, str], attempts: int
-    ) -> None:
-        self.key = key
-        self.attempts = template.attempts or attempts
-        self.template = template
-        self.item = item
-        self.values = values if item is None else {**values, ITEM: item}
+    key: str
+    template: TaskTemplate
+    values: dict[str, str]
+    attempts: int
+    item: str | None = None
 
     def draft(self, team: str, blockers: list[str]) -> Task:
         """Return the task to create, with its placeholders filled. *blockers* are the ids of the tasks that block
@@ -277,12 +275,13 @@ def expand(workflow: Workflow, variables: dict[str, str], items: Mapping[str, li
     """Return all steps of the workflow, each after its blockers. *items* has the items of each task with `each`."""
     steps = []
     for template in workflow.ordered():
+        attempts = template.attempts or workflow.attempts
         if template.each is None:
-            steps.append(Step(template.id, template, None, variables, workflow.attempts))
+            steps.append(Step(template.id, template, variables, attempts))
         else:
             for number, item in enumerate(items.get(template.id, []), 1):
                 key = model.instance(template.id, number)
-                steps.append(Step(key, template, item, variables, workflow.attempts))
+                steps.append(Step(key, template, {**variables, ITEM: item}, attempts, item))
     return steps
 
 

@@ -26,7 +26,7 @@ INCOMPLETE = "incomplete"
 
 
 class Assigned(Record):
-    """A worker of a run, or an agent with a model, with what the workflow says about it."""
+    """A member of a run, which is a worker or an agent with a model. A key that the workflow does not set is None."""
 
     name: Name
     role: Name

@@ -74,9 +74,7 @@ def _write_secrets(store: Store, binding: Binding, arrival: Arrival) -> None:
     path = bindings.terminal_file(store.root, binding.team, binding.agent, "json")
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     secrets = json.dumps({**arrival.secrets, "client": arrival.client, "token": binding.token})
-    temp = disk.write_temp(os.path.dirname(path), secrets.encode())
-    os.chmod(temp, 0o600)
-    os.replace(temp, path)
+    disk.commit(disk.write_temp(os.path.dirname(path), secrets.encode()), path)
 
 
 def _returning_member(store: Store, team: str, arrival: Arrival) -> Caller | None:
