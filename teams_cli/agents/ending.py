@@ -128,7 +128,7 @@ def _settled(store: Store, team: str, session: Session) -> Session:
             return settle_lost(store, team, session.agent)
         from teams_cli.agents.seats import sitting
 
-        return sitting.give_back(store, team, session) if sitting.is_over(store, team, session) else session
+        return sitting.give_back(store, team, session) if sitting.has_person_left(store, team, session) else session
     except errors.TeamsError:
         return session
 

@@ -46,7 +46,7 @@ def interject(
     terminal = terminals.find(store, team_name, agent)
     state = terminals.state_of(store, team, terminal) if terminal and (session is None or session.ended) else GONE
     if terminal and state != GONE:
-        way = rousing.way_to(store, team_name, terminal, state)
+        way = rousing.way_to_interrupt(store, team_name, terminal, state)
         message = messages.send(store, team_name, caller, agent, body, wake=False)
         rousing.stop_for_mail(store, team_name, terminal, way)
         return message
@@ -238,7 +238,7 @@ def take_over(
         AgentNotFound: `teams` started no such agent.
         WrongState: Nobody can take its place; says why.
     """
-    rested = sitting.check(store, team, ending.started(store, team, agent), client).state == "paused"
+    rested = sitting.session_to_continue(store, team, ending.started(store, team, agent), client).state == "paused"
     try:
         pause(store, team, caller, agent)
         waking.wait_for(store, team, agent)

@@ -266,13 +266,13 @@ LEADER_NAME = "leader"
 
 @dataclass
 class RunRequest:
-    """A request to run a workflow. *given* are the variables that the user sets. The workflow decides the number of
-    *agents* that is None, the name of an empty *team*, and the place of an empty *report*.
+    """A request to run a workflow. *variables* are those that the user sets. *agents* is their number, or None for that
+    of the workflow. An empty *team* stands for a new name, and an empty *report* for the usual file.
     """
 
     workflow: Workflow
     file: str
-    given: Mapping[str, str]
+    variables: Mapping[str, str]
     agents: int | None = None
     team: str = ""
     report: str = ""
@@ -290,7 +290,7 @@ def start(store: Store, caller: Caller, request: RunRequest, surroundings: Surro
         AlreadyExists: There is a team of the name that was asked for.
         TaskFailed: The command that finds what to do failed; nothing was changed.
     """
-    values = orders.variables(request.workflow, request.given, surroundings)
+    values = orders.variables(request.workflow, request.variables, surroundings)
     draft = drafted(request, values, caller)
     crew.refuse_unusable_clients(draft, caller.config, surroundings)
     if not draft.model_harness:

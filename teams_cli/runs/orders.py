@@ -68,28 +68,28 @@ def checkout(path: str, environ: Mapping[str, str]) -> str:
     return os.fsdecode(done.stdout.removesuffix(b"\n"))
 
 
-def variables(workflow: Workflow, given: Mapping[str, str], surroundings: Surroundings) -> dict[str, str]:
-    """Return the values of all variables of the workflow: those *given*, else the defaults.
+def variables(workflow: Workflow, chosen: Mapping[str, str], surroundings: Surroundings) -> dict[str, str]:
+    """Return the values of all variables of the workflow: those that the user has *chosen*, else the defaults.
 
     Raises:
         InvalidValue: A variable is unknown, missing or wrong, or `repo` is no directory, or not the needed checkout.
     """
     names = sorted({REPO, *workflow.variables})
-    for name in given:
+    for name in chosen:
         if name not in names:
             raise errors.InvalidValue(f"{workflow.name} has no variable {name!r}", f"Variables: {', '.join(names)}.")
     values: dict[str, str] = {}
     for name, variable in workflow.variables.items():
-        value = given.get(name, variable.default)
+        value = chosen.get(name, variable.default)
         if value is None:
             raise errors.InvalidValue(f"{workflow.name} needs the variable {name}", f"Give it: --var {name}=VALUE")
         values[name] = value
-    for name, value in given.items():
+    for name, value in chosen.items():
         try:
             checked_value(value)
         except ValueError as problem:
             raise errors.InvalidValue(f"the variable {name} {problem}", "Give UTF-8 text.") from None
-    values[REPO] = surroundings.path(given.get(REPO) or values.get(REPO) or ".")
+    values[REPO] = surroundings.path(chosen.get(REPO) or values.get(REPO) or ".")
     if not os.path.isdir(values[REPO]):
         raise errors.InvalidValue(f"repo: {values[REPO]} is not a directory", _REPO_HINT)
     if GIT_CHECKOUT in workflow.needs:

@@ -101,8 +101,8 @@ def _results(tasks: list[Task]) -> str:
 
 
 def _hint_to_resume(team: str, lacks_answer_only: bool) -> str:
-    what = "the leader's answer" if lacks_answer_only else "the failed tasks unchanged"
-    return f"To retry {what}: `teams run --resume --team {team}`. To change the workflow, start a new run.\n"
+    part = "the leader's answer" if lacks_answer_only else "the failed tasks unchanged"
+    return f"To retry {part}: `teams run --resume --team {team}`. To change the workflow, start a new run.\n"
 
 
 def _failed_section(tasks: list[Task], team: str) -> str:

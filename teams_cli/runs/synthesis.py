@@ -97,17 +97,17 @@ class LeaderTurn:
         """Return the answer of a turn with a model. If it lacks the verdict that the workflow wants, a second turn is
         made.
         """
-        wanted = self.synthesize.verdict
+        verdict = self.synthesize.verdict
         prompt = self._prompt(results, all_tasks)
         for _ in range(_MAX_TURNS):
             answer = self._take_turn(prompt)
-            if answer.text is None or wanted is None:
+            if answer.text is None or verdict is None:
                 return answer
             answer.verdict = self._verdict(answer.text)
             if answer.verdict:
                 return answer
-            prompt += _AGAIN.format(pattern=wanted.pattern)
-            answer.problem = f"the leader's answer has no verdict: nothing in it matches {wanted.pattern}"
+            prompt += _AGAIN.format(pattern=verdict.pattern)
+            answer.problem = f"the leader's answer has no verdict: nothing in it matches {verdict.pattern}"
         return answer
 
     def _take_turn(self, prompt: str) -> LeaderAnswer:

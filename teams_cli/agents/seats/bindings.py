@@ -103,6 +103,7 @@ def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | N
         words = _command_line(ancestor)
         if environment.OWN_PROGRAM.encode() in words:
             return None
+        # The daemon runs tools for all terminals: the thread tells which one started this client.
         binding = of_thread(root, environ.get(THREAD, "")) if DAEMON in words else of_process(root, ancestor)
         if binding:
             return binding
@@ -278,6 +279,7 @@ def _read(path: str, started: str) -> Binding | None:
 
 
 def _write(directory: str, name: str, started: str, binding: Binding) -> None:
+    """Write a binding to a file, a line for each of its parts. *started* is "" for a thread."""
     os.makedirs(directory, 0o700, exist_ok=True)
     lines = [started, binding.team, binding.agent, binding.token, ""]
     _replace(f"{directory}/{name}", "\n".join(lines).encode())

@@ -225,7 +225,7 @@ def _tell_leader(store: Store, team: Team, terminal: Terminal, tell: Tell) -> No
     update(store, team.name, TERMINAL, terminal.agent, change)
 
 
-def way_to(store: Store, team: str, terminal: Terminal, state: str) -> str:
+def way_to_interrupt(store: Store, team: str, terminal: Terminal, state: str) -> str:
     """Return the way in which the client can be interrupted.
 
     Raises:

@@ -247,7 +247,7 @@ def end_unattended(store: Store, team: str, agent: str, environ: Mapping[str, st
     return bool(end_client and end_client(store, team, agent, environ))
 
 
-def check(store: Store, team: str, session: Session, client: str) -> Session:
+def session_to_continue(store: Store, team: str, session: Session, client: str) -> Session:
     """Return the session, if a person can continue it in that client on this machine.
 
     Raises:
@@ -300,7 +300,7 @@ def hold(store: Store, team: str, agent: str, by: str, pid: int, was_paused: boo
     return after
 
 
-def is_over(store: Store, team: str, session: Session) -> bool:
+def has_person_left(store: Store, team: str, session: Session) -> bool:
     """Whether the person who took the agent's place is gone, so that the agent may continue. False if nobody took the
     place on this machine.
     """

@@ -65,7 +65,7 @@ def _open(
             raise errors.WrongState(f"{resume} runs in a detached terminal", f"See: teams attach {resume}")
         if opened := _reopened(call, client, resume, wrap, options):
             return Service(_OPENING, "", {"opened": opened})
-        sitting.check(call.store, call.team, ending.started(call.store, call.team, resume), client)
+        sitting.session_to_continue(call.store, call.team, ending.started(call.store, call.team, resume), client)
         return Service(_OPENING, "", {"taking": TakingOver(call, client, resume, wrap, options)})
     wish = OpenRequest(client, options, call.directory, agent=_named(call, agent_id), wrap=wrap)
     opened = opening.prepare(call.store, call.team, wish, call.config, call.environ)
